@@ -23,6 +23,7 @@ typedef struct gconv_dataset_type {
 struct gconv_dataset {
   const gconv_dataset_type *type;
   gconv_dataset_info info; /* complete once the data set is open; what its pointers point to is freed by type->free() */
+  bool varies;             /* what is read of a case depends on the epoch */
 };
 
 /* Floats of the input of a case, and of its target: the number of its class, or info.outputs targets; 0 where it has

@@ -99,6 +99,7 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
   if (!set)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
   *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
+  set->base.varies = options->patch > 0 || options->augment;
   gconv_status status = gconv_pictures_begin(&set->inputs, options->gray);
   if (status == GCONV_OK)
     status = gconv_pictures_begin(&set->targets, options->gray);

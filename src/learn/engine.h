@@ -52,8 +52,22 @@ typedef struct gconv_engine_type {
   gconv_status (*update)(void *engine, const gconv_learn_step *step);
   /* The losses of any number of cases. They are summed by a tree. */
   gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
+  /* Takes some of `count` steps, at least one: *taken says how many, and sums[i] what step i came to, before its change.
+   * Step i has the cases from i * order.batch on, at most order.batch of them. A step whose loss is not finite is the last
+   * one, and changes nothing. NULL: steps are taken one by one, by backward() and update(). */
+  gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
+                        gconv_learn_sums *sums, size_t *taken);
 } gconv_engine_type;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
 extern const gconv_engine_type gconv_engine_cpu;
+#ifdef GCONV_WITH_CUDA
+extern const gconv_engine_type gconv_engine_cuda;
+#endif
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -108,7 +108,7 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
   for (size_t i = 0; i < whole->info.cases; i++)
     if (d->drawn[d->groups[i]] == drawn)
       cases[count++] = i;
-  *p = (part){.base = {.type = &type, .info = whole->info}, .whole = whole, .cases = cases};
+  *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole, .cases = cases};
   p->base.info.cases = count;
   *made = &p->base;
   return GCONV_OK;

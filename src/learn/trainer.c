@@ -158,9 +158,7 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
 }
 
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
-  if (strcmp(device->type->name, "cpu") != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "training on %s is not there yet: take the device cpu", device->type->name);
-  t->type = &gconv_engine_cpu;
+  t->type = GCONV_OF_DEVICE(device, gconv_engine);
   gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch};
   GCONV_TRY(t->type->create(&order, &t->engine));
   gconv_learn_net_take(&t->net, &t->network, t->best);
@@ -256,8 +254,8 @@ static double rate_of_epoch(const gconv_training_options *o, uint64_t epoch) {
   }
 }
 
-/* The next step, which is number state.steps + 1. */
-static gconv_learn_step make_step(const gconv_trainer *t) {
+/* The step behind `ahead` further ones: number state.steps + ahead + 1. */
+static gconv_learn_step make_step(const gconv_trainer *t, size_t ahead) {
   const gconv_training_options *o = &t->options;
   double rate = rate_of_epoch(o, t->state.epochs);
   gconv_learn_step step = {.optimizer = o->optimizer,
@@ -267,8 +265,8 @@ static gconv_learn_step make_step(const gconv_trainer *t) {
                            .elimination = (float)(2 * o->elimination / o->elimination_scale),
                            .scale = (float)(1 / o->elimination_scale)};
   if (o->optimizer == GCONV_OPTIMIZER_ADAM) {
-    step.rate = (float)(rate / (1 - power(GCONV_ADAM_BETA1, t->state.steps + 1)));
-    step.root = (float)(1 / sqrt(1 - power(GCONV_ADAM_BETA2, t->state.steps + 1)));
+    step.rate = (float)(rate / (1 - power(GCONV_ADAM_BETA1, t->state.steps + ahead + 1)));
+    step.root = (float)(1 / sqrt(1 - power(GCONV_ADAM_BETA2, t->state.steps + ahead + 1)));
   }
   return step;
 }
@@ -293,26 +291,49 @@ static bool judges_before_step(const gconv_trainer *t) {
   return !t->validation && t->options.batch == gconv_dataset_get_info(t->data)->cases;
 }
 
-static gconv_status take_step(gconv_trainer *t) {
-  size_t cases = gconv_dataset_get_info(t->data)->cases, left = cases - (size_t)t->state.at;
+/* Adds what a step came to. Returns false if its loss is not finite: then training is at its end. */
+static bool add_sums(gconv_trainer *t, const gconv_learn_sums *sums) {
+  t->state.loss += sums->loss;
+  t->state.hits += sums->hits;
+  if (isfinite(sums->loss))
+    return true;
+  t->state.ending = GCONV_ENDING_DIVERGED;
+  t->state.at = gconv_dataset_get_info(t->data)->cases;
+  return false;
+}
+
+static void count_step(gconv_trainer *t, size_t left) {
+  t->state.steps++;
+  t->state.at += left < t->options.batch ? left : t->options.batch;
+}
+
+static gconv_status take_step(gconv_trainer *t, size_t left) {
   gconv_learn_cases batch = {t->data, t->state.epochs, t->order + t->state.at, left};
   batch.count = left < t->options.batch ? left : t->options.batch;
   gconv_learn_sums sums = {0};
   GCONV_TRY(t->type->backward(t->engine, &batch, &sums));
-  t->state.loss += sums.loss;
-  t->state.hits += sums.hits;
-  if (!isfinite(sums.loss)) {
-    t->state.ending = GCONV_ENDING_DIVERGED;
-    t->state.at = cases;
+  if (!add_sums(t, &sums))
     return GCONV_OK;
-  }
-  double loss = sums.loss * gconv_learn_loss_factor(&t->net, cases);
+  double loss = sums.loss * gconv_learn_loss_factor(&t->net, batch.count);
   if (judges_before_step(t) && loss < t->state.best_loss)
     keep_best(t, loss);
-  gconv_learn_step step = make_step(t);
+  gconv_learn_step step = make_step(t, 0);
   GCONV_TRY(t->type->update(t->engine, &step));
-  t->state.steps++;
-  t->state.at += batch.count;
+  count_step(t, left);
+  return GCONV_OK;
+}
+
+/* Takes as many steps of the epoch as the engine takes at a time. */
+static gconv_status take_steps(gconv_trainer *t) {
+  size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
+  if (!t->type->train || judges_before_step(t))
+    return take_step(t, left);
+  for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
+    t->steps[count] = make_step(t, count);
+  gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left};
+  GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, t->sums, &taken));
+  for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
+    count_step(t, left);
   return GCONV_OK;
 }
 
@@ -411,7 +432,7 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   if (s->ending == GCONV_ENDING_NONE) {
     set_order(trainer);
     while (s->at < cases) {
-      GCONV_TRY(take_step(trainer));
+      GCONV_TRY(take_steps(trainer));
       if (shall_stop(trainer) && s->ending == GCONV_ENDING_NONE) {
         tell_part(trainer, epoch);
         return GCONV_OK;

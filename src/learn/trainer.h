@@ -29,6 +29,8 @@ typedef struct gconv_training_state {
   gconv_epoch last; /* as it was told; `ended` follows from `ending` */
 } gconv_training_state;
 
+enum { GCONV_TRAINER_STEPS = 1024 }; /* that an engine is asked for at a time */
+
 struct gconv_trainer {
   gconv_training_options options; /* resolved: nothing is 0 that has a default */
   gconv_network network;          /* a copy; weights are those that training began with */
@@ -39,6 +41,8 @@ struct gconv_trainer {
   void *engine;
   size_t *order; /* owned: the cases in the order of the current epoch */
   float *best;   /* owned: parameters */
+  gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken, and ... */
+  gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* ... what they came to */
   gconv_training_state state;
 };
 

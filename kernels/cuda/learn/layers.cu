@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers in training: what products are made of, and the kernels around them. */
+#include "layers.h"
+#include "kernels/mean.h"
+#include "product.cuh"
+
+namespace {
+
+enum { BLOCK = 256, GROUP = 32 };
+
+unsigned blocks_of(int64_t count) {
+  const int64_t blocks = (count + BLOCK - 1) / BLOCK;
+  return (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20); /* kernels stride over the rest */
+}
+
+/* for each i of a kernel's own share of `count` items */
+#define FOR_OWN(i, count)                                                                                                   \
+  for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < (count); i += (int64_t)gridDim.x * BLOCK)
+
+/* ---- Operands of products. z counts groups of filters, where there are some ---- */
+
+/* Weights K x C/G x R x S: of filter m, tap l. */
+struct weights_by_filter {
+  gconv_layer_problem p;
+  const float *weights;
+  int64_t first = 0;
+  static constexpr bool BY_L = true;
+  using place = int64_t;
+  __device__ void begin(int64_t z) { weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p); }
+  __device__ int64_t length(int64_t) const { return gconv_layer_taps(&p); }
+  __device__ place at(int64_t l) const { return l; }
+  __device__ float load(place l, int64_t m) const { return weights[m * gconv_layer_taps(&p) + l]; }
+};
+
+/* Inputs: under tap l of the output n = (case, place). */
+struct inputs_by_place {
+  gconv_layer_problem p;
+  const float *x;
+  const gconv_learn_tap *taps;
+  int64_t first = 0;
+  static constexpr bool BY_L = false;
+  struct place {
+    const float *x;
+    int32_t row, column;
+  };
+  __device__ void begin(int64_t z) { x += (first + z) * (p.channels / p.groups) * p.height * p.width; }
+  __device__ place at(int64_t n) const {
+    const int64_t places = (int64_t)p.out_height * p.out_width, image = n / places;
+    const int32_t at = (int32_t)(n - image * places), row = at / p.out_width;
+    place own;
+    own.row = row * p.stride_y - p.pad_top;
+    own.column = (at - row * p.out_width) * p.stride_x - p.pad_left;
+    own.x = x + (image * p.channels * p.height + own.row) * p.width + own.column;
+    return own;
+  }
+  __device__ float load(const place &own, int64_t l) const {
+    const gconv_learn_tap tap = taps[l];
+    const bool inside = (unsigned)(own.row + tap.row) < (unsigned)p.height &&
+                        (unsigned)(own.column + tap.column) < (unsigned)p.width;
+    return inside ? own.x[tap.offset] : 0.0f;
+  }
+};
+
+/* For the gradient of inputs, l = (filter of the group, r descending, s descending). */
+struct turn {
+  int64_t k;
+  int32_t r, s;
+};
+__device__ turn turn_of(const gconv_layer_problem &p, int64_t l) {
+  const int32_t taps = p.rows * p.columns;
+  turn t;
+  t.k = l / taps;
+  const int32_t at = (int32_t)(l - t.k * taps), row = at / p.columns;
+  t.r = p.rows - 1 - row;
+  t.s = p.columns - 1 - (at - row * p.columns);
+  return t;
+}
+
+/* Weights of channel m. */
+struct weights_by_channel {
+  gconv_layer_problem p;
+  const float *weights;
+  int64_t first = 0;
+  static constexpr bool BY_L = true;
+  using place = const float *;
+  __device__ void begin(int64_t z) { weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p); }
+  __device__ int64_t length(int64_t) const { return (int64_t)(p.filters / p.groups) * p.rows * p.columns; }
+  __device__ place at(int64_t l) const {
+    const turn t = turn_of(p, l);
+    return weights + t.k * gconv_layer_taps(&p) + t.r * p.columns + t.s;
+  }
+  __device__ float load(place own, int64_t m) const { return own[m * p.rows * p.columns]; }
+};
+
+/* Gradients of sums: of the output that the input n = (case, row, column) takes part in under the tap of l; 0 if there is
+ * none. */
+struct gradients_by_input {
+  gconv_layer_problem p;
+  const float *dz;
+  int64_t first = 0;
+  static constexpr bool BY_L = false;
+  struct place {
+    const float *dz;
+    int32_t row, column;
+  };
+  __device__ void begin(int64_t z) { dz += (first + z) * (p.filters / p.groups) * p.out_height * p.out_width; }
+  __device__ place at(int64_t n) const {
+    const int64_t places = (int64_t)p.height * p.width, image = n / places;
+    const int32_t at = (int32_t)(n - image * places), row = at / p.width;
+    place own;
+    own.row = row + p.pad_top;
+    own.column = at - row * p.width + p.pad_left;
+    own.dz = dz + image * p.filters * p.out_height * p.out_width;
+    return own;
+  }
+  __device__ float load(const place &own, int64_t l) const {
+    const turn t = turn_of(p, l);
+    const int32_t y = own.row - t.r * p.dilation_y, x = own.column - t.s * p.dilation_x;
+    if (y < 0 || x < 0)
+      return 0.0f;
+    const int32_t row = y / p.stride_y, column = x / p.stride_x;
+    if (row * p.stride_y != y || column * p.stride_x != x || row >= p.out_height || column >= p.out_width)
+      return 0.0f;
+    return own.dz[(t.k * p.out_height + row) * p.out_width + column];
+  }
+};
+
+/* For the gradient of weights before the tail, z = (case, band, group) and l is a place of the band. */
+struct band {
+  int64_t image, group, begin;
+  __device__ band(const gconv_layer_problem &p, int64_t z) {
+    const int64_t bands = gconv_learn_bands(&p), at = z / p.groups;
+    group = z - at * p.groups;
+    image = at / bands;
+    begin = (at - image * bands) * gconv_learn_band_rows(&p) * p.out_width;
+  }
+};
+
+/* Gradients of sums of filter m. */
+struct gradients_by_place {
+  gconv_layer_problem p;
+  const float *dz;
+  int64_t first = 0;
+  int64_t count = 0;
+  static constexpr bool BY_L = true;
+  using place = int64_t;
+  __device__ void begin(int64_t z) {
+    const band own(p, first + z);
+    const int64_t places = (int64_t)p.out_height * p.out_width, all = (int64_t)gconv_learn_band_rows(&p) * p.out_width;
+    dz += (own.image * p.filters + own.group * (p.filters / p.groups)) * places + own.begin;
+    count = places - own.begin < all ? places - own.begin : all;
+  }
+  __device__ int64_t length(int64_t) const { return count; }
+  __device__ place at(int64_t l) const { return l; }
+  __device__ float load(place l, int64_t m) const { return dz[m * p.out_height * p.out_width + l]; }
+};
+
+/* Inputs under tap n; behind the last tap is the bias, whose input is 1. */
+struct inputs_by_tap {
+  gconv_layer_problem p;
+  const float *x;
+  const gconv_learn_tap *taps;
+  int64_t first = 0;
+  int64_t from = 0;
+  static constexpr bool BY_L = true;
+  struct place {
+    const float *x;
+    int32_t row, column;
+  };
+  __device__ void begin(int64_t z) {
+    const band own(p, first + z);
+    x += (own.image * p.channels + own.group * (p.channels / p.groups)) * p.height * p.width;
+    from = own.begin;
+  }
+  __device__ place at(int64_t l) const {
+    const int32_t at = (int32_t)(from + l), row = at / p.out_width;
+    place own;
+    own.row = row * p.stride_y - p.pad_top;
+    own.column = (at - row * p.out_width) * p.stride_x - p.pad_left;
+    own.x = x + (int64_t)own.row * p.width + own.column;
+    return own;
+  }
+  __device__ float load(const place &own, int64_t n) const {
+    if (n == gconv_layer_taps(&p))
+      return 1.0f;
+    const gconv_learn_tap tap = taps[n];
+    const bool inside = (unsigned)(own.row + tap.row) < (unsigned)p.height &&
+                        (unsigned)(own.column + tap.column) < (unsigned)p.width;
+    return inside ? own.x[tap.offset] : 0.0f;
+  }
+};
+
+/* In the tail, z is a slice and l a case of it. `width` floats a case; n == width is the bias. */
+struct values_by_case {
+  const float *values;
+  int64_t width, cases;
+  int64_t first = 0;
+  int64_t count = 0;
+  static constexpr bool BY_L = true;
+  using place = const float *;
+  __device__ void begin(int64_t z) {
+    const int64_t from = (first + z) * GCONV_LEARN_SLICE, left = cases - from;
+    values += from * width;
+    count = left < GCONV_LEARN_SLICE ? left : GCONV_LEARN_SLICE;
+  }
+  __device__ int64_t length(int64_t) const { return count; }
+  __device__ place at(int64_t l) const { return values + l * width; }
+  __device__ float load(place own, int64_t n) const { return n == width ? 1.0f : own[n]; }
+};
+
+/* ---- Outputs of products ---- */
+
+/* y of filter m at n = (case, place). */
+struct activated {
+  gconv_layer_problem p;
+  const float *biases;
+  float *y;
+  int64_t first = 0;
+  __device__ void begin(int64_t z) {
+    const int64_t filter = (first + z) * (p.filters / p.groups);
+    biases += filter;
+    y += filter * p.out_height * p.out_width;
+  }
+  __device__ void store(int64_t m, int64_t n, float sum) {
+    const int64_t places = (int64_t)p.out_height * p.out_width, image = n / places;
+    y[(image * p.filters + m) * places + n - image * places] = gconv_activate(&p, sum + biases[m]);
+  }
+};
+
+/* dx of channel m at n = (case, place). */
+struct gradient_of_inputs {
+  gconv_layer_problem p;
+  float *dx;
+  int64_t first = 0;
+  __device__ void begin(int64_t z) { dx += (first + z) * (p.channels / p.groups) * p.height * p.width; }
+  __device__ void store(int64_t m, int64_t n, float sum) {
+    const int64_t places = (int64_t)p.height * p.width, image = n / places;
+    dx[(image * p.channels + m) * places + n - image * places] = sum + 0.0f;
+  }
+};
+
+/* A leaf of each z, or of each G of them: weights K x taps, then biases. */
+struct leaf_of_weights {
+  int64_t filters, taps, groups, parameters; /* filters of a group */
+  float *leaves;
+  int64_t first = 0;
+  int64_t filter = 0;
+  __device__ void begin(int64_t z) {
+    const int64_t leaf = (first + z) / groups;
+    filter = (first + z - leaf * groups) * filters;
+    leaves += leaf * parameters;
+  }
+  __device__ void store(int64_t m, int64_t n, float sum) {
+    leaves[n < taps ? (filter + m) * taps + n : filters * groups * taps + filter + m] = sum;
+  }
+};
+
+/* ---- Kernels around products ---- */
+
+__global__ void take_cases(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x) {
+  FOR_OWN (i, cases * floats) {
+    const int64_t n = i / floats;
+    x[i] = data[(int64_t)numbers[n] * floats + i - n * floats];
+  }
+}
+
+__global__ void add_input(const float *x, const float *input, int64_t count, float *y) {
+  FOR_OWN (i, count)
+    y[i] = x[i] + input[i];
+}
+
+/* A block a plane, in the order of mean.h. */
+__global__ void __launch_bounds__(GCONV_MEAN_LANES) mean_planes(const float *x, int64_t count, float *y) {
+  __shared__ double lanes[GCONV_MEAN_LANES];
+  const float *plane = x + (int64_t)blockIdx.x * count;
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += GCONV_MEAN_LANES)
+    sum += (double)plane[i];
+  lanes[threadIdx.x] = sum;
+  for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if ((int)threadIdx.x < half)
+      lanes[threadIdx.x] += lanes[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0)
+    y[blockIdx.x] = gconv_mean_of(lanes[0], count);
+}
+
+__global__ void spread_mean(const float *dz, int64_t count, int64_t places, float *dx) {
+  FOR_OWN (i, count)
+    dx[i] = dz[i / places] / (float)places;
+}
+
+__global__ void apply_softmax(float *y, int64_t cases, int32_t filters, int64_t places) {
+  FOR_OWN (i, cases * places) {
+    const int64_t n = i / places;
+    gconv_softmax(y + n * filters * places + i - n * places, filters, places);
+  }
+}
+
+/* Of a class, 1 for the right output, else 0. */
+__device__ float target_of(const gconv_learn_net &net, const float *targets, int64_t n, int64_t i, int64_t outputs) {
+  return net.classes ? (targets[n] == (float)i ? 1.0f : 0.0f) : targets[n * outputs + i];
+}
+
+/* Whether the largest output, the first of equals, is that of the class. */
+__device__ bool hits_class(const float *y, float target, int64_t outputs) {
+  const float own = y[(int64_t)target];
+  bool miss = false;
+  for (int64_t i = 0; i < outputs; i++)
+    miss = miss || ((float)i < target ? !(y[i] < own) : (float)i > target ? !(y[i] <= own) : false);
+  return !miss;
+}
+
+__global__ void find_losses(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs,
+                            double *losses, uint32_t *hits) {
+  FOR_OWN (n, cases) {
+    const float *own = y + n * outputs;
+    double loss = 0;
+    if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
+      loss = gconv_learn_cross_entropy(own[(int64_t)targets[n]]);
+    else
+      for (int64_t i = 0; i < outputs; i++) {
+        const double d = (double)own[i] - (double)target_of(net, targets, n, i, outputs);
+        loss += net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+      }
+    losses[n] = loss;
+    hits[n] = net.classes && hits_class(own, targets[n], outputs);
+  }
+}
+
+__global__ void find_gradients(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs,
+                               float factor, float *dy) {
+  FOR_OWN (i, cases * outputs) {
+    const int64_t n = i / outputs;
+    const float d = y[i] - target_of(net, targets, n, i - n * outputs, outputs);
+    dy[i] = net.loss == GCONV_LOSS_SSE ? d : net.loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
+  }
+}
+
+/* One block. */
+__global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_t *hits, int64_t cases,
+                                                   gconv_learn_outcome *outcome, uint32_t *stop) {
+  __shared__ unsigned long long all;
+  if (threadIdx.x == 0)
+    all = 0;
+  for (int64_t step = 1; step < cases; step *= 2) {
+    __syncthreads();
+    for (int64_t i = 2 * step * threadIdx.x; i + step < cases; i += 2 * step * 1024)
+      losses[i] += losses[i + step];
+  }
+  __syncthreads();
+  unsigned long long own = 0;
+  for (int64_t i = threadIdx.x; i < cases; i += 1024)
+    own += hits[i];
+  atomicAdd(&all, own);
+  __syncthreads();
+  if (threadIdx.x > 0)
+    return;
+  *outcome = {losses[0], all};
+  if (!isfinite(losses[0]))
+    *stop = 1;
+}
+
+__global__ void differentiate_each(gconv_layer_problem p, const float *y, float *dy, int64_t count) {
+  FOR_OWN (i, count)
+    dy[i] = gconv_learn_slope(p.activation, p.slope, y[i], dy[i]);
+}
+
+__global__ void differentiate_softmax(const float *y, float *dy, int64_t cases, int32_t filters, int64_t places) {
+  FOR_OWN (i, cases * places) {
+    const int64_t n = i / places, at = n * filters * places + i - n * places;
+    float sum = 0;
+    for (int32_t k = 0; k < filters; k++)
+      sum = fmaf(dy[at + k * places], y[at + k * places], sum);
+    for (int32_t k = 0; k < filters; k++)
+      dy[at + k * places] = y[at + k * places] * (dy[at + k * places] - sum);
+  }
+}
+
+/* The sum of up to GROUP leaves, which are in registers. */
+__device__ float add_group(float (&leaf)[GROUP], int64_t count) {
+#pragma unroll
+  for (int step = 1; step < GROUP; step *= 2)
+#pragma unroll
+    for (int i = 0; i < GROUP; i += 2 * step)
+      if (i + step < count)
+        leaf[i] = leaf[i] + leaf[i + step];
+  return leaf[0];
+}
+
+/* A thread sums a column of leaves: groups of 32, and these as a binary counter counts. level[b] is the sum of 2^b groups. */
+__global__ void __launch_bounds__(BLOCK) add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats,
+                                                    float *sums) {
+  FOR_OWN (i, outer * floats) {
+    const int64_t at = i / floats;
+    const float *own = leaves + at * count * floats + i - at * floats;
+    float level[40], leaf[GROUP];
+    const int64_t groups = (count + GROUP - 1) / GROUP;
+    for (int64_t g = 0; g < groups; g++) {
+      const int64_t left = count - g * GROUP;
+#pragma unroll
+      for (int j = 0; j < GROUP; j++)
+        leaf[j] = j < left ? own[(g * GROUP + j) * floats] : 0.0f;
+      float sum = add_group(leaf, left);
+      int b = 0;
+      for (; g >> b & 1; b++)
+        sum = level[b] + sum;
+      level[b] = sum;
+    }
+    int b = 0;
+    while (!(groups >> b & 1))
+      b++;
+    float sum = level[b];
+    for (b++; groups >> b; b++)
+      if (groups >> b & 1)
+        sum = level[b] + sum;
+    sums[i] = sum;
+  }
+}
+
+__global__ void update_each(gconv_learn_step step, const uint8_t *are_weights, int64_t count, const float *gradient,
+                            float *parameters, float *first, float *second, const uint32_t *stop) {
+  if (*stop)
+    return;
+  FOR_OWN (i, count)
+    gconv_learn_update(&step, are_weights[i], gradient[i], &parameters[i], &first[i], &second[i]);
+}
+
+} // namespace
+
+/* ---- Starting them ---- */
+
+void gconv_learn_make_taps(const gconv_layer_problem *p, gconv_learn_tap *taps) {
+  for (int32_t c = 0; c < p->channels / p->groups; c++)
+    for (int32_t r = 0; r < p->rows; r++)
+      for (int32_t s = 0; s < p->columns; s++) {
+        const int32_t row = r * p->dilation_y, column = s * p->dilation_x;
+        *taps++ = {row, column, ((int64_t)c * p->height + row) * p->width + column};
+      }
+}
+
+void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
+                           cudaStream_t stream) {
+  take_cases<<<blocks_of(cases * floats), BLOCK, 0, stream>>>(data, numbers, cases, floats, x);
+}
+
+void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, const float *input,
+                              int64_t cases, float *y, cudaStream_t stream) {
+  const gconv_layer_problem &p = own->layer.problem;
+  const int64_t places = (int64_t)p.out_height * p.out_width, count = cases * p.filters * places;
+  if (own->layer.kind == GCONV_LAYER_MEAN) {
+    mean_planes<<<(unsigned)(cases * p.channels), GCONV_MEAN_LANES, 0, stream>>>(x, (int64_t)p.height * p.width, y);
+  } else if (own->layer.kind == GCONV_LAYER_RESIDUAL) {
+    add_input<<<blocks_of(count), BLOCK, 0, stream>>>(x, input, count, y);
+  } else {
+    const float *weights = parameters + own->layer.weights;
+    start_products(weights_by_filter{p, weights}, inputs_by_place{p, x, own->taps},
+                   activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
+  }
+  if (p.activation == GCONV_ACTIVATION_SOFTMAX)
+    apply_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, cases, p.filters, places);
+}
+
+void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
+                             double *losses, uint32_t *hits, float *dy, cudaStream_t stream) {
+  const int64_t outputs = (int64_t)gconv_learn_outputs(net);
+  find_losses<<<blocks_of(cases), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
+  if (dy)
+    find_gradients<<<blocks_of(cases * outputs), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
+}
+
+void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
+                                 uint32_t *stop, cudaStream_t stream) {
+  add_losses<<<1, 1024, 0, stream>>>(losses, hits, cases, outcome, stop);
+}
+
+void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
+                                    cudaStream_t stream) {
+  const gconv_layer_problem &p = own->layer.problem;
+  const int64_t places = (int64_t)p.out_height * p.out_width, count = cases * p.filters * places;
+  if (p.activation == GCONV_ACTIVATION_SOFTMAX)
+    differentiate_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, dy, cases, p.filters, places);
+  else if (p.activation != GCONV_ACTIVATION_NONE)
+    differentiate_each<<<blocks_of(count), BLOCK, 0, stream>>>(p, y, dy, count);
+}
+
+void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
+                             cudaStream_t stream) {
+  const gconv_layer_problem &p = own->layer.problem;
+  const int64_t places = (int64_t)p.height * p.width, count = cases * p.channels * places;
+  if (own->layer.kind == GCONV_LAYER_MEAN)
+    spread_mean<<<blocks_of(count), BLOCK, 0, stream>>>(dz, count, places, dx);
+  else if (own->layer.kind == GCONV_LAYER_RESIDUAL)
+    cudaMemcpyAsync(dx, dz, (size_t)count * sizeof *dx, cudaMemcpyDeviceToDevice, stream);
+  else
+    start_products(weights_by_channel{p, parameters + own->layer.weights}, gradients_by_input{p, dz},
+                   gradient_of_inputs{p, dx}, p.channels / p.groups, cases * places, p.groups, stream);
+}
+
+int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases) {
+  return own->in_tail ? (cases + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE : cases * gconv_learn_bands(&own->layer.problem);
+}
+
+void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
+                              cudaStream_t stream) {
+  const gconv_layer_problem &p = own->layer.problem;
+  const int64_t filters = p.filters / p.groups, taps = gconv_layer_taps(&p);
+  const int64_t products = gconv_learn_leaves(own, cases) * p.groups;
+  const leaf_of_weights leaf = {filters, taps, p.groups, (int64_t)own->layer.parameters, leaves};
+  if (own->in_tail)
+    start_products(values_by_case{dz, p.filters, cases}, values_by_case{x, p.channels, cases}, leaf, filters, taps + 1,
+                   products, stream);
+  else
+    start_products(gradients_by_place{p, dz}, inputs_by_tap{p, x, own->taps}, leaf, filters, taps + 1, products, stream);
+}
+
+void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
+                           cudaStream_t stream) {
+  add_leaves<<<blocks_of(outer * floats), BLOCK, 0, stream>>>(leaves, outer, count, floats, sums);
+}
+
+void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
+                             float *parameters, float *first, float *second, const uint32_t *stop, cudaStream_t stream) {
+  update_each<<<blocks_of(count), BLOCK, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second, stop);
+}

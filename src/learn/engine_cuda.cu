@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine of a GPU. A step goes through the layers one by one, with kernels for each (kernels/cuda/learn/layers.h); small
+ * networks of dense layers train inside of one kernel (resident.h). Parameters and data stay on the device. Several steps are
+ * started before the host waits for their losses.
+ */
+#include "device/cuda_error.h"
+#include "kernels/cuda/learn/layers.h"
+#include "kernels/cuda/learn/resident.h"
+#include "learn/cases_cuda.h"
+
+#include <algorithm>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace {
+
+enum {
+  MOST_STEPS = 64,              /* that are started at a time */
+  EVALUATED = 1024,             /* cases at a time, if their values take at most so much memory: */
+  EVALUATED_BYTES = 256 << 20,
+  LEAVES_BYTES = 256 << 20      /* of chains of gradients at a time */
+};
+
+struct engine {
+  gconv_engine_order order;
+  const gconv_learn_net *net;
+  gconv_learn_own *layers;
+  cudaStream_t stream;
+  void **owned; /* memory of the device */
+  size_t owned_count;
+  float *arrays[GCONV_LEARN_ARRAYS];
+  uint8_t *are_weights; /* of each parameter */
+  size_t room;          /* cases that there is room for */
+  float **values;       /* of the device: inputs of each layer, and the last output; the array is the host's */
+  float *gradients[2], *targets;
+  float *leaves, *case_sums, *chunk_sums;
+  double *losses;
+  uint32_t *hits;
+  size_t losses_room;
+  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of as many as a resident kernel takes */
+  gconv_learn_outcome *seen;     /* the host's copy, pinned */
+  uint32_t *stop;
+  gconv_cuda_cases cases;
+  gconv_resident *resident; /* NULL: the network is not resident */
+};
+
+/* ---- Making one ---- */
+
+template <class T> gconv_status allocate(engine *e, size_t count, const char *what, T **memory) {
+  void **owned = (void **)realloc(e->owned, (e->owned_count + 1) * sizeof *owned);
+  if (!owned)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  e->owned = owned;
+  size_t bytes = count > SIZE_MAX / sizeof(T) - 1 ? SIZE_MAX : (count + 1) * sizeof(T);
+  GCONV_TRY(gconv_cuda_allocate(e->order.device, bytes, what, (void **)memory));
+  e->owned[e->owned_count++] = *memory;
+  CUDA_TRY(cudaMemsetAsync(*memory, 0, bytes, e->stream));
+  return GCONV_OK;
+}
+
+/* A dense layer sees its input as channels of one place. */
+void flatten(gconv_layer_problem *p) {
+  p->channels *= p->height * p->width;
+  p->height = p->width = p->rows = p->columns = 1;
+  p->stride_y = p->stride_x = p->dilation_y = p->dilation_x = 1;
+}
+
+gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
+  gconv_learn_own *own = &e->layers[i];
+  own->layer = e->net->layers[i];
+  gconv_layer_problem *p = &own->layer.problem;
+  if (own->layer.kind != GCONV_LAYER_CONV)
+    return GCONV_OK;
+  own->in_tail = i >= tail;
+  if (own->in_tail)
+    flatten(p);
+  const size_t count = (size_t)gconv_layer_taps(p);
+  GCONV_TRY(allocate(e, count, "the taps of a layer", &own->taps));
+  gconv_learn_tap *taps = (gconv_learn_tap *)malloc(count * sizeof *taps);
+  if (!taps)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  gconv_learn_make_taps(p, taps);
+  cudaError_t error = cudaMemcpy(own->taps, taps, count * sizeof *taps, cudaMemcpyHostToDevice);
+  free(taps);
+  CUDA_TRY(error);
+  return cudaMemset(e->are_weights + own->layer.weights, 1, count * (size_t)p->filters) == cudaSuccess
+             ? GCONV_OK
+             : gconv_fail(GCONV_DEVICE_ERROR, "the GPU does not set its memory");
+}
+
+/* Cases whose chains are made at a time: a power of two, in the tail of slices. */
+size_t chunk_of(const gconv_learn_own *own) {
+  const size_t unit = own->in_tail ? GCONV_LEARN_SLICE : 1;
+  size_t cases = unit;
+  while (gconv_learn_leaves(own, (int64_t)(2 * cases)) * own->layer.parameters * sizeof(float) <= LEAVES_BYTES &&
+         cases < (size_t)1 << 40)
+    cases *= 2;
+  return cases;
+}
+
+gconv_status prepare_sums(engine *e) {
+  size_t leaves = 0, case_sums = 0, chunk_sums = 0;
+  for (size_t i = 0; i < e->net->count; i++) {
+    const gconv_learn_own *own = &e->layers[i];
+    if (!own->layer.parameters)
+      continue;
+    const size_t chunk = chunk_of(own), cases = std::min(chunk, e->order.batch);
+    const size_t chunks = (e->order.batch + chunk - 1) / chunk;
+    leaves = std::max(leaves, (size_t)gconv_learn_leaves(own, (int64_t)cases) * own->layer.parameters);
+    if (!own->in_tail && gconv_learn_bands(&own->layer.problem) > 1)
+      case_sums = std::max(case_sums, cases * own->layer.parameters);
+    chunk_sums = std::max(chunk_sums, chunks > 1 ? chunks * own->layer.parameters : 0);
+  }
+  if (gconv_resident_takes_slices(e->resident))
+    leaves = std::max(leaves, (e->order.batch + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE * e->net->parameters);
+  GCONV_TRY(allocate(e, leaves, "the gradients of cases", &e->leaves));
+  GCONV_TRY(allocate(e, case_sums, "the gradients of cases", &e->case_sums));
+  return allocate(e, chunk_sums, "the gradients of cases", &e->chunk_sums);
+}
+
+gconv_status prepare_values(engine *e) {
+  const char what[] = "the values of a batch (a smaller --batch needs less)";
+  size_t all = gconv_learn_in_floats(&e->net->layers[0]), largest = all;
+  for (size_t i = 0; i < e->net->count; i++) {
+    all += gconv_learn_out_floats(&e->net->layers[i]);
+    largest = std::max(largest, gconv_learn_out_floats(&e->net->layers[i]));
+  }
+  const size_t evaluated = EVALUATED_BYTES / sizeof(float) / all;
+  e->room = std::max({e->order.batch, std::min<size_t>(EVALUATED, evaluated), (size_t)1});
+  e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
+  if (!e->values)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (size_t i = 0; i <= e->net->count; i++) {
+    const size_t floats = i ? gconv_learn_out_floats(&e->net->layers[i - 1]) : gconv_learn_in_floats(&e->net->layers[0]);
+    GCONV_TRY(allocate(e, e->room * floats, what, &e->values[i]));
+  }
+  for (int i = 0; i < 2; i++)
+    GCONV_TRY(allocate(e, e->order.batch * largest, what, &e->gradients[i]));
+  return allocate(e, e->room * gconv_learn_target_floats(e->net), what, &e->targets);
+}
+
+gconv_status fill_engine(engine *e) {
+  const size_t tail = gconv_learn_tail(e->net);
+  CUDA_TRY(cudaStreamCreateWithFlags(&e->stream, cudaStreamNonBlocking));
+  e->layers = (gconv_learn_own *)calloc(e->net->count, sizeof *e->layers);
+  if (!e->layers)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (int i = 0; i < GCONV_LEARN_ARRAYS; i++)
+    GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->arrays[i]));
+  GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->are_weights));
+  GCONV_TRY(allocate(e, 1, "the parameters", &e->stop));
+  CUDA_TRY(cudaStreamSynchronize(e->stream)); /* they are 0 now */
+  for (size_t i = 0; i < e->net->count; i++)
+    GCONV_TRY(prepare_layer(e, i, tail));
+  GCONV_TRY(prepare_values(e));
+  GCONV_TRY(gconv_resident_make(e->net, e->order.batch, &e->resident));
+  GCONV_TRY(prepare_sums(e));
+  const size_t steps = std::max<size_t>(MOST_STEPS, GCONV_RESIDENT_STEPS);
+  GCONV_TRY(allocate(e, steps, "the losses", &e->outcomes));
+  CUDA_TRY(cudaHostAlloc(&e->seen, steps * sizeof *e->seen, cudaHostAllocDefault));
+  GCONV_TRY(gconv_cuda_cases_make(&e->order, e->room, e->stream, &e->cases));
+  CUDA_TRY(cudaStreamSynchronize(e->stream));
+  return GCONV_OK;
+}
+
+void destroy(void *state) {
+  engine *e = (engine *)state;
+  if (!e)
+    return;
+  gconv_device_enter(e->order.device);
+  if (e->stream)
+    cudaStreamSynchronize(e->stream);
+  gconv_cuda_cases_free(&e->cases);
+  gconv_resident_free(e->resident);
+  for (size_t i = 0; i < e->owned_count; i++)
+    cudaFree(e->owned[i]);
+  cudaFree(e->losses);
+  cudaFree(e->hits);
+  cudaFreeHost(e->seen);
+  if (e->stream)
+    cudaStreamDestroy(e->stream);
+  free(e->owned);
+  free(e->values);
+  free(e->layers);
+  free(e);
+}
+
+gconv_status create(const gconv_engine_order *order, void **result) {
+  engine *e = (engine *)calloc(1, sizeof *e);
+  if (!e)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  e->order = *order;
+  e->net = order->net;
+  gconv_device_enter(order->device);
+  const gconv_status status = fill_engine(e);
+  if (status != GCONV_OK) {
+    destroy(e);
+    return gconv_fail_in(status, "training on %s", order->device->info.name);
+  }
+  *result = e;
+  return GCONV_OK;
+}
+
+/* Failures are told by the next call that returns a status. */
+void set(void *state, gconv_learn_array array, const float *values) {
+  engine *e = (engine *)state;
+  gconv_device_enter(e->order.device);
+  cudaStreamSynchronize(e->stream);
+  cudaMemcpy(e->arrays[array], values, e->net->parameters * sizeof *values, cudaMemcpyHostToDevice);
+}
+
+void get(const void *state, gconv_learn_array array, float *values) {
+  const engine *e = (const engine *)state;
+  gconv_device_enter(e->order.device);
+  cudaStreamSynchronize(e->stream);
+  cudaMemcpy(values, e->arrays[array], e->net->parameters * sizeof *values, cudaMemcpyDeviceToHost);
+}
+
+/* ---- A pass over cases ---- */
+
+gconv_status make_room_for_losses(engine *e, size_t cases) {
+  if (cases <= e->losses_room)
+    return GCONV_OK;
+  CUDA_TRY(cudaStreamSynchronize(e->stream));
+  cudaFree(e->losses);
+  cudaFree(e->hits);
+  e->losses = NULL;
+  e->hits = NULL;
+  e->losses_room = 0;
+  CUDA_TRY(cudaMalloc(&e->losses, cases * sizeof *e->losses));
+  CUDA_TRY(cudaMalloc(&e->hits, cases * sizeof *e->hits));
+  e->losses_room = cases;
+  return GCONV_OK;
+}
+
+/* Runs cases first .. first + count - 1 of `cases` forward, and finds their losses; where it `learns`, with the gradient of
+ * the outputs. */
+gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, bool learns, size_t at) {
+  const gconv_learn_net *net = e->net;
+  GCONV_TRY(gconv_cuda_cases_load(&e->cases, cases, first, count, e->values[0], e->targets));
+  for (size_t i = 0; i < net->count; i++)
+    gconv_learn_cuda_forward(&e->layers[i], e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], e->values[0], (int64_t)count,
+                             e->values[i + 1], e->stream);
+  gconv_learn_cuda_losses(net, e->values[net->count], e->targets, (int64_t)count, (float)gconv_learn_factor(net, count),
+                          e->losses + at, e->hits + at, learns ? e->gradients[0] : NULL, e->stream);
+  return GCONV_OK;
+}
+
+/* The gradient of a layer's parameters: chunk after chunk of cases, whose chains are summed by a tree, and then the chunks. */
+void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const float *dz, size_t count) {
+  const gconv_learn_layer *layer = &own->layer;
+  float *gradient = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
+  const int64_t floats = (int64_t)layer->parameters, bands = own->in_tail ? 1 : gconv_learn_bands(&layer->problem);
+  const size_t chunk = chunk_of(own), chunks = (count + chunk - 1) / chunk;
+  for (size_t i = 0; i < chunks; i++) {
+    const size_t first = i * chunk, cases = std::min(chunk, count - first);
+    float *sum = chunks > 1 ? e->chunk_sums + i * layer->parameters : gradient;
+    const int64_t leaves = gconv_learn_leaves(own, (int64_t)cases) / bands;
+    gconv_learn_cuda_weights(own, x + first * gconv_learn_in_floats(layer), dz + first * gconv_learn_out_floats(layer),
+                             (int64_t)cases, leaves * bands > 1 ? e->leaves : sum, e->stream);
+    const float *of_cases = e->leaves;
+    if (bands > 1) {
+      gconv_learn_cuda_tree(e->leaves, leaves, bands, floats, leaves > 1 ? e->case_sums : sum, e->stream);
+      of_cases = e->case_sums;
+    }
+    if (leaves > 1)
+      gconv_learn_cuda_tree(of_cases, 1, leaves, floats, sum, e->stream);
+  }
+  if (chunks > 1)
+    gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->stream);
+}
+
+/* Goes back through the layers: gradients[0] has the gradient of the outputs. */
+void run_backward(engine *e, size_t count) {
+  float *dz = e->gradients[0], *dx = e->gradients[1];
+  for (size_t i = e->net->count; i-- > 0;) {
+    const gconv_learn_own *own = &e->layers[i];
+    if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
+      gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
+    if (own->layer.parameters)
+      find_gradient(e, own, e->values[i], dz, count);
+    if (i == 0)
+      return;
+    gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
+    std::swap(dz, dx);
+  }
+}
+
+/* Waits for what was started, and copies the outcomes of `count` steps. */
+gconv_status see_outcomes(engine *e, size_t count) {
+  CUDA_TRY(cudaGetLastError());
+  CUDA_TRY(cudaMemcpyAsync(e->seen, e->outcomes, count * sizeof *e->seen, cudaMemcpyDeviceToHost, e->stream));
+  CUDA_TRY(cudaStreamSynchronize(e->stream));
+  return GCONV_OK;
+}
+
+void sum_losses(engine *e, size_t cases, size_t step) {
+  gconv_learn_cuda_sum_losses(e->losses, e->hits, (int64_t)cases, &e->outcomes[step], e->stop, e->stream);
+}
+
+gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, const gconv_held_cases **held) {
+  gconv_device_enter(e->order.device);
+  GCONV_TRY(make_room_for_losses(e, losses));
+  CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
+  return gconv_cuda_cases_begin(&e->cases, cases, held);
+}
+
+gconv_resident_run resident_run(const engine *e, const gconv_held_cases *held, size_t first, size_t cases) {
+  return {held->inputs,
+          held->targets,
+          e->cases.numbers + first,
+          cases,
+          e->arrays[GCONV_LEARN_PARAMETERS],
+          e->arrays[GCONV_LEARN_FIRST],
+          e->arrays[GCONV_LEARN_SECOND]};
+}
+
+/* The gradient of cases first .. first + count - 1, and their losses. */
+gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held, size_t first,
+                            size_t count) {
+  if (held && count > GCONV_LEARN_SLICE && gconv_resident_takes_slices(e->resident)) {
+    const gconv_resident_run run = resident_run(e, held, first, count);
+    GCONV_TRY(gconv_resident_start_slices(e->resident, &run, e->leaves, e->losses, e->hits, e->stream));
+    gconv_learn_cuda_tree(e->leaves, 1, (int64_t)((count + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE),
+                          (int64_t)e->net->parameters, e->arrays[GCONV_LEARN_GRADIENT], e->stream);
+    return GCONV_OK;
+  }
+  GCONV_TRY(run_forward(e, cases, first, count, true, 0));
+  run_backward(e, count);
+  return GCONV_OK;
+}
+
+gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
+  engine *e = (engine *)state;
+  const gconv_held_cases *held;
+  GCONV_TRY(begin(e, cases, cases->count, &held));
+  GCONV_TRY(find_gradients(e, cases, held, 0, cases->count));
+  sum_losses(e, cases->count, 0);
+  GCONV_TRY(see_outcomes(e, 1));
+  *sums = {e->seen[0].loss, (size_t)e->seen[0].hits};
+  return GCONV_OK;
+}
+
+gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
+  engine *e = (engine *)state;
+  const gconv_held_cases *held;
+  GCONV_TRY(begin(e, cases, cases->count, &held));
+  for (size_t at = 0; at < cases->count; at += e->room)
+    GCONV_TRY(run_forward(e, cases, at, std::min(e->room, cases->count - at), false, at));
+  sum_losses(e, cases->count, 0);
+  GCONV_TRY(see_outcomes(e, 1));
+  *sums = {e->seen[0].loss, (size_t)e->seen[0].hits};
+  return GCONV_OK;
+}
+
+void start_update(engine *e, const gconv_learn_step *step) {
+  gconv_learn_cuda_update(step, e->are_weights, (int64_t)e->net->parameters, e->arrays[GCONV_LEARN_GRADIENT],
+                          e->arrays[GCONV_LEARN_PARAMETERS], e->arrays[GCONV_LEARN_FIRST], e->arrays[GCONV_LEARN_SECOND],
+                          e->stop, e->stream);
+}
+
+gconv_status update(void *state, const gconv_learn_step *step) {
+  engine *e = (engine *)state;
+  gconv_device_enter(e->order.device);
+  start_update(e, step);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* ---- Several steps ---- */
+
+gconv_status start_steps(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held,
+                         const gconv_learn_step *steps, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const size_t first = i * e->order.batch, some = std::min(e->order.batch, cases->count - first);
+    GCONV_TRY(find_gradients(e, cases, held, first, some));
+    sum_losses(e, some, i);
+    start_update(e, &steps[i]);
+  }
+  return GCONV_OK;
+}
+
+gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
+                   gconv_learn_sums *sums, size_t *taken) {
+  engine *e = (engine *)state;
+  const gconv_held_cases *held;
+  GCONV_TRY(begin(e, cases, e->order.batch, &held));
+  const bool resident = held && gconv_resident_takes_steps(e->resident, steps[0].optimizer);
+  count = std::min(count, resident ? (size_t)GCONV_RESIDENT_STEPS : (size_t)MOST_STEPS);
+  if (resident) {
+    const gconv_resident_run run = resident_run(e, held, 0, std::min(cases->count, count * e->order.batch));
+    GCONV_TRY(gconv_resident_start(e->resident, &run, steps, count, e->outcomes, e->stream));
+  } else {
+    GCONV_TRY(start_steps(e, cases, held, steps, count));
+  }
+  GCONV_TRY(see_outcomes(e, count));
+  bool finite = true;
+  for (*taken = 0; *taken < count && finite; ++*taken) {
+    sums[*taken] = {e->seen[*taken].loss, (size_t)e->seen[*taken].hits};
+    finite = isfinite(e->seen[*taken].loss);
+  }
+  return GCONV_OK;
+}
+
+} // namespace
+
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy, set, get, backward, update, evaluate, train};
