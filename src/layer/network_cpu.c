@@ -109,7 +109,8 @@ static void convert_plane(void *context, size_t turn, int thread) {
   ptrdiff_t step = input->planar ? 1 : input->file_channels;
   float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
   float levels[256];
-  normalize_levels(mean, std, levels);
+  if (input->type == GCONV_U8)
+    normalize_levels(mean, std, levels);
   float *to = job->to + turn * (size_t)input->rows * (size_t)input->width;
   int32_t begin, end;
   gconv_rows_inside(job->first, input->rows, job->in->height, &begin, &end);
