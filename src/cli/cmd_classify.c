@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/learn.h"
+#include "cli/rows.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -45,19 +46,6 @@ static gconv_status put(classifying *c, const char *format, ...) {
   return gconv_sink_write(c->sink, text, (size_t)length);
 }
 
-/* A field of CSV, quoted where it must be. */
-static gconv_status put_field(classifying *c, const char *text) {
-  if (!strpbrk(text, ",\"\r\n"))
-    return gconv_sink_write(c->sink, text, strlen(text));
-  GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-  for (; *text; text++) {
-    if (*text == '"')
-      GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-    GCONV_TRY(gconv_sink_write(c->sink, text, 1));
-  }
-  return gconv_sink_write(c->sink, "\"", 1);
-}
-
 static bool yields_probabilities(const gconv_network *network) {
   return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
 }
@@ -87,11 +75,11 @@ static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   }
   size_t best = gconv_predict_best(p->outputs, p->count);
   GCONV_TRY(put(c, ","));
-  GCONV_TRY(put_field(c, c->network.classes[best]));
+  GCONV_TRY(gconv_rows_field(c->sink, c->network.classes[best]));
   GCONV_TRY(put(c, ",%.6g", (double)p->outputs[best]));
   if (c->settings->learn.evaluate) {
     GCONV_TRY(put(c, ","));
-    GCONV_TRY(put_field(c, c->network.classes[p->class]));
+    GCONV_TRY(gconv_rows_field(c->sink, c->network.classes[p->class]));
   }
   return put(c, "\n");
 }
@@ -262,7 +250,7 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
     gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
   if (!c->sink)
     return GCONV_OK;
-  GCONV_TRY(put_field(c, input->path));
+  GCONV_TRY(gconv_rows_field(c->sink, input->path));
   return put_prediction(c, &found);
 }
 

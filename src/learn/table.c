@@ -279,7 +279,7 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
 
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
   gconv_source source;
-  gconv_status status = gconv_open_unzipped(path, &source);
+  gconv_status status = gconv_source_open_unzipped(path, &source);
   if (status == GCONV_OK)
     status = gconv_table_read_source(&source, syntax, table);
   table->path = path;
