@@ -7,8 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 /* ---- Formats --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a path names no file: standard output, a pipe, a device. */
+static bool is_pipe(const char *path) {
+  struct stat status;
+  return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
 
 gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format *format, gconv_message *message) {
   static const struct {
@@ -23,11 +30,11 @@ gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format
   else if (asked || settings->naming.same)
     return gconv_refuse(message, "--format %s is for images: --windows writes rows of numbers: csv, npy or f32le",
                         asked ? asked->name : "same");
-  if (*format == GCONV_ROWS_UNKNOWN && strcmp(path, "-") == 0)
-    *format = GCONV_ROWS_CSV;
   for (size_t i = 0; *format == GCONV_ROWS_UNKNOWN && dot && i < sizeof known / sizeof *known; i++)
     if (strcasecmp(dot, known[i].extension) == 0)
       *format = known[i].format;
+  if (*format == GCONV_ROWS_UNKNOWN && is_pipe(path))
+    *format = GCONV_ROWS_CSV;
   if (*format == GCONV_ROWS_UNKNOWN)
     return gconv_refuse(message,
                         "-o %s: --windows writes rows of numbers: name a file that ends in .csv, .npy or .f32le, or say "

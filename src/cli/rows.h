@@ -15,7 +15,7 @@ typedef struct gconv_rows {
   bool counted;   /* the header of .npy has the number of rows already */
 } gconv_rows;
 
-/* The format for an output: the one that was asked for, else that of the extension; "-" is CSV. */
+/* The format for an output: the one that was asked for, else that of the extension; what is no file gets CSV. */
 gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format *format, gconv_message *message);
 
 /* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;

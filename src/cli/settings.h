@@ -56,10 +56,10 @@ typedef struct gconv_settings {
   /* ---- The main job ---- */
   gconv_texts inputs;
   bool recursive;
-  gconv_naming naming; /* without the names of filters */
+  gconv_naming naming;    /* without the names of filters */
   gconv_rows_format rows; /* of --format, where that is not for images */
-  int depth;           /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
-  int png_level;       /* -1: not given */
+  int depth;              /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
+  int png_level;          /* -1: not given */
 
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */
