@@ -135,15 +135,22 @@ static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, si
   return GCONV_OK;
 }
 
-static gconv_status check_finite(const gconv_samples *s, const float *numbers, size_t count) {
+/* Counts numbers up to the first that is not finite. */
+static size_t count_finite(const float *numbers, size_t count) {
   bool finite = true;
+  size_t first = 0;
   for (size_t i = 0; i < count; i++)
     finite &= fabsf(numbers[i]) <= FLT_MAX;
-  for (size_t i = 0; i < count && !finite; i++)
-    if (!isfinite(numbers[i]))
-      return gconv_fail(GCONV_BAD_FILE, "%s: sample %llu is %s: samples must be finite", s->source.name,
-                        (unsigned long long)(s->read + i) + 1, isnan(numbers[i]) ? "NaN" : "infinite");
-  return GCONV_OK;
+  if (finite)
+    return count;
+  while (isfinite(numbers[first]))
+    first++;
+  return first;
+}
+
+static gconv_status fail_not_finite(const gconv_samples *s) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: sample %llu is %s: samples must be finite", s->source.name,
+                    (unsigned long long)s->read + 1, s->bad);
 }
 
 static gconv_status read_numbers(gconv_samples *s, size_t most, float *numbers, size_t *got) {
@@ -168,10 +175,15 @@ gconv_status gconv_samples_read(gconv_samples *s, size_t most, float *numbers, s
     if (most == 0)
       return GCONV_OK;
   }
-  GCONV_TRY(read_numbers(s, most, numbers, got));
-  if (*got == 0)
+  if (s->bad)
+    return fail_not_finite(s);
+  size_t count;
+  GCONV_TRY(read_numbers(s, most, numbers, &count));
+  if (count == 0)
     return check_end(s);
-  GCONV_TRY(check_finite(s, numbers, *got));
+  *got = count_finite(numbers, count);
   s->read += *got;
-  return GCONV_OK;
+  if (*got < count)
+    s->bad = isnan(numbers[*got]) ? "NaN" : "infinite";
+  return *got > 0 ? GCONV_OK : fail_not_finite(s);
 }

@@ -20,6 +20,7 @@ typedef struct gconv_samples {
   float unit;       /* what numbers are divided by */
   uint8_t rest[16]; /* the first bytes of a number whose other bytes are not there yet */
   size_t rest_bytes;
+  const char *bad; /* what the next number is, if it is not finite */
 } gconv_samples;
 
 /* Opens a file, or "-": .npy of samples, or of samples x channels; or raw samples, "f32le", "s16le" or "u8", with
@@ -30,8 +31,8 @@ gconv_status gconv_samples_open(const char *path, const char *syntax, gconv_samp
 void gconv_samples_close(gconv_samples *samples);
 
 /* Reads what is there, 1 to `most` numbers, and waits only if there is nothing. The channels of a sample are neighbours.
- * *got = 0 only at the end, which must be that of a sample of all channels. GCONV_BAD_FILE names the first number that is
- * not finite. */
+ * *got = 0 only at the end, which must be that of a sample of all channels. Numbers before one that is not finite are
+ * still read; then GCONV_BAD_FILE names it. */
 gconv_status gconv_samples_read(gconv_samples *samples, size_t most, float *numbers, size_t *got);
 
 #endif

@@ -173,7 +173,7 @@ static gconv_status fill_batch(windows *w, batch *b, bool *ended) {
     if (b->count > 0 && !gconv_source_wait(&w->samples.source, 0))
       return GCONV_OK;
     gconv_status status = read_more(w, &got);
-    *ended = got == 0;
+    *ended = status != GCONV_OK || got == 0;
     GCONV_TRY(status);
     take_windows(w, b);
   }
