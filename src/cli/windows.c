@@ -477,7 +477,7 @@ int gconv_windows_run(gconv_settings *settings) {
   windows w = {.settings = settings, .samples.source.file = -1};
   gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = prepare(&w, settings, &w.message);
-  bool asked_wrongly = status == GCONV_BAD_ARGUMENT;
+  bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
   if (status == GCONV_OK)
     status = run_stages(&w);
   if (status == GCONV_OK)
@@ -486,5 +486,5 @@ int gconv_windows_run(gconv_settings *settings) {
   if (status == GCONV_OK)
     return GCONV_EXIT_OK;
   gconv_say("%s", w.message.text);
-  return asked_wrongly ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+  return done_nothing ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }

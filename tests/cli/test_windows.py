@@ -238,9 +238,9 @@ class Windows(CommandTest):
         save_network(self.folder / "image.safetensors", [Layer(np.ones((1, 1, 3, 3)), padding="valid")], 1, 8, 9)
         self.usage_error("takes images of 9 x 8 pixels", "-i", "s.npy", "-f", "image.safetensors", "--windows", "20", "-o", "x.csv")
 
-    def fails(self, fragment, *words, **options):
+    def fails(self, fragment, *words, status=1, **options):
         before = self.snapshot()
-        result = self.gconv(*words, status=1, **options)
+        result = self.gconv(*words, status=status, **options)
         self.assertIn(fragment, result.stderr)
         self.assertEqual(self.snapshot(), before)
         return result
@@ -256,8 +256,8 @@ class Windows(CommandTest):
         self.fails("no whole number of samples f32le of 2 channels", "-i", "-", "--raw", "f32le:2", "-f", "two.safetensors", *words[2:], stdin=bytes(404))
         self.network()
         (self.folder / "cut.f32le").write_bytes(bytes(403))
-        self.fails("cut.f32le: its bytes are no whole number", "-i", "cut.f32le", *words)
-        self.fails("nosuch.npy: cannot open", "-i", "nosuch.npy", *words)
+        self.fails("cut.f32le: its bytes are no whole number", "-i", "cut.f32le", *words, status=2)
+        self.fails("nosuch.npy: cannot open", "-i", "nosuch.npy", *words, status=2)
         for bad, said in ((np.nan, "NaN"), (np.inf, "infinite")):
             samples = self.rng.normal(size=90000).astype("f4")
             samples[70001] = bad
@@ -269,7 +269,7 @@ class Windows(CommandTest):
         (self.folder / "short.npy").write_bytes((self.folder / "s.npy").read_bytes()[:-4000])
         self.fails("short.npy", "-i", "short.npy", *words)
         self.save(np.zeros((4, 5, 6)), "three.npy")
-        self.fails("a signal has one, samples, or two", "-i", "three.npy", *words)
+        self.fails("a signal has one, samples, or two", "-i", "three.npy", *words, status=2)
 
     def test_rows_before_a_failure_come(self):
         self.network()
