@@ -149,6 +149,23 @@ static void put_row(FILE *out, const char *name, const char *format, ...) {
   fputs("</td></tr>\n", out);
 }
 
+/* How it was trained: the JSON object, which is flat, without its quotes and braces. */
+static void put_trained(FILE *out, const char *json) {
+  char *text = malloc(2 * strlen(json) + 1), *to = text;
+  for (const char *at = json; text && *at; at++)
+    if (*at == ',' || *at == ':' || *at == '_') {
+      *to++ = *at == ',' ? ',' : ' ';
+      if (*at == ',')
+        *to++ = ' ';
+    } else if (!strchr("{}\"", *at))
+      *to++ = *at;
+  if (!text)
+    return;
+  *to = '\0';
+  put_row(out, "how", "%s", text);
+  free(text);
+}
+
 static void put_summary(FILE *out, const gconv_training_run *run) {
   const gconv_learn_settings *learn = &run->settings->learn;
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
@@ -159,8 +176,9 @@ static void put_summary(FILE *out, const gconv_training_run *run) {
   if (run->data.validation)
     put_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases, learn->validate);
   put_row(out, "network", "%s", learn->net);
-  put_row(out, "how", "%s", run->network.trained ? run->network.trained : "");
-  put_row(out, "epochs", "%zu, %.1f s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
+  if (run->network.trained)
+    put_trained(out, run->network.trained);
+  put_row(out, "epochs", "%zu, %.3g s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
           run->ended ? run->ended : "");
   if (run->best.number > 0) {
     put_row(out, "best epoch", "%zu", run->best.number);
@@ -205,8 +223,8 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
     fputs("</th>", out);
     for (size_t k = 0; k < c->classes; k++) {
       uint64_t count = c->counts[i * c->classes + k];
-      fprintf(out, "<td style='background:rgba(%s,%.2f)'>%llu</td>", i == k ? "44,160,44" : "214,39,40",
-              0.8 * (double)count / (double)most, (unsigned long long)count);
+      fprintf(out, "<td%s style='background:rgba(%s,%.2f)'>%llu</td>", count == 0 ? " class='none'" : "",
+              i == k ? "44,160,44" : "214,39,40", 0.8 * (double)count / (double)most, (unsigned long long)count);
     }
     fputs("</tr>\n", out);
   }
@@ -214,7 +232,7 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
 }
 
 static void put_filters(FILE *out, const gconv_training_run *run) {
-  enum { MOST_WEIGHTS = 1 << 17, SIDE = 20 /* pixels of a filter */ };
+  enum { MOST_WEIGHTS = 1 << 17, SIDE = 48, PLACE = 10 /* pixels of a filter, and of one that is a single weight */ };
   for (size_t i = 0; i < run->network.count; i++) {
     const gconv_bank *bank = run->network.layers[i].bank;
     gconv_image sheet = {0};
@@ -222,13 +240,24 @@ static void put_filters(FILE *out, const gconv_training_run *run) {
       continue;
     size_t weights = (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
     const int32_t side = bank->rows > bank->columns ? bank->rows : bank->columns;
-    const gconv_bank_sheet small = {.zoom = side < SIDE ? SIDE / side : 1};
+    const bool table = side == 1 && bank->channels > 1;
+    const gconv_bank_sheet small = {.zoom = table         ? PLACE
+                                            : side < SIDE ? SIDE / side
+                                                          : 1,
+                                    .columns = table,
+                                    .one_scale = table};
     if (weights > MOST_WEIGHTS || gconv_bank_draw(bank, &small, &sheet) != GCONV_OK)
       return;
-    fprintf(out,
-            "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
-            "weight; 0 is mid-grey.</p>\n",
-            (int)bank->filters, (int)bank->rows, (int)bank->columns, (int)bank->channels, bank->channels == 1 ? "" : "s");
+    if (table)
+      fprintf(out,
+              "<h2>Weights of the first layer</h2>\n<p>A row for each of %d outputs, a column for each of %d inputs. "
+              "Mid-grey is 0, the brightest and darkest are the largest weights.</p>\n",
+              (int)bank->filters, (int)bank->channels);
+    else
+      fprintf(out,
+              "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
+              "weight; 0 is mid-grey.</p>\n",
+              (int)bank->filters, (int)bank->rows, (int)bank->columns, (int)bank->channels, bank->channels == 1 ? "" : "s");
     put_image(out, &sheet, "filters", 1);
     gconv_image_free(&sheet);
     return;
@@ -273,9 +302,10 @@ static void put_page(FILE *out, const gconv_training_run *run) {
   fputs("<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>gconv train</title>\n<style>\n"
         "body { font-family: sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }\n"
         "table { border-collapse: collapse } th, td { padding: .2em .5em; font-size: .9em }\n"
-        ".summary th { text-align: left; vertical-align: top }\n"
-        ".confusion td { text-align: right } .confusion { display: block; overflow-x: auto }\n"
-        "img { image-rendering: pixelated; margin: .2em } svg { max-width: 100%; height: auto }\n"
+        ".summary th { text-align: left; vertical-align: top; white-space: nowrap } td { overflow-wrap: anywhere }\n"
+        ".confusion td { text-align: right } .confusion { display: block; overflow-x: auto } .none { color: #ccc }\n"
+        "img { image-rendering: pixelated; margin: .2em; max-width: 100%; height: auto } svg { max-width: 100%; height: "
+        "auto }\n"
         "</style></head><body>\n<h1>",
         out);
   put_text(out, run->settings->naming.output);

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: MIT
 """gconv train: networks that learn spirals, pictures and signals, what is printed and written, checkpoints, and what is refused."""
 import json
-import os
 import re
 import shutil
 import signal
 import struct
 import subprocess
-import time
 import unittest
-import xml.dom.minidom
-from html.parser import HTMLParser
 
 import numpy as np
 from helper import GCONV, CommandTest
@@ -180,60 +176,6 @@ class Signals(TrainTest):
         result = self.train("--signal", "w.raw", "--raw", "f32le", "--windows", "50", "-t", "t.npy", "--rate", "0.005", "--validate", "25%", net="dense 24 tanh, dense 2 softmax")
         self.assertIn("cases of 50 samples, 2 classes; 5", result.stderr)
         self.assertRegex(result.stdout, r"validation  loss [\d.e-]+, (9\d|100)\.\d\d% right")
-
-
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.outside, self.open = [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "img", "br", "rect", "line", "polyline"):
-            self.open.append(tag)
-        self.outside += [value for name, value in attributes if name in ("src", "href", "xlink:href") and not value.startswith("data:")]
-        self.outside += [tag] if tag in ("script", "link", "iframe") else []
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-
-class Reports(TrainTest):
-    def report(self):
-        points, arms = spirals(200)
-        (self.folder / "s.csv").write_text("".join(f"{x:.5f},{y:.5f},{['<b>&amp', 'x'][arm]}\n" for (x, y), arm in zip(points, arms)))
-        self.table("--epochs", "12", "--validate", "20%", "--report", "r.html", "--plot", "p.svg")
-
-    def test_report_and_plot(self):
-        self.report()
-        text = (self.folder / "r.html").read_text()
-        page = Page()
-        page.feed(text)
-        self.assertEqual((page.outside, page.open), ([], []))
-        self.assertEqual(text.count("<polyline"), 4)
-        self.assertIn("&lt;b&gt;&amp;amp", text)
-        self.assertNotIn("<b>", text)
-        self.assertIn("Filters of the first layer", text)
-        self.assertNotIn("http", text)
-        drawing = xml.dom.minidom.parse(str(self.folder / "p.svg"))
-        curves = drawing.getElementsByTagName("polyline")
-        self.assertEqual([len(c.getAttribute("points").split()) for c in curves], [12] * 4)
-        numbers = [float(v) for c in curves for point in c.getAttribute("points").split() for v in point.split(",")]
-        self.assertTrue(np.isfinite(numbers).all() and min(numbers) >= 0 and max(numbers) <= 720)
-        self.assertEqual(self.files(), ["n.safetensors", "p.svg", "r.html", "s.csv"])
-
-    @unittest.skipUnless(os.environ.get("GCONV_LONG_TESTS"), "a long test")
-    def test_report_in_a_browser(self):
-        browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-        if not browser:
-            self.skipTest("there is no Chromium")
-        self.report()
-        result = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={self.folder}/profile", "--dump-dom",
-                                 f"file://{self.folder}/r.html"], capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(result.stdout.count("<polyline"), 4)
-        self.assertNotIn("CONSOLE", result.stderr)
 
 
 class Interruptions(TrainTest):
