@@ -21,7 +21,8 @@ typedef struct classifying {
   const char *path; /* of the network */
   gconv_network network;
   gconv_device *device;
-  gconv_sink *sink; /* NULL: predictions are not written */
+  gconv_sink *sink;     /* NULL: predictions are not written */
+  bool terminal, begun; /* they go to a terminal; the first line is written */
   gconv_confusion confusion;
   const char *unit;            /* what a case is called: "case", "path", "sample" */
   size_t hop;                  /* of windows: samples from one to the next; else 0 */
@@ -45,34 +46,39 @@ static gconv_status put(classifying *c, const char *format, ...) {
   return gconv_sink_write(c->sink, text, (size_t)length);
 }
 
-/* A field of CSV, quoted where it must be. */
+/* A field of CSV, quoted where it must be. Names are from files: a terminal gets no control characters of theirs. */
 static gconv_status put_field(classifying *c, const char *text) {
-  if (!strpbrk(text, ",\"\r\n"))
-    return gconv_sink_write(c->sink, text, strlen(text));
-  GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-  for (; *text; text++) {
-    if (*text == '"')
-      GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-    GCONV_TRY(gconv_sink_write(c->sink, text, 1));
+  char *copy = c->terminal ? gconv_printable_copy(text, strlen(text)) : strdup(text);
+  gconv_status status = copy ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a line of predictions");
+  bool quoted = copy && strpbrk(copy, ",\"\r\n");
+  if (quoted)
+    status = gconv_sink_write(c->sink, "\"", 1);
+  for (const char *at = copy; status == GCONV_OK && *at; at++) {
+    if (*at == '"')
+      status = gconv_sink_write(c->sink, "\"", 1);
+    if (status == GCONV_OK)
+      status = gconv_sink_write(c->sink, at, 1);
   }
-  return gconv_sink_write(c->sink, "\"", 1);
+  if (quoted && status == GCONV_OK)
+    status = gconv_sink_write(c->sink, "\"", 1);
+  free(copy);
+  return status;
 }
 
 static bool yields_probabilities(const gconv_network *network) {
   return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
 }
 
-static gconv_status put_header(classifying *c) {
-  if (!c->sink)
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(classifying *c, size_t outputs) {
+  if (c->begun)
     return GCONV_OK;
+  c->begun = true;
   GCONV_TRY(put(c, "%s", c->unit));
   if (c->network.class_count > 0) {
     GCONV_TRY(put(c, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
     return put(c, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
   }
-  size_t outputs = 0;
-  for (size_t i = c->network.count; i > 0 && outputs == 0; i--)
-    outputs = c->network.layers[i - 1].bank ? (size_t)c->network.layers[i - 1].bank->filters : 0;
   for (size_t k = 0; k < outputs; k++)
     GCONV_TRY(put(c, ",output%zu", k + 1));
   return put(c, "\n");
@@ -111,6 +117,7 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
   compare_targets(c, p);
   if (!c->sink)
     return GCONV_OK;
+  GCONV_TRY(put_header(c, p->count));
   GCONV_TRY(put(c, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
   return put_prediction(c, p);
 }
@@ -192,8 +199,6 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
     c->unit = "sample";
     c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
   }
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
   if (status == GCONV_OK) {
     status = complain_library(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
     c->confusion.names = (const char *const *)c->network.classes; /* the data go */
@@ -262,6 +267,7 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
     gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
   if (!c->sink)
     return GCONV_OK;
+  GCONV_TRY(put_header(c, found.count));
   GCONV_TRY(put_field(c, input->path));
   return put_prediction(c, &found);
 }
@@ -277,8 +283,6 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
   if (status == GCONV_OK)
     status = complain_library(gconv_operation_of_network(&c->network, &options, &p.operation), message);
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
     status = complain_library(classify_image(c, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
@@ -318,8 +322,10 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   GCONV_TRY(complain_library(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
                                                gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
                              message));
+  bool standard = !output || strcmp(output, "-") == 0;
+  c->terminal = standard && isatty(STDOUT_FILENO);
   if (output || !settings->learn.evaluate)
-    GCONV_TRY(complain_library(gconv_sink_open(output ? output : "-", &c->sink), message));
+    GCONV_TRY(complain_library(gconv_sink_open(standard ? "-" : output, &c->sink), message));
   return GCONV_OK;
 }
 

@@ -188,6 +188,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
   gconv_epoch epoch = {0};
   while (!epoch.ended && !gconv_interrupted) {
     GCONV_TRY(gconv_trainer_epoch(trainer, &epoch));
+    run->done = epoch.number;
     if (epoch.interrupted)
       break;
     now = gconv_now_ms();
@@ -208,9 +209,8 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
 
 /* Leaves a checkpoint, and ends the program as the signal would. */
 static int stop(const gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint) {
-  size_t done = run->epoch_count > 0 ? run->epochs[run->epoch_count - 1].number : 0;
   if (save(trainer, checkpoint))
-    gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", done,
+    gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", run->done,
               all_epochs(run), checkpoint);
   fflush(stdout);
   gconv_interrupt_end();
@@ -275,10 +275,13 @@ static void print_summary(const gconv_training_run *run) {
 /* Takes the best weights, and writes what was asked for. */
 static int finish(gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint, bool had_checkpoint) {
   bool diverged = run->ended && strstr(run->ended, "diverged");
+  if (diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
+    gconv_say("training diverged in its first epoch, as the loss or a weight is no longer finite, so that nothing is "
+              "written: take a smaller rate, or normalise the inputs");
+    return GCONV_EXIT_FAILED;
+  }
   if (diverged)
     gconv_say("%s", run->ended);
-  if (diverged && run->best.number == 0 && !had_checkpoint)
-    return GCONV_EXIT_FAILED; /* there is nothing but the random weights of the beginning */
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
   if (status == GCONV_OK)

@@ -129,6 +129,11 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
   gconv_predictor p = {0};
   batch b = {0};
   gconv_status status = gconv_predictor_open(network, device, info->channels, info->height, info->width, &p);
+  if (status == GCONV_OK && network->class_count > 0 && p.output_floats != network->class_count)
+    status = gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the network yields %zu numbers for a case, where it has %zu classes: it ends in neither \"mean\" "
+                        "nor a dense layer, and cannot classify",
+                        p.output_floats, network->class_count);
   if (status == GCONV_OK && info->class_count > 0 && p.output_floats != info->class_count)
     status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
                         info->class_count);

@@ -3,10 +3,12 @@
  * tensors are the best weights and the optimiser's two; its JSON has the state, and the options that must be the same. */
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "learn/dataset.h"
 #include "learn/trainer.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,6 +41,14 @@ static uint64_t get_whole(const json_t *json, const char *key) {
 
 /* ---- Writing ---- */
 
+/* What tells a data set from others, 16 hexadecimal digits; "none" without one. */
+static json_t *digest_of(const gconv_dataset *data) {
+  char text[24] = "none";
+  if (data)
+    snprintf(text, sizeof text, "%016" PRIx64, data->type->digest(data, GCONV_FNV1A_BASIS));
+  return json_string(text);
+}
+
 /* What must be the same when training goes on. The number of epochs matters only to schedules. */
 static json_t *describe_setting(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
@@ -57,9 +67,12 @@ static json_t *describe_setting(const gconv_trainer *t) {
   json_object_set_new(json, "elimination scale", real(o->elimination_scale));
   json_object_set_new(json, "batch", whole(o->batch));
   json_object_set_new(json, "seed", json_string(seed));
+  json_object_set_new(json, "algorithm", json_string(o->algorithm));
   json_object_set_new(json, "cases", whole(info->cases));
   json_object_set_new(json, "outputs", whole(gconv_learn_outputs(&t->net)));
   json_object_set_new(json, "validation cases", whole(t->validation ? gconv_dataset_get_info(t->validation)->cases : 0));
+  json_object_set_new(json, "data", digest_of(t->data));
+  json_object_set_new(json, "validation data", digest_of(t->validation));
   return json;
 }
 
@@ -111,24 +124,45 @@ gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) 
 
 /* ---- Reading ---- */
 
+static gconv_status complain_setting(const char *path, const char *key, const json_t *before, const json_t *now) {
+  enum { HOW = JSON_ENCODE_ANY | JSON_REAL_PRECISION(9) };
+  if (strcmp(key, "data") == 0 || strcmp(key, "validation data") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with other %s: go on with the same, or begin anew", path, key);
+  char *was = before ? json_dumps(before, HOW) : NULL, *is = json_dumps(now, HOW);
+  gconv_fail(GCONV_BAD_ARGUMENT,
+             "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew", path, key,
+             was ? was : "not given", is ? is : "?");
+  free(was);
+  free(is);
+  return GCONV_BAD_ARGUMENT;
+}
+
 /* Fails if the checkpoint was made with another setting: says which part of it differs. */
 static gconv_status check_setting(const gconv_trainer *t, const char *path, const json_t *found) {
   json_t *wanted = describe_setting(t), *value;
   const char *key;
   gconv_status status = GCONV_OK;
   json_object_foreach(wanted, key, value) {
-    json_t *other = json_object_get(found, key);
-    if (status != GCONV_OK || (other && json_equal(value, other)))
-      continue;
-    char *is = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL, *now = json_dumps(value, JSON_ENCODE_ANY);
-    status = gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew",
-                        path, key, is ? is : "not given", now ? now : "?");
-    free(is);
-    free(now);
+    const json_t *other = json_object_get(found, key);
+    if (status == GCONV_OK && !(other && json_equal(value, other)))
+      status = complain_setting(path, key, other, value);
   }
   json_decref(wanted);
   return status;
+}
+
+static bool same_floats(const float *a, int32_t count_a, const float *b, int32_t count_b) {
+  return count_a == count_b && (count_a == 0 || memcmp(a, b, (size_t)count_a * sizeof *a) == 0);
+}
+
+static gconv_status check_normalisation(const gconv_trainer *t, const char *path, const gconv_network *found) {
+  const gconv_network *network = &t->network;
+  if (same_floats(network->mean, network->mean_count, found->mean, found->mean_count) &&
+      same_floats(network->std, network->std_count, found->std, found->std_count))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s was made with another mean and standard deviation of the inputs: go on with the same, or begin anew",
+                    path);
 }
 
 static gconv_status take_state(const char *path, const json_t *json, uint64_t cases, gconv_training_state *s) {
@@ -212,6 +246,8 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
   if (status == GCONV_OK)
     status = check_setting(t, path, json_object_get(json, "setting"));
   if (status == GCONV_OK)
+    status = check_normalisation(t, path, network);
+  if (status == GCONV_OK)
     status = take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state);
   if (status == GCONV_OK)
     status = take_weights(t, path, network, extras);
@@ -220,6 +256,8 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
     return status;
   if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
     state.ending = GCONV_ENDING_NONE; /* more are wanted now */
+  if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
+    state.ending = GCONV_ENDING_EPOCHS; /* fewer are wanted now */
   t->state = state;
   return GCONV_OK;
 }

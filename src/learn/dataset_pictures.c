@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets of images: by class, and in pairs. */
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "learn/dataset.h"
 #include "learn/labels.h"
@@ -91,8 +92,21 @@ static void free_pictures(gconv_dataset *dataset) {
   free(set);
 }
 
-static const gconv_dataset_type classes_type = {.read = read_pictures, .free = free_pictures, .class_of = class_of};
-static const gconv_dataset_type pairs_type = {.read = read_pictures, .free = free_pictures, .group_of = picture_of};
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const picture_set *set = (const picture_set *)dataset;
+  const uint64_t chosen[] = {(uint64_t)set->patch, set->augment, set->inputs.gray, set->seed};
+  hash = gconv_fnv1a(hash, chosen, sizeof chosen);
+  hash = gconv_pictures_digest(&set->inputs, hash);
+  hash = gconv_pictures_digest(&set->targets, hash);
+  if (set->classes)
+    hash = gconv_fnv1a(hash, set->classes, set->inputs.count * sizeof *set->classes);
+  return gconv_labels_digest(&set->labels, hash);
+}
+
+static const gconv_dataset_type classes_type = {
+    .read = read_pictures, .free = free_pictures, .class_of = class_of, .digest = digest};
+static const gconv_dataset_type pairs_type = {
+    .read = read_pictures, .free = free_pictures, .group_of = picture_of, .digest = digest};
 
 static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, picture_set **made) {
   picture_set *set = calloc(1, sizeof *set);

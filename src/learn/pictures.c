@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/pictures.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "image/colour.h"
 
@@ -48,6 +49,8 @@ gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path)
   item->height = header.height;
   item->width = header.width;
   item->channels = header.channels - header.alpha;
+  struct stat status;
+  item->bytes = stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
   int32_t frames = header.frames;
   gconv_image_free(&header);
   if (frames > 1)
@@ -250,6 +253,17 @@ gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gc
   gconv_status status = convert(pictures, &item->image, crop, samples);
   release(pictures, item);
   return status;
+}
+
+uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash) {
+  for (size_t i = 0; i < pictures->count; i++) {
+    const gconv_picture *item = &pictures->items[i];
+    const char *slash = strrchr(item->path, '/'), *name = slash ? slash + 1 : item->path;
+    const uint64_t numbers[] = {(uint64_t)item->height, (uint64_t)item->width, (uint64_t)item->channels, item->bytes};
+    hash = gconv_fnv1a(hash, name, strlen(name) + 1);
+    hash = gconv_fnv1a(hash, numbers, sizeof numbers);
+  }
+  return hash;
 }
 
 void gconv_pictures_free(gconv_pictures *pictures) {

@@ -10,6 +10,7 @@ enum { GCONV_PICTURES_CACHE = 1 << 30 }; /* bytes of decoded images that are kep
 typedef struct gconv_picture {
   char *path; /* owned */
   int32_t height, width, channels;
+  uint64_t bytes;    /* of the file */
   gconv_image image; /* decoded, or empty */
   int users;         /* who read it now */
   uint64_t used;     /* when it was used last */
@@ -50,6 +51,9 @@ typedef struct gconv_crop {
 /* Puts the part into samples, channels x height x width, where white is 1. Decodes the image if it is not there. Several
  * threads may call it. */
 gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gconv_crop crop, float *samples);
+
+/* Continues a hash (base/checksum.h) with the names, shapes and bytes of the files, without their folders. */
+uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash);
 
 void gconv_pictures_free(gconv_pictures *pictures);
 

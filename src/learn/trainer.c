@@ -79,6 +79,7 @@ static gconv_training_options resolve_options(const gconv_training_options *give
   if (o.batch > cases || o.optimizer == GCONV_OPTIMIZER_RPROP)
     o.batch = cases;
   o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
+  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
   return o;
 }
 
