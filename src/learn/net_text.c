@@ -494,7 +494,6 @@ gconv_status gconv_network_make(const char *text, int32_t channels, int32_t heig
   if ((height == 0) != (width == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "an input of height %d and width %d: both are 0, for any size, or none", height,
                       width);
-  if (network->layers)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_network_make(): network is not empty");
+  GCONV_TRY(gconv_network_check_empty("gconv_network_make", network));
   return gconv_network_make_within(text, channels, height, width, outputs, seed, MOST_PARAMETERS, network);
 }
