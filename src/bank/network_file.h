@@ -59,6 +59,10 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
 
 /* ---- network_json.c: all but the weights ---- */
 
+/* What the activations are called in files and texts of networks, by gconv_activation. */
+enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
+extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
+
 /* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees
  * it. */
 gconv_status gconv_network_of_json(const char *where, const char *text, gconv_network *network);

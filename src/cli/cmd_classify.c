@@ -30,10 +30,6 @@ typedef struct classifying {
   size_t numbers;
 } classifying;
 
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
 /* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
 
 static gconv_status put(classifying *c, const char *format, ...) GCONV_PRINTF(2, 3);
@@ -155,7 +151,7 @@ static gconv_status open_unlabelled(const classifying *c, gconv_dataset_options 
   gconv_status status = gconv_dataset_open(&options, data);
   if (status == GCONV_OK && fits(c, *data))
     return status;
-  complain_library(status, message);
+  gconv_learn_complain(status, message);
   if (options.label || options.kind != GCONV_DATASET_TABLE)
     return status;
   gconv_dataset *without = NULL;
@@ -177,7 +173,7 @@ static gconv_status open_data(const classifying *c, gconv_dataset **data, gconv_
   if (options.unlabelled)
     GCONV_TRY(open_unlabelled(c, options, data, message));
   else
-    GCONV_TRY(complain_library(gconv_dataset_open(&options, data), message));
+    GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&options, data), message));
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (fits(c, *data))
     return GCONV_OK;
@@ -200,7 +196,7 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
     c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
   }
   if (status == GCONV_OK) {
-    status = complain_library(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
+    status = gconv_learn_complain(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
     c->confusion.names = (const char *const *)c->network.classes; /* the data go */
   }
   gconv_dataset_free(data);
@@ -279,12 +275,12 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
   c->unit = "path";
   gconv_status status = gconv_inputs_find(&c->settings->inputs, true, "-", &inputs, message);
   if (status == GCONV_OK && c->settings->learn.evaluate)
-    status = complain_library(
+    status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
   if (status == GCONV_OK)
-    status = complain_library(gconv_operation_of_network(&c->network, &options, &p.operation), message);
+    status = gconv_learn_complain(gconv_operation_of_network(&c->network, &options, &p.operation), message);
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
-    status = complain_library(classify_image(c, &p, &inputs.items[i]), message);
+    status = gconv_learn_complain(classify_image(c, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
@@ -316,16 +312,16 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   gconv_sandbox_files(settings, &output, 1, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
-  GCONV_TRY(complain_library(gconv_network_read(c->path, &c->network), message));
+  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
   if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
-  GCONV_TRY(complain_library(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
-                                               gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
-                             message));
+  GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
+                                                   gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
+                                 message));
   bool standard = !output || strcmp(output, "-") == 0;
   c->terminal = standard && isatty(STDOUT_FILENO);
   if (output || !settings->learn.evaluate)
-    GCONV_TRY(complain_library(gconv_sink_open(standard ? "-" : output, &c->sink), message));
+    GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message));
   return GCONV_OK;
 }
 
@@ -368,7 +364,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   if (status == GCONV_OK)
     status = is_of_numbers(&c.network) ? classify_data(&c, &message) : classify_images(&c, &message);
   if (status == GCONV_OK && c.sink) {
-    status = complain_library(gconv_sink_commit(c.sink, false), &message);
+    status = gconv_learn_complain(gconv_sink_commit(c.sink, false), &message);
     c.sink = status == GCONV_OK ? c.sink : NULL;
   } else {
     gconv_sink_discard(c.sink);

@@ -59,22 +59,19 @@ static gconv_status check_outputs(const gconv_settings *settings, const gconv_te
 
 /* ---- Preparing -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
 /* Images have any size where patches are learned, and in pairs. */
 static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
   const gconv_learn_settings *learn = &run->settings->learn;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = learn->data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->data.patch > 0;
   bool images = pairs || learn->data.kind == GCONV_DATASET_CLASSES;
-  GCONV_TRY(complain_library(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
-                             message));
+  GCONV_TRY(
+      gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                              pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
+                           message));
   if (learn->normalize == 2 || (learn->normalize == 0 && images))
     return GCONV_OK;
-  return complain_library(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
+  return gconv_learn_complain(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -89,9 +86,9 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   bool resume = run->settings->resume;
   if (resume && access(checkpoint, F_OK) != 0)
     return gconv_refuse(message, "--resume: there is no %s: a run that is stopped leaves it", checkpoint);
-  return complain_library(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
-                                               run->data.validation, resume ? checkpoint : NULL, trainer),
-                          message);
+  return gconv_learn_complain(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
+                                                   run->data.validation, resume ? checkpoint : NULL, trainer),
+                              message);
 }
 
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -100,7 +97,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   const char *device = settings->job.device ? settings->job.device : "cpu";
   const char *outputs[] = {settings->naming.output, settings->learn.plot, settings->learn.report};
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
-  GCONV_TRY(complain_library(
+  GCONV_TRY(gconv_learn_complain(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
@@ -129,17 +126,13 @@ static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epo
     snprintf(text + used, size - used, "  %.0f s left", seconds_left);
 }
 
-static json_t *number_or_null(double number) {
-  return isfinite(number) ? json_real(number) : json_null();
-}
-
 static void print_epoch_json(const gconv_epoch *epoch, double seconds) {
   json_t *json = json_object();
   json_object_set_new(json, "epoch", json_integer((json_int_t)epoch->number));
-  json_object_set_new(json, "loss", number_or_null(epoch->loss));
-  json_object_set_new(json, "accuracy", number_or_null(epoch->accuracy));
-  json_object_set_new(json, "validation_loss", number_or_null(epoch->validation_loss));
-  json_object_set_new(json, "validation_accuracy", number_or_null(epoch->validation_accuracy));
+  json_object_set_new(json, "loss", gconv_json_number(epoch->loss));
+  json_object_set_new(json, "accuracy", gconv_json_number(epoch->accuracy));
+  json_object_set_new(json, "validation_loss", gconv_json_number(epoch->validation_loss));
+  json_object_set_new(json, "validation_accuracy", gconv_json_number(epoch->validation_accuracy));
   json_object_set_new(json, "best", json_boolean(epoch->best));
   json_object_set_new(json, "seconds", json_real(seconds));
   gconv_json_print(stdout, json, JSON_COMPACT);

@@ -51,8 +51,8 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   return GCONV_OK;
 }
 
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return gconv_complain(message, status, "%s", gconv_last_error());
+gconv_status gconv_learn_complain(gconv_status status, gconv_message *message) {
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
 static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset **set, gconv_texts *paths,
@@ -60,8 +60,7 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   if (!gconv_texts_add(paths, strdup(options->inputs)) ||
       (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
     return gconv_complain_memory(message);
-  gconv_status status = gconv_dataset_open(options, set);
-  return status == GCONV_OK ? status : complain_library(status, message);
+  return gconv_learn_complain(gconv_dataset_open(options, set), message);
 }
 
 /* "PATH" or "PATH:TARGETS". */
@@ -275,7 +274,9 @@ static void print_worst(FILE *out, const gconv_confusion *c) {
 
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
   enum { MOST_SHOWN = 10 };
-  if (confusion->classes <= MOST_SHOWN)
+  if (!confusion->counts)
+    fprintf(out, "  (no table of %zu classes: it would be too large)\n", confusion->classes);
+  else if (confusion->classes <= MOST_SHOWN)
     print_matrix(out, confusion);
   else
     print_worst(out, confusion);
@@ -286,8 +287,10 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
   for (size_t i = 0; i < c->classes; i++) {
-    json_t *row = json_array();
     json_array_append_new(names, gconv_json_text(c->names[i]));
+    if (!c->counts)
+      continue;
+    json_t *row = json_array();
     for (size_t k = 0; k < c->classes; k++)
       json_array_append_new(row, json_integer((json_int_t)c->counts[i * c->classes + k]));
     json_array_append_new(rows, row);

@@ -4,6 +4,7 @@
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "learn/dataset.h"
 #include "learn/trainer.h"
@@ -19,11 +20,6 @@ static const char *const tensor_names[TENSORS] = {GCONV_EXTRA_PREFIX "best", GCO
                                                   GCONV_EXTRA_PREFIX "second"};
 
 /* ---- Numbers in JSON ---- */
-
-/* A double with all its bits: a number, or null for what is not finite. */
-static json_t *real(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *whole(uint64_t value) {
   return json_integer((json_int_t)value);
@@ -60,11 +56,11 @@ static json_t *describe_setting(const gconv_trainer *t) {
   json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
   json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
   json_object_set_new(json, "epochs", whole(o->schedule == GCONV_SCHEDULE_CONSTANT ? 0 : o->epochs));
-  json_object_set_new(json, "rate", real(o->rate));
-  json_object_set_new(json, "momentum", real(o->momentum));
-  json_object_set_new(json, "weight decay", real(o->weight_decay));
-  json_object_set_new(json, "elimination", real(o->elimination));
-  json_object_set_new(json, "elimination scale", real(o->elimination_scale));
+  json_object_set_new(json, "rate", gconv_json_number(o->rate));
+  json_object_set_new(json, "momentum", gconv_json_number(o->momentum));
+  json_object_set_new(json, "weight decay", gconv_json_number(o->weight_decay));
+  json_object_set_new(json, "elimination", gconv_json_number(o->elimination));
+  json_object_set_new(json, "elimination scale", gconv_json_number(o->elimination_scale));
   json_object_set_new(json, "batch", whole(o->batch));
   json_object_set_new(json, "seed", json_string(seed));
   json_object_set_new(json, "algorithm", json_string(o->algorithm));
@@ -78,11 +74,12 @@ static json_t *describe_setting(const gconv_trainer *t) {
 
 static json_t *describe_state(const gconv_training_state *s) {
   return json_pack("{sososososososososo sososososo}", "epochs", whole(s->epochs), "at", whole(s->at), "steps",
-                   whole(s->steps), "loss", real(s->loss), "hits", whole(s->hits), "best_loss", real(s->best_loss),
-                   "best_epoch", whole(s->best_epoch), "ending", whole((uint64_t)s->ending), "last_loss", real(s->last.loss),
-                   "last_accuracy", real(s->last.accuracy), "last_validation_loss", real(s->last.validation_loss),
-                   "last_validation_accuracy", real(s->last.validation_accuracy), "last_best", whole(s->last.best),
-                   "last_number", whole(s->last.number));
+                   whole(s->steps), "loss", gconv_json_number(s->loss), "hits", whole(s->hits), "best_loss",
+                   gconv_json_number(s->best_loss), "best_epoch", whole(s->best_epoch), "ending", whole((uint64_t)s->ending),
+                   "last_loss", gconv_json_number(s->last.loss), "last_accuracy", gconv_json_number(s->last.accuracy),
+                   "last_validation_loss", gconv_json_number(s->last.validation_loss), "last_validation_accuracy",
+                   gconv_json_number(s->last.validation_accuracy), "last_best", whole(s->last.best), "last_number",
+                   whole(s->last.number));
 }
 
 static char *describe(const gconv_trainer *t) {

@@ -7,8 +7,6 @@
 #include "learn/pictures.h"
 #include "learn/random.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,14 +138,6 @@ static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset 
 
 /* ---- Classes ------------------------------------------------------------------------------------------------------- */
 
-static int is_visible(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
-}
-
-static int compare_names(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* Notes the class of the images from number `first` on. */
 static gconv_status set_class(picture_set *set, size_t first, size_t class) {
   size_t *classes = realloc(set->classes, set->inputs.count * sizeof *classes);
@@ -179,9 +169,8 @@ static bool is_folder(const char *path) {
 
 static gconv_status add_classes(picture_set *set, const char *folder) {
   struct dirent **entries = NULL;
-  int count = scandir(folder, &entries, is_visible, compare_names);
-  if (count < 0)
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno));
+  int count;
+  GCONV_TRY(gconv_folder_scan(folder, &entries, &count));
   gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
     char *path = gconv_format_text("%s/%s", folder, entries[i]->d_name);
@@ -316,6 +305,8 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
   bool targets = !options->unlabelled;
   if (targets) {
     GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, &found));
+    if (found == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
     GCONV_TRY(match(set, options));
     GCONV_TRY(gconv_pictures_finish(&set->targets));
   }

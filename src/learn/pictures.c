@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "image/colour.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,8 +12,8 @@
 
 typedef struct gconv_pictures_cache {
   pthread_mutex_t lock;
-  size_t bytes;   /* of decoded images */
-  uint64_t clock; /* how often one was used */
+  size_t bytes; /* of decoded images */
+  size_t hand;  /* the image that is looked at next when room is needed */
 } gconv_pictures_cache;
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray) {
@@ -67,6 +66,11 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count) {
+  *count = scandir(folder, entries, is_visible, compare_names);
+  return *count < 0 ? gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno)) : GCONV_OK;
+}
+
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found) {
   struct dirent **entries = NULL;
   struct stat status;
@@ -75,9 +79,8 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
     *found = 1;
     return gconv_pictures_add_file(pictures, path);
   }
-  int count = scandir(path, &entries, is_visible, compare_names);
-  if (count < 0)
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", path, strerror(errno));
+  int count;
+  GCONV_TRY(gconv_folder_scan(path, &entries, &count));
   gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
     if (result == GCONV_OK && gconv_picture_is_name(entries[i]->d_name)) {
@@ -138,20 +141,19 @@ static size_t bytes_of(const gconv_image *image) {
   return image->plane_bytes * (size_t)image->frames * (size_t)(image->planar ? image->channels : 1);
 }
 
-/* Frees what was not used for longest, until the rest is small enough. Called with the lock. */
+/* Frees images that were not used lately, until the others are few enough: the clock algorithm, of which a hand goes round,
+ * and frees what was not used since its last visit. Called with the lock. */
 static void shrink(const gconv_pictures *pictures) {
   gconv_pictures_cache *cache = pictures->cache;
-  while (cache->bytes > GCONV_PICTURES_CACHE) {
-    gconv_picture *oldest = NULL;
-    for (size_t i = 0; i < pictures->count; i++) {
-      gconv_picture *item = &pictures->items[i];
-      if (item->image.data && item->users == 0 && (!oldest || item->used < oldest->used))
-        oldest = item;
-    }
-    if (!oldest)
-      return;
-    cache->bytes -= bytes_of(&oldest->image);
-    gconv_image_free(&oldest->image);
+  for (size_t i = 0; i < 2 * pictures->count && cache->bytes > GCONV_PICTURES_CACHE; i++) {
+    gconv_picture *item = &pictures->items[cache->hand];
+    bool spared = item->used || item->users > 0;
+    cache->hand = (cache->hand + 1) % pictures->count;
+    item->used = false;
+    if (spared || !item->image.data)
+      continue;
+    cache->bytes -= bytes_of(&item->image);
+    gconv_image_free(&item->image);
   }
 }
 
@@ -161,7 +163,7 @@ static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item)
   gconv_image image = {0};
   pthread_mutex_lock(&cache->lock);
   item->users++;
-  item->used = ++cache->clock;
+  item->used = true;
   bool there = item->image.data != NULL;
   pthread_mutex_unlock(&cache->lock);
   if (there)

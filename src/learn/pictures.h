@@ -5,6 +5,8 @@
 
 #include "gconv.h"
 
+#include <dirent.h>
+
 enum { GCONV_PICTURES_CACHE = 1 << 30 }; /* bytes of decoded images that are kept for the next time */
 
 typedef struct gconv_picture {
@@ -13,7 +15,7 @@ typedef struct gconv_picture {
   uint64_t bytes;    /* of the file */
   gconv_image image; /* decoded, or empty */
   int users;         /* who read it now */
-  uint64_t used;     /* when it was used last */
+  bool used;         /* since the hand of the cache was there */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
@@ -26,6 +28,10 @@ typedef struct gconv_pictures {
 } gconv_pictures;
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray);
+
+/* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
+ * list. */
+gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
 
 /* Whether the name is that of an image that can be read, by its extension. */
 bool gconv_picture_is_name(const char *name);
