@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv train: a network from cases, by backpropagation. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -91,6 +92,17 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
                               message);
 }
 
+/* Removes what a run that was killed left of its files. */
+static gconv_status remove_leftovers(const gconv_settings *settings, const char *checkpoint, gconv_message *message) {
+  char *paths[] = {(char *)checkpoint, (char *)settings->naming.output, (char *)settings->learn.report,
+                   (char *)settings->learn.plot};
+  size_t count = 2, removed;
+  for (size_t i = count; i < sizeof paths / sizeof *paths; i++)
+    if (paths[i])
+      paths[count++] = paths[i];
+  return gconv_learn_complain(gconv_remove_leftovers(paths, count, &removed), message);
+}
+
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
                             gconv_message *message) {
   const gconv_settings *settings = run->settings;
@@ -101,6 +113,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
+  GCONV_TRY(remove_leftovers(settings, checkpoint, message));
   GCONV_TRY(make_network(run, message));
   return create_trainer(run, checkpoint, trainer, message);
 }

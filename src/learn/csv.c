@@ -245,10 +245,10 @@ static gconv_status find_label(csv *c) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no column '%s'; there are %s", table->path, label, list);
 }
 
-/* The names of the inputs. */
+/* Keeps the names of the inputs, which a file of targets has not. */
 static gconv_status name_columns(csv *c) {
   gconv_table *table = c->table;
-  if (!c->header)
+  if (!c->header || table->of_targets)
     return GCONV_OK;
   table->names = calloc(c->width, sizeof *table->names);
   if (!table->names)

@@ -260,6 +260,13 @@ class Interruptions(TrainTest):
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
 
+    def test_what_a_killed_run_left_is_removed(self):
+        self.spirals()
+        for name in (".n.safetensors.gconv-aBc123", ".n.safetensors.checkpoint.gconv-aBc123", ".r.html.gconv-aBc123"):
+            (self.folder / name).write_text("half")
+        self.table("--epochs", "1", "--report", "r.html")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["n.safetensors", "r.html", "s.csv"])
+
     def test_resume_of_pictures_that_differ(self):
         rng = np.random.default_rng(3)
         for side in "ab":
