@@ -22,17 +22,14 @@ typedef struct classifying {
   const char *path; /* of the network */
   gconv_network network;
   gconv_device *device;
-  gconv_sink *sink; /* NULL: predictions are not written */
+  gconv_sink *sink;     /* NULL: predictions are not written */
+  bool terminal, begun; /* they go to a terminal; the first line is written */
   gconv_confusion confusion;
   const char *unit;            /* what a case is called: "case", "path", "sample" */
   size_t hop;                  /* of windows: samples from one to the next; else 0 */
   double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
   size_t numbers;
 } classifying;
-
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
 
 /* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
 
@@ -50,17 +47,16 @@ static bool yields_probabilities(const gconv_network *network) {
   return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
 }
 
-static gconv_status put_header(classifying *c) {
-  if (!c->sink)
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(classifying *c, size_t outputs) {
+  if (c->begun)
     return GCONV_OK;
+  c->begun = true;
   GCONV_TRY(put(c, "%s", c->unit));
   if (c->network.class_count > 0) {
     GCONV_TRY(put(c, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
     return put(c, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
   }
-  size_t outputs = 0;
-  for (size_t i = c->network.count; i > 0 && outputs == 0; i--)
-    outputs = c->network.layers[i - 1].bank ? (size_t)c->network.layers[i - 1].bank->filters : 0;
   for (size_t k = 0; k < outputs; k++)
     GCONV_TRY(put(c, ",output%zu", k + 1));
   return put(c, "\n");
@@ -75,11 +71,11 @@ static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   }
   size_t best = gconv_predict_best(p->outputs, p->count);
   GCONV_TRY(put(c, ","));
-  GCONV_TRY(gconv_rows_field(c->sink, c->network.classes[best]));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[best]));
   GCONV_TRY(put(c, ",%.6g", (double)p->outputs[best]));
   if (c->settings->learn.evaluate) {
     GCONV_TRY(put(c, ","));
-    GCONV_TRY(gconv_rows_field(c->sink, c->network.classes[p->class]));
+    GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[p->class]));
   }
   return put(c, "\n");
 }
@@ -99,6 +95,7 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
   compare_targets(c, p);
   if (!c->sink)
     return GCONV_OK;
+  GCONV_TRY(put_header(c, p->count));
   GCONV_TRY(put(c, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
   return put_prediction(c, p);
 }
@@ -136,7 +133,7 @@ static gconv_status open_unlabelled(const classifying *c, gconv_dataset_options 
   gconv_status status = gconv_dataset_open(&options, data);
   if (status == GCONV_OK && fits(c, *data))
     return status;
-  complain_library(status, message);
+  gconv_learn_complain(status, message);
   if (options.label || options.kind != GCONV_DATASET_TABLE)
     return status;
   gconv_dataset *without = NULL;
@@ -158,7 +155,7 @@ static gconv_status open_data(const classifying *c, gconv_dataset **data, gconv_
   if (options.unlabelled)
     GCONV_TRY(open_unlabelled(c, options, data, message));
   else
-    GCONV_TRY(complain_library(gconv_dataset_open(&options, data), message));
+    GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&options, data), message));
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (fits(c, *data))
     return GCONV_OK;
@@ -180,10 +177,8 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
     c->unit = "sample";
     c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
   }
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
   if (status == GCONV_OK) {
-    status = complain_library(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
+    status = gconv_learn_complain(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
     c->confusion.names = (const char *const *)c->network.classes; /* the data go */
   }
   gconv_dataset_free(data);
@@ -250,7 +245,8 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
     gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
   if (!c->sink)
     return GCONV_OK;
-  GCONV_TRY(gconv_rows_field(c->sink, input->path));
+  GCONV_TRY(put_header(c, found.count));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, input->path));
   return put_prediction(c, &found);
 }
 
@@ -261,14 +257,12 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
   c->unit = "path";
   gconv_status status = gconv_inputs_find(&c->settings->inputs, true, "-", &inputs, message);
   if (status == GCONV_OK && c->settings->learn.evaluate)
-    status = complain_library(
+    status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
   if (status == GCONV_OK)
-    status = complain_library(gconv_operation_of_network(&c->network, &options, &p.operation), message);
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
+    status = gconv_learn_complain(gconv_operation_of_network(&c->network, &options, &p.operation), message);
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
-    status = complain_library(classify_image(c, &p, &inputs.items[i]), message);
+    status = gconv_learn_complain(classify_image(c, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
@@ -300,14 +294,16 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   gconv_sandbox_files(settings, &output, 1, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
-  GCONV_TRY(complain_library(gconv_network_read(c->path, &c->network), message));
+  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
   if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
-  GCONV_TRY(complain_library(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
-                                               gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
-                             message));
+  GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
+                                                   gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
+                                 message));
+  bool standard = !output || strcmp(output, "-") == 0;
+  c->terminal = standard && isatty(STDOUT_FILENO);
   if (output || !settings->learn.evaluate)
-    GCONV_TRY(complain_library(gconv_sink_open(output ? output : "-", &c->sink), message));
+    GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message));
   return GCONV_OK;
 }
 
@@ -350,7 +346,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   if (status == GCONV_OK)
     status = is_of_numbers(&c.network) ? classify_data(&c, &message) : classify_images(&c, &message);
   if (status == GCONV_OK && c.sink) {
-    status = complain_library(gconv_sink_commit(c.sink, false), &message);
+    status = gconv_learn_complain(gconv_sink_commit(c.sink, false), &message);
     c.sink = status == GCONV_OK ? c.sink : NULL;
   } else {
     gconv_sink_discard(c.sink);

@@ -2,12 +2,14 @@
 #include "cli/rows.h"
 #include "base/element.h"
 #include "base/npy_header.h"
+#include "base/printable.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- Formats --------------------------------------------------------------------------------------------------------- */
 
@@ -45,7 +47,7 @@ gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format
 
 /* ---- The beginning --------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_rows_field(gconv_sink *sink, const char *text) {
+static gconv_status write_quoted(gconv_sink *sink, const char *text) {
   if (!strpbrk(text, ",\"\r\n"))
     return gconv_sink_write(sink, text, strlen(text));
   GCONV_TRY(gconv_sink_write(sink, "\"", 1));
@@ -57,13 +59,20 @@ gconv_status gconv_rows_field(gconv_sink *sink, const char *text) {
   return gconv_sink_write(sink, "\"", 1);
 }
 
-static gconv_status write_names(gconv_rows *rows, char *const *names) {
+gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text) {
+  char *copy = terminal ? gconv_printable_copy(text, strlen(text)) : strdup(text);
+  gconv_status status = copy ? write_quoted(sink, copy) : gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
+  free(copy);
+  return status;
+}
+
+static gconv_status write_names(gconv_rows *rows, bool terminal, char *const *names) {
   for (size_t k = 0; k < rows->columns; k++) {
     char number[32];
     snprintf(number, sizeof number, "output%zu", k + 1);
     if (k > 0)
       GCONV_TRY(gconv_sink_write(rows->sink, ",", 1));
-    GCONV_TRY(gconv_rows_field(rows->sink, names ? names[k] : number));
+    GCONV_TRY(gconv_rows_field(rows->sink, terminal, names ? names[k] : number));
   }
   return gconv_sink_write(rows->sink, "\n", 1);
 }
@@ -90,7 +99,7 @@ gconv_status gconv_rows_open(const char *path, gconv_rows_format format, size_t 
   *rows = (gconv_rows){.format = format, .columns = columns};
   GCONV_TRY(gconv_sink_open(path, &rows->sink));
   if (format == GCONV_ROWS_CSV)
-    return write_names(rows, names);
+    return write_names(rows, strcmp(path, "-") == 0 && isatty(STDOUT_FILENO), names);
   return format == GCONV_ROWS_NPY ? write_header(rows, expected) : GCONV_OK;
 }
 

@@ -27,8 +27,9 @@ gconv_status gconv_rows_write(gconv_rows *rows, const float *numbers, size_t cou
 gconv_status gconv_rows_commit(gconv_rows *rows, bool keep_existing);
 void gconv_rows_discard(gconv_rows *rows);
 
-/* Writes a field of CSV, in quotes where it needs them. */
-gconv_status gconv_rows_field(gconv_sink *sink, const char *text);
+/* Writes a field of CSV, in quotes where it needs them. Names come from files: a terminal gets none of their control
+ * characters. */
+gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text);
 
 /* As "%.9g", with which every float32 keeps its bits; much faster for most numbers. Returns the number of letters. */
 enum { GCONV_NUMBER_LETTERS = 32 };

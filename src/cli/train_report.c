@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_SIDE = 256 }; /* pixels of an example */
+
 /* ---- Pictures --------------------------------------------------------------------------------------------------------- */
 
 static void put_number(uint8_t at[4], uint32_t number) {
@@ -91,20 +93,25 @@ static void put_image(FILE *out, const gconv_image *image, const char *title, in
   free(png);
 }
 
-/* Puts planes of samples, where white is 1, into the page. */
+/* Puts planes of samples, where white is 1, into the page: of large ones the middle, as a page is to be read. */
 static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t height, int32_t width, const char *title) {
-  gconv_image image = {.type = GCONV_U8, .frames = 1, .height = height, .width = width, .channels = channels == 3 ? 3 : 1};
+  gconv_image image = {.type = GCONV_U8,
+                       .frames = 1,
+                       .height = height < MOST_SIDE ? height : MOST_SIDE,
+                       .width = width < MOST_SIDE ? width : MOST_SIDE,
+                       .channels = channels == 3 ? 3 : 1};
   if (gconv_image_allocate(&image) != GCONV_OK)
     return;
-  size_t plane = (size_t)height * (size_t)width;
+  size_t plane = (size_t)height * (size_t)width, top = (size_t)(height - image.height) / 2;
+  size_t first = top * (size_t)width + (size_t)(width - image.width) / 2;
   for (int32_t c = 0; c < image.channels; c++)
-    for (int32_t y = 0; y < height; y++)
-      for (int32_t x = 0; x < width; x++) {
-        float value = planes[(size_t)c * plane + (size_t)y * (size_t)width + (size_t)x] * 255;
+    for (int32_t y = 0; y < image.height; y++)
+      for (int32_t x = 0; x < image.width; x++) {
+        float value = planes[(size_t)c * plane + first + (size_t)y * (size_t)width + (size_t)x] * 255;
         uint8_t *row = (uint8_t *)image.data + (size_t)y * image.row_bytes;
         row[x * image.channels + c] = (uint8_t)(value < 0 || isnan(value) ? 0 : value > 255 ? 255 : lrintf(value));
       }
-  int zoom = width < 128 ? 256 / width : 1;
+  int zoom = image.width < 128 ? 256 / image.width : 1;
   put_image(out, &image, title, zoom < 1 ? 1 : zoom);
   gconv_image_free(&image);
 }
@@ -140,13 +147,15 @@ static void put_text(FILE *out, const char *text) {
 static void put_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
 static void put_row(FILE *out, const char *name, const char *format, ...) {
   va_list arguments;
-  char text[1000];
+  char *text = NULL;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  int length = vasprintf(&text, format, arguments);
   va_end(arguments);
   fprintf(out, "<tr><th>%s</th><td>", name);
-  put_text(out, text);
+  put_text(out, length >= 0 ? text : "");
   fputs("</td></tr>\n", out);
+  if (length >= 0)
+    free(text);
 }
 
 /* How it was trained: the JSON object, which is flat, without its quotes and braces. */
@@ -279,7 +288,8 @@ static void put_examples(FILE *out, const gconv_training_run *run) {
               gconv_predictor_open(&run->network, run->device, info->channels, info->height, info->width, &p) == GCONV_OK &&
               p.output_floats == info->outputs;
   if (good)
-    fputs("<h2>Examples</h2>\n<p>Before, after, and what was wanted.</p>\n", out);
+    fprintf(out, "<h2>Examples</h2>\n<p>Before, after, and what was wanted%s.</p>\n",
+            info->height > MOST_SIDE || info->width > MOST_SIDE ? "; the middle of each" : "");
   for (size_t i = 0; i < EXAMPLES && i < info->cases && good; i++) {
     size_t number = i * info->cases / (info->cases < EXAMPLES ? info->cases : EXAMPLES);
     good = gconv_dataset_read(data, 0, &number, 1, inputs, targets) == GCONV_OK &&

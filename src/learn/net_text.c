@@ -23,9 +23,8 @@ enum {
 
 typedef enum spec_kind { SPEC_DENSE, SPEC_CONV, SPEC_MEAN, SPEC_RESIDUAL } spec_kind;
 static const char *const kind_names[] = {"dense", "conv", "mean", "residual"};
-static const char *const activation_names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
-enum { KINDS = 4, ACTIVATIONS = 6, OPTIONS = 4 };
+enum { KINDS = 4, OPTIONS = 4 };
 
 /* A layer as it is written. */
 typedef struct spec {
@@ -149,7 +148,7 @@ static gconv_status read_size(reader *r, spec *s) {
 /* Reads an activation, such as "leaky=0.1", if the word begin .. end is one. */
 static gconv_status read_activation(const reader *r, const char *begin, const char *end, spec *s, bool *is_one) {
   const char *equals = memchr(begin, '=', (size_t)(end - begin)), *end_name = equals ? equals : end;
-  int found = find_word(begin, end_name, activation_names, ACTIVATIONS);
+  int found = find_word(begin, end_name, gconv_activation_words, GCONV_ACTIVATIONS);
   *is_one = found >= 0;
   if (found < 0)
     return GCONV_OK;
@@ -187,7 +186,7 @@ static gconv_status read_words(reader *r, spec *s) {
     int option = s->kind == SPEC_CONV ? find_word(begin, end, option_names, OPTIONS) : -1;
     if (!activation && option < 0) {
       gconv_suggestion best = {0};
-      suggest(begin, end, activation_names, ACTIVATIONS, &best);
+      suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
       if (s->kind == SPEC_CONV)
         suggest(begin, end, option_names, OPTIONS, &best);
       return fail_at(
@@ -494,7 +493,6 @@ gconv_status gconv_network_make(const char *text, int32_t channels, int32_t heig
   if ((height == 0) != (width == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "an input of height %d and width %d: both are 0, for any size, or none", height,
                       width);
-  if (network->layers)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_network_make(): network is not empty");
+  GCONV_TRY(gconv_network_check_empty("gconv_network_make", network));
   return gconv_network_make_within(text, channels, height, width, outputs, seed, MOST_PARAMETERS, network);
 }

@@ -3,10 +3,14 @@
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
 import unittest
 
 import numpy as np
-from helper import CommandTest
+from helper import GCONV, CommandTest
+from network_helper import Layer, save_network
 from PIL import Image
 from test_train import read_network
 
@@ -124,6 +128,30 @@ class Classify(CommandTest):
         result = self.gconv("classify", "n.safetensors", "-i", "bad.csv", "--evaluate", "-o", "p.csv", status=1)
         self.assertIn("bad.csv:2: the label \"pink\" is none of the classes that are known from training", result.stderr)
         self.assertNotIn("p.csv", self.files())
+
+    def test_more_outputs_than_classes(self):
+        """A network over windows that yields a number for each sample: its largest output is no number of a class."""
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4, classes=["a", "b"])
+        np.save(self.folder / "s.npy", np.array([-1, -2, -3, 9, 0, 0, 0, 7], "f4"))
+        self.usage_error("yields 8 numbers for a case, where it has 2 classes", "classify", "n.safetensors", "-i", "s.npy")
+
+    def test_a_column_for_each_output(self):
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4)
+        np.save(self.folder / "s.npy", np.arange(8, dtype="f4"))
+        rows = list(csv.reader(io.StringIO(self.gconv("classify", "n.safetensors", "-i", "s.npy").stdout)))
+        self.assertEqual(rows, [["sample", *[f"output{i}" for i in range(1, 9)]], ["0", *"01230246"], ["4", *"4567", "8", "10", "12", "14"]])
+
+    def test_names_of_classes_are_no_commands_to_a_terminal(self):
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 1, classes=["a", "\x1b]0;x\x07"])
+        (self.folder / "t.csv").write_text("1\n2\n")
+        self.assertIn("\x1b]0;x\x07", self.gconv("classify", "n.safetensors", "-i", "t.csv").stdout)
+        master, slave = pty.openpty()
+        subprocess.run([GCONV, "classify", "n.safetensors", "-i", "t.csv"], cwd=self.folder, env=self.environment(), stdout=slave, check=True)
+        os.close(slave)
+        text = os.read(master, 1000)
+        os.close(master)
+        self.assertIn(b"1,?]0;x?,2", text)
+        self.assertNotIn(b"\x1b", text)
 
 
 if __name__ == "__main__":

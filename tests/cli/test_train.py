@@ -202,12 +202,52 @@ class Interruptions(TrainTest):
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
 
+    def test_what_a_killed_run_left_is_removed(self):
+        self.spirals()
+        for name in (".n.safetensors.gconv-aBc123", ".n.safetensors.checkpoint.gconv-aBc123", ".r.html.gconv-aBc123"):
+            (self.folder / name).write_text("half")
+        self.table("--epochs", "1", "--report", "r.html")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["n.safetensors", "r.html", "s.csv"])
+
+    def test_resume_of_pictures_that_differ(self):
+        rng = np.random.default_rng(3)
+        for side in "ab":
+            (self.folder / side).mkdir()
+            for i in range(3):
+                Image.fromarray(rng.integers(0, 256, (16, 16)).astype("u1")).save(self.folder / side / f"{i}.png")
+        words = ["-i", "a", "-t", "b", "--patch", "8", "--epochs", "100000"]
+        process = subprocess.Popen([GCONV, "train", *words, "--net", "conv 1 3x3", "-o", "n.safetensors", "--json"], cwd=self.folder, env=self.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=60)
+        self.refused("was made with other data", *words, "--augment", "--resume", net="conv 1 3x3")
+        shutil.copy(self.folder / "a/0.png", self.folder / "a/2.png")
+        Image.fromarray(np.zeros((16, 16), "u1")).save(self.folder / "a/2.png")
+        self.refused("was made with other data", *words, "--resume", net="conv 1 3x3")
+
+    def test_resume_tells_epochs_of_all_runs(self):
+        self.spirals()
+        self.stop(signal.SIGTERM, "--epochs", "100000")
+        _, errors = self.stop(signal.SIGTERM, "--epochs", "100000", "--resume")
+        self.assertGreater(int(re.search(r"stopped after (\d+) of", errors)[1]), 20)
+        result = self.train("--table", "s.csv", "--rate", "0.001", "--epochs", "7", "--resume")  # fewer than are done
+        self.assertIn("all epochs are done", result.stdout)
+
     def test_resume_needs_the_same_run(self):
         self.spirals()
         self.refused("--resume: there is no n.safetensors.checkpoint", "--table", "s.csv", "--resume")
         self.stop(signal.SIGTERM, "--epochs", "100000")
-        result = self.gconv("train", "--table", "s.csv", "--net", "dense 2 softmax", "-o", "n.safetensors", "--resume", status=2)
-        self.assertIn("n.safetensors.checkpoint", result.stderr)
+        words = ["--epochs", "100000", "--json", "--rate", "0.001", "--resume"]
+        self.refused("was made with another network", "--table", "s.csv", *words, net=NET.replace("32", "31"))
+        self.refused("its rate was 0.001, and is 0.1 now", "--table", "s.csv", *words, "--rate", "0.1")
+        self.refused("its algorithm was \"auto\", and is \"exact\" now", "--table", "s.csv", *words, "--exact")
+        self.refused("its cases was 500, and is 400 now", "--table", "s.csv", *words, "--validate", "20%")
+        self.refused("was made with another mean and standard deviation", "--table", "s.csv", *words, "--normalize", "no")
+        lines = (self.folder / "s.csv").read_text().splitlines(keepends=True)
+        (self.folder / "s.csv").write_text("".join(lines[:-1]) + lines[1])
+        self.refused("n.safetensors.checkpoint was made with other data: go on with the same, or begin anew", "--table", "s.csv", *words)
+        (self.folder / "s.csv").write_text("".join(lines))
         self.assertIn("--resume would go on with it", self.train("--table", "s.csv", "--epochs", "1").stderr)
 
 
@@ -249,7 +289,8 @@ class Refusals(TrainTest):
         self.spirals()
         result = self.gconv("train", "--table", "s.csv", "--net", "dense 8, dense 2", "-o", "n.safetensors", "--optimizer", "sgd", "--rate", "1e5", "--normalize", "no", status=1)
         self.assertIn("training diverged", result.stderr)
-        self.assertIn("smaller rate", result.stderr)
+        self.assertIn("in its first epoch", result.stderr)
+        self.assertIn("nothing is written: take a smaller rate", result.stderr)
         self.assertEqual(self.files(), ["s.csv"])
 
     def test_the_sandbox_lets_reports_lie_elsewhere(self):
