@@ -82,7 +82,7 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.epochs = (size_t)learn->epochs;
   options.patience = (size_t)learn->patience;
   options.seed = (uint64_t)learn->seed;
-  options.algorithm = learn->exact ? "exact" : NULL;
+  options.algorithm = learn->algorithm ? "exact" : NULL;
   options.stop = &gconv_interrupted;
   bool resume = run->settings->resume;
   if (resume && access(checkpoint, F_OK) != 0)

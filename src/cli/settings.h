@@ -47,7 +47,7 @@ typedef struct gconv_learn_settings {
   gconv_training_options training;
   int epochs, patience, seed; /* 0: not given */
   int normalize;              /* 0: not given, 1: yes, 2: no */
-  bool exact;
+  int algorithm;              /* 0: auto, 1: exact */
   const char *plot, *report;
   bool evaluate; /* classify */
 } gconv_learn_settings;

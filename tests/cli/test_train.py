@@ -113,7 +113,7 @@ class Tables(TrainTest):
     def test_options_of_training(self):
         self.spirals()
         for words in (["--optimizer", "rprop"], ["--optimizer", "momentum", "--momentum", "0.5", "--rate", "0.01"], ["--optimizer", "sgd", "--schedule", "cosine", "--batch", "full"],
-                      ["--loss", "sse", "--elimination", "1e-4:0.5"], ["--weight-decay", "1e-3", "--schedule", "step", "--exact"]):
+                      ["--loss", "sse", "--elimination", "1e-4:0.5"], ["--weight-decay", "1e-3", "--schedule", "step", "-a", "exact"]):
             self.train("--table", "s.csv", "--epochs", "4", *words, net="dense 8 sigmoid, dense 2 sigmoid")
             how = read_network(self.folder / "n.safetensors")[1]["trained"]
             for name, value in zip(words, words[1:]):
@@ -241,7 +241,7 @@ class Interruptions(TrainTest):
         words = ["--epochs", "100000", "--json", "--rate", "0.001", "--resume"]
         self.refused("was made with another network", "--table", "s.csv", *words, net=NET.replace("32", "31"))
         self.refused("its rate was 0.001, and is 0.1 now", "--table", "s.csv", *words, "--rate", "0.1")
-        self.refused("its algorithm was \"auto\", and is \"exact\" now", "--table", "s.csv", *words, "--exact")
+        self.refused("its algorithm was \"auto\", and is \"exact\" now", "--table", "s.csv", *words, "-a", "exact")
         self.refused("its cases was 500, and is 400 now", "--table", "s.csv", *words, "--validate", "20%")
         self.refused("was made with another mean and standard deviation", "--table", "s.csv", *words, "--normalize", "no")
         lines = (self.folder / "s.csv").read_text().splitlines(keepends=True)
