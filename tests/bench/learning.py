@@ -228,7 +228,7 @@ def part_step(bench):
 
 
 DENOISE = ["-i", "noisy", "-t", "clean", "--patch", "64", "--batch", "64", "--net", "4*(conv 16 3x3 relu), conv 1 3x3, residual"]
-QUALITY = ["-i", "noisy", "-t", "clean", "--patch", "64", "--batch", "16", "--rate", "0.003", "--schedule", "cosine", "--augment", "--net", DENOISE[-1]]
+QUALITY = ["-i", "noisy", "-t", "clean", "--patch", "64", "--batch", "8", "--rate", "0.002", "--schedule", "cosine", "--augment", "--net", DENOISE[-1]]
 
 
 def patches_an_epoch(folder):
@@ -268,7 +268,7 @@ def part_steps(bench):
 def part_denoise(bench):
     from scipy.ndimage import gaussian_filter
     names = make_pictures(bench.folder)
-    test, epochs = [name for name in names if name in TEST], bench.options.epochs or 30
+    test, epochs = [name for name in names if name in TEST], bench.options.epochs or 60
     pairs = {name: [np.load(bench.folder / kind / f"{name}.npy") for kind in ("test", "wanted")] for name in test}
     print("denoise: Gaussian of sigma 1.2: {:.2f} dB".format(np.mean([peak(gaussian_filter(noisy, 1.2), clean) for noisy, clean in pairs.values()])))
     done = bench.train(*QUALITY, "--epochs", epochs)
