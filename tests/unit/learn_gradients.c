@@ -294,7 +294,7 @@ static void engines_agree(void **state) {
   }
 }
 
-/* Layers with several bands, several slices, and more cases than a chunk. */
+/* Layers with several bands, several slices, and more cases than a chunk; with few filters over many channels. */
 static void large_ones_agree(void **state) {
   (void)state;
   static const struct {
@@ -302,6 +302,10 @@ static void large_ones_agree(void **state) {
     int32_t channels, height, width;
     size_t classes, outputs, cases;
   } cases[] = {{"conv 3 3x3 relu, conv 1 3x3, residual", 1, 67, 66, 0, 67 * 66, 3},
+               {"conv 3 3x3", 16, 67, 66, 0, 3 * 67 * 66, 2},
+               {"conv 1 3x5 valid tanh", 20, 70, 60, 0, 68 * 56, 2},
+               {"conv 2 5x3/2", 17, 140, 80, 0, 2 * 70 * 40, 2},
+               {"conv 2 3x3 dilation 2 groups 2", 34, 50, 50, 0, 2 * 50 * 50, 2},
                {"conv 2 1x1 tanh, conv 1 2x2/2 valid", 1, 150, 60, 0, 75 * 30, 1},
                {"dense 70 tanh, dense 26 softmax", 16, 1, 1, 26, 26, 1500},
                {"conv 2 3x3 relu, conv 3 2x2/2 valid tanh, dense 4 softmax", 1, 6, 6, 4, 4, 700}};

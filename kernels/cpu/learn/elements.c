@@ -139,11 +139,22 @@ void gconv_learn_sum(const float *first, const float *second, size_t count, floa
     to[i] = first[i] + second[i];
 }
 
+/* Sums of SUMMED numbers stay in registers. */
+enum { SUMMED = 16 };
+
 GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, float *restrict sums) {
-  memset(sums, 0, (size_t)pitch * sizeof *sums);
-  for (int64_t m = 0; m < count; m++)
-    for (int64_t k = 0; k < pitch; k++)
-      sums[k] += g[m * pitch + k];
+  int64_t k = 0;
+  for (; k + SUMMED <= pitch; k += SUMMED) {
+    float sum[SUMMED] = {0};
+    for (int64_t m = 0; m < count; m++)
+      for (int i = 0; i < SUMMED; i++)
+        sum[i] += g[m * pitch + k + i];
+    memcpy(sums + k, sum, sizeof sum);
+  }
+  memset(sums + k, 0, (size_t)(pitch - k) * sizeof *sums);
+  for (int64_t m = 0; m < count && k < pitch; m++)
+    for (int64_t i = k; i < pitch; i++)
+      sums[i] += g[m * pitch + i];
 }
 GCONV_VECTORIZED(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums))
 
