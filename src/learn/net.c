@@ -245,7 +245,7 @@ static bool copy_layers(const gconv_network *network, gconv_network *copy) {
 }
 
 static bool copy_classes(const gconv_network *network, gconv_network *copy) {
-  if (!network->classes)
+  if (!network->classes || network->class_count == 0)
     return true;
   copy->classes = calloc(network->class_count, sizeof *copy->classes);
   copy->class_count = copy->classes ? network->class_count : 0;
