@@ -154,6 +154,15 @@ class Classify(CommandTest):
         np.save(self.folder / "s.npy", np.array([-1, -2, -3, 9, 0, 0, 0, 7], "f4"))
         self.usage_error("yields 8 numbers for a case, where it has 2 classes", "classify", "n.safetensors", "-i", "s.npy")
 
+    def test_no_table_of_thousands_of_classes(self):
+        names = [f"c{i}" for i in range(4097)]
+        save_network(self.folder / "n.safetensors", [Layer(np.arange(4097, dtype="f4").reshape(-1, 1, 1, 1))], 1, 1, 1, classes=names)
+        (self.folder / "t.csv").write_text("1,c4096\n2,c7\n")
+        result = self.gconv("classify", "n.safetensors", "-i", "t.csv", "--evaluate")
+        self.assertEqual(result.stdout, "50.00% right: 1 of 2\n  (no table of 4097 classes: it would be too large)\n")
+        found = json.loads(self.gconv("classify", "n.safetensors", "-i", "t.csv", "--evaluate", "--json").stdout)
+        self.assertEqual((found["accuracy"], found["confusion"], found["classes"]), (0.5, [], names))
+
     def test_a_column_for_each_output(self):
         save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4)
         np.save(self.folder / "s.npy", np.arange(8, dtype="f4"))
