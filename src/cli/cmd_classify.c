@@ -187,6 +187,21 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
 
 /* ---- Images ----------------------------------------------------------------------------------------------------------- */
 
+/* Makes a grey image RGB, as training did beside images of RGB. Alpha, which does not count, is left out. */
+static gconv_status widen(gconv_image *image) {
+  gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
+  GCONV_TRY(gconv_image_allocate(&wide));
+  const size_t bytes = gconv_type_bytes(image->type), step = bytes * (image->planar ? 1 : (size_t)image->channels);
+  for (size_t y = 0; y < (size_t)wide.height; y++)
+    for (size_t x = 0; x < (size_t)wide.width; x++)
+      for (size_t c = 0; c < 3; c++)
+        memcpy((uint8_t *)wide.data + y * wide.row_bytes + (3 * x + c) * bytes,
+               (const uint8_t *)image->data + y * image->row_bytes + x * step, bytes);
+  gconv_image_free(image);
+  *image = wide;
+  return GCONV_OK;
+}
+
 /* A plan for images of one shape, which are often many. */
 typedef struct image_plan {
   gconv_operation *operation;
@@ -210,6 +225,9 @@ static gconv_status run_image(classifying *c, image_plan *p, const gconv_image *
   GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, NULL));
   if (p->out.height == 1 && p->out.width == 1 && p->out.frames == 1)
     return GCONV_OK;
+  if (c->network.height > 0 && (c->network.height != image->height || c->network.width != image->width))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %d x %d pixels, where the network takes %d x %d: scale or crop it", path,
+                      (int)image->width, (int)image->height, (int)c->network.width, (int)c->network.height);
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "%s: the network yields %d x %d x %d numbers, a picture rather than a class: gconv -i %s -f NETWORK "
                     "applies it",
@@ -236,7 +254,10 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
   if (c->settings->learn.evaluate)
     GCONV_TRY(find_class(c, input, &found.class));
   GCONV_TRY(gconv_image_read(input->path, NULL, &image));
-  gconv_status status = run_image(c, p, &image, input->path);
+  bool grey = image.channels - image.alpha == 1 && image.frames == 1 && c->network.channels == 3;
+  gconv_status status = grey ? widen(&image) : GCONV_OK;
+  if (status == GCONV_OK)
+    status = run_image(c, p, &image, input->path);
   gconv_image_free(&image);
   GCONV_TRY(status);
   found.outputs = p->out.data;

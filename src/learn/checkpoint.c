@@ -37,10 +37,10 @@ static uint64_t get_whole(const json_t *json, const char *key) {
 
 /* ---- Writing ---- */
 
-/* What tells a data set from others, 16 hexadecimal digits; "none" without one. */
+/* What tells a data set from others, 16 hexadecimal digits; "none" where there is no such thing. */
 static json_t *digest_of(const gconv_dataset *data) {
   char text[24] = "none";
-  if (data)
+  if (data && data->type->digest)
     snprintf(text, sizeof text, "%016" PRIx64, data->type->digest(data, GCONV_FNV1A_BASIS));
   return json_string(text);
 }

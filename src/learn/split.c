@@ -41,7 +41,7 @@ static size_t group_of(const gconv_dataset *dataset, size_t index) {
 
 static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
   const part *p = (const part *)dataset;
-  hash = p->whole->type->digest(p->whole, hash);
+  hash = p->whole->type->digest ? p->whole->type->digest(p->whole, hash) : hash;
   return gconv_fnv1a(hash, p->cases, dataset->info.cases * sizeof *p->cases);
 }
 

@@ -213,6 +213,11 @@ class OtherSyntaxes(DataTest):
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
 
+    def test_libsvm_of_too_many_columns_is_not_trained_on(self):
+        self.write("w.libsvm", "1 1:1 16777216:1\n2 2:1\n")
+        result = self.gconv("train", "--table", "w.libsvm", "--net", "dense 2 softmax", "-o", "n.safetensors", "--normalize", "no", status=1)
+        self.assertIn("layer 1, a dense one, has 16777216 inputs: at most 4194304 can be trained", result.stderr)
+
     def test_libsvm_takes_memory_by_its_entries(self):
         self.write("a.libsvm", "".join(f"{i % 2} 16000000:1\n" for i in range(2000)))
         self.fails("", "table", "a.libsvm", split=2)  # opened, in a moment; the fraction is refused

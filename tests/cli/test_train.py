@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gconv train: networks that learn spirals, pictures and signals, what is printed and written, checkpoints, and what is refused."""
+import base64
+import io
 import json
 import re
 import shutil
@@ -201,6 +203,18 @@ class Interruptions(TrainTest):
         resumed = (self.folder / "n.safetensors").read_bytes()
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
+
+    def test_a_report_has_the_middle_of_large_pictures(self):
+        rng = np.random.default_rng(3)
+        for side in "ab":
+            Image.fromarray(rng.integers(0, 256, (20, 300)).astype("u1")).save(self.folder / f"{side}.png")
+        self.train("-i", "a.png", "-t", "b.png", "--epochs", "1", "--report", "r.html", net="conv 1 3x3")
+        page = (self.folder / "r.html").read_text()
+        pictures = re.findall(r"title='(before|after|wanted)' width='(\d+)' height='(\d+)' src='data:image/png;base64,([^']+)'", page)
+        self.assertEqual([picture[:3] for picture in pictures], [(name, "256", "20") for name in ("before", "after", "wanted")])
+        shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[0][3]))))
+        np.testing.assert_array_equal(shown, np.asarray(Image.open(self.folder / "a.png"))[:, 22:278])
+        self.assertIn("what was wanted; the middle of each", page)
 
     def test_what_a_killed_run_left_is_removed(self):
         self.spirals()

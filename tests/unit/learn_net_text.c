@@ -39,6 +39,7 @@ static void texts_make_layers(void **state) {
   } cases[] = {
       {"dense 63 tanh, dense 26 softmax", 16, 1, 1, "63x16x1x1 - s0 d0 g0 tanh=0; 26x63x1x1 - s0 d0 g0 softmax=0"},
       {"dense 2", 3, 4, 5, "2x3x4x5 valid s0 d0 g0 none=0"},
+      {"dense 2 leaky:0.25, dense 1 tanh", 3, 1, 1, "2x3x1x1 - s0 d0 g0 leaky=0.25; 1x2x1x1 - s0 d0 g0 tanh=0"},
       {" conv 4 5x3/2 relu ,dense 2 sigmoid=0.5", 1, 9, 8,
        "4x1x5x3 same s2 d1 g1 relu=0; 2x4x5x4 valid s0 d0 g0 sigmoid=0.5"},
       {"conv 4 3x3 valid groups 2 dilation 3 leaky, mean, dense 3", 2, 0, 0,
