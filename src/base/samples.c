@@ -160,8 +160,7 @@ static gconv_status read_numbers(gconv_samples *s, size_t most, float *numbers, 
   if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
     return read_bytes(s, most, (uint8_t *)numbers, got);
   GCONV_TRY(read_bytes(s, most < CHUNK_BYTES / element.bytes ? most : CHUNK_BYTES / element.bytes, chunk, got));
-  for (size_t i = 0; i < *got; i++)
-    numbers[i] = gconv_element_read(element, chunk + i * element.bytes);
+  gconv_elements_convert(element, chunk, *got, numbers);
   for (size_t i = 0; i < *got && s->unit != 1; i++)
     numbers[i] /= s->unit;
   return GCONV_OK;

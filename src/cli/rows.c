@@ -86,12 +86,12 @@ static size_t format_header(const gconv_rows *rows, uint64_t count, uint8_t byte
 
 static gconv_status write_header(gconv_rows *rows, uint64_t expected) {
   uint8_t bytes[GCONV_NPY_HEADER_BYTES];
-  rows->counted = expected != UINT64_MAX;
-  if (!rows->counted && !gconv_sink_can_seek(rows->sink))
+  if (expected == UINT64_MAX && !gconv_sink_can_seek(rows->sink))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "-o: the header of .npy has the number of rows, which nobody knows before the end of a pipe: write "
                       "into a file, or CSV, or raw numbers with --format f32le");
-  return gconv_sink_write(rows->sink, bytes, format_header(rows, rows->counted ? expected : 0, bytes));
+  rows->counted = expected == UINT64_MAX ? 0 : expected;
+  return gconv_sink_write(rows->sink, bytes, format_header(rows, rows->counted, bytes));
 }
 
 gconv_status gconv_rows_open(const char *path, gconv_rows_format format, size_t columns, char *const *names,
@@ -182,8 +182,12 @@ gconv_status gconv_rows_write(gconv_rows *rows, const float *numbers, size_t cou
 /* ---- The end --------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_rows_commit(gconv_rows *rows, bool keep_existing) {
-  if (rows->format == GCONV_ROWS_NPY && !rows->counted) {
+  if (rows->format == GCONV_ROWS_NPY && rows->count != rows->counted) {
     uint8_t bytes[GCONV_NPY_HEADER_BYTES];
+    if (!gconv_sink_can_seek(rows->sink))
+      return gconv_fail(GCONV_IO_ERROR,
+                        "-o: the signal changed its length while it was read: %llu rows, where the header has %llu",
+                        (unsigned long long)rows->count, (unsigned long long)rows->counted);
     GCONV_TRY(gconv_sink_write_at(rows->sink, 0, bytes, format_header(rows, rows->count, bytes)));
   }
   gconv_sink *sink = rows->sink;

@@ -11,8 +11,8 @@ typedef struct gconv_rows {
   gconv_sink *sink;
   gconv_rows_format format;
   size_t columns;
-  uint64_t count; /* rows so far */
-  bool counted;   /* the header of .npy has the number of rows already */
+  uint64_t count;   /* rows so far */
+  uint64_t counted; /* rows that the header of .npy has */
 } gconv_rows;
 
 /* The format for an output: the one that was asked for, else that of the extension; what is no file gets CSV. */

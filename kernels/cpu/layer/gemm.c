@@ -210,24 +210,38 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* The same of a dense layer, whose output is [image][filter]: for some images at a time, biases are added, then the
- * activation is applied. out is at the task's first image, and at the group's first filter. */
+/* out = sums + biases. Blocks that are full have one of two sizes, for which the compiler makes code without remainders. */
+static void add_biases(const float *restrict sums, const float *restrict biases, int64_t count, float *restrict out) {
+  if (count == 16)
+    for (int f = 0; f < 16; f++)
+      out[f] = sums[f] + biases[f];
+  else if (count == 32)
+    for (int f = 0; f < 32; f++)
+      out[f] = sums[f] + biases[f];
+  else
+    for (int64_t f = 0; f < count; f++)
+      out[f] = sums[f] + biases[f];
+}
+
+/* The same of a dense layer, whose output is [image][filter]: biases are added, then the activation is applied, for as many
+ * images at a time as stay in the L1 cache. biases and out are those of the group's first filter; out is at the task's first
+ * image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
-  const int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes, width = VECTORS * lanes;
+  const int64_t all = w->problem->filters, filters = all / w->problem->groups, width = VECTORS * w->set->lanes;
   const int64_t first = w->first_block * width, count = gconv_clamp(w->end_block * width, 0, filters) - first;
-  const bool whole = count == w->problem->filters; /* images are neighbours */
-  const int64_t most = whole ? gconv_clamp(ACTIVATED / count, 1, w->columns) : 1;
+  const int64_t most = gconv_clamp(ACTIVATED / count, 1, w->columns);
   out += first;
-  for (int64_t i = 0; i < w->columns; i++, out += w->problem->filters) {
+  for (int64_t i = 0; i < w->columns; i += most, out += most * all) {
+    const int64_t images = gconv_clamp(w->columns - i, 0, most);
     const float *sums = w->sums;
-    for (int64_t k = 0; k < count; k += width, sums += w->columns * width) {
-      int64_t pitch = vectors_of_block(w->problem, w->first_block + (int32_t)(k / width)) * lanes;
-      const float *from = sums + i * pitch, *bias = biases + first + k;
-      for (int64_t f = 0, end = gconv_clamp(count - k, 0, width); f < end; f++)
-        out[k + f] = from[f] + bias[f];
+    for (int64_t k = 0; k < count; k += width) {
+      int64_t pitch = vectors_of_block(w->problem, w->first_block + (int32_t)(k / width)) * w->set->lanes;
+      for (int64_t n = 0; n < images; n++)
+        add_biases(sums + (i + n) * pitch, biases + first + k, gconv_clamp(count - k, 0, width), out + n * all + k);
+      sums += w->columns * width;
     }
-    if ((i + 1) % most == 0 || i + 1 == w->columns)
-      gconv_layer_activate(w->problem, out - i % most * w->problem->filters, (size_t)((i % most + 1) * count));
+    for (int64_t n = 0; n < (count == all ? 1 : images); n++) /* of all filters, images are neighbours */
+      gconv_layer_activate(w->problem, out + n * all, (size_t)(count == all ? images * count : count));
   }
 }
 
