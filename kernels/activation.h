@@ -7,15 +7,23 @@
 #include "kernels/layer_problem.h"
 
 #include <math.h>
+#include <string.h>
+
+/* Returns 2^n for -126 <= n <= 127. */
+GCONV_BOTH float gconv_power_of_two(int32_t n) {
+  int32_t bits = (int32_t)((uint32_t)(n + 127) << 23);
+  float power;
+  memcpy(&power, &bits, sizeof power);
+  return power;
+}
 
 /* Returns e^x for x <= 0, with a relative error below 2^-22. x = n ln 2 + f with |f| <= ln 2 / 2 (Cody and Waite, in two
  * parts). e^f is the Taylor polynomial of degree 7, whose remainder is below (ln 2 / 2)^8 / 8! = 5e-9. Below -87 the result
- * is 0. */
+ * is 0: so it is never denormal, and the product with 2^n is exact. There is no branch, so that loops become vector code. */
 GCONV_BOTH float gconv_exp_negative(float x) {
-  if (!(x > -87.0f))
-    return x != x ? x : 0.0f;
-  float n = rintf(x * 1.44269504f);
-  float f = fmaf(n, -0.693359375f, x);
+  float inside = x > -87.0f ? x : 0.0f;
+  float n = rintf(inside * 1.44269504f);
+  float f = fmaf(n, -0.693359375f, inside);
   f = fmaf(n, 2.12194440e-4f, f);
   float e = 1.0f / 5040;
   e = fmaf(e, f, 1.0f / 720);
@@ -25,7 +33,9 @@ GCONV_BOTH float gconv_exp_negative(float x) {
   e = fmaf(e, f, 0.5f);
   e = fmaf(e, f, 1.0f);
   e = fmaf(e, f, 1.0f);
-  return ldexpf(e, (int)n);
+  e *= gconv_power_of_two((int32_t)n);
+  float outside = x != x ? x : 0.0f;
+  return x > -87.0f ? e : outside;
 }
 
 GCONV_BOTH float gconv_sigmoid(float v) {
@@ -37,14 +47,29 @@ GCONV_BOTH float gconv_sigmoid(float v) {
  * for |v| < 0.25. */
 GCONV_BOTH float gconv_tanh(float v) {
   float a = fabsf(v);
-  if (!(a >= 0.25f)) {
-    float s = v * v, t = fmaf(s, 62.0f / 2835, -17.0f / 315);
-    t = fmaf(t, s, 2.0f / 15);
-    t = fmaf(t, s, -1.0f / 3);
-    return fmaf(v * s, t, v);
-  }
+  float s = v * v, t = fmaf(s, 62.0f / 2835, -17.0f / 315);
+  t = fmaf(t, s, 2.0f / 15);
+  t = fmaf(t, s, -1.0f / 3);
+  t = fmaf(v * s, t, v);
   float e = gconv_exp_negative(-2.0f * a);
-  return copysignf((1.0f - e) / (1.0f + e), v);
+  e = copysignf((1.0f - e) / (1.0f + e), v);
+  return a >= 0.25f ? e : t;
+}
+
+/* Softmax over `count` values that are `distance` apart, in place: e^(v - largest), each divided by the sum of all in their
+ * order. A NaN among them, or two infinities, make all of them NaN. Softmax is no activation of algorithms, as it needs all
+ * filters of a place: it is a pass behind the layer. */
+GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
+  float largest = values[0], sum = 0;
+  for (int32_t k = 1; k < count; k++)
+    largest = values[k * distance] > largest ? values[k * distance] : largest;
+  for (int32_t k = 0; k < count; k++) {
+    float e = gconv_exp_negative(values[k * distance] - largest);
+    values[k * distance] = e;
+    sum += e;
+  }
+  for (int32_t k = 0; k < count; k++)
+    values[k * distance] /= sum;
 }
 
 /* Applies the activation to sum + bias. NaN stays NaN. */
@@ -55,7 +80,7 @@ GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   case GCONV_ACTIVATION_LEAKY:
     return v < 0 ? v * problem->slope : v;
   case GCONV_ACTIVATION_SIGMOID:
-    return gconv_sigmoid(v);
+    return gconv_sigmoid(v * problem->slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
   default:

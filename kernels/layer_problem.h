@@ -29,7 +29,7 @@ typedef struct gconv_layer_problem {
   int32_t dilation_y, dilation_x;
   int32_t out_height, out_width; /* P, Q: rows below and columns right of the image follow from them */
   gconv_activation activation;
-  float slope;            /* of activation leaky, below 0 */
+  float slope;            /* of activation leaky, below 0; of sigmoid, what sum + bias is multiplied by */
   gconv_math math;        /* the precision to which the algorithm may round factors; float32 unless asked for */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace, on the CPU for all threads together; on a GPU
                              with state and prepared weights */

@@ -614,9 +614,17 @@ typedef enum gconv_activation {
   GCONV_ACTIVATION_NONE,
   GCONV_ACTIVATION_RELU,    /* max(v, 0) */
   GCONV_ACTIVATION_LEAKY,   /* v < 0 ? slope * v : v */
-  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-v)) */
-  GCONV_ACTIVATION_TANH
+  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-slope * v)) */
+  GCONV_ACTIVATION_TANH,
+  GCONV_ACTIVATION_SOFTMAX /* exp(v) over the sum of exp(v) of all filters at this place */
 } gconv_activation;
+
+/* What a layer does. */
+typedef enum gconv_layer_kind {
+  GCONV_LAYER_CONV,    /* convolves with a bank */
+  GCONV_LAYER_MEAN,    /* the mean of each channel over height and width: N x C x 1 x 1 */
+  GCONV_LAYER_RESIDUAL /* adds the input of the first layer, normalised as that layer sees it; the shapes must be equal */
+} gconv_layer_kind;
 
 /* What products may be rounded to. Sums are float32 always. */
 typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCONV_MATH_BF16 } gconv_math;
@@ -639,13 +647,15 @@ typedef enum gconv_layer_padding {
 } gconv_layer_padding;
 
 /*
- * A bank and how it is applied. All but `bank` may be 0: then it is as the bank says, where it has geometry.
+ * A layer of a network. Of mean and residual, all fields but `kind` are 0. Else it is a bank and how it is applied, and all
+ * but `bank` may be 0: then it is as the bank says, where it has geometry.
  *
  * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
  * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k
  * being that of filter k.
  */
 typedef struct gconv_layer {
+  gconv_layer_kind kind;
   const gconv_bank *bank;
   gconv_layer_padding padding;
   int32_t pad_top, pad_left, pad_bottom, pad_right; /* for GCONV_LAYER_EXPLICIT; at least 0 */
@@ -654,7 +664,7 @@ typedef struct gconv_layer {
   int32_t groups;                                   /* the same */
   bool flip; /* mathematical convolution: each plane of a filter is turned by 180 degrees; with same, about tap R / 2 */
   gconv_activation activation;
-  float slope;           /* of leaky */
+  float slope;           /* of leaky; of sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
 } gconv_layer;
 
@@ -664,7 +674,8 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_PICTURES, /* a picture for each filter; where a bank is applied to each of 3 channels by itself, in colour */
   GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
   GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
-  GCONV_PRESENT_LABELS    /* one picture with a colour for each filter: of argmax */
+  GCONV_PRESENT_LABELS,   /* one picture with a colour for each filter: of argmax */
+  GCONV_PRESENT_IMAGE     /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
 } gconv_presentation;
 
 /* How the values of maps become samples of pictures. */
@@ -674,6 +685,8 @@ typedef struct gconv_tone {
   bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
             /*   reach as far to both sides of it, within a factor of 4 */
   gconv_type type;
+  bool keep_type;                  /* of GCONV_PRESENT_IMAGE: the type of the input, where ... */
+  const gconv_format_info *format; /* ... this format holds it; NULL: any. Else `type` counts */
 } gconv_tone;
 
 /* All may be 0. */
@@ -788,7 +801,7 @@ typedef struct gconv_timings {
 
 /* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
  * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * copy the metadata of `in`. timings may be NULL. */
+ * and GCONV_PRESENT_IMAGE copy the metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:

@@ -215,6 +215,8 @@ static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name
   list_entries(file, list, sizeof list);
   if (!name && share_obstacle(file))
     return fail_obstacle(file, &file->entries[0]);
+  if (file->count == 0 && file->syntax == &gconv_bank_syntax_onnx)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has no Conv node", file->path);
   if (file->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing in it that could be a bank", file->path);
   if (!name && matches == 0)

@@ -383,9 +383,7 @@ static gconv_status open_onnx(gconv_bank_file *file) {
   GCONV_TRY(check_names(file, m));
   for (size_t i = 0; i < m->conv_count; i++)
     GCONV_TRY(add_entry(file, &m->convs[i]));
-  if (m->conv_count > 0)
-    return check_claimed(file);
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has no Conv node", file->path);
+  return check_claimed(file); /* a model without Conv nodes may be a network */
 }
 
 static void close_onnx(gconv_bank_file *file) {

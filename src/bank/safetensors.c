@@ -3,12 +3,11 @@
  * {"name": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}. Then come
  * the data; offsets count from their beginning. Tensors have no holes and no overlaps, and fill the file. Only the header
  * and the chosen tensors are read. */
-#include "bank/syntax.h"
+#include "bank/safetensors.h"
 #include "base/memory.h"
 #include "base/printable.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,16 +339,90 @@ static void close_safetensors(gconv_bank_file *file) {
   free(h);
 }
 
-/* ---- Writing ---- */
+/* ---- Beyond banks: safetensors.h ---- */
 
-/* Adds a tensor of float32 to the header. *end is the end of the data so far. Returns false without memory. */
-static bool describe(json_t *root, const char *name, json_t *shape, size_t items, uint64_t *end) {
-  uint64_t begin = *end;
-  *end += items * sizeof(float);
-  return json_object_set_new(root, name,
-                             json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
-                                       (json_int_t)begin, (json_int_t)*end)) == 0;
+const char *gconv_safetensors_name(const gconv_bank_file *file, size_t index) {
+  const header *h = file->state;
+  return h->tensors[index].name;
 }
+
+bool gconv_safetensors_find(const gconv_bank_file *file, const char *name, size_t *index) {
+  const header *h = file->state;
+  const tensor key = {.name = name}, *wanted = &key;
+  const tensor **found = bsearch(&wanted, h->by_name, file->count, sizeof *h->by_name, compare_names);
+  if (found)
+    *index = (size_t)(*found - h->tensors);
+  return found;
+}
+
+const char *gconv_safetensors_metadata(const gconv_bank_file *file, const char *key) {
+  const header *h = file->state;
+  return json_string_value(json_object_get(json_object_get(h->json, "__metadata__"), key));
+}
+
+bool gconv_safetensors_is_floating(const gconv_bank_file *file, size_t index) {
+  const header *h = file->state;
+  return h->tensors[index].type && h->tensors[index].type->kind;
+}
+
+gconv_status gconv_safetensors_read_floats(gconv_bank_file *file, size_t index, float *floats) {
+  const header *h = file->state;
+  return read_numbers(file, h, &h->tensors[index], floats);
+}
+
+/* Returns whether numbers of this type can be read bit by bit. */
+static bool find_tensor_type(const struct type *type, gconv_tensor_type *found) {
+  static const char *const names[] = {"F32", "F64", "U64"};
+  for (int i = 0; type && i < 3; i++)
+    if (strcmp(type->name, names[i]) == 0) {
+      *found = (gconv_tensor_type)i;
+      return true;
+    }
+  return false;
+}
+
+static void swap_bytes(uint8_t *numbers, size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; i++, numbers += bytes)
+    for (size_t b = 0; b < bytes / 2; b++) {
+      uint8_t low = numbers[b];
+      numbers[b] = numbers[bytes - 1 - b];
+      numbers[bytes - 1 - b] = low;
+    }
+}
+
+static gconv_status read_bits(gconv_bank_file *file, const tensor *t, gconv_tensor *made) {
+  const header *h = file->state;
+  size_t bytes = gconv_tensor_item_bytes(made), all = (size_t)t->items * bytes;
+  GCONV_TRY(gconv_allocate(all > 0 ? all : 1, "a tensor", &made->data));
+  GCONV_TRY(gconv_source_rewind(&file->source, h->data + t->begin));
+  GCONV_TRY(gconv_source_read_exactly(&file->source, made->data, all, "a tensor"));
+  if (gconv_host_is_big_endian())
+    swap_bytes(made->data, (size_t)t->items, bytes);
+  return GCONV_OK;
+}
+
+gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, gconv_tensor *result) {
+  const header *h = file->state;
+  const tensor *t = &h->tensors[index];
+  const gconv_bank_entry *entry = &file->entries[index];
+  gconv_tensor made = {.dimensions = entry->dimensions};
+  if (!find_tensor_type(t->type, &made.type))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has the type %s: F32, F64 and U64 are read here", file->path,
+                      entry->name, entry->type);
+  if (entry->dimensions > GCONV_TENSOR_DIMENSIONS)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has %d dimensions: at most %d are read here", file->path,
+                      entry->name, entry->dimensions, GCONV_TENSOR_DIMENSIONS);
+  memcpy(made.shape, entry->shape, sizeof made.shape);
+  made.name = strdup(t->name);
+  gconv_status status = made.name ? read_bits(file, t, &made) : gconv_fail(GCONV_NO_MEMORY, "no memory for a tensor");
+  if (status == GCONV_OK)
+    *result = made;
+  else
+    gconv_tensor_free(&made);
+  return status;
+}
+
+/* ---- Writing a bank ---- */
 
 /* Returns "x.weight" for "x" and "x.weight", and "weight" for "". The same for "bias". */
 static char *make_name(const char *name, const char *part) {
@@ -358,41 +431,24 @@ static char *make_name(const char *name, const char *part) {
   return gconv_format_text("%.*s%s%s", (int)stem, name, dot ? "." : "", part);
 }
 
-/* Returns the header as JSON, padded so that the data begin at a multiple of 8. For free(); NULL without memory. */
-static char *make_header(const gconv_bank *bank) {
-  json_t *root = json_object();
-  char *weight = make_name(bank->name ? bank->name : "", "weight"), *bias = make_name(bank->name ? bank->name : "", "bias");
-  uint64_t end = 0;
-  bool made = root && weight && bias &&
-              describe(root, weight, json_pack("[i, i, i, i]", bank->filters, bank->channels, bank->rows, bank->columns),
-                       gconv_bank_weights(bank), &end) &&
-              (!bank->biases || describe(root, bias, json_pack("[i]", bank->filters), (size_t)bank->filters, &end));
-  char *text = made ? json_dumps(root, JSON_COMPACT) : NULL, *padded = NULL;
-  if (text)
-    padded = gconv_format_text("%s%*s", text, (int)(7 - (strlen(text) + 7) % 8), "");
-  free(text);
-  free(weight);
-  free(bias);
-  json_decref(root);
-  return padded;
-}
-
 static gconv_status write_safetensors(gconv_sink *sink, const gconv_bank *bank) {
-  char *header_text = make_header(bank);
-  if (!header_text)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a safetensors header cannot be made: is the name of the bank UTF-8?",
-                      bank->name ? bank->name : "");
-  uint8_t prefix[PREFIX_BYTES];
-  const uint64_t size = strlen(header_text);
-  for (int i = 0; i < PREFIX_BYTES; i++)
-    prefix[i] = (uint8_t)(size >> (8 * i));
-  gconv_status status = gconv_sink_write(sink, prefix, PREFIX_BYTES);
-  if (status == GCONV_OK)
-    status = gconv_sink_write(sink, header_text, (size_t)size);
-  free(header_text);
-  GCONV_TRY(status);
-  GCONV_TRY(gconv_bank_write_floats(sink, bank->weights, gconv_bank_weights(bank)));
-  return bank->biases ? gconv_bank_write_floats(sink, bank->biases, (size_t)bank->filters) : GCONV_OK;
+  const char *name = bank->name ? bank->name : "";
+  gconv_tensor tensors[2] = {
+      {make_name(name, "weight"),
+       GCONV_TENSOR_F32,
+       4,
+       {(uint64_t)bank->filters, (uint64_t)bank->channels, (uint64_t)bank->rows, (uint64_t)bank->columns},
+       bank->weights},
+      {make_name(name, "bias"), GCONV_TENSOR_F32, 1, {(uint64_t)bank->filters}, bank->biases},
+  };
+  gconv_status status = tensors[0].name && tensors[1].name
+                            ? gconv_safetensors_write(sink, tensors, bank->biases ? 2 : 1, NULL)
+                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of tensors");
+  if (status == GCONV_BAD_ARGUMENT)
+    gconv_fail(status, "%s: a safetensors header cannot be made: is the name of the bank UTF-8?", name);
+  free(tensors[0].name);
+  free(tensors[1].name);
+  return status;
 }
 
 const gconv_bank_syntax gconv_bank_syntax_safetensors = {

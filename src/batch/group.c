@@ -83,7 +83,8 @@ static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, siz
   double metadata = 0;
   for (size_t i = 0; i < alike; i++)
     metadata = fmax(metadata, inputs[i].metadata);
-  size_t most = header->frames == 1 ? gconv_choose_count(planner, header, alike, metadata) : 1;
+  size_t most =
+      header->frames == 1 && !run->operation->type->of_photos ? gconv_choose_count(planner, header, alike, metadata) : 1;
   for (size_t i = 0, count; i < alike; i += count) {
     count = alike - i < most ? alike - i : most;
     run->groups[run->group_count++] =

@@ -57,7 +57,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   if (!item->wanted[n] || !make_folder(run, task, item, n))
     return NULL;
   gconv_metadata_lend(&header, from);
-  if (run->operation->type->batches) { /* maps of a bank are no photo; so it is with images that go whole */
+  if (run->operation->type->batches && !run->operation->type->of_photos) { /* maps of a bank are no photo */
     header.exif = NULL;
     header.xmp = header.comment = NULL;
     header.exif_bytes = header.xmp_bytes = 0;

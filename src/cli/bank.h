@@ -5,6 +5,8 @@
 
 #include "cli/command.h"
 
+#include <jansson.h>
+
 /* Whether only banks have this syntax, so not npy; NULL is none. */
 bool gconv_bank_is_own_syntax(const char *syntax);
 
@@ -16,6 +18,12 @@ bool gconv_bank_is_meant(const char *spec, const char *syntax);
 
 /* Prints what the file of banks that `spec` names holds; false, and an error was printed, if that fails. */
 bool gconv_bank_print(const char *spec);
+
+/* Prints what a network is: gconv_network_is_one(path). The error is gconv_last_error(). */
+gconv_status gconv_network_print(const char *path);
+
+/* The same as an object for the caller. */
+gconv_status gconv_network_describe(const char *path, json_t **json);
 
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message);

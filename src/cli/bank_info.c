@@ -5,6 +5,7 @@
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "gconv_learn.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -175,11 +176,20 @@ static gconv_status inform_entries(struct info *info, const char *spec, gconv_ba
   return worst;
 }
 
+/* Tells of the network that a file is, before its tensors. *json gets the same, if that is wanted. */
+static gconv_status inform_network(const struct info *info, const char *spec, json_t **json) {
+  if (info->syntax || !gconv_network_is_one(spec))
+    return GCONV_OK;
+  return info->json ? gconv_network_describe(spec, json) : gconv_network_print(spec);
+}
+
 static gconv_status inform_file(struct info *info, const char *spec) {
   gconv_bank_file *file = NULL;
   const char *name = NULL;
-  json_t *list = json_array();
-  gconv_status status = gconv_bank_file_open(spec, info->syntax, &file, &name);
+  json_t *list = json_array(), *network = NULL;
+  gconv_status status = inform_network(info, spec, &network);
+  if (status == GCONV_OK)
+    status = gconv_bank_file_open(spec, info->syntax, &file, &name);
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
   else
@@ -187,6 +197,9 @@ static gconv_status inform_file(struct info *info, const char *spec) {
   if (info->json && file)
     json_array_append_new(info->files, json_pack("{s:o, s:s, s:O}", "spec", gconv_json_text(spec), "syntax",
                                                  gconv_bank_file_syntax(file), "entries", list));
+  if (network && file)
+    json_object_set(json_array_get(info->files, json_array_size(info->files) - 1), "network", network);
+  json_decref(network);
   json_decref(list);
   gconv_bank_file_close(file);
   return status;

@@ -3,8 +3,10 @@
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "gconv_learn.h"
 
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static int say_usage(const gconv_message *message) {
@@ -77,6 +79,35 @@ const gconv_command gconv_bank_show = {
 
 /* ---- convert ---- */
 
+/* Whether the result is a network: of a file, not of a part of it, that is an ONNX model, a network or a checkpoint; or of
+ * weights and --net. */
+static bool makes_network(const gconv_settings *settings, const gconv_texts *specs) {
+  const char *path = settings->naming.output, *name = NULL;
+  size_t length = path ? strlen(path) : 0, ending = strlen(".safetensors");
+  bool named = length > ending && strcasecmp(path + length - ending, ".safetensors") == 0;
+  bool safetensors = settings->bank_format ? strcmp(settings->bank_format, "safetensors") == 0 : named;
+  gconv_bank_file *file = NULL;
+  if (specs->count != 1 || (!settings->net && (!safetensors || settings->last.syntax)))
+    return false;
+  if (settings->net || gconv_network_is_one(specs->items[0]))
+    return true;
+  if (!gconv_bank_is_one(specs->items[0]) || gconv_bank_file_open(specs->items[0], NULL, &file, &name) != GCONV_OK)
+    return false;
+  bool model = !name && strcmp(gconv_bank_file_syntax(file), "onnx") == 0;
+  gconv_bank_file_close(file);
+  return model;
+}
+
+static int convert_network(const gconv_settings *settings, const char *path) {
+  gconv_network network = {0};
+  gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
+                                                                     : gconv_network_import(path, settings->net, &network);
+  if (status == GCONV_OK)
+    status = gconv_network_write(settings->naming.output ? settings->naming.output : "-", &network);
+  gconv_network_free(&network);
+  return say_failure(status);
+}
+
 static int convert(gconv_settings *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_message message;
@@ -84,6 +115,8 @@ static int convert(gconv_settings *settings, const gconv_texts *specs) {
   gconv_sandbox_file(settings, settings->naming.output);
   if (!gconv_command_may_write(specs, true, settings->naming.output))
     return GCONV_EXIT_USAGE;
+  if (makes_network(settings, specs))
+    return convert_network(settings, specs->items[0]);
   if (gconv_bank_load(specs, settings->last.syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
   gconv_status status =
@@ -95,9 +128,14 @@ static int convert(gconv_settings *settings, const gconv_texts *specs) {
 const gconv_command gconv_bank_convert = {
     .name = "bank convert",
     .synopsis = "bank convert SPEC... [-o FILE] [OPTION...]",
-    .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors",
-    .details = "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
-               "stride, padding, dilation and groups, nor the names of filters.\n",
+    .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors; or a model as a network",
+    .details =
+        "An ONNX model, as a whole, becomes a network in safetensors, which -f applies; of a PyTorch nn.Sequential in\n"
+        "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, with /STRIDE,\n"
+        "valid, padding:N, dilation:N, groups:N, or ROWSxCOLUMNS that a dense layer sees; mean and residual stand\n"
+        "alone. BatchNorm is folded into the layer before it.\n\n"
+        "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
+        "stride, padding, dilation and groups, nor the names of filters.\n",
     .of = GCONV_OF_BANK_CONVERT,
     .words = GCONV_WORDS_FILES,
     .run = convert,

@@ -60,21 +60,22 @@ const gconv_command gconv_command_bank = {
     .name = "bank",
     .synopsis = "bank info|show|convert SPEC... [OPTION...]",
     .help = "banks of filters, the weights of layers: list, draw and convert them",
-    .details = "  gconv bank info SPEC... [--json]\n"
-               "      what files of banks hold: tensors or nodes, shapes, types, sums, biases, stride and padding\n"
-               "  gconv bank show SPEC... -o FILE [--zoom N] [--columns N] [--scale each|all]\n"
-               "      draw the filters as a contact sheet\n"
-               "  gconv bank convert SPEC... [-o FILE] [--format bank|npy|safetensors]\n"
-               "      write a bank, or plain filters stacked into one, as text, .npy or safetensors\n"
-               "\n"
-               "A SPEC is a gconv-bank text, .npy, safetensors or ONNX file, with :NAME for one of its tensors or Conv\n"
-               "nodes, or plain filters as -f takes them, which are stacked. All take --filter-format SYNTAX and\n"
-               "--no-sandbox.\n"
-               "\n"
-               "  gconv bank info weights.safetensors\n"
-               "  gconv bank show weights.safetensors:conv1.weight -o filters.png\n"
-               "  gconv bank convert model.onnx:Conv_0 -o bank.txt\n"
-               "  gconv bank convert sobel_x sobel_y -o edges.npy\n",
+    .details =
+        "  gconv bank info SPEC... [--json]\n"
+        "      what files of banks hold: tensors or nodes, shapes, types, sums, biases, stride and padding\n"
+        "  gconv bank show SPEC... -o FILE [--zoom N] [--columns N] [--scale each|all]\n"
+        "      draw the filters as a contact sheet\n"
+        "  gconv bank convert SPEC... [-o FILE] [--format bank|npy|safetensors] [--net LAYERS]\n"
+        "      write a bank, or plain filters stacked into one, as text, .npy or safetensors; or a model as a network\n"
+        "\n"
+        "A SPEC is a gconv-bank text, .npy, safetensors or ONNX file, with :NAME for one of its tensors or Conv\n"
+        "nodes, or plain filters as -f takes them, which are stacked. All take --filter-format SYNTAX and\n"
+        "--no-sandbox.\n"
+        "\n"
+        "  gconv bank info weights.safetensors\n"
+        "  gconv bank show weights.safetensors:conv1.weight -o filters.png\n"
+        "  gconv bank convert model.onnx:Conv_0 -o bank.txt\n"
+        "  gconv bank convert sobel_x sobel_y -o edges.npy\n",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ANY,
     .run = run,

@@ -6,6 +6,7 @@
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,12 @@ static bool writes_any(const gconv_main_job *job) {
 
 /* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
 static int race(gconv_main_job *job) {
+  const gconv_network *network = gconv_job_last_network(job);
   const gconv_race asked = {.batch = &job->batch,
                             .filters = &job->filters,
                             .options = &job->options,
-                            .layers = job->layers,
-                            .layer_count = job->layer_count,
+                            .layers = network ? network->layers : job->layers,
+                            .layer_count = network ? network->count : job->layer_count,
                             .network = &job->network,
                             .among = job->settings->racers,
                             .path = job->inputs.items[0].path,
@@ -207,7 +209,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_message message;
   int status = GCONV_EXIT_USAGE;
   if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
-    status = run_job(&job);
+    status = settings->learn.data.window > 0 ? gconv_windows_run(settings) : run_job(&job);
   else
     gconv_say("%s", message.text);
   gconv_memory_limit_end();

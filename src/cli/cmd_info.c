@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv info: what an image, a filter or a bank is. */
+/* gconv info: what an image, a filter, a bank or a network is. */
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "gconv_learn.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -133,6 +134,12 @@ static gconv_status inform(const char *word, const char *syntax) {
       return as_image;
     }
   }
+  if (!syntax && gconv_network_is_one(word)) {
+    gconv_status network = gconv_network_print(word);
+    if (network != GCONV_OK)
+      gconv_say("%s", gconv_last_error());
+    return network;
+  }
   if (!syntax && gconv_bank_is_one(word))
     return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
   gconv_status status = inform_filter(word, syntax);
@@ -161,7 +168,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
 const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
-    .help = "what an image, a filter or a bank is: size, depth, profile; sum, symmetry, rank, taps; tensors",
+    .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
     .run = run,

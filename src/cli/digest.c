@@ -43,6 +43,21 @@ static void add_bank(uint64_t *hash, const gconv_bank *bank) {
              (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
 }
 
+/* Layers with their weights, and what the input is normalised by. */
+static void add_network(uint64_t *hash, const gconv_network *network) {
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_layer *layer = &network->layers[i];
+    add_text(hash, "layer %d %d %d %d %d %d %d %d %d %d %d %d %d %a", (int)layer->kind, (int)layer->padding, layer->pad_top,
+             layer->pad_left, layer->pad_bottom, layer->pad_right, layer->stride_y, layer->stride_x, layer->dilation_y,
+             layer->dilation_x, layer->groups, layer->flip, (int)layer->activation, (double)layer->slope);
+    if (layer->bank)
+      add_bank(hash, layer->bank);
+  }
+  add_text(hash, "network %d %d %d", network->channels, network->mean_count, network->std_count);
+  add_bytes(hash, network->mean, (size_t)network->mean_count * sizeof(float));
+  add_bytes(hash, network->std, (size_t)network->std_count * sizeof(float));
+}
+
 static void add_filters(uint64_t *hash, const gconv_filters *filters) {
   for (size_t k = 0; k < filters->count; k++)
     add_filter(hash, &filters->items[k]);
@@ -70,6 +85,8 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv
     add_filters(&hash, &job->before[i]);
   for (size_t i = 0; i < job->layer_count; i++)
     add_bank(&hash, job->layers[i].bank);
+  for (size_t i = 0; i <= job->settings->before_count && job->has_networks; i++)
+    add_network(&hash, &job->networks[i]);
   add_mask(&hash, &job->mask);
   add_bytes(&hash, settings, strlen(settings) + 1);
   free(settings);

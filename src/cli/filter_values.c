@@ -73,14 +73,17 @@ const gconv_kind gconv_value_padding = {parse_padding, print_padding};
 
 static gconv_status parse_activation(const gconv_given *given) {
   gconv_layer *layer = given->field;
-  double slope = 0.01;
+  double slope = 0;
   int index;
-  bool sloped = strncmp(given->value, "leaky:", 6) == 0;
-  if (sloped && !gconv_parse_number(given->value + 6, &slope))
+  bool leaky = strncmp(given->value, "leaky:", 6) == 0, sigmoid = strncmp(given->value, "sigmoid:", 8) == 0;
+  const char *word = leaky ? "leaky" : sigmoid ? "sigmoid" : given->value;
+  if (leaky && !gconv_parse_number(given->value + 6, &slope))
     return gconv_refuse(given->message, "leaky takes the slope below 0, such as leaky:0.1");
-  GCONV_TRY(gconv_option_find_word(given->option, sloped ? "leaky" : given->value, &index, given->message));
+  if (sigmoid && (!gconv_parse_number(given->value + 8, &slope) || slope == 0))
+    return gconv_refuse(given->message, "sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
+  GCONV_TRY(gconv_option_find_word(given->option, word, &index, given->message));
   layer->activation = (gconv_activation)index;
-  layer->slope = (float)slope;
+  layer->slope = !leaky && index == GCONV_ACTIVATION_LEAKY ? 0.01F : (float)slope;
   return GCONV_OK;
 }
 
@@ -104,6 +107,13 @@ static gconv_status parse_format(const gconv_given *given) {
   const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
   int index;
   naming->same = strcmp(given->value, "same") == 0;
+  given->settings->rows = strcmp(given->value, "csv") == 0     ? GCONV_ROWS_CSV
+                          : strcmp(given->value, "f32le") == 0 ? GCONV_ROWS_F32LE
+                                                               : GCONV_ROWS_UNKNOWN;
+  if (given->settings->rows != GCONV_ROWS_UNKNOWN) {
+    naming->format = NULL;
+    return GCONV_OK;
+  }
   if (!naming->same && (!format || !format->writes))
     return gconv_option_find_word(given->option, given->value, &index, given->message);
   naming->format = naming->same ? NULL : format;

@@ -37,6 +37,8 @@ static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
   if (!job->before)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < settings->before_count; i++) {
+    if (job->networks[i].layers)
+      continue;
     GCONV_TRY(read_stage(&settings->before[i], &job->before[i], message));
     if (job->before[i].count != 1 && !job->before[i].gradient)
       return gconv_refuse(message, "--then: %zu filters stand before it, and the next ones take one image: name one there",
@@ -44,7 +46,7 @@ static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
   }
   if (settings->before_count > 0 && gconv_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all times the filters of one image: leave out --then");
-  return read_stage(&settings->last, &job->filters, message);
+  return gconv_job_last_network(job) ? GCONV_OK : read_stage(&settings->last, &job->filters, message);
 }
 
 /* The bank of one layer. */
@@ -209,7 +211,7 @@ static gconv_presentation choose_presentation(const gconv_settings *settings, co
     return GCONV_PRESENT_MOSAIC;
   if (format->tensors)
     return GCONV_PRESENT_TENSOR;
-  return settings->combine == GCONV_COMBINE_NONE     ? GCONV_PRESENT_PICTURES
+  return settings->combine <= GCONV_COMBINE_NONE     ? GCONV_PRESENT_PICTURES
          : settings->combine == GCONV_COMBINE_ARGMAX ? GCONV_PRESENT_LABELS
                                                      : GCONV_PRESENT_COMBINED;
 }
@@ -217,6 +219,12 @@ static gconv_presentation choose_presentation(const gconv_settings *settings, co
 static gconv_tone choose_tone(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   gconv_tone tone = {.scale = options->scale, .offset = options->offset, .range = options->range};
+  if (job->network.presentation == GCONV_PRESENT_IMAGE) {
+    tone.keep_type = options->keep_type;
+    tone.format = job->outputs.format;
+    tone.type = options->output_type;
+    return tone;
+  }
   tone.type = gconv_format_type(job->outputs.format, options->keep_type ? GCONV_U8 : options->output_type);
   bool given = job->settings->range >= 0 || options->scale != 1 || options->offset != 0;
   tone.fit = !given && tone.type != GCONV_F32;
@@ -242,12 +250,35 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
                       option);
 }
 
+/* {filter} is the name of a network's file, or, with a picture for each output, that of its class. */
+static gconv_status make_network_labels(const gconv_main_job *job, const gconv_network *network, bool each,
+                                        gconv_filters *labels, gconv_message *message) {
+  const char *path = job->settings->last.filters.items[0], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t length = strcspn(name, ".");
+  gconv_bank outputs = {.filters = 1}; /* as if it was a bank */
+  for (size_t i = 0; i < network->count; i++)
+    if (network->layers[i].bank)
+      outputs.filters = network->layers[i].bank->filters;
+  outputs.names = network->class_count == (size_t)outputs.filters ? network->classes : NULL;
+  outputs.name = strndup(name, length > 0 ? length : strlen(name));
+  if (!outputs.name)
+    return gconv_complain_memory(message);
+  gconv_status status = make_labels(&outputs, each, labels, message);
+  free(outputs.name);
+  return status;
+}
+
 /* Names the results of banks, and finds out whether all inputs go into one array. */
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
+  const gconv_network *network = gconv_job_last_network(job);
   bool one_file;
-  job->network.presentation = choose_presentation(settings, gconv_outputs_format(&settings->naming, &one_file));
+  const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
+  if (network)
+    GCONV_TRY(gconv_job_present_network(job, format, message));
+  if (job->network.presentation != GCONV_PRESENT_IMAGE)
+    job->network.presentation = choose_presentation(settings, format);
   GCONV_TRY(check_tone(job, message));
   batch->one_array = job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && one_file;
   gconv_inputs named = job->inputs;
@@ -257,10 +288,11 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   gconv_naming naming = settings->naming;
   naming.filters = &labels;
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
-  gconv_status status = make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
+  gconv_status status = network ? make_network_labels(job, network, naming.each_filter, &labels, message)
+                                : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
   if (status == GCONV_OK)
     status = gconv_outputs_name(&named, &naming, &job->outputs, message);
-  if (status == GCONV_OK && job->outputs.same)
+  if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
     status = gconv_refuse(message, "--format same, {ext}: results of banks are not like their inputs: name a format");
   if (status == GCONV_OK)
     job->network.tone = choose_tone(job);
@@ -308,9 +340,10 @@ static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message)
 /* Results must not replace a file of filters. */
 static gconv_status check_filters(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
-  GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, job->has_banks, &job->outputs, message));
+  bool banks = job->has_banks || job->has_networks;
+  GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, banks, &job->outputs, message));
   for (size_t i = 0; i < settings->before_count; i++)
-    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, job->has_banks, &job->outputs, message));
+    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, banks, &job->outputs, message));
   return GCONV_OK;
 }
 
@@ -359,7 +392,7 @@ static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
 static gconv_status check_area(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   char *path = (char *)settings->mask;
-  if (job->has_banks && (path || settings->area.width > 0))
+  if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE && (path || settings->area.width > 0))
     return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input",
                         path ? "--mask" : "--region");
   return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message) : GCONV_OK;
@@ -401,14 +434,18 @@ static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *mes
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
 static gconv_status read_operation(gconv_main_job *job, gconv_message *message) {
-  if (!job->has_banks)
+  if (!job->has_banks || job->has_networks)
     return read_filters(job, message);
   return read_banks(job, message);
 }
 
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
-  job->has_banks = gconv_settings_want_banks(settings);
+  GCONV_TRY(gconv_job_read_networks(job, message));
+  job->has_banks = job->has_networks ? gconv_job_last_network(job) != NULL : gconv_settings_want_banks(settings);
+  job->combine_given = settings->combine >= 0;
+  if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
+    return gconv_refuse(message, "--combine argmax and mosaic are for what a bank or a network makes, not for filters");
   GCONV_TRY(read_operation(job, message));
   settings->combine = choose_combine(&job->filters, settings->combine);
   make_batch(job);
@@ -448,7 +485,7 @@ gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
 static bool are_results_float(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   gconv_type wanted = options->keep_type ? GCONV_U8 : options->output_type;
-  if (job->has_banks)
+  if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE)
     return job->network.presentation == GCONV_PRESENT_TENSOR || job->network.tone.type == GCONV_F32;
   return (job->outputs.format ? gconv_format_type(job->outputs.format, wanted) : wanted) == GCONV_F32;
 }
@@ -473,25 +510,45 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.round_gray = !are_results_float(job);
   options.scale = 1;
   options.offset = 0;
-  if (stage->layer.algorithm)
-    options.algorithm = stage->layer.algorithm;
+  if (stage->layer.algorithm || job->has_banks) /* the last one's is a network's */
+    options.algorithm = stage->layer.algorithm ? stage->layer.algorithm : "auto";
   return options;
 }
 
-/* Of plain filters: those behind the last --then, or a chain that ends with them. */
-static gconv_status make_filters(gconv_main_job *job) {
+/* The options of a network before a --then, which makes an image of an image. */
+static gconv_network_options network_stage_options(const gconv_main_job *job, const gconv_layer_settings *stage) {
+  gconv_network_options options = job->network;
+  options.presentation = GCONV_PRESENT_IMAGE;
+  options.combine = GCONV_COMBINE_NONE;
+  options.tone = (gconv_tone){.scale = 1, .type = GCONV_F32};
+  options.algorithm = stage->layer.algorithm ? stage->layer.algorithm : "auto";
+  return options;
+}
+
+/* Stage number `i`; the last one is behind the last --then. */
+static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_settings *settings = job->settings;
-  size_t last = settings->before_count;
+  const gconv_network *network = &job->networks[i];
+  if (i == settings->before_count)
+    return network->layers ? gconv_operation_of_network(network, &job->network, operation)
+                           : gconv_operation_filters(&job->filters, &job->options, operation);
+  if (network->layers) {
+    gconv_network_options options = network_stage_options(job, &settings->before[i]);
+    return gconv_operation_of_network(network, &options, operation);
+  }
+  gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
+  return gconv_operation_filters(&job->before[i], &options, operation);
+}
+
+/* Of plain filters and networks: what stands behind the last --then, or a chain that ends with it. */
+static gconv_status make_stages(gconv_main_job *job) {
+  size_t last = job->settings->before_count;
   if (last == 0)
-    return gconv_operation_filters(&job->filters, &job->options, &job->operation);
+    return make_stage(job, 0, &job->operation);
   gconv_operation **stages = calloc(last + 1, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  for (size_t i = 0; i < last && status == GCONV_OK; i++) {
-    gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
-    status = gconv_operation_filters(&job->before[i], &options, &stages[i]);
-  }
-  if (status == GCONV_OK)
-    status = gconv_operation_filters(&job->filters, &job->options, &stages[last]);
+  for (size_t i = 0; i <= last && status == GCONV_OK; i++)
+    status = make_stage(job, i, &stages[i]);
   if (status == GCONV_OK)
     status = gconv_operation_chain(stages, last + 1, &job->operation);
   for (size_t i = 0; i <= last && stages; i++)
@@ -518,9 +575,9 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   if (job->operation)
     return GCONV_OK;
   job->options.format = job->outputs.format;
-  gconv_status status = job->has_banks
+  gconv_status status = job->has_banks && !job->has_networks
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
-                            : make_filters(job);
+                            : make_stages(job);
   if (status == GCONV_OK)
     status = restrict_operation(job);
   job->batch.operation = job->operation;
@@ -551,6 +608,9 @@ void gconv_job_free(gconv_main_job *job) {
     gconv_bank_free(&job->banks[i]);
   free(job->banks);
   free(job->layers);
+  for (size_t i = 0; job->networks && i <= job->settings->before_count; i++)
+    gconv_network_free(&job->networks[i]);
+  free(job->networks);
   for (size_t i = 0; i < job->settings->before_count && job->before; i++)
     gconv_filters_free(&job->before[i]);
   free(job->before);

@@ -2,6 +2,7 @@
 /*
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
+ *   networks.c   networks, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
@@ -11,13 +12,16 @@
 #define GCONV_CLI_JOB_H
 
 #include "cli/settings.h"
+#include "gconv_learn.h"
 
 /* Zero-initialise all but the settings. */
 typedef struct gconv_main_job {
   gconv_settings *settings;
   gconv_inputs inputs;
   gconv_outputs outputs;
-  bool has_banks; /* it applies banks; else filters */
+  bool has_banks; /* what makes the results is a bank or a network; else filters */
+  bool has_networks, combine_given;
+  gconv_network *networks; /* one a stage, empty where that is no network; owned */
   gconv_filters filters;
   gconv_filters *before; /* those before each --then, one a stage; owned */
   gconv_bank *banks;     /* one a layer; owned, as is the next */
@@ -54,6 +58,22 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
+
+/* ---- networks.c ---- */
+
+/* Reads the networks that -f names, and refuses what does not go with them. */
+gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message);
+
+/* The network behind the last --then; NULL if that is none. */
+const gconv_network *gconv_job_last_network(const gconv_main_job *job);
+
+/* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
+typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
+gconv_network_makes gconv_network_find_makes(const gconv_network *network);
+
+/* Decides what results of the last network are, where --combine does not: sets the presentation, or the combination, of
+ * job->network; else they are maps, as those of banks. */
+gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
 
 /* ---- rims.c ---- */
 

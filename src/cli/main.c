@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
@@ -15,10 +16,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Finished results stay, unfinished ones go. Then the signal does what it always does: a shell that runs a loop of commands
- * must see that it was a signal that ended this one, or it begins the next. */
+/* Unless a command saves something first, finished results stay, and unfinished ones go. Then the signal does what it always
+ * does: a shell that runs a loop of commands must see that it was a signal that ended this one, or it begins the next. */
 static void end_by_signal(int number) {
   sigset_t self;
+  if (gconv_interrupt_take(number))
+    return;
   gconv_say_no_more();
   gconv_job_say_interrupted();
   gconv_remove_unfinished();

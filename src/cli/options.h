@@ -23,10 +23,15 @@ enum {
   GCONV_OF_TUNE = 128,
   GCONV_OF_REST = 256, /* commands that have --help alone */
   GCONV_OF_COMPARE = 512,
+  GCONV_OF_FIT = 1024,
+  GCONV_OF_TRAIN = 2048,
+  GCONV_OF_CLASSIFY = 4096,
   GCONV_OF_MAKE_INFO = GCONV_OF_MAKE | GCONV_OF_INFO,
   GCONV_OF_BANK_PARTS = GCONV_OF_BANK_INFO | GCONV_OF_BANK_SHOW | GCONV_OF_BANK_CONVERT,
   GCONV_OF_BENCH_TUNE = GCONV_OF_BENCH | GCONV_OF_TUNE,
-  GCONV_OF_SANDBOXED = GCONV_OF_FILTER | GCONV_OF_MAKE_INFO | GCONV_OF_BANK_PARTS | GCONV_OF_COMPARE
+  GCONV_OF_LEARN = GCONV_OF_TRAIN | GCONV_OF_CLASSIFY,
+  GCONV_OF_SANDBOXED =
+      GCONV_OF_FILTER | GCONV_OF_MAKE_INFO | GCONV_OF_BANK_PARTS | GCONV_OF_COMPARE | GCONV_OF_FIT | GCONV_OF_LEARN
 };
 
 typedef struct gconv_option gconv_option;
@@ -98,12 +103,18 @@ extern const gconv_kind gconv_value_count;   /* uint64_t: from 1 on; k, M and G 
 extern const gconv_kind gconv_value_word; /* int, or an enumeration: least + the index of the word; least without a value */
 extern const gconv_kind gconv_value_name; /* const char *: the word, in static storage where it is from word_at() */
 
-/* Those of few options: of filter (filter_values.c), and of bench (bench_values.c). */
+/* Those of few options: of filter (filter_values.c), of learning (learn_values.c), and of bench (bench_values.c). */
 extern const gconv_kind gconv_value_border, gconv_value_padding, gconv_value_activation, gconv_value_format,
     gconv_value_algorithm, gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then,
     gconv_value_region, gconv_value_tolerance;
+extern const gconv_kind gconv_value_windows, gconv_value_batch, gconv_value_elimination, gconv_value_separator;
 extern const gconv_kind gconv_value_algorithms, gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks,
     gconv_value_sweep;
+
+/* Those of learning (learn_values.c). */
+extern const gconv_kind gconv_value_share; /* double: "20%" or "0.2", above 0 and below 1 */
+extern const gconv_kind gconv_value_size;  /* int32_t[2]: N, or ROWSxCOLUMNS, from 1 on */
+extern const gconv_kind gconv_value_ridge; /* double: from 0 on */
 
 /* The print() of kinds that store a const char *. */
 void gconv_print_text(FILE *out, const void *field);
@@ -134,6 +145,8 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
 /* A decimal number such as -1, 0.5 or 1e-3, in *number. False for anything else: "0.5x", "0,5", "nan", "inf", "0x10", "", or
  * what overflows. */
 bool gconv_parse_number(const char *text, double *number);
+/* A share, "20%" or "0.2"; its range is not checked. */
+bool gconv_parse_share(const char *text, double *share);
 
 /* A decimal integer from least to most, in *integer. False for anything else. */
 bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t *integer);

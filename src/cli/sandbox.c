@@ -123,16 +123,25 @@ static void allow_special(sandbox *box, const char *path) {
   free(target);
 }
 
-void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
+void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary) {
+  const char *folder = getenv("TMPDIR");
   sandbox box;
   if (!begin(settings, &box))
     return;
-  if (path && strcmp(path, "-") != 0) {
-    allow_special(&box, path);
-    if (!is_written_into(path))
-      allow_folder_of(&box, path);
+  for (size_t i = 0; i < count; i++) {
+    if (!paths[i] || strcmp(paths[i], "-") == 0)
+      continue;
+    allow_special(&box, paths[i]);
+    if (!is_written_into(paths[i]))
+      allow_folder_of(&box, paths[i]);
   }
+  if (temporary)
+    allow(&box, folder && folder[0] ? folder : "/tmp", ~UINT64_C(0));
   enforce(&box);
+}
+
+void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
+  gconv_sandbox_files(settings, &path, 1, false);
 }
 
 /* ---- Folders that are made first -------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "bench/bench.h"
 #include "cli/timings.h"
 #include "gconv_jobs.h"
+#include "gconv_learn.h"
 
 /* For requests that are wrong: the message says why. */
 #define gconv_refuse(message, ...) gconv_complain(message, GCONV_BAD_ARGUMENT, __VA_ARGS__)
@@ -16,6 +17,9 @@ enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };
 
 /* Values of --depth beyond gconv_type: f32 that files store otherwise. */
 enum { GCONV_DEPTH_I16 = GCONV_F32 + 1, GCONV_DEPTH_F16 };
+
+/* How --windows writes its rows of numbers. */
+typedef enum gconv_rows_format { GCONV_ROWS_UNKNOWN, GCONV_ROWS_CSV, GCONV_ROWS_NPY, GCONV_ROWS_F32LE } gconv_rows_format;
 
 /* Numbers with commas between; owned. */
 typedef struct gconv_numbers {
@@ -30,13 +34,32 @@ typedef struct gconv_layer_settings {
   gconv_layer layer;  /* its bank is NULL; its algorithm is the one given before the --then that ends it; "all" is a race */
 } gconv_layer_settings;
 
+/* Where train and classify get their cases, and how training goes. The main job takes windows and raw samples from it. */
+typedef struct gconv_learn_settings {
+  gconv_dataset_options data; /* what options set directly; kind and inputs follow from those below */
+  const char *table, *classes, *signal;
+  const char *targets;
+  const char *raw; /* the samples of a signal */
+  int missing;     /* 0: not given, 1: mean, 2: drop */
+
+  const char *net;
+  const char *validate; /* "20%", or a file */
+  gconv_training_options training;
+  int epochs, patience, seed; /* 0: not given */
+  int normalize;              /* 0: not given, 1: yes, 2: no */
+  int algorithm;              /* 0: auto, 1: exact */
+  const char *plot, *report;
+  bool evaluate; /* classify */
+} gconv_learn_settings;
+
 typedef struct gconv_settings {
   /* ---- The main job ---- */
   gconv_texts inputs;
   bool recursive;
-  gconv_naming naming; /* without the names of filters */
-  int depth;           /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
-  int png_level;       /* -1: not given */
+  gconv_naming naming;    /* without the names of filters */
+  gconv_rows_format rows; /* of --format, where that is not for images */
+  int depth;              /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
+  int png_level;          /* -1: not given */
 
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */
@@ -68,11 +91,16 @@ typedef struct gconv_settings {
 
   /* ---- Others ---- */
   const char *bank_format;    /* bank convert --format */
+  const char *net;            /* bank convert --net; NULL: not given */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
-  bool json;                  /* bank info, compare */
+  bool json;                  /* bank info, compare, fit, train, classify */
   double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
+  gconv_learn_settings learn; /* train, classify */
+  gconv_texts targets;        /* fit: the images after */
+  gconv_fit fit;              /* fit: its size, bias, ridge */
+  double holdout;             /* fit: the share that is held out; 0: none */
   bool show, forget, quick;   /* tune */
   int tune_threads;
 } gconv_settings;

@@ -45,7 +45,8 @@ static const char *written_format_at(size_t index) {
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
     if (format->writes && index-- == 0)
       return format->name;
-  return index == 0 ? "same" : NULL;
+  static const char *const others[] = {"same", "csv", "f32le"};
+  return index < sizeof others / sizeof *others ? others[index] : NULL;
 }
 
 static const char *syntax_at(size_t i) {
@@ -138,6 +139,12 @@ static const gconv_synonym type_words[] = {
 #define THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
 #define DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"
 
+/* What --windows, which makes no images, has no use for. */
+#define OF_IMAGES                                                                                                           \
+  "recursive filter-format max-pixels then suffix depth png-level quality lossless tiff-compression strip skip-existing "   \
+  "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
+  "activation mean std batch layout decode jobs memory fail-fast dry-run timings verify explain"
+
 const gconv_option gconv_option_table[] = {
     /* ---- filter ---- */
     HEADING(FILTER, "Input"),
@@ -168,8 +175,8 @@ const gconv_option gconv_option_table[] = {
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
                    "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
     OPTION(FILTER, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
-           .help = "the file format of the results, of those listed below, or same: that of each input; default: by the "
-                   "extension of the output, otherwise png"),
+           .help = "the file format of the results, of those listed below, or same: that of each input; of --windows csv, "
+                   "npy or f32le; default: by the extension of the output, otherwise png"),
     OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
            .help =
                "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
@@ -264,7 +271,8 @@ const gconv_option gconv_option_table[] = {
                "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel "
                "is applied to each channel separately"),
     OPTION(FILTER, 0, "activation", "NAME", activation, last.layer, CHANGES, .of_banks = true, .word_at = activation_at,
-           .synonyms = activation_words, .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
+           .synonyms = activation_words,
+           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid, tanh or softmax"),
     OPTION(FILTER, 0, "mean", "M[,M...]", numbers, mean, CHANGES, .of_banks = true,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
     OPTION(FILTER, 0, "std", "S[,S...]", numbers, std, CHANGES, .of_banks = true,
@@ -277,6 +285,16 @@ const gconv_option gconv_option_table[] = {
            .help = "images of one size to compute together; default: as memory allows"),
     OPTION(FILTER, 0, "layout", "nchw|nhwc", word, layout, CHANGES, .of_banks = true, .words = "nchw|nhwc",
            .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
+
+    HEADING(FILTER, "Signals"),
+    OPTION(FILTER, 0, "windows", "S[:HOP]", windows, learn.data, KEEPS, .near = "window hop frame stream",
+           .excludes = OF_IMAGES,
+           .excluded = "--windows and --%s exclude each other: --windows runs a network over a signal, and makes no images",
+           .help = "run a network over a signal: each S samples, of all channels, give a row of outputs, every HOP samples "
+                   "(default: S); -i is .npy or raw, - too; -o is .csv, .npy or .f32le; - gets CSV, row by row"),
+    OPTION(FILTER, 0, "raw", "TYPE[:C]", text, learn.raw, KEEPS, .excludes = OF_IMAGES,
+           .excluded = "--raw and --%s exclude each other: --raw is for signals, which --windows cuts",
+           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1"),
 
     HEADING(FILTER, "How it is computed"),
     OPTION(FILTER, 'a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
@@ -333,6 +351,9 @@ const gconv_option gconv_option_table[] = {
            .help = "write to this file, .txt, .npy or .safetensors; default: text on standard output"),
     OPTION(BANK_CONVERT, 0, "format", "FORMAT", text, bank_format, KEEPS, .words = "bank|npy|safetensors",
            .help = "bank (text), npy or safetensors; default: by the extension"),
+    OPTION(BANK_CONVERT, 0, "net", "LAYERS", text, net, KEEPS,
+           .help =
+               "what follows each layer of a PyTorch state_dict, which becomes a network: 'relu, /2 relu, mean, softmax'"),
     OPTION(BANK_SHOW, 0, "zoom", "N", integer, sheet.zoom, KEEPS, .least = 1, .most = GCONV_BANK_MAX_ZOOM,
            .help = "pixels of a weight, along each side; default: what makes a sheet of a good size"),
     OPTION(BANK_SHOW, 0, "columns", "N", integer, sheet.columns, KEEPS, .least = 1, .most = 1 << 20,
@@ -364,6 +385,133 @@ const gconv_option gconv_option_table[] = {
     OPTION(COMPARE, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
            .help = THREADS_HELP),
     OPTION(COMPARE, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: the exit status tells the rest"),
+
+    /* ---- fit ---- */
+    OPTION(FIT, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "before", .several = true,
+           .help = "the images before the filter: files, folders, quoted patterns, or - for standard input"),
+    OPTION(FIT, 't', "target", "PATH...", texts, targets, KEEPS, .also = "after targets", .several = true,
+           .help = "the images after it; of several, those whose names are the same, but for the extension, are a pair"),
+    OPTION(FIT, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(FIT, 's', "size", "N|RxS", size, fit.rows, KEEPS, .most = GCONV_FIT_MAX_TAPS,
+           .help = "the size of the filter: N x N, or R rows and S columns, such as 5x9"),
+    OPTION(FIT, 'o', "output", "FILE", once, naming.output, KEEPS, .also = "out",
+           .help = "write the filter to this file, as text; default: to standard output"),
+    OPTION(FIT, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
+           .help = "fail if the file of -o exists; default: replace it"),
+    OPTION(FIT, 0, "bias", NULL, flag, fit.bias, KEEPS, .near = "offset constant",
+           .help = "also fit a constant, which is added to the response: the offset of the file"),
+    OPTION(FIT, 0, "ridge", "X", ridge, fit.ridge, KEEPS, .also = "regularization lambda",
+           .help = "prefer small taps: add X times the mean square of the samples times the sum of the squares of the taps "
+                   "to the mean squared error; default: 0"),
+    OPTION(FIT, 0, "border", "MODE", border, options, KEEPS, .also = "boundary", .near = "edge", .word_at = border_at,
+           .synonyms = border_words, .drawing = BORDER_DRAWING,
+           .help = "what the filter saw outside the image: zero, constant:V, replicate, symmetric, reflect101 or wrap; "
+                   "default: only the pixels count where it lies inside"),
+    OPTION(FIT, 0, "holdout", "SHARE", share, holdout, KEEPS, .near = "validate test",
+           .help = "hold out this share of the pairs, of one pair of its rows, such as 20%, and tell how well the filter "
+                   "explains it"),
+    OPTION(FIT, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; null is what is not defined"),
+    OPTION(FIT, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
+           .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+    OPTION(FIT, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    OPTION(FIT, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors"),
+
+    /* ---- train and classify ---- */
+    HEADING(TRAIN, "Data"),
+    HEADING(CLASSIFY, "Data"),
+    OPTION(TRAIN, 0, "table", "FILE", text, learn.table, KEEPS, .also = "csv data",
+           .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text or .npy, gzip too; known by its content"),
+    OPTION(TRAIN, 0, "classes", "FOLDER", text, learn.classes, KEEPS,
+           .help = "cases are images, in a folder for each class"),
+    OPTION(TRAIN, 'i', "input", "PATH", texts, inputs, KEEPS, .help = "cases are images, a folder of them or one ..."),
+    OPTION(TRAIN, 't', "targets", "PATH", once, learn.targets, KEEPS, .also = "target",
+           .help = "... and what is wanted of each, of the same name; of a table or signal: a file with the targets"),
+    OPTION(TRAIN, 0, "signal", "FILE", text, learn.signal, KEEPS,
+           .help = "cases are windows of a signal, .npy or raw; -t has a label or targets for each window, or each sample"),
+    OPTION(CLASSIFY, 'i', "input", "PATH", texts, inputs, KEEPS,
+           .help = "a table, or images: one, a folder of them, or with --evaluate a folder for each class"),
+    OPTION(CLASSIFY, 't', "targets", "FILE", once, learn.targets, KEEPS, .help = "the labels, if they are in another file"),
+    OPTION(LEARN, 0, "windows", "S[:HOP]", windows, learn.data, KEEPS,
+           .help = "windows of S samples, which begin HOP samples apart; default: S"),
+    OPTION(LEARN, 0, "raw", "TYPE[:C]", text, learn.raw, KEEPS,
+           .help = "the signal has no header: f32le, s16le or u8, of C channels"),
+    OPTION(LEARN, 0, "label", "NAME|N", text, learn.data.label, KEEPS, .near = "target column",
+           .help = "the column of labels, by its name or its number from 1 on; default: the last"),
+    OPTION(TRAIN, 0, "regression", NULL, flag, learn.data.regression, KEEPS,
+           .help = "labels that are numbers are to be approximated; default: they are classes"),
+    OPTION(LEARN, 0, "table-format", "SYNTAX", text, learn.data.syntax, KEEPS, .words = "csv|libsvm|fann|letters|npy",
+           .help = "the syntax of tables: csv, libsvm, fann, letters or npy; default: by the content"),
+    OPTION(LEARN, 0, "separator", "CHAR", separator, learn.data.separator, KEEPS, .near = "delimiter",
+           .help = "between the fields of CSV: a character, or tab; default: found from the first lines"),
+    OPTION(LEARN, 0, "missing", "mean|drop", word, learn.missing, KEEPS, .words = "mean|drop", .least = 1,
+           .help =
+               "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
+    OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
+           .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
+    OPTION(TRAIN, 0, "augment", NULL, flag, learn.data.augment, KEEPS,
+           .help = "mirror images at random, and turn them by 90 degrees"),
+    OPTION(LEARN, 0, "gray", NULL, flag, learn.data.gray, KEEPS, .also = "grey grayscale greyscale",
+           .help = "make images grey first"),
+    OPTION(TRAIN, 0, "normalize", "yes|no", word, learn.normalize, KEEPS, .also = "normalise standardize", .words = "yes|no",
+           .least = 1,
+           .help = "subtract the mean of each column or channel, and divide by its standard deviation, which the network "
+                   "keeps; default: yes, of images no"),
+    OPTION(TRAIN, 0, "validate", "P%|PATH", text, learn.validate, KEEPS, .also = "validation",
+           .help = "measure each epoch with cases that are not learned: a share of the data, or other data, as "
+                   "PATH[:TARGETS]; the weights that are best there are kept"),
+    HEADING(TRAIN, "Network"),
+    OPTION(TRAIN, 0, "net", "TEXT", text, learn.net, KEEPS, .also = "network layers",
+           .help = "its layers: 'dense 63 tanh, dense 26 softmax', '4*(conv 16 3x3 relu), conv 1 3x3, residual'"),
+    OPTION(TRAIN, 'o', "output", "FILE", once, naming.output, KEEPS, .help = "the trained network: FILE.safetensors"),
+    HEADING(TRAIN, "Training"),
+    OPTION(TRAIN, 0, "epochs", "N", integer, learn.epochs, KEEPS, .least = 1, .most = INT_MAX,
+           .help = "how often all cases are learned; default: 100"),
+    OPTION(TRAIN, 0, "batch", "N|full", batch, learn.training.batch, KEEPS, .also = "batch-size",
+           .help = "cases of a step; default: 32"),
+    OPTION(TRAIN, 0, "rate", "R", number, learn.training.rate, KEEPS, .also = "lr learning-rate",
+           .help = "of a step; default: of adam 0.001, sgd 0.1, momentum 0.02, rprop 0.01"),
+    OPTION(TRAIN, 0, "optimizer", "NAME", word, learn.training.optimizer, KEEPS, .also = "optimiser",
+           .words = "adam|sgd|momentum|rprop", /* gconv_optimizer */
+           .help = "adam (default), sgd, momentum or rprop"),
+    OPTION(TRAIN, 0, "momentum", "M", number, learn.training.momentum, KEEPS, .help = "of momentum; default: 0.9"),
+    OPTION(TRAIN, 0, "loss", "NAME", word, learn.training.loss, KEEPS, .words = "sse|mse|mae|cross-entropy", .least = 1,
+           .help = "what becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: cross-entropy "
+                   "behind softmax, else mse"), /* gconv_loss, from 1 on */
+    OPTION(TRAIN, 0, "schedule", "NAME", word, learn.training.schedule, KEEPS,
+           .words = "constant|linear|cosine|step", /* gconv_schedule */
+           .help = "how the rate goes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
+    OPTION(TRAIN, 0, "weight-decay", "D", number, learn.training.weight_decay, KEEPS,
+           .help = "each step takes rate * D of a weight off it; default: 0"),
+    OPTION(TRAIN, 0, "elimination", "L[:W0]", elimination, learn.training, KEEPS,
+           .help = "weight elimination: adds L * sum of (w/W0)^2 / (1 + (w/W0)^2) to the loss; default: 0, and W0 1"),
+    OPTION(TRAIN, 0, "patience", "N", integer, learn.patience, KEEPS, .least = 1, .most = INT_MAX,
+           .help = "end after N epochs without a smaller loss; default: never"),
+    OPTION(TRAIN, 0, "stop-error", "E", number, learn.training.stop_error, KEEPS,
+           .help = "end once the loss is no more than E; default: never"),
+    OPTION(TRAIN, 0, "seed", "N", integer, learn.seed, KEEPS, .least = 0, .most = INT_MAX,
+           .help = "of all random numbers: one seed, one result; default: 0"),
+    OPTION(TRAIN, 'a', "algorithm", "NAME", word, learn.algorithm, KEEPS, .words = "auto|exact",
+           .help = "auto (default), the fastest, or exact: the same bytes on every device"),
+    OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
+           .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
+    OPTION(TRAIN, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
+           .help = "cpu (default), cuda or cuda:N"),
+    OPTION(CLASSIFY, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
+           .help = "cpu (default), cuda or cuda:N"),
+    OPTION(LEARN, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    HEADING(TRAIN, "Reports"),
+    HEADING(CLASSIFY, "Results"),
+    OPTION(TRAIN, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
+           .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
+    OPTION(TRAIN, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "the curves of loss and accuracy: FILE.svg"),
+    OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
+           .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
+    OPTION(CLASSIFY, 0, "evaluate", NULL, flag, learn.evaluate, KEEPS, .also = "eval",
+           .help = "compare with the labels: print the accuracy, and the table of confusion"),
+    OPTION(LEARN, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; train: a line an epoch"),
+    OPTION(LEARN, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
 
     /* ---- bench and tune ---- */
     HEADING(BENCH, "What is measured"),

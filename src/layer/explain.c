@@ -8,14 +8,21 @@ static void print_step(FILE *text, const gconv_step *step, size_t number) {
   fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", number,
           info->images, info->channels, info->height, info->width, info->images, info->filters, info->out_height,
           info->out_width);
+  if (!step->algorithm) {
+    fprintf(text, "  %s\n",
+            step->kind == GCONV_LAYER_MEAN ? "mean of each channel over height and width, in float64 and a fixed order"
+                                           : "residual: the normalised input is added");
+    return;
+  }
   if (info->each)
     fprintf(text, "  each channel by itself: channels count as images\n");
   fprintf(text, "  %d filters of %d x %d x %d, %d %s, padding %d above and %d before, stride %d,%d, dilation %d,%d\n",
           info->filters, info->channels / info->groups, info->rows, info->columns, info->groups,
           info->groups == 1 ? "group" : "groups", step->whole.pad_top, problem->pad_left, problem->stride_y,
           problem->stride_x, problem->dilation_y, problem->dilation_x);
-  fprintf(text, "  activation %s", gconv_activation_name(problem->activation));
-  if (problem->activation == GCONV_ACTIVATION_LEAKY)
+  fprintf(text, "  activation %s", gconv_activation_name(step->softmax ? GCONV_ACTIVATION_SOFTMAX : problem->activation));
+  if (problem->activation == GCONV_ACTIVATION_LEAKY ||
+      (problem->activation == GCONV_ACTIVATION_SIGMOID && problem->slope != 1))
     fprintf(text, " %.6g", (double)problem->slope);
   fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math, gconv_family(info->exact));
   if (info->batch < info->images)
@@ -27,11 +34,13 @@ static void print_step(FILE *text, const gconv_step *step, size_t number) {
 }
 
 void gconv_network_explain(const gconv_plan *plan, FILE *text) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
   fprintf(text, "input %d x %d x %d x %d %s, x = v / %g%s%s\n", input->images, input->channels, input->height, input->width,
           gconv_type_name(input->type), (double)gconv_white(input->type), input->mean ? " - mean" : "",
           input->std ? ", divided by std" : "");
+  if (network->by_channel)
+    fprintf(text, "made for one channel: each of the %d by itself, as an image\n", input->channels);
   for (size_t i = 0; i < network->count; i++)
     print_step(text, &network->steps[i], i + 1);
   fprintf(text, "output %d x %d x %d x %d f32, combined by %s\n", network->out.frames, network->out.channels,

@@ -149,7 +149,7 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   if (gconv_product(5, sizes) > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
                       bank->filters, bank->channels, bank->rows, bank->columns);
-  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_TANH || !isfinite(layer->slope) ||
+  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_SOFTMAX || !isfinite(layer->slope) ||
       layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope or padding that is none", where);
   return GCONV_OK;
@@ -192,8 +192,41 @@ static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32
   return gconv_product(5, factors) > PTRDIFF_MAX;
 }
 
+/* Of layers without weights: each channel by itself. */
+static gconv_status resolve_plain(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
+                                  int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
+  const bool mean = layer->kind == GCONV_LAYER_MEAN;
+  if (!mean && layer->kind != GCONV_LAYER_RESIDUAL)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
+  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank and no activation", where);
+  if (!mean && (images != first->frames || channels != first->channels || height != first->height || width != first->width))
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "
+                      "equal, so layers before it have padding same and stride 1",
+                      where, first->channels, first->height, first->width, channels, height, width);
+  *step = (gconv_step){.kind = layer->kind, .images = images, .out_channels = channels};
+  step->problem = (gconv_layer_problem){.images = images,
+                                        .channels = channels,
+                                        .height = height,
+                                        .width = width,
+                                        .filters = channels,
+                                        .rows = 1,
+                                        .columns = 1,
+                                        .groups = channels,
+                                        .stride_y = 1,
+                                        .stride_x = 1,
+                                        .dilation_y = 1,
+                                        .dilation_x = 1,
+                                        .out_height = mean ? 1 : height,
+                                        .out_width = mean ? 1 : width};
+  return GCONV_OK;
+}
+
 gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
-                                 int32_t height, int32_t width, gconv_step *step) {
+                                 int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
+  if (layer->kind != GCONV_LAYER_CONV)
+    return resolve_plain(layer, where, images, channels, height, width, first, step);
   GCONV_TRY(check_bank(layer, where));
   const gconv_bank *bank = layer->bank;
   bool each = is_each(layer) && channels > 1;
@@ -214,8 +247,9 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
   problem->height = height;
   problem->width = width;
   problem->filters = bank->filters;
-  problem->activation = layer->activation;
-  problem->slope = layer->slope;
+  step->softmax = layer->activation == GCONV_ACTIVATION_SOFTMAX;
+  problem->activation = step->softmax ? GCONV_ACTIVATION_NONE : layer->activation;
+  problem->slope = layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope == 0 ? 1 : layer->slope;
   GCONV_TRY(resolve_axes(layer, where, problem));
   if (is_too_large(images, channels, height, width) ||
       is_too_large(images, step->out_channels, problem->out_height, problem->out_width) ||

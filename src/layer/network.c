@@ -79,19 +79,28 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
   return GCONV_OK;
 }
 
-static gconv_status make_input(const gconv_image *like, gconv_type stored, const gconv_layer *first,
+/* The channels of an image that the first layer gets. */
+static int32_t taken_channels(const gconv_image *like, const gconv_network_operation *operation) {
+  const gconv_layer *first = &operation->layers[0];
+  bool alpha = like->alpha && like->channels > 1;
+  if (operation->channels > 0)
+    return alpha && operation->channels != like->channels ? like->channels - 1 : like->channels;
+  return first->bank ? gconv_layer_channels(first, like->channels, like->alpha) : like->channels - alpha;
+}
+
+static gconv_status make_input(const gconv_image *like, gconv_type stored, const gconv_network_operation *operation,
                                const gconv_network_options *options, gconv_input *input) {
   *input = (gconv_input){.type = like->type,
                          .planar = like->planar,
                          .images = like->frames,
-                         .channels = first->bank ? gconv_layer_channels(first, like->channels, like->alpha) : like->channels,
+                         .channels = taken_channels(like, operation),
                          .height = like->height,
                          .width = like->width,
                          .rows = like->height,
                          .file_channels = like->channels};
-  if (input->channels < like->channels)
+  if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE)
     gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
-  else if (like->alpha && like->channels > 1)
+  else if (input->channels == like->channels && like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
   GCONV_TRY(check_options(options, input, stored));
   GCONV_TRY(copy_numbers(options->mean, options->mean_count, input->channels, &input->mean));
@@ -103,6 +112,25 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
   return input->type == GCONV_F32 && !input->mean && !input->std && input->channels == input->file_channels &&
          (input->planar || input->channels == 1) && image->row_bytes == row &&
          image->plane_bytes == row * (size_t)input->height;
+}
+
+static void fill_plain_info(gconv_step *step) {
+  const gconv_layer_problem *p = &step->whole;
+  step->info = (gconv_layer_info){.algorithm = step->kind == GCONV_LAYER_MEAN ? "mean" : "residual",
+                                  .math = gconv_math_name(GCONV_MATH_FP32),
+                                  .exact = true,
+                                  .images = step->images,
+                                  .channels = p->channels,
+                                  .height = p->height,
+                                  .width = p->width,
+                                  .filters = p->filters,
+                                  .rows = p->rows,
+                                  .columns = p->columns,
+                                  .groups = p->groups,
+                                  .out_height = p->out_height,
+                                  .out_width = p->out_width,
+                                  .batch = step->images,
+                                  .flop = (double)step->images * p->channels * p->height * p->width};
 }
 
 static void fill_info(gconv_step *step) {
@@ -135,13 +163,13 @@ static void fill_info(gconv_step *step) {
 
 /* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
  */
-static gconv_status resolve_step(gconv_network *network, const gconv_layer *layer, size_t index,
-                                 const gconv_network_options *options) {
+static gconv_status resolve_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
+                                 const gconv_network_options *options, const gconv_image *first) {
   gconv_step *step = &network->steps[index];
   gconv_image *shape = &network->out;
   char where[32];
   snprintf(where, sizeof where, "layer %zu", index + 1);
-  GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, step));
+  GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, first, step));
   step->problem.math = options->math;
   step->problem.workspace_limit = options->workspace_bytes > 0 ? options->workspace_bytes : DEFAULT_WORKSPACE;
   step->whole = step->problem;
@@ -152,9 +180,13 @@ static gconv_status resolve_step(gconv_network *network, const gconv_layer *laye
 }
 
 /* Decides how it is solved. */
-static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
+static gconv_status make_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
   gconv_step *step = &network->steps[index];
+  if (step->kind != GCONV_LAYER_CONV) {
+    fill_plain_info(step);
+    return GCONV_OK;
+  }
   wanted = wanted ? wanted : options->algorithm ? options->algorithm : "auto";
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", index + 1, step->problem.filters, layer->bank->channels,
           layer->bank->rows, layer->bank->columns, strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of",
@@ -167,10 +199,14 @@ static gconv_status make_step(gconv_network *network, const gconv_layer *layer, 
 }
 
 /* What becomes of the outputs of the last layer. */
-static void make_combination(gconv_network *network, gconv_combine combine) {
+static void make_combination(gconv_network_plan *network, gconv_combine combine) {
   const gconv_step *last = &network->steps[network->count - 1];
   network->filters = last->problem.filters;
   network->combine = combine;
+  if (network->by_channel) { /* N * C images of K channels are N of C * K */
+    network->out.channels *= network->input.channels;
+    network->out.frames = network->input.images;
+  }
   if (combine == GCONV_COMBINE_NONE)
     return;
   network->combined = combine == GCONV_COMBINE_ARGMAX ? network->out.channels : network->filters;
@@ -178,7 +214,7 @@ static void make_combination(gconv_network *network, gconv_combine combine) {
 }
 
 /* Bytes of the tensors of one image: the input, the two buffers between layers, which take turns, and the output. */
-static double tensor_bytes(const gconv_network *network) {
+static double tensor_bytes(const gconv_network_plan *network) {
   const gconv_step *steps = network->steps;
   double in = 4.0 * network->input.channels * network->input.height * network->input.width, between[2] = {0, 0}, out = 0;
   for (size_t i = 0; i < network->count; i++) {
@@ -192,7 +228,7 @@ static double tensor_bytes(const gconv_network *network) {
 /* Images that are put together in any number get the algorithms that are best for a number that follows from the shape of
  * one. On the CPU that is one, as times grow with the number. A GPU is filled by many small images only: there it is a full
  * batch, of as many as fit into FULL_BATCH bytes of tensors; a single small image is done soon all the same. */
-static void set_chosen_for(gconv_network *network, bool any_batch) {
+static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   static const double FULL_BATCH = 256 << 20;
   const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;
   double fits = fmin(fmax(FULL_BATCH / tensor_bytes(network), 1), most);
@@ -202,13 +238,14 @@ static void set_chosen_for(gconv_network *network, bool any_batch) {
   }
 }
 
-static gconv_status make_steps(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options,
+static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
                                int32_t rows, bool any_algorithm) {
+  const gconv_image first = network->out;
   size_t size = 0;
   for (size_t i = 0; i < network->count; i++)
-    GCONV_TRY(resolve_step(network, &layers[i], i, options));
+    GCONV_TRY(resolve_step(network, &layers[i], i, options, &first));
   set_chosen_for(network, options->any_batch);
-  if (rows > 0)
+  if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
   FILE *reasons = open_memstream(&network->reasons, &size);
   if (!reasons)
@@ -222,13 +259,11 @@ static gconv_status make_steps(gconv_network *network, const gconv_layer *layers
 }
 
 /* The whole of it, for people. */
-static void fill_plan_info(gconv_network *network) {
+static void fill_plan_info(gconv_network_plan *network) {
   const gconv_layer_info *first = &network->steps[0].info;
   const gconv_image *like = &network->base.like, *out = &network->out;
   gconv_plan_info *plan = &network->base.info;
   *plan = (gconv_plan_info){.device = network->base.device->info.name,
-                            .algorithm = first->algorithm,
-                            .math = first->math,
                             .exact = true,
                             .frames = like->frames,
                             .channels = like->channels,
@@ -245,8 +280,10 @@ static void fill_plan_info(gconv_network *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
     plan->exact = plan->exact && info->exact;
-    plan->algorithm = strcmp(plan->algorithm, info->algorithm) == 0 ? info->algorithm : "several";
-    plan->math = strcmp(plan->math, info->math) == 0 ? info->math : "several";
+    if (network->steps[i].algorithm) {
+      plan->algorithm = !plan->algorithm || strcmp(plan->algorithm, info->algorithm) == 0 ? info->algorithm : "several";
+      plan->math = !plan->math || strcmp(plan->math, info->math) == 0 ? info->math : "several";
+    }
     plan->flop += info->flop;
     plan->estimate_ms += info->estimate_ms;
     plan->error_bound = fmax(plan->error_bound, info->error_bound);
@@ -255,12 +292,14 @@ static void fill_plan_info(gconv_network *network) {
         4.0 * info->images *
         ((double)info->channels * info->height * info->width + (double)info->filters * info->out_height * info->out_width);
   }
+  plan->algorithm = plan->algorithm ? plan->algorithm : first->algorithm;
+  plan->math = plan->math ? plan->math : first->math;
 }
 
-static gconv_status make_outputs(gconv_network *network, const gconv_network_options *options) {
+static gconv_status make_outputs(gconv_network_plan *network, const gconv_network_options *options) {
   gconv_image maps = network->out;
   maps.height = network->steps[network->count - 1].whole.out_height;
-  GCONV_TRY(gconv_presenter_make(options, &maps, network->filters, &network->presenter));
+  GCONV_TRY(gconv_presenter_make(options, &maps, network->filters, &network->seen, &network->presenter));
   size_t count = gconv_presenter_outputs(&network->presenter);
   network->base.outputs = calloc(count, sizeof *network->base.outputs);
   if (!network->base.outputs)
@@ -272,7 +311,7 @@ static gconv_status make_outputs(gconv_network *network, const gconv_network_opt
 }
 
 /* What the input becomes before the first layer sees it. */
-static gconv_status make_seen(gconv_network *network, const gconv_network_options *options) {
+static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
   network->before.gray = options->gray;
   network->before.keep_type = false;
@@ -281,19 +320,25 @@ static gconv_status make_seen(gconv_network *network, const gconv_network_option
   return gconv_before_header(&network->base.like, &network->before, &network->seen);
 }
 
-static gconv_status fill_network(gconv_network *network, const gconv_network_operation *operation, int32_t rows,
-                                 bool any_algorithm) {
+static gconv_status fill_network(gconv_network_plan *network, const gconv_network_operation *operation, int32_t rows,
+                                 gconv_type kept, bool any_algorithm) {
   gconv_network_options options = operation->options;
   if (any_algorithm)
     options.algorithm = "auto", options.without = NULL;
+  if (options.presentation == GCONV_PRESENT_IMAGE && options.tone.keep_type)
+    options.tone.type = options.tone.format ? gconv_format_type(options.tone.format, kept) : kept;
   GCONV_TRY(make_seen(network, &options));
   const gconv_image *like = &network->seen;
-  GCONV_TRY(make_input(like, network->base.like.type, &operation->layers[0], &options, &network->input));
+  GCONV_TRY(make_input(like, network->base.like.type, operation, &options, &network->input));
+  const int32_t channels = network->input.channels;
+  network->by_channel = operation->channels == 1 && channels > 1;
+  if (network->by_channel && like->frames > INT32_MAX / channels)
+    return gconv_fail(GCONV_TOO_LARGE, "%d images of %d channels: take fewer images at a time", like->frames, channels);
   network->out = (gconv_image){.type = GCONV_F32,
-                               .frames = like->frames,
+                               .frames = network->by_channel ? like->frames * channels : like->frames,
                                .height = like->height,
                                .width = like->width,
-                               .channels = network->input.channels,
+                               .channels = network->by_channel ? 1 : channels,
                                .planar = true};
   GCONV_TRY(make_steps(network, operation->layers, &options, rows, any_algorithm));
   make_combination(network, options.combine);
@@ -304,20 +349,21 @@ static gconv_status fill_network(gconv_network *network, const gconv_network_ope
 }
 
 /* What only executions need. */
-static gconv_status prepare(gconv_network *network, const gconv_network_operation *operation) {
+static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
-    GCONV_TRY(gconv_layer_weights(&operation->layers[i], &network->steps[i]));
+    if (network->steps[i].algorithm)
+      GCONV_TRY(gconv_layer_weights(&operation->layers[i], &network->steps[i]));
   return network->type->prepare(network, &network->run);
 }
 
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   network->steps = calloc(operation->count, sizeof *network->steps);
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   network->count = operation->count;
   gconv_device_enter(order->device);
-  GCONV_TRY(fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
+  GCONV_TRY(fill_network(network, operation, order->rows, order->kept, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
   return order->extent == GCONV_PLAN_WHOLE ? prepare(network, operation) : GCONV_OK;
 }

@@ -28,8 +28,11 @@ typedef struct gconv_band {
   int64_t scale, shift;
 } gconv_band;
 
-/* A layer and how it is solved. */
+/* A layer and how it is solved. Layers without weights have a problem too, for the shapes of their input and output, and no
+ * algorithm. */
 typedef struct gconv_step {
+  gconv_layer_kind kind;
+  bool softmax;                /* is applied to what the algorithm yields */
   gconv_layer_problem whole;   /* of the whole tensor */
   gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that one needs */
   gconv_band out_band;         /* of the rows that it yields; by rows */
@@ -38,7 +41,7 @@ typedef struct gconv_step {
   int32_t out_channels;        /* of the tensor that it yields, which has K, or, applied to each channel, C * K */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes;
-  float *weights;      /* owned: layer_problem.h */
+  float *weights;      /* owned: layer_problem.h; NULL without an algorithm */
   size_t weight_count; /* with what is prepared */
   gconv_layer_info info;
 } gconv_step;
@@ -48,15 +51,16 @@ typedef struct gconv_network_operation {
   gconv_operation base;
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
+  int32_t channels;              /* of the images that a gconv_network was made for; 0: as the first layer says */
   gconv_network_options options; /* mean, std and names are copies */
 } gconv_network_operation;
 
 /* The plan. */
-typedef struct gconv_network gconv_network;
+typedef struct gconv_network_plan gconv_network_plan;
 
 typedef struct gconv_network_type {
   /* Takes the memory that executions will need; freed by release(), which allows NULL. */
-  gconv_status (*prepare)(const gconv_network *network, void **run);
+  gconv_status (*prepare)(const gconv_network_plan *network, void **run);
   /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
@@ -73,7 +77,7 @@ extern const gconv_network_type gconv_network_type_cpu;
 extern const gconv_network_type gconv_network_type_cuda;
 #endif
 
-struct gconv_network {
+struct gconv_network_plan {
   gconv_plan base;
   gconv_options before; /* of the stage on the host that makes images grey, if they are to be */
   bool grays;
@@ -84,6 +88,7 @@ struct gconv_network {
   bool by_rows;
   gconv_band in_band; /* of the input; by rows */
   gconv_input input;
+  bool by_channel; /* made for one channel: each of the image's is an image of its own */
   gconv_step *steps;
   size_t count;
   gconv_combine combine;
@@ -110,17 +115,19 @@ void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *be
 /* Whether the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
-/* Resolves a layer for a tensor of N x C x H x W: all of the step but algorithm and weights. `where` is for errors: "layer
- * 2".
- */
+/* Resolves a layer for a tensor of N x C x H x W: all of the step but algorithm and weights. `first` is the shape of the
+ * tensor that the first layer gets, its frames, channels, height and width. `where` is for errors: "layer 2". */
 gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
-                                 int32_t height, int32_t width, gconv_step *step);
+                                 int32_t height, int32_t width, const gconv_image *first, gconv_step *step);
 /* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 
+/* Whether some rows of the output can be made of some rows of the input: not behind a mean, which needs all. */
+bool gconv_network_can_cut_rows(const gconv_network_plan *network);
+
 /* Makes the problems of the steps those of `rows` rows of the last one's output; sets the bands, and the rows of the input.
  */
-gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows);
+gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
 
 /* Chooses the step's algorithm (`wanted`, or, if that is "auto", the cheapest), how many images it gets at a time and, if no
  * algorithm is of use for it, true float32 in the place of problem.math; writes the reasons. */

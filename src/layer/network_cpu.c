@@ -2,6 +2,8 @@
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "kernels/activation.h"
+#include "kernels/mean.h"
 #include "layer/input.h"
 
 #include <stdatomic.h>
@@ -9,7 +11,7 @@
 #include <string.h>
 
 typedef struct cpu_run {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   float *input;     /* the tensor, where the image is not one; NULL until it is needed */
   float *middle[2]; /* what lies between layers, in turn, and before what is combined; NULL where nothing does */
   uint8_t *workspace;
@@ -36,12 +38,12 @@ static gconv_status allocate_floats(size_t count, const char *what, float **floa
 }
 
 /* Output of step i, unless it is the network's: middle[i % 2]. */
-static bool is_last(const gconv_network *network, size_t i) {
+static bool is_last(const gconv_network_plan *network, size_t i) {
   return i + 1 == network->count && network->combine == GCONV_COMBINE_NONE;
 }
 
 static gconv_status fill_run(cpu_run *run) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   size_t floats[2] = {0, 0};
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
@@ -60,7 +62,7 @@ static gconv_status fill_run(cpu_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(const gconv_network *network, void **result) {
+static gconv_status prepare(const gconv_network_plan *network, void **result) {
   cpu_run *run = calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -107,7 +109,8 @@ static void convert_plane(void *context, size_t turn, int thread) {
   ptrdiff_t step = input->planar ? 1 : input->file_channels;
   float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
   float levels[256];
-  normalize_levels(mean, std, levels);
+  if (input->type == GCONV_U8)
+    normalize_levels(mean, std, levels);
   float *to = job->to + turn * (size_t)input->rows * (size_t)input->width;
   int32_t begin, end;
   gconv_rows_inside(job->first, input->rows, job->in->height, &begin, &end);
@@ -127,7 +130,7 @@ static void convert_plane(void *context, size_t turn, int thread) {
 
 /* The tensor that the first layer sees: the image's own pixels, or what is made of them. */
 static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_row, int64_t first, const float **tensor) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_input *input = &network->input;
   *tensor = in->data;
   if (!network->by_rows && gconv_input_is_tensor(input, in))
@@ -178,6 +181,73 @@ static gconv_status execute_step(const cpu_run *run, const gconv_step *step, con
   return GCONV_OK;
 }
 
+/* ---- Layers without weights, and softmax ---- */
+
+typedef struct plain_job {
+  const gconv_step *step;
+  const float *in;
+  const float *first;  /* of residual: the row of the input where that of the step begins */
+  int64_t first_plane; /* of the input */
+  float *out;
+} plain_job;
+
+static void mean_plane(void *context, size_t turn, int thread) {
+  const plain_job *job = context;
+  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
+  (void)thread;
+  job->out[turn] = gconv_mean(job->in + (int64_t)turn * plane, plane);
+}
+
+static void add_plane(void *context, size_t turn, int thread) {
+  const plain_job *job = context;
+  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
+  const float *in = job->in + (int64_t)turn * plane, *first = job->first + (int64_t)turn * job->first_plane;
+  float *out = job->out + (int64_t)turn * plane;
+  (void)thread;
+  for (int64_t i = 0; i < plane; i++)
+    out[i] = in[i] + first[i];
+}
+
+/* Row `first` of the network's output is made. By rows, the input has more rows than those that are added to. */
+static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
+                          float *out) {
+  const gconv_network_plan *network = run->network;
+  const int64_t width = step->problem.width;
+  plain_job job = {step, in, input, (int64_t)network->input.rows * width, out};
+  if (network->by_rows) {
+    int64_t at = first * step->out_band.scale - step->out_band.shift;
+    job.first += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
+  }
+  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)step->problem.channels,
+                    step->kind == GCONV_LAYER_MEAN ? mean_plane : add_plane, &job);
+}
+
+/* Pixels that a thread takes through softmax at a time. */
+enum { SOFTMAX_PIXELS = 1024 };
+
+typedef struct softmax_job {
+  float *tensor;
+  int64_t plane;
+  int32_t filters;
+  size_t parts; /* of a plane */
+} softmax_job;
+
+static void softmax_part(void *context, size_t turn, int thread) {
+  const softmax_job *job = context;
+  float *image = job->tensor + (int64_t)(turn / job->parts) * job->filters * job->plane;
+  int64_t begin = (int64_t)(turn % job->parts) * SOFTMAX_PIXELS, end = begin + SOFTMAX_PIXELS;
+  (void)thread;
+  for (int64_t i = begin; i < end && i < job->plane; i++)
+    gconv_softmax(image + i, job->filters, job->plane);
+}
+
+static void execute_softmax(const cpu_run *run, const gconv_step *step, float *tensor) {
+  const gconv_layer_problem *problem = &step->problem;
+  softmax_job job = {tensor, (int64_t)problem->out_height * problem->out_width, problem->filters, 0};
+  job.parts = (size_t)((job.plane - 1) / SOFTMAX_PIXELS + 1);
+  gconv_threads_run(run->network->base.device->threads, (size_t)step->images * job.parts, softmax_part, &job);
+}
+
 /* What lies outside the whole output of a layer is padding to the next. */
 static void clear_outside(const gconv_step *step, int64_t first, float *out) {
   const gconv_layer_problem *problem = &step->problem;
@@ -194,7 +264,7 @@ static void clear_outside(const gconv_step *step, int64_t first, float *out) {
 /* ---- Combining ---- */
 
 typedef struct combine_job {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   const float *in;
   float *out;
 } combine_job;
@@ -202,7 +272,7 @@ typedef struct combine_job {
 /* A plane of the output. */
 static void combine_plane(void *context, size_t turn, int thread) {
   const combine_job *job = context;
-  const gconv_network *network = job->network;
+  const gconv_network_plan *network = job->network;
   (void)thread;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   const float *in = job->in + (int64_t)turn * network->combined * plane;
@@ -214,10 +284,17 @@ static void combine_plane(void *context, size_t turn, int thread) {
 /* ---- All ---- */
 
 static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int64_t first, float *out) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
+  const float *input = tensor;
   for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
-    GCONV_TRY(execute_step(run, &network->steps[i], tensor, to));
+    if (step->algorithm)
+      GCONV_TRY(execute_step(run, step, tensor, to));
+    else
+      execute_plain(run, step, input, first, tensor, to);
+    if (step->softmax)
+      execute_softmax(run, step, to);
     if (network->by_rows && i + 1 < network->count)
       clear_outside(&network->steps[i], first, to);
     tensor = to;

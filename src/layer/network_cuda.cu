@@ -5,16 +5,19 @@
  */
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
+#include "kernels/activation.h"
+#include "kernels/mean.h"
 #include "layer/input.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
 struct network_run {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   gconv_timeline timeline;
   void *buffers[2]; /* tensor i, that of the input being number 0, is in buffers[i % 2]; raw pixels are in buffers[1] */
   size_t bytes[2];
+  void *kept; /* the input of the first layer, in place of buffers[0], where residual wants it later; else NULL */
   void *workspace;
   float **weights; /* of the steps */
   void **states;   /* of the steps, as acquire() made them */
@@ -24,7 +27,7 @@ static void release(void *memory) {
   network_run *run = (network_run *)memory;
   if (!run)
     return;
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   cudaSetDevice(network->base.device->index);
   for (size_t i = 0; run->states && i < network->count; i++)
     if (run->states[i])
@@ -33,6 +36,7 @@ static void release(void *memory) {
     cudaFree(run->weights[i]);
   cudaFree(run->buffers[0]);
   cudaFree(run->buffers[1]);
+  cudaFree(run->kept);
   cudaFree(run->workspace);
   gconv_timeline_free(&run->timeline);
   free(run->weights);
@@ -56,9 +60,21 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
 }
 
 /* Whether pixels become a tensor by being uploaded. */
-static bool uploads_tensor(const gconv_network *network) {
+static bool uploads_tensor(const gconv_network_plan *network) {
   gconv_image raw = on_device(&network->seen, NULL);
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
+}
+
+static bool has_residual(const gconv_network_plan *network) {
+  for (size_t i = 0; i < network->count; i++)
+    if (network->steps[i].kind == GCONV_LAYER_RESIDUAL)
+      return true;
+  return false;
+}
+
+/* Where the tensor that the first layer sees is made. */
+static void *input_buffer(const network_run *run) {
+  return run->kept ? run->kept : run->buffers[0];
 }
 
 static void need(network_run *run, size_t tensor, size_t bytes) {
@@ -67,13 +83,16 @@ static void need(network_run *run, size_t tensor, size_t bytes) {
 }
 
 static gconv_status allocate_buffers(network_run *run) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
   gconv_image most = network->seen; /* that is uploaded at a time */
   if (network->input.rows < most.height)
     most.height = network->input.rows;
-  need(run, 0, gconv_step_in_floats(first) * (size_t)first->images * sizeof(float));
+  const size_t input = gconv_step_in_floats(first) * (size_t)first->images * sizeof(float);
+  need(run, 0, input);
+  if (has_residual(network))
+    GCONV_TRY(gconv_cuda_allocate(network->base.device, input, "the input of the network", &run->kept));
   if (!uploads_tensor(network))
     need(run, 1, image_bytes(&most));
   for (size_t i = 0; i < network->count; i++) {
@@ -96,7 +115,7 @@ struct route {
 };
 
 /* The number of the output's tensor. */
-static size_t last_tensor(const gconv_network *network) {
+static size_t last_tensor(const gconv_network_plan *network) {
   return network->count + (network->combine != GCONV_COMBINE_NONE);
 }
 
@@ -106,7 +125,7 @@ static float *tensor_of(const network_run *run, const route &way, size_t tensor)
 
 /* Within the run's own buffers. */
 static route own_route(const network_run *run) {
-  return {(const float *)run->buffers[0], (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream};
+  return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream};
 }
 
 static gconv_layer_execution bare_execution(const network_run *run, size_t step) {
@@ -122,6 +141,8 @@ static gconv_layer_execution bare_execution(const network_run *run, size_t step)
 static gconv_status prepare_step(network_run *run, size_t i) {
   const gconv_step *step = &run->network->steps[i];
   size_t bytes = step->weight_count * sizeof(float);
+  if (!step->algorithm)
+    return GCONV_OK;
   GCONV_TRY(gconv_cuda_allocate(run->network->base.device, bytes, "the weights", (void **)&run->weights[i]));
   CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
   if (!step->algorithm->acquire)
@@ -142,7 +163,7 @@ static gconv_status fill_run(network_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(const gconv_network *network, void **result) {
+static gconv_status prepare(const gconv_network_plan *network, void **result) {
   network_run *run = (network_run *)calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -191,7 +212,7 @@ __global__ static void normalize(conversion c, int32_t channel, const Sample *fr
   }
 }
 
-/* From `pixels`, which lie without gaps, to buffers[0]. */
+/* From `pixels`, which lie without gaps, to the input's buffer. */
 template <class Sample>
 static gconv_status convert_as(const network_run *run, const void *pixels, int32_t in_rows, int64_t first_row,
                                cudaStream_t stream) {
@@ -209,7 +230,7 @@ static gconv_status convert_as(const network_run *run, const void *pixels, int32
     c.mean = input->mean ? input->mean[channel] : 0;
     c.std = input->std ? input->std[channel] : 1;
     normalize<Sample>
-        <<<grid, THREADS, 0, stream>>>(c, channel, (const Sample *)pixels, (float *)run->buffers[0], input->images);
+        <<<grid, THREADS, 0, stream>>>(c, channel, (const Sample *)pixels, (float *)input_buffer(run), input->images);
     CUDA_TRY(cudaGetLastError());
   }
   return GCONV_OK;
@@ -227,12 +248,12 @@ static gconv_status convert(const network_run *run, const void *pixels, int32_t 
   }
 }
 
-/* Pixels to buffers[0], as the first layer sees them; the upload is timed by itself. */
+/* Pixels to the input's buffer, as the first layer sees them; the upload is timed by itself. */
 static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
-  gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
+  gconv_image raw = on_device(in, tensor ? input_buffer(run) : run->buffers[1]);
   int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
   GCONV_TRY(gconv_upload(slabs, network->base.device->threads, &raw, in, run->timeline.stream));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
@@ -247,8 +268,72 @@ __global__ static void combine(gconv_combine how, const float *in, float *out, i
     out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
 }
 
+/* A block makes the mean of a plane: a lane is a thread (kernels/mean.h). */
+__global__ static void make_means(const float *in, float *out, int64_t plane, int64_t planes) {
+  __shared__ double lanes[GCONV_MEAN_LANES];
+  for (int64_t n = blockIdx.x; n < planes; n += gridDim.x) {
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < plane; i += GCONV_MEAN_LANES)
+      sum += (double)in[n * plane + i];
+    lanes[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
+      if ((int)threadIdx.x < half)
+        lanes[threadIdx.x] += lanes[threadIdx.x + half];
+      __syncthreads();
+    }
+    if (threadIdx.x == 0)
+      out[n] = gconv_mean_of(lanes[0], plane);
+    __syncthreads();
+  }
+}
+
+/* Adds planes of the input, which are first_plane apart, to those of a tensor. */
+__global__ static void add_input(const float *in, const float *first, int64_t first_plane, float *out, int64_t plane,
+                                 int64_t count) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
+    out[i] = in[i] + first[i / plane * first_plane + i % plane];
+}
+
+/* A thread makes all filters of a place. */
+__global__ static void make_softmax(float *tensor, int32_t filters, int64_t plane, int64_t places) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < places; i += (int64_t)gridDim.x * THREADS)
+    gconv_softmax(tensor + i / plane * filters * plane + i % plane, filters, plane);
+}
+
+/* Layers without weights, for the output's row `first` on. */
+static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
+  const gconv_network_plan *network = run->network;
+  const gconv_step *step = &network->steps[i];
+  const gconv_layer_problem *p = &step->problem;
+  const int64_t plane = (int64_t)p->height * p->width, planes = (int64_t)step->images * p->channels;
+  const float *in = tensor_of(run, way, i), *input = way.in;
+  float *out = tensor_of(run, way, i + 1);
+  if (network->by_rows) { /* the input has more rows than those that are added to */
+    int64_t at = first * step->out_band.scale - step->out_band.shift;
+    input += (at - (first * network->in_band.scale - network->in_band.shift)) * p->width;
+  }
+  if (step->kind == GCONV_LAYER_MEAN)
+    make_means<<<(unsigned)(planes < MOST_BLOCKS ? planes : (int64_t)MOST_BLOCKS), GCONV_MEAN_LANES, 0, way.stream>>>(
+        in, out, plane, planes);
+  else
+    add_input<<<blocks_for(planes * plane), THREADS, 0, way.stream>>>(in, input, (int64_t)network->input.rows * p->width,
+                                                                      out, plane, planes * plane);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+static gconv_status run_softmax(const network_run *run, const route &way, size_t i) {
+  const gconv_step *step = &run->network->steps[i];
+  const int64_t plane = (int64_t)step->problem.out_height * step->problem.out_width, places = step->images * plane;
+  make_softmax<<<blocks_for(places), THREADS, 0, way.stream>>>(tensor_of(run, way, i + 1), step->problem.filters, plane,
+                                                               places);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
 static gconv_status run_step(const network_run *run, const route &way, size_t i) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_step *step = &network->steps[i];
   gconv_layer_execution execution = bare_execution(run, i);
   execution.stream = way.stream;
@@ -285,9 +370,11 @@ static gconv_status clear_outside(const network_run *run, size_t i, int64_t firs
 }
 
 static gconv_status run_steps(const network_run *run, const route &way, int64_t first) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   for (size_t i = 0; i < network->count; i++) {
-    GCONV_TRY(run_step(run, way, i));
+    GCONV_TRY(network->steps[i].algorithm ? run_step(run, way, i) : run_plain(run, way, i, first));
+    if (network->steps[i].softmax)
+      GCONV_TRY(run_softmax(run, way, i));
     if (network->by_rows && i + 1 < network->count)
       GCONV_TRY(clear_outside(run, i, first));
   }
@@ -302,7 +389,7 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
 }
 
 static gconv_status download(const network_run *run, const gconv_image *out) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   gconv_image result = on_device(&network->out, own_route(run).out);
   return gconv_download((gconv_slabs *)network->base.device->state, network->base.device->threads, &result, out,
                         run->timeline.stream);
@@ -337,12 +424,12 @@ static bool is_without_gaps(const gconv_image *image) {
 
 /* Makes the first layer's input of the caller's pixels, unless they are that. */
 static gconv_status begin_at(network_run *run, const gconv_image *in, route *way) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const bool tensor = uploads_tensor(network);
-  way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : run->buffers[0]);
+  way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : input_buffer(run));
   if (tensor && is_without_gaps(in))
     return GCONV_OK;
-  gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
+  gconv_image raw = on_device(in, tensor ? input_buffer(run) : run->buffers[1]);
   if (!is_without_gaps(in))
     GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
   return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "layer/network.h"
 #include "operation/stages.h"
+#include "operation/verify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 /* ---- The stages around the layers ---- */
 
 /* Makes what the first layer is to see: `in`, or, with pixels of its own, `in` made grey. */
-static gconv_status begin_input(const gconv_network *network, const gconv_image *in, gconv_image *seen,
+static gconv_status begin_input(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen,
                                 gconv_timings *timings) {
   *seen = *in;
   if (!network->grays)
@@ -23,13 +24,13 @@ static gconv_status begin_input(const gconv_network *network, const gconv_image 
   return status;
 }
 
-static void end_input(const gconv_network *network, gconv_image *seen) {
+static void end_input(const gconv_network_plan *network, gconv_image *seen) {
   if (network->grays)
     gconv_image_free(seen);
 }
 
 /* The layers alone: what gconv_network_type.execute() does. */
-static gconv_status run_layers(const gconv_network *network, const gconv_image *in, int64_t in_row, int64_t first,
+static gconv_status run_layers(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
                                gconv_image *maps, gconv_timings *timings) {
   gconv_image seen;
   GCONV_TRY(begin_input(network, in, &seen, timings));
@@ -38,7 +39,7 @@ static gconv_status run_layers(const gconv_network *network, const gconv_image *
   return status;
 }
 
-static gconv_status make_maps(gconv_network *network) {
+static gconv_status make_maps(gconv_network_plan *network) {
   if (network->maps.data)
     return GCONV_OK;
   network->maps = network->out;
@@ -48,12 +49,12 @@ static gconv_status make_maps(gconv_network *network) {
 /* ---- Whole images ---- */
 
 /* Whether a tensor without gaps can be written into the image, in place. */
-static bool is_dense(const gconv_network *network, const gconv_image *out) {
+static bool is_dense(const gconv_network_plan *network, const gconv_image *out) {
   size_t row = (size_t)network->out.width * sizeof(float);
   return out->height == network->out.height && out->row_bytes == row && out->plane_bytes == row * (size_t)out->height;
 }
 
-static gconv_status check_whole(const gconv_network *network, const gconv_image *out) {
+static gconv_status check_whole(const gconv_network_plan *network, const gconv_image *out) {
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: gconv_plan_execute_rows() is for it");
   if (!gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
@@ -70,8 +71,39 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
              (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
 }
 
+/* ---- Alpha, of results that are images like the input ---- */
+
+/* The rows that `out` has, from row `row` of the image `in` on, of its alpha. */
+typedef struct alpha_job {
+  const gconv_image *in, *out;
+  int32_t row;
+} alpha_job;
+
+static void copy_alpha_row(void *context, size_t turn, int thread) {
+  const alpha_job *job = context;
+  const gconv_image *in = job->in, *out = job->out;
+  const gconv_curve plain = {1, 0, false};
+  const int32_t frame = (int32_t)(turn / (size_t)out->height), y = (int32_t)(turn % (size_t)out->height);
+  const float white = gconv_white(in->type);
+  uint8_t *to = (uint8_t *)out->data + (size_t)frame * out->plane_bytes + (size_t)y * out->row_bytes;
+  (void)thread;
+  for (int32_t x = 0; x < out->width; x++) {
+    float alpha = (float)gconv_sample_at(in, frame, in->channels - 1, job->row + y, x) / white;
+    gconv_tone_put_row(out->type, plain, &alpha, 1, to, (size_t)(x + 1) * (size_t)out->channels - 1, 1);
+  }
+}
+
+/* `in` begins at row in_row, and `out` at row `first`. */
+static void copy_alpha(const gconv_network_plan *network, const gconv_image *in, int32_t in_row, int32_t first,
+                       const gconv_image *out) {
+  alpha_job job = {in, out, first - in_row};
+  if (network->presenter.alpha && network->presenter.planes < network->presenter.channels && out->data)
+    gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
+}
+
 /* Straight into the outputs where that can be, else by way of the maps. */
-static gconv_status run_whole(gconv_network *network, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in, gconv_image *outputs,
+                              gconv_timings *timings) {
   const bool presents = gconv_presenter_presents(&network->presenter);
   gconv_status status = GCONV_OK;
   if (!presents && is_dense(network, outputs))
@@ -83,6 +115,10 @@ static gconv_status run_whole(gconv_network *network, const gconv_image *in, gco
     status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
   else
     copy_rows(&network->maps, outputs);
+  if (presents)
+    copy_alpha(network, in, 0, 0, outputs);
+  if (status == GCONV_OK && network->presenter.kind == GCONV_PRESENT_IMAGE)
+    status = gconv_image_copy_metadata(outputs, in);
   if (presents && network->base.losses && !network->base.scope)
     gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
@@ -90,7 +126,7 @@ static gconv_status run_whole(gconv_network *network, const gconv_image *in, gco
 }
 
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   GCONV_TRY(check_whole(network, outputs));
   return run_whole(network, in->image, outputs, timings);
 }
@@ -98,13 +134,13 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_
 /* ---- By rows ---- */
 
 static int32_t row_step(const gconv_plan *plan) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   return network->by_rows ? network->out.height : 0;
 }
 
 /* A mosaic has a pass for each row of tiles, with the gap below it. */
 static size_t passes(const gconv_plan *plan) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_presenter *presenter = &network->presenter;
   size_t tile_rows =
       presenter->kind == GCONV_PRESENT_MOSAIC ? (size_t)(presenter->tiles - 1) / (size_t)presenter->columns + 1 : 1;
@@ -112,7 +148,7 @@ static size_t passes(const gconv_plan *plan) {
 }
 
 static gconv_status begin_pass(gconv_plan *plan, size_t number) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   gconv_presenter *presenter = &network->presenter;
   const int32_t height = presenter->height, whole = plan->outputs[0].height;
   bool surveys = gconv_presenter_surveys(presenter);
@@ -127,24 +163,28 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
 }
 
 /* The row of the maps that row `row` of the outputs, of the pass that was begun, is made of. */
-static int32_t map_row_of(const gconv_network *network, int32_t row) {
+static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
   return row - network->base.pass.first;
 }
 
 /* Whatever the number of rows, all that an execution makes are made; of a gap below tiles, any row will do. */
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  const gconv_network *network = (const gconv_network *)plan;
-  (void)count;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;
   int64_t height = network->input.height, last = at + network->input.rows;
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
+  if (network->presenter.alpha) { /* which is copied from the very rows */
+    at = at < first ? at : first;
+    last = last > (int64_t)first + count ? last : (int64_t)first + count;
+    last = last < height ? last : height;
+  }
   *begin = (int32_t)at;
   *end = (int32_t)last;
 }
 
 /* Rows of the maps, from row `first` on, as `count` rows of the outputs, or for the survey. */
-static gconv_status present_rows(gconv_network *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
+static gconv_status present_rows(gconv_network_plan *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
   gconv_presenter *presenter = &network->presenter;
   gconv_threads *threads = network->base.device->threads;
   double start = gconv_now_ms();
@@ -164,7 +204,7 @@ static gconv_status present_rows(gconv_network *network, int32_t first, gconv_im
 
 static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   int32_t begin, end, map_row = map_row_of(network, first);
   if (outputs->height > network->out.height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
@@ -177,8 +217,10 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   GCONV_TRY(make_maps(network));
   if (map_row < network->presenter.height) /* else a gap between tiles */
     GCONV_TRY(run_layers(network, &rows, begin, map_row, &network->maps, timings));
-  if (gconv_presenter_presents(&network->presenter))
+  if (gconv_presenter_presents(&network->presenter)) {
+    copy_alpha(network, window, window_row, first, outputs);
     return present_rows(network, map_row, outputs, timings);
+  }
   copy_rows(&network->maps, outputs);
   return GCONV_OK;
 }
@@ -186,7 +228,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
 /* ---- Memory of the device ---- */
 
 static gconv_status execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
   if (!network->type->execute_device) /* a CPU's is memory of the host */
@@ -204,7 +246,7 @@ static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image
 
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   gconv_timings timings = {0};
   gconv_image seen;
   GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
@@ -218,13 +260,15 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   end_input(network, &seen);
   if (status == GCONV_OK && makes_maps)
     status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
+  if (status == GCONV_OK && makes_maps)
+    copy_alpha(network, in, 0, 0, out);
   return status;
 }
 
 /* ---- The table ---- */
 
 static void free_network(gconv_plan *plan) {
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   if (network->type)
     network->type->release(network->run);
   for (size_t i = 0; i < network->count; i++)
@@ -239,19 +283,19 @@ static void free_network(gconv_plan *plan) {
 }
 
 static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   return layer < network->count ? &network->steps[layer].info : NULL;
 }
 
 /* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
- * verified, two doubles for each value of a layer's input and output. By rows, of each the rows at work, of layers the
- * widest. */
+ * verified, two doubles for each value of the input and of a layer's input and output. By rows, of each the rows at work, of
+ * layers the widest. */
 static void find_need(const gconv_plan *plan, gconv_need *need) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
   const gconv_layer_info *last = &network->steps[network->count - 1].info;
   double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
-  double between[2] = {0, 0}, widest = 0, workspace = 0;
+  double between[2] = {0, 0}, widest = 0, workspace = 0, input_bytes = before;
   need->image = before + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
@@ -259,7 +303,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
     between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
     widest = fmax(widest, bytes);
-    need->verify = fmax(need->verify, 4 * (before + bytes));
+    need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;
     workspace = fmax(workspace, (double)info->workspace_bytes);
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
@@ -277,7 +321,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
   }
 }
 
-const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network),
+const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network_plan),
                                                  .free = free_network,
                                                  .execute = execute,
                                                  .row_step = row_step,

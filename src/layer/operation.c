@@ -2,6 +2,7 @@
 /* Layers as an operation: copies of them, with the options. */
 #include "base/arguments.h"
 #include "base/memory.h"
+#include "gconv_learn.h"
 #include "layer/network.h"
 #include "operation/pick.h"
 
@@ -14,7 +15,7 @@ const char *gconv_math_name(gconv_math math) {
 }
 
 const char *gconv_activation_name(gconv_activation activation) {
-  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh"};
+  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
   return (size_t)activation < sizeof names / sizeof names[0] ? names[activation] : NULL;
 }
 
@@ -30,9 +31,12 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
+/* Pictures are as many as the last bank has filters: what stands behind it keeps the channels. */
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
-  const gconv_bank *last = operation->layers[operation->count - 1].bank;
+  const gconv_bank *last = NULL;
+  for (size_t i = operation->count; i-- > 0 && !last;)
+    last = operation->layers[i].bank;
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
 }
 
@@ -66,6 +70,16 @@ static const gconv_operation_type network_type = {.name = "a network",
                                                   .lacks = lacks,
                                                   .batches = true,
                                                   .shares = true};
+
+static const gconv_operation_type image_type = {.name = "a network",
+                                                .free = free_operation,
+                                                .outputs = count_outputs,
+                                                .plan_type = &gconv_network_plan_type,
+                                                .fill_plan = gconv_network_fill,
+                                                .lacks = lacks,
+                                                .batches = true,
+                                                .of_photos = true,
+                                                .shares = true};
 
 /* Copies for free(): NULL of NULL, and without memory. */
 static const char *copy_text(const char *text) {
@@ -105,17 +119,18 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
   return GCONV_OK;
 }
 
-gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
-                                     gconv_operation **result) {
+/* `channels` is that of gconv_network_operation. */
+static gconv_status make_operation(const gconv_layer *layers, size_t count, const gconv_network_options *options,
+                                   int32_t channels, gconv_operation **result) {
   static const gconv_network_options defaults;
-  GCONV_NEED(layers);
-  GCONV_NEED_AS(result, "operation");
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network of no layers: there must be at least one");
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  operation->base = (gconv_operation){&network_type, 1};
+  bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
+  operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
+  operation->channels = channels;
   operation->options = options ? *options : defaults;
   gconv_status status = fill(layers, count, operation);
   if (status != GCONV_OK) {
@@ -124,4 +139,30 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
   }
   *result = &operation->base;
   return GCONV_OK;
+}
+
+gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
+                                     gconv_operation **result) {
+  GCONV_NEED(layers);
+  GCONV_NEED_AS(result, "operation");
+  return make_operation(layers, count, options, 0, result);
+}
+
+gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
+                                        gconv_operation **result) {
+  static const gconv_network_options defaults;
+  GCONV_NEED(network);
+  GCONV_NEED_AS(network->layers, "network->layers");
+  GCONV_NEED_AS(result, "operation");
+  GCONV_TRY(gconv_check_value("the network's channels", network->channels, 1, INT32_MAX));
+  gconv_network_options own = options ? *options : defaults;
+  if (!own.mean && network->mean) {
+    own.mean = network->mean;
+    own.mean_count = network->mean_count;
+  }
+  if (!own.std && network->std) {
+    own.std = network->std;
+    own.std_count = network->std_count;
+  }
+  return make_operation(network->layers, network->count, &own, network->channels, result);
 }

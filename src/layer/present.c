@@ -55,8 +55,25 @@ static gconv_status make_colours(gconv_presenter *p, int32_t labels) {
   return GCONV_OK;
 }
 
+/* One picture like the input. */
+static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine) {
+  const int32_t colours = in->channels - (in->alpha && in->channels > 1);
+  bool whole = maps->channels == in->channels, fits = whole || maps->channels == colours;
+  if (!fits || maps->height != in->height || maps->width != in->width || combine != GCONV_COMBINE_NONE)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "the network makes %d x %d x %d (channels, height, width) of %d x %d x %d: that is no image like its "
+                      "input: write .npy",
+                      maps->channels, maps->height, maps->width, colours, in->height, in->width);
+  if (in->channels > 4)
+    return gconv_fail(GCONV_UNSUPPORTED, "an image of %d channels is no picture: write .npy", in->channels);
+  p->planes = maps->channels;
+  p->channels = in->channels;
+  p->alpha = in->alpha && in->channels > 1;
+  return GCONV_OK;
+}
+
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
-                                  gconv_presenter *p) {
+                                  const gconv_image *in, gconv_presenter *p) {
   bool colour = maps->channels == 3 * filters; /* channel c * K + k is that of filter k */
   *p = (gconv_presenter){.kind = options->presentation, .tone = options->tone, .height = maps->height, .width = maps->width};
   p->tiles = p->columns = p->planes = p->plane_step = 1;
@@ -72,6 +89,8 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
   case GCONV_PRESENT_LABELS:
     p->channels = 3;
     return make_colours(p, filters);
+  case GCONV_PRESENT_IMAGE:
+    return make_image(p, maps, in, options->combine);
   case GCONV_PRESENT_PICTURES:
   case GCONV_PRESENT_MOSAIC:
     p->planes = p->channels = colour ? 3 : 1;
@@ -104,6 +123,7 @@ size_t gconv_presenter_outputs(const gconv_presenter *p) {
 gconv_image gconv_presenter_header(const gconv_presenter *p, int32_t frames) {
   gconv_image header = {.type = p->tone.type, .frames = frames, .height = p->height, .width = p->width};
   header.channels = p->channels;
+  header.alpha = p->alpha;
   if (p->kind == GCONV_PRESENT_TENSOR) {
     header.type = GCONV_F32;
     header.planar = true;

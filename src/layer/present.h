@@ -23,15 +23,16 @@ typedef struct gconv_presenter {
   int32_t plane_step;     /* channels of the maps from one plane of a tile to the next */
   int32_t tiles, columns; /* in all; side by side */
   int32_t channels;       /* of a pixel of an output */
+  bool alpha;             /* the last of them is the input's alpha, which the caller puts there */
   uint8_t *colours;       /* owned: a pixel for each label */
   gconv_survey *surveys;  /* owned, [tiles]: by rows, in the first pass */
   gconv_curve *curves;    /* owned, [tiles]: by rows, behind it */
 } gconv_presenter;
 
-/* Decides how `maps` (their header) become outputs; `filters` are those of the last bank. *presenter is zeroed, and for
- * gconv_presenter_free() in any case. GCONV_UNSUPPORTED for what is no picture. */
+/* Decides how `maps` (their header) become outputs; `filters` are those of the last bank, and `in` is the header of the
+ * input. *presenter is zeroed, and for gconv_presenter_free() in any case. GCONV_UNSUPPORTED for what is no picture. */
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
-                                  gconv_presenter *presenter);
+                                  const gconv_image *in, gconv_presenter *presenter);
 void gconv_presenter_free(gconv_presenter *presenter);
 
 /* Whether the outputs are pictures, not the maps themselves. */

@@ -26,7 +26,18 @@ static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gco
   return GCONV_OK;
 }
 
-gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows) {
+bool gconv_network_can_cut_rows(const gconv_network_plan *network) {
+  bool strided = false;
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
+    strided = strided || step->problem.stride_y > 1;
+    if (step->kind == GCONV_LAYER_MEAN || (step->kind == GCONV_LAYER_RESIDUAL && strided))
+      return false; /* the rows of the input that residual adds must be among those that the layers before it need */
+  }
+  return true;
+}
+
+gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows) {
   int64_t height = network->steps[network->count - 1].whole.out_height;
   int64_t band = ((rows < height ? rows : height) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
   gconv_band at = {1, 0};

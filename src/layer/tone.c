@@ -153,6 +153,6 @@ void gconv_tone_put(gconv_type type, gconv_curve curve, const gconv_planes *from
     uint8_t *row = (uint8_t *)picture->data + (size_t)(top + y) * picture->row_bytes;
     for (int32_t p = 0; p < from->count; p++)
       gconv_tone_put_row(type, curve, from->plane[p] + (int64_t)y * from->width, from->width, row,
-                         (size_t)left * (size_t)from->count + (size_t)p, from->count);
+                         (size_t)left * (size_t)picture->channels + (size_t)p, picture->channels);
   }
 }

@@ -50,7 +50,7 @@ double gconv_tone_value(gconv_curve curve, float value);
 /* A row of `width` values to every `step`-th sample of `row`, from sample `first` on. */
 void gconv_tone_put_row(gconv_type type, gconv_curve curve, const float *from, int32_t width, void *row, size_t first,
                         ptrdiff_t step);
-/* Puts planes into an interleaved picture of as many channels, the first pixel at (top, left). */
+/* Puts planes into the first channels of an interleaved picture, the first pixel at (top, left). */
 void gconv_tone_put(gconv_type type, gconv_curve curve, const gconv_planes *from, gconv_image *picture, int32_t top,
                     int32_t left);
 

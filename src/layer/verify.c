@@ -34,7 +34,7 @@ static void free_field(field *f) {
 
 /* ---- The input ---- */
 
-static gconv_status make_input(const gconv_network *network, const gconv_image *in, field *f) {
+static gconv_status make_input(const gconv_network_plan *network, const gconv_image *in, field *f) {
   const gconv_input *input = &network->input;
   size_t height = (size_t)input->height, width = (size_t)input->width, channels = (size_t)input->channels;
   GCONV_TRY(make_field((size_t)input->images * channels * height * width, f));
@@ -74,7 +74,7 @@ static double activate(const gconv_layer_problem *problem, double v) {
   case GCONV_ACTIVATION_LEAKY:
     return v < 0 ? v * (double)problem->slope : v;
   case GCONV_ACTIVATION_SIGMOID:
-    return 1 / (1 + exp(-v));
+    return 1 / (1 + exp(-v * (double)problem->slope));
   case GCONV_ACTIVATION_TANH:
     return tanh(v);
   default:
@@ -87,8 +87,8 @@ static double activate_error(const gconv_layer_problem *problem, double allowed,
   switch (problem->activation) {
   case GCONV_ACTIVATION_LEAKY:
     return allowed * fmax(1, fabs((double)problem->slope)) + UNIT * fabs(v);
-  case GCONV_ACTIVATION_SIGMOID:
-    return allowed / 4 + 0x1p-20 * fabs(v);
+  case GCONV_ACTIVATION_SIGMOID: /* a rounding of slope * v is no more than 0.28 roundings of the result: x s'(x) < 0.28 */
+    return allowed * fabs((double)problem->slope) / 4 + 0x1p-20 * fabs(v) + 0.28 * UNIT;
   case GCONV_ACTIVATION_TANH:
     return allowed + 0x1p-20 * fabs(v);
   default:
@@ -161,14 +161,80 @@ static void compute_plane(void *context, size_t turn, int thread) {
     }
 }
 
-/* Replaces the input of the step by its output. */
-static gconv_status apply_step(const gconv_network *network, const gconv_step *step, field *tensor) {
+/* ---- Layers without weights, and softmax ---- */
+
+/* Sums are float64: what they lose is far below the rounding of the result. */
+static void average_plane(const field *in, size_t plane, size_t count, field *out) {
+  double sum = 0, allowed = 0, magnitude = 0;
+  for (size_t i = plane * count; i < (plane + 1) * count; i++) {
+    sum += in->value[i];
+    magnitude += fabs(in->value[i]) + in->allowed[i];
+    allowed += in->allowed[i];
+  }
+  const double n = (double)count;
+  out->value[plane] = sum / n;
+  out->allowed[plane] = allowed / n + UNIT * (fabs(sum) + allowed) / n + (n + 2) * 0x1p-52 * magnitude / n;
+}
+
+static void add_input(const field *in, const field *input, field *out) {
+  for (size_t i = 0; i < out->count; i++) {
+    out->value[i] = in->value[i] + input->value[i];
+    double allowed = in->allowed[i] + input->allowed[i];
+    out->allowed[i] = allowed + UNIT * (fabs(out->value[i]) + allowed);
+  }
+}
+
+/* With errors of the values up to e, each output is off by a factor of e^(2e) at most. The exponents v - largest are
+ * rounded, which for the sum counts by the weight of each; the exponential has the error that activation.h says, and is 0
+ * below e^-87. */
+static void normalise_place(field *f, size_t first, size_t count, size_t distance) {
+  double largest = f->value[first], error = f->allowed[first], sum = 0, rounded = 0;
+  for (size_t k = 1; k < count; k++) {
+    largest = fmax(largest, f->value[first + k * distance]);
+    error = fmax(error, f->allowed[first + k * distance]);
+  }
+  for (size_t k = 0; k < count; k++) {
+    double e = exp(f->value[first + k * distance] - largest);
+    sum += e;
+    rounded += e * (largest - f->value[first + k * distance] + 2 * error);
+  }
+  for (size_t k = 0; k < count; k++) {
+    double *value = &f->value[first + k * distance], exponent = largest - *value + 2 * error;
+    double own = expm1(2 * error) + UNIT * (exponent + rounded / sum) + 0x1p-20 + (double)count * UNIT;
+    *value = exp(*value - largest) / sum;
+    f->allowed[first + k * distance] = fmin(1, *value * own + (double)count * 2e-38);
+  }
+}
+
+static void apply_softmax(const gconv_step *step, field *f) {
+  const size_t plane = (size_t)step->problem.out_height * (size_t)step->problem.out_width;
+  const size_t filters = (size_t)step->problem.filters;
+  for (size_t i = 0; i < (size_t)step->images * plane; i++)
+    normalise_place(f, i / plane * filters * plane + i % plane, filters, plane);
+}
+
+/* ---- Any layer ---- */
+
+/* Replaces the input of the step by its output. `input` is that of the first. */
+static gconv_status apply_step(const gconv_network_plan *network, const gconv_step *step, const field *input,
+                               field *tensor) {
   field out;
-  size_t planes = (size_t)step->images * (size_t)step->problem.filters;
-  GCONV_TRY(make_field(planes * (size_t)step->problem.out_height * (size_t)step->problem.out_width, &out));
-  layer_job job = {step, tensor, &out, step->algorithm->error_bound(&step->problem)};
-  gconv_threads_run(network->base.device->threads, planes, compute_plane, &job);
-  free_field(tensor);
+  const gconv_layer_problem *problem = &step->problem;
+  size_t planes = (size_t)step->images * (size_t)problem->filters;
+  GCONV_TRY(make_field(planes * (size_t)problem->out_height * (size_t)problem->out_width, &out));
+  if (step->algorithm) {
+    layer_job job = {step, tensor, &out, step->algorithm->error_bound(problem)};
+    gconv_threads_run(network->base.device->threads, planes, compute_plane, &job);
+  } else if (step->kind == GCONV_LAYER_RESIDUAL) {
+    add_input(tensor, input, &out);
+  } else {
+    for (size_t i = 0; i < planes; i++)
+      average_plane(tensor, i, (size_t)problem->height * (size_t)problem->width, &out);
+  }
+  if (step->softmax)
+    apply_softmax(step, &out);
+  if (tensor->value != input->value)
+    free_field(tensor);
   *tensor = out;
   return GCONV_OK;
 }
@@ -176,7 +242,8 @@ static gconv_status apply_step(const gconv_network *network, const gconv_step *s
 /* ---- Combining ---- */
 
 /* What is expected of combining `count` values from i on, `distance` apart. */
-static double combine_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double *allowed) {
+static double combine_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance,
+                         double *allowed) {
   double value = tensor->value[i], error = tensor->allowed[i];
   if (network->combine == GCONV_COMBINE_MAGNITUDE) {
     error = 2 * fabs(value) * error + error * error + UNIT * value * value;
@@ -204,7 +271,7 @@ static double combine_at(const gconv_network *network, const field *tensor, size
 
 /* The answer of argmax: the number of the largest value; an answer whose value, with errors, reaches that of the largest is
  * as good. */
-static double argmax_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double got) {
+static double argmax_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance, double got) {
   int32_t best = 0;
   for (int32_t k = 1; k < network->combined; k++)
     if (tensor->value[i + (size_t)k * distance] > tensor->value[i + (size_t)best * distance])
@@ -221,13 +288,13 @@ static double argmax_at(const gconv_network *network, const field *tensor, size_
 /* ---- Comparing ---- */
 
 typedef struct maps_check {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   const field *tensor; /* what the last layer yields */
 } maps_check;
 
 static gconv_expectation expect_sample(const void *context, const gconv_sample_place *at, double got) {
   const maps_check *check = context;
-  const gconv_network *network = check->network;
+  const gconv_network_plan *network = check->network;
   const gconv_image *out = &network->out;
   size_t plane = (size_t)out->height * (size_t)out->width;
   size_t number = (size_t)at->frame * (size_t)out->channels + (size_t)at->channel;
@@ -244,8 +311,8 @@ static gconv_expectation expect_sample(const void *context, const gconv_sample_p
   return v;
 }
 
-static gconv_status compare(const gconv_network *network, const field *tensor, const gconv_image *maps, double tolerance,
-                            gconv_verification *result) {
+static gconv_status compare(const gconv_network_plan *network, const field *tensor, const gconv_image *maps,
+                            double tolerance, gconv_verification *result) {
   maps_check check = {network, tensor};
   gconv_comparison comparison = {network->base.device->threads,
                                  maps,
@@ -262,23 +329,26 @@ static gconv_status compare(const gconv_network *network, const field *tensor, c
 
 gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                   double budget, gconv_verification *result) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   (void)budget; /* every output needs all of the layers before */
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan by rows cannot be verified: make one for whole images");
   if (gconv_presenter_presents(&network->presenter) && !network->maps.data)
     return gconv_fail(GCONV_BAD_ARGUMENT, "pictures are verified by the maps of the last execution, and there was none");
-  field tensor = {0};
+  field input = {0}, tensor;
   gconv_image seen = *in;
   if (network->grays)
     GCONV_TRY(gconv_run_before(plan->device->threads, &network->before, &network->seen, in, &seen));
-  gconv_status status = make_input(network, &seen, &tensor);
+  gconv_status status = make_input(network, &seen, &input);
+  tensor = input;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
-    status = apply_step(network, &network->steps[i], &tensor);
+    status = apply_step(network, &network->steps[i], &input, &tensor);
   if (status == GCONV_OK)
     status = compare(network, &tensor, network->maps.data ? &network->maps : outputs, tolerance, result);
   if (network->grays)
     gconv_image_free(&seen);
-  free_field(&tensor);
+  if (tensor.value != input.value)
+    free_field(&tensor);
+  free_field(&input);
   return status;
 }

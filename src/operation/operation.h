@@ -74,8 +74,9 @@ typedef struct gconv_operation_type {
   /* GCONV_HOST_BEFORE, GCONV_HOST_AFTER. NULL: both. */
   int (*host_stages)(const gconv_operation *operation);
 
-  bool batches; /* several images of one shape are faster as the frames of one image */
-  bool shares;  /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
+  bool batches;   /* several images of one shape are faster as the frames of one image */
+  bool of_photos; /* with `batches`: results are images like their inputs, whose metadata they get, so each goes by itself */
+  bool shares;    /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
 /* The first member of every operation. A new one has one user. */

@@ -28,7 +28,7 @@ class Complete(CommandTest):
         for command in ["bank info", "bank show", "bank convert"] + [c for c in commands if c != "bank"]:
             listed = re.findall(r"(?m)^(?:  -.,|     ) (--[a-z-]+)", self.gconv(*command.split(), "--help").stdout)
             self.assertEqual(self.offers(*command.split(), "-"), listed, command)
-            self.assertEqual(self.offers(*command.split(), "--h"), ["--help"])
+            self.assertEqual(self.offers(*command.split(), "--he"), ["--help"])
         self.assertEqual(self.offers("--bo"), ["--border"])
         self.assertEqual(self.offers("-i", "a.png", "--bo"), ["--border"])
         self.assertEqual(self.offers("-x"), [])
@@ -55,6 +55,8 @@ class Complete(CommandTest):
         self.photo("a.png")
         for option in "--border", "--combine", "--padding", "--range", "--alpha", "--activation", "--math", "--format", "--layout":
             for value in self.offers(option, ""):
+                if value in ("csv", "f32le"): # of --windows: test_windows.py
+                    continue
                 value += {"constant": ":0", "leaky": ":0.1"}.get(value, "")
                 self.gconv("-i", "a.png", "-f", "average", option, value, "-o", "out/", "--dry-run")
 

@@ -5,12 +5,15 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import unittest
 
 import numpy as np
 from helper import GCONV, CommandTest
+from network_helper import Layer, save_network, save_tensors
+from onnx_helper import model, node
 from PIL import Image
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -60,6 +63,11 @@ class Commands(CommandTest):
         for name in ("weights", "resnet"):
             (self.folder / f"{name}.safetensors").write_bytes(safetensors("conv1.weight", weights(16, 3, 7, 7)))
         (self.folder / "model.onnx").write_bytes(onnx(b"Conv_0", weights(6, 3, 3, 3)))
+        denoiser = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]), node("Add", ["a", "x"], "y")]
+        (self.folder / "denoiser.onnx").write_bytes(model(denoiser, {"w": weights(3, 3, 3, 3)}, ("n", 3, "h", "w")))
+        np.save(self.folder / "signal.npy", weights(2000))
+        save_network(self.folder / "detector.safetensors", [Layer(weights(2, 1, 1, 200), padding="valid", activation="tanh")], 1, 1, 200)
+        save_tensors(self.folder / "state.safetensors", {"0.weight": weights(4, 3, 3, 3), "2.weight": weights(5, 4, 3, 3), "6.weight": weights(2, 5)})
 
     def environment(self, extra=None):
         """The shell finds the gconv that is tested by this name."""
@@ -107,6 +115,20 @@ class Commands(CommandTest):
     def test_guide(self):
         self.run_all(self.commands_of("docs/guide.md"), 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
+
+    def test_learning(self):
+        letters = np.random.default_rng(7).integers(0, 16, (260, 16))
+        rows = [",".join(map(str, row)) for row in letters]
+        (self.folder / "letter.csv").write_text("\n".join(["Letter," + ",".join(f"f{i}" for i in range(16)), *(f"{chr(65 + i % 26)},{row}" for i, row in enumerate(rows))]))
+        (self.folder / "test.csv").write_text("\n".join(rows))
+        shutil.rmtree(self.folder / "photos")
+        for i in range(4):
+            for name in ("photos/cat", "photos/dog", "photos/owl", "noisy", "clean"):
+                self.photo(f"{name}/{i}.png", 32, 24, seed=i, channels=1)
+        weights(2000).tofile(self.folder / "signal.f32le")
+        (self.folder / "events.csv").write_text("\n".join(["calm", "event"] * 18 + ["calm"]))
+        commands = self.commands_of("docs/learning.md")
+        self.run_all([c for c in commands if c.split()[1] in ("train", "classify") or "--windows" in c], 9)
 
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)

@@ -76,7 +76,7 @@ class Names(helper.CommandTest):
         self.assertNotRegex(printed, rb"(?m)^FORGED", words)
 
     def test_every_command_has_its_cases(self):
-        known = {"filter", "make", "filters", "info", "compare", "bank", "devices", "algorithms", "bench", "tune", "help"}
+        known = {"filter", "make", "filters", "info", "compare", "fit", "bank", "devices", "algorithms", "bench", "tune", "help", "train", "classify"}
         commands = re.findall(r"(?m)^  ([a-z]+)  ", self.gconv("help").stdout.split("Commands:")[1])
         self.assertEqual(set(commands), known, "a new command belongs into the tests of this file")
 
@@ -99,6 +99,23 @@ class Names(helper.CommandTest):
             self.run_it(*words)
         self.run_it("-i", "-", "-f", "sobel", "-o", EVIL + b"out.png", "--timings", "-v", stdin=EVIL * 9)
 
+    def test_training_and_classifying(self):
+        label = evil("").replace('"', "").encode()
+        rows = b'x,y,"%s"\n' % label + b"".join(b'%d,%d,"%s"\n' % (i % 5, i % 3, label if i % 2 else b"b") for i in range(40))
+        self.run_it("train", "--table", self.write(b"latin.csv", rows + b'1,2,"%s"\n' % EVIL), "--net", "dense 2 softmax", "-o", "n.safetensors")
+        table, network = self.write(b".csv", rows), EVIL + b".safetensors"
+        bad = self.write(b"bad.csv", rows + b'1,2\n')
+        net = ("--net", "dense 2 softmax", "--epochs", "2")
+        self.assertEqual(self.run_it("train", "--table", table, *net, "-o", network, "--report", EVIL + b".html", "--plot", EVIL + b".svg").returncode, 0)
+        self.run_it("train", "--table", table, *net, "-o", network, "--json", "--validate", "20%")
+        self.assertEqual(self.run_it("classify", network, "-i", table, "--evaluate").returncode, 0)
+        self.run_it("classify", network, "-i", table, "--evaluate", "--json")
+        for words in (("--table", bad), ("--table", table, "--label", EVIL), ("--table", EVIL), ("--classes", EVIL + b"in"), ("-i", EVIL + b"in", "-t", EVIL + b"to"),
+                      ("--table", table, "--validate", EVIL), ("--signal", table, "--windows", "2"), (EVIL,), ("--table", table, "--net", EVIL)):
+            self.run_it("train", *net, "-o", network, *words)
+        for words in ((bad, "-i", table), (network, "-i", bad), (network, "-i", EVIL), (EVIL,), (network, "-i", table, "-o", EVIL + b"/x.csv")):
+            self.run_it("classify", *words)
+
     def test_json_keeps_names(self):
         name = evil(".png")
         self.write_file(os.fsencode(name), self.png)
@@ -109,7 +126,7 @@ class Names(helper.CommandTest):
         self.assertEqual(found["a"], name)
 
     def test_values_of_every_option(self):
-        for command in ("filter", "make", "info", "compare", "bank info", "bank show", "bank convert", "bench", "tune"):
+        for command in ("filter", "make", "info", "compare", "fit", "bank info", "bank show", "bank convert", "bench", "tune"):
             text = self.gconv(*command.split(), "--help").stdout
             options = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)[ \[]", text)
             self.assertIn("--help", re.findall(r"--[a-z-]+", text))
@@ -126,7 +143,9 @@ class Names(helper.CommandTest):
                       ("make", EVIL), ("compare", self.image, "other.png"), ("compare", self.image, self.bad_image), ("compare", EVIL, EVIL),
                       ("compare", EVIL + b"in", EVIL + b"to"), ("compare", EVIL + b"in", EVIL + b"to", "--json"),
                       ("compare", EVIL + b"in", EVIL + b"to", "-o", EVIL + b"diff/"), ("compare", EVIL + b"in", self.image),
-                      ("compare", self.image, "other.png", "-o", EVIL + b".nothing"), ("help", EVIL), ("help", "x" + evil("")), ("devices", EVIL),
+                      ("compare", self.image, "other.png", "-o", EVIL + b".nothing"), ("fit", "-i", self.image, "-t", EVIL, "-s", "3"),
+                      ("fit", "-i", EVIL + b"in", self.image, "-t", EVIL + b"to", "-s", "3"), ("fit", "-i", self.image, "-t", self.bad_image, "-s", "3"),
+                      ("fit", "-i", self.image, "-t", self.image, "-s", "1", "-o", EVIL + b"/x"), ("help", EVIL), ("help", "x" + evil("")), ("devices", EVIL),
                       ("algorithms", EVIL), ("bank", EVIL), ("bank", "info", EVIL), ("bank", "show", EVIL), ("complete", "-f", EVIL),
                       ("bench", "-f", self.filter, "--image", "8x8", "--runs", "1", "-a", "direct"),
                       ("bench", "-f", self.filter, "--image", "8x8", "--runs", "1", "-a", "direct", "--csv"),

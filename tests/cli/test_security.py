@@ -8,7 +8,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["GCONV_SOURCE_FOLDER"])
 PAGE = (SOURCE / "SECURITY.md").read_text()
-ROOMS = "base image filter bank operation conv layer batch".split()
+ROOMS = "base image filter bank operation conv layer learn batch".split()
 
 # Constants of such names that refuse no input: sizes of our own buffers and lists, and what is merely looked at, or left out.
 NO_LIMITS = {
@@ -17,7 +17,7 @@ NO_LIMITS = {
     "src/filter/vips.c": {"MAX_DIGITS"}, "src/filter/analysis.c": {"MAX_ANALYSED", "MAX_SWEEPS"}, "src/filter/opencv.c": {"MOST_BYTES"},
     "src/operation/pick.h": {"GCONV_MOST_CANDIDATES"}, "src/conv/problem.c": {"LARGEST_BLOCK"}, "src/conv/plan_execute.c": {"MOST_REACH"},
     "src/conv/losses.c": {"MOST_COMPUTED"}, "src/batch/worth.c": {"MOST_HEADERS"}, "src/batch/memory.c": {"MOST_WRITERS"},
-    "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/stream.c": {"MOST_SLOTS"},
+    "src/learn/lines.c": {"MOST_EXACT_DIGITS"}, "src/learn/fit_solve.c": {"MOST_STEPS", "LARGEST_CONDITION"}, "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/stream.c": {"MOST_SLOTS"},
 }
 
 

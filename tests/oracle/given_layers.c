@@ -23,6 +23,7 @@ typedef struct given {
 #define RELU GCONV_ACTIVATION_RELU
 #define LEAKY GCONV_ACTIVATION_LEAKY
 #define SIGMOID GCONV_ACTIVATION_SIGMOID
+#define TANH GCONV_ACTIVATION_TANH
 
 static const given all[] = {
     /* flow */
@@ -48,6 +49,19 @@ static const given all[] = {
     {3, 3, 40, 36, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, -62, -61, false},
     {2, 3, 41, 30, 20, 3, 3, 1, 2, 2, 1, 1, 0, 2, 3, 1, SIGMOID, true, 0, 0, false},
     {1, 3, 33, 50, 9, 3, 3, 1, 1, 2, 1, 1, 5, 0, 0, 4, RELU, true, 64, 60, true},
+    /* long rows and windows, which gemm on the CPU cuts, and reads where they are */
+    {1, 1, 1, 14311, 19, 1, 13, 1, 1, 13, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
+    {2, 4, 3, 5511, 20, 2, 7, 2, 1, 5, 1, 2, 0, 0, 0, 0, TANH, true, 0, 0, false},
+    {1, 40, 2, 1503, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false},
+    {1, 7, 3, 1201, 33, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, false, 0, 0, false},
+    {2, 6, 30, 31, 20, 3, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
+    {2, 3, 9, 40, 10, 1, 2, 1, 1, 2, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
+    /* one pixel of each image, which gemm on the CPU takes for a row */
+    {700, 1, 1, 200, 33, 1, 200, 1, 1, 1, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
+    {301, 40, 1, 1, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false},
+    {270, 6, 3, 5, 20, 2, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false},
+    {110, 3400, 1, 1, 18, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false},
+    {9, 5, 2, 3, 130, 2, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, 0, 0, false},
 };
 
 uint64_t gconv_given_layers(void) {

@@ -28,6 +28,7 @@ enum {
   MOST_VECTORS = 6,        /* of a tile */
   MOST_LANES = 16,         /* of a vector */
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
+  CACHE_LINE = 16,         /* floats */
   WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles meets: 16 KiB */
   LEAST_TASKS = 8,         /* where the problem is large enough */
   LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
@@ -284,7 +285,9 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double rate =
       problem->rows * problem->columns == 1 ? 0.85 : 0.96; /* part of the peak, measured; 1 x 1 finds nothing in L1 */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
-  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.1);
+  double staged = (double)problem->images * problem->channels * problem->height * problem->width * c.parts;
+  double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0); /* each from a line of its own */
+  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {

@@ -17,6 +17,7 @@ typedef struct gconv_panel {
   const float *weights;   /* [channel][tap][filter] */
   const int64_t *offsets; /* of the taps, from the pixel's sample on */
   int64_t channel;        /* floats from one channel of the samples to the next */
+  int64_t step;           /* floats from one pixel's samples to the next one's */
   int32_t channels, taps;
   bool begins; /* sums begin at 0, whatever is in memory */
 } gconv_panel;
@@ -28,7 +29,8 @@ typedef struct gconv_product {
   int lanes, pixels; /* of a vector; of the widest tile */
   /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes */
   void (*turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch);
-  gconv_product_tile *tiles[GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1]; /* [N][V] */
+  /* [0][N][V] for panels whose step is 1, [1][N][V] for those of any step */
+  gconv_product_tile *tiles[2][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
 } gconv_product;
 
 /* Returns the product for this processor. */

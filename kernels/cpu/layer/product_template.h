@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The tiles of product.c for one kind of vector (each_isa.h). */
 
-/* N and V are constants where this is inlined: N * V sums, V vectors of weights and a sample must fit in the registers. */
-GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float *sums, const int N, const int V) {
+/* N and V, and a step of 1, are constants where this is inlined: N * V sums, V vectors of weights and a sample must fit in
+ * the registers. */
+GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float *sums, const int N, const int V,
+                                    const int64_t step) {
   VECTOR sum[GCONV_PRODUCT_PIXELS][GCONV_PRODUCT_VECTORS];
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] =
       p->begins ? ZERO : LOAD(sums + (i * V + v) * LANES);
@@ -13,7 +15,7 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
       VECTOR weight[GCONV_PRODUCT_VECTORS];
       UNROLL for (int v = 0; v < V; v++) weight[v] = LOAD(weights + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
-        VECTOR sample = SPREAD(samples + i);
+        VECTOR sample = SPREAD(samples + i * step);
         UNROLL for (int v = 0; v < V; v++) sum[i][v] = FMA(weight[v], sample, sum[i][v]);
       }
     }
@@ -22,7 +24,10 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
 
 #define TILE(N, V)                                                                                                          \
   static TARGET __attribute__((noinline)) void NAME(tile_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {    \
-    NAME(tile)(p, x, sums, N, V);                                                                                           \
+    NAME(tile)(p, x, sums, N, V, 1);                                                                                        \
+  }                                                                                                                         \
+  static TARGET __attribute__((noinline)) void NAME(apart_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {   \
+    NAME(tile)(p, x, sums, N, V, p->step);                                                                                  \
   }
 #define TILES(N) TILE(N, 1) TILE(N, 2)
 TILES(1)
@@ -83,19 +88,23 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 #endif
 }
 
-#define ROW(N)                                                                                                              \
-  { NULL, NAME(tile_##N##_1), NAME(tile_##N##_2) }
-#define TO_6 {NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)
+#define ROW(kind, N)                                                                                                        \
+  { NULL, NAME(kind##_##N##_1), NAME(kind##_##N##_2) }
+#define TO_6(kind) {NULL}, ROW(kind, 1), ROW(kind, 2), ROW(kind, 3), ROW(kind, 4), ROW(kind, 5), ROW(kind, 6)
+#define TO_14(kind)                                                                                                         \
+  TO_6(kind), ROW(kind, 7), ROW(kind, 8), ROW(kind, 9), ROW(kind, 10), ROW(kind, 11), ROW(kind, 12), ROW(kind, 13),         \
+      ROW(kind, 14)
 static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
 #if REGISTERS == 32
     .pixels = 14,
-    .tiles = {TO_6, ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14)},
+    .tiles = {{TO_14(tile)}, {TO_14(apart)}},
 #else
     .pixels = 6,
-    .tiles = {TO_6},
+    .tiles = {{TO_6(tile)}, {TO_6(apart)}},
 #endif
 };
 #undef ROW
 #undef TO_6
+#undef TO_14

@@ -20,10 +20,26 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
   stage.in_place = problem->stride_y == 1 && problem->stride_x == 1 && problem->pad_top == 0 && problem->pad_left == 0 &&
                    problem->out_width >= least_width && (int64_t)problem->out_height + stage.reach_y <= problem->height &&
                    (int64_t)problem->out_width + stage.reach_x <= problem->width;
+  stage.step = 1;
   stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
   stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);
   stage.channel = stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
   return stage;
+}
+
+gconv_layer_stage gconv_layer_stage_of_any_step(const gconv_layer_problem *problem, int32_t rows) {
+  int64_t last_y =
+      (problem->out_height - 1) * (int64_t)problem->stride_y + (problem->rows - 1) * (int64_t)problem->dilation_y;
+  int64_t last_x =
+      (problem->out_width - 1) * (int64_t)problem->stride_x + (problem->columns - 1) * (int64_t)problem->dilation_x;
+  if (problem->pad_top != 0 || problem->pad_left != 0 || last_y >= problem->height || last_x >= problem->width)
+    return gconv_layer_stage_of(problem, rows, 1);
+  return (gconv_layer_stage){.phases_y = 1,
+                             .phases_x = 1,
+                             .pitch = (int64_t)problem->width * problem->stride_y,
+                             .channel = (int64_t)problem->height * problem->width,
+                             .step = problem->stride_x,
+                             .in_place = true};
 }
 
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels) {
@@ -33,6 +49,10 @@ size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels
 void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets) {
   for (int32_t r = 0; r < problem->rows; r++)
     for (int32_t s = 0; s < problem->columns; s++) {
+      if (stage->in_place) {
+        *offsets++ = (int64_t)r * problem->dilation_y * problem->width + (int64_t)s * problem->dilation_x;
+        continue;
+      }
       int64_t phase = (int64_t)(r % stage->phases_y) * stage->phases_x + s % stage->phases_x;
       int64_t y = (int64_t)r * problem->dilation_y / problem->stride_y;
       int64_t x = (int64_t)s * problem->dilation_x / problem->stride_x;
@@ -87,28 +107,47 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
   return to;
 }
 
-GCONV_INLINE void rectify_body(float *values, size_t count, float slope) {
+/* Where the activation is a constant, the compiler makes vector code of the text that all devices share. */
+GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation activation, float slope) {
+  const gconv_layer_problem problem = {.activation = activation, .slope = slope};
   for (size_t i = 0; i < count; i++)
-    values[i] = values[i] < 0 ? values[i] * slope : values[i];
+    values[i] = gconv_activate(&problem, values[i]);
 }
-GCONV_VECTORIZED(rectify, (float *values, size_t count, float slope), (values, count, slope))
 
-GCONV_INLINE void clip_body(float *values, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    values[i] = values[i] < 0 ? 0.0f : values[i];
+GCONV_INLINE void relu_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_RELU, slope);
 }
-GCONV_VECTORIZED(clip, (float *values, size_t count), (values, count))
+GCONV_INLINE void leaky_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_LEAKY, slope);
+}
+GCONV_INLINE void sigmoid_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_SIGMOID, slope);
+}
+GCONV_INLINE void squash_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_TANH, slope);
+}
+GCONV_VECTORIZED(relu, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(leaky, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(sigmoid, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(squash, (float *values, size_t count, float slope), (values, count, slope))
 
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
-  if (problem->activation == GCONV_ACTIVATION_NONE)
-    return;
-  if (problem->activation == GCONV_ACTIVATION_RELU)
-    clip(values, count);
-  else if (problem->activation == GCONV_ACTIVATION_LEAKY)
-    rectify(values, count, problem->slope);
-  else
-    for (size_t i = 0; i < count; i++)
-      values[i] = gconv_activate(problem, values[i]);
+  switch (problem->activation) {
+  case GCONV_ACTIVATION_RELU:
+    relu(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_LEAKY:
+    leaky(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_SIGMOID:
+    sigmoid(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_TANH:
+    squash(values, count, problem->slope);
+    break;
+  default: /* none; softmax is a pass of its own */
+    break;
+  }
 }
 
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,

@@ -24,12 +24,16 @@ typedef struct gconv_layer_stage {
   int64_t pitch;            /* floats from a row of a phase to the next: Q + reach_x, or W if nothing is copied */
   int64_t phase;            /* from one phase to the next */
   int64_t channel;          /* from one channel to the next */
-  bool in_place;            /* the input can be used as it is: stride 1, and no tap outside the image */
+  int64_t step;             /* from the samples of an output to those of its neighbour: 1, but in place the stride */
+  bool in_place;            /* the input can be used as it is, as no tap is outside the image */
 } gconv_layer_stage;
 
-/* Returns the layout for bands of `rows` output rows. It is in place only if these have `least_width` pixels, because tiles
- * would read beyond narrower ones. */
+/* Returns the layout for bands of `rows` output rows. It is in place only if the stride is 1 and these have `least_width`
+ * pixels, because tiles would read beyond narrower ones. */
 gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows, int32_t least_width);
+
+/* The same for algorithms that load the samples of each output by themselves: it is in place with any stride and width. */
+gconv_layer_stage gconv_layer_stage_of_any_step(const gconv_layer_problem *problem, int32_t rows);
 
 /* Returns the floats of a workspace for `channels` staged channels, with slack; 0 if in place. */
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels);

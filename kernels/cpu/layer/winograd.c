@@ -148,7 +148,7 @@ static void make_outputs(const walk *w, int V) {
 static void make_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
   int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
   int64_t rows = gconv_clamp(w->problem->out_height - 2 * w->first_row, 0, 2 * w->rows);
-  gconv_panel panel = {.offsets = &offset, .channel = w->tiles, .channels = (int32_t)w->cut.channels, .taps = 1};
+  gconv_panel panel = {.offsets = &offset, .step = 1, .channel = w->tiles, .channels = (int32_t)w->cut.channels, .taps = 1};
   panel.begins = true;
   for (int i = 0; i < POINTS; i++) {
     panel.weights = weights + i * w->cut.channels * V * lanes;

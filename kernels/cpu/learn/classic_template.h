@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* Backpropagation for numbers of type REAL, in the order of kernels/learn_problem.h. The file that includes this defines
+ * REAL, MULTIPLY_ADD(a, b, c), ENTRY, the name of the function, and activate(), derivative(), exponential() and
+ * cross_entropy(). */
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static REAL sum_tree(REAL *sums, size_t count) {
+  for (; count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count; i += 2)
+      sums[i / 2] = i + 1 < count ? sums[i] + sums[i + 1] : sums[i];
+  return sums[0];
+}
+
+/* ---- Forward: of one case ---- */
+
+/* The input under tap (r, s) of the output at (p, q), or 0 outside the image. */
+static REAL input_at(const gconv_layer_problem *l, const REAL *x, int64_t c, int64_t p, int64_t q, int64_t r, int64_t s) {
+  int64_t row = p * l->stride_y - l->pad_top + r * l->dilation_y, column = q * l->stride_x - l->pad_left + s * l->dilation_x;
+  bool inside = row >= 0 && row < l->height && column >= 0 && column < l->width;
+  return inside ? x[(c * l->height + row) * l->width + column] : 0;
+}
+
+static void forward_conv(const gconv_layer_problem *l, const REAL *weights, const REAL *x, REAL *y) {
+  int64_t channels = l->channels / l->groups, taps = gconv_layer_taps(l);
+  const REAL *biases = weights + l->filters * taps;
+  for (int64_t k = 0; k < l->filters; k++, weights += taps)
+    for (int64_t p = 0; p < l->out_height; p++)
+      for (int64_t q = 0; q < l->out_width; q++) {
+        int64_t first = k / (l->filters / l->groups) * channels, tap = 0;
+        REAL sum = 0;
+        for (int64_t c = first; c < first + channels; c++)
+          for (int64_t r = 0; r < l->rows; r++)
+            for (int64_t s = 0; s < l->columns; s++)
+              sum = MULTIPLY_ADD(weights[tap++], input_at(l, x, c, p, q, r, s), sum);
+        *y++ = activate(l, sum + biases[k]);
+      }
+}
+
+static void forward_softmax(const gconv_layer_problem *l, REAL *y) {
+  int64_t places = (int64_t)l->out_height * l->out_width;
+  for (int64_t i = 0; i < places; i++, y++) {
+    REAL largest = y[0], sum = 0;
+    for (int64_t k = 1; k < l->filters; k++)
+      largest = y[k * places] > largest ? y[k * places] : largest;
+    for (int64_t k = 0; k < l->filters; k++)
+      sum += y[k * places] = exponential(y[k * places] - largest);
+    for (int64_t k = 0; k < l->filters; k++)
+      y[k * places] /= sum;
+  }
+}
+
+static void forward_mean(const gconv_layer_problem *l, const REAL *x, REAL *y) {
+  int64_t places = (int64_t)l->height * l->width;
+  for (int64_t c = 0; c < l->channels; c++, x += places)
+    y[c] = mean(x, places);
+}
+
+/* ---- Backward: of one case. dy becomes dz, the gradient of the sums, in place ---- */
+
+/* The gradient of the loss by the outputs; of cross-entropy, by the sums of the last layer. */
+static void differentiate_loss(const gconv_learn_net *net, const REAL *y, const REAL *targets, REAL factor, REAL *dy) {
+  size_t outputs = gconv_learn_outputs(net);
+  for (size_t i = 0; i < outputs; i++) {
+    REAL d = y[i] - (net->classes ? (REAL)((size_t)targets[0] == i) : targets[i]);
+    dy[i] = net->loss == GCONV_LOSS_SSE   ? d
+            : net->loss != GCONV_LOSS_MAE ? d * factor
+            : d > 0                       ? factor
+            : d < 0                       ? -factor
+                                          : 0;
+  }
+}
+
+static double loss_of_case(const gconv_learn_net *net, const REAL *y, const REAL *targets) {
+  double sum = 0;
+  if (net->loss == GCONV_LOSS_CROSS_ENTROPY)
+    return cross_entropy(y[(size_t)targets[0]]);
+  for (size_t i = 0; i < gconv_learn_outputs(net); i++) {
+    double d = (double)y[i] - (net->classes ? (double)((size_t)targets[0] == i) : (double)targets[i]);
+    sum += net->loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+  }
+  return sum;
+}
+
+static void backward_softmax(const gconv_layer_problem *l, const REAL *y, REAL *dy) {
+  int64_t places = (int64_t)l->out_height * l->out_width;
+  for (int64_t i = 0; i < places; i++, y++, dy++) {
+    REAL sum = 0;
+    for (int64_t k = 0; k < l->filters; k++)
+      sum = MULTIPLY_ADD(dy[k * places], y[k * places], sum);
+    for (int64_t k = 0; k < l->filters; k++)
+      dy[k * places] = y[k * places] * (dy[k * places] - sum);
+  }
+}
+
+static void backward_activation(const gconv_layer_problem *l, const REAL *y, REAL *dy) {
+  int64_t count = (int64_t)l->filters * l->out_height * l->out_width;
+  if (l->activation == GCONV_ACTIVATION_SOFTMAX)
+    backward_softmax(l, y, dy);
+  else
+    for (int64_t i = 0; i < count; i++)
+      dy[i] = derivative(l, y[i], dy[i]);
+}
+
+/* Whether input row y takes part in an output row under tap r; then *p is that row. The same of columns. */
+static bool find_output(int64_t y, int64_t pad, int64_t tap, int64_t stride, int64_t outputs, int64_t *p) {
+  int64_t at = y + pad - tap;
+  *p = at / stride;
+  return at >= 0 && at % stride == 0 && *p < outputs;
+}
+
+static REAL gradient_at(const gconv_layer_problem *l, const REAL *weights, const REAL *dz, int64_t c, int64_t y, int64_t x) {
+  int64_t channels = l->channels / l->groups, filters = l->filters / l->groups, first = c / channels * filters, p, q;
+  REAL sum = 0;
+  for (int64_t k = first; k < first + filters; k++)
+    for (int64_t r = l->rows - 1; r >= 0; r--)
+      for (int64_t s = l->columns - 1; s >= 0; s--)
+        if (find_output(y, l->pad_top, r * l->dilation_y, l->stride_y, l->out_height, &p) &&
+            find_output(x, l->pad_left, s * l->dilation_x, l->stride_x, l->out_width, &q))
+          sum = MULTIPLY_ADD(weights[((k * channels + c % channels) * l->rows + r) * l->columns + s],
+                             dz[(k * l->out_height + p) * l->out_width + q], sum);
+  return sum + (REAL)0;
+}
+
+static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights, const REAL *dz, REAL *dx) {
+  const gconv_layer_problem *l = &layer->problem;
+  size_t count = gconv_learn_in_floats(layer);
+  int64_t places = (int64_t)l->height * l->width;
+  for (size_t i = 0; i < count; i++) {
+    int64_t at = (int64_t)i;
+    if (layer->kind == GCONV_LAYER_RESIDUAL)
+      dx[i] = dz[i];
+    else if (layer->kind == GCONV_LAYER_MEAN)
+      dx[i] = dz[at / places] / (REAL)places;
+    else
+      dx[i] = gradient_at(l, weights, dz, at / places, at % places / l->width, at % l->width);
+  }
+}
+
+/* ---- The gradient of a weight: of all cases ---- */
+
+/* Of weight (k, c, r, s), c counted from the first channel of the group; of the bias of k, if c is -1. */
+typedef struct place_of_weight {
+  int64_t k, c, r, s;
+} place_of_weight;
+
+/* Adds the products of output rows begin .. end - 1 of a case to a chain. */
+static REAL chain(const gconv_layer_problem *l, place_of_weight w, const REAL *x, const REAL *dz, int64_t begin, int64_t end,
+                  REAL sum) {
+  int64_t first = w.k / (l->filters / l->groups) * (l->channels / l->groups);
+  for (int64_t p = begin; p < end; p++)
+    for (int64_t q = 0; q < l->out_width; q++)
+      sum = MULTIPLY_ADD(w.c < 0 ? (REAL)1 : input_at(l, x, first + w.c, p, q, w.r, w.s),
+                         dz[(w.k * l->out_height + p) * l->out_width + q], sum);
+  return sum;
+}
+
+static REAL sum_dense(const gconv_learn_layer *layer, place_of_weight w, const REAL *x, const REAL *dz, size_t cases,
+                      REAL *sums) {
+  size_t slices = (cases + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE;
+  for (size_t i = 0; i < slices; i++) {
+    sums[i] = 0;
+    for (size_t n = i * GCONV_LEARN_SLICE; n < cases && n < (i + 1) * GCONV_LEARN_SLICE; n++)
+      sums[i] = chain(&layer->problem, w, x + n * gconv_learn_in_floats(layer), dz + n * gconv_learn_out_floats(layer), 0, 1,
+                      sums[i]);
+  }
+  return sum_tree(sums, slices);
+}
+
+static REAL sum_spatial(const gconv_learn_layer *layer, place_of_weight w, const REAL *x, const REAL *dz, size_t cases,
+                        REAL *sums) {
+  const gconv_layer_problem *l = &layer->problem;
+  int64_t bands = gconv_learn_bands(l), rows = gconv_learn_band_rows(l);
+  for (size_t n = 0; n < cases; n++, x += gconv_learn_in_floats(layer), dz += gconv_learn_out_floats(layer)) {
+    REAL *of_bands = sums + cases;
+    for (int64_t b = 0; b < bands; b++) {
+      int64_t end = (b + 1) * rows;
+      of_bands[b] = chain(l, w, x, dz, b * rows, end < l->out_height ? end : l->out_height, 0);
+    }
+    sums[n] = sum_tree(of_bands, (size_t)bands);
+  }
+  return sum_tree(sums, cases);
+}
+
+static void backward_weights(const gconv_learn_layer *layer, bool dense, const REAL *x, const REAL *dz, size_t cases,
+                             REAL *sums, REAL *gradient) {
+  const gconv_layer_problem *l = &layer->problem;
+  REAL(*sum)
+  (const gconv_learn_layer *, place_of_weight, const REAL *, const REAL *, size_t, REAL *) = dense ? sum_dense : sum_spatial;
+  place_of_weight w;
+  for (w.k = 0; w.k < l->filters; w.k++)
+    for (w.c = 0; w.c < l->channels / l->groups; w.c++)
+      for (w.r = 0; w.r < l->rows; w.r++)
+        for (w.s = 0; w.s < l->columns; w.s++)
+          *gradient++ = sum(layer, w, x, dz, cases, sums);
+  for (w = (place_of_weight){.c = -1}; w.k < l->filters; w.k++)
+    *gradient++ = sum(layer, w, x, dz, cases, sums);
+}
+
+/* ---- All layers ---- */
+
+/* values[i] is the input of layer i, of all cases; values[count] are the outputs. The gradients dz of layer i go to one of
+ * two arrays in turn. */
+typedef struct pass {
+  const gconv_learn_net *net;
+  const REAL *parameters, *targets;
+  size_t cases;
+  REAL **values, *gradients[2], *sums;
+  double *losses; /* of the cases */
+} pass;
+
+static void forward_layer(const pass *p, size_t i) {
+  const gconv_learn_layer *layer = &p->net->layers[i];
+  size_t in = gconv_learn_in_floats(layer), out = gconv_learn_out_floats(layer);
+  for (size_t n = 0; n < p->cases; n++) {
+    const REAL *x = p->values[i] + n * in;
+    REAL *y = p->values[i + 1] + n * out;
+    if (layer->kind == GCONV_LAYER_MEAN)
+      forward_mean(&layer->problem, x, y);
+    else if (layer->kind == GCONV_LAYER_RESIDUAL)
+      for (size_t j = 0; j < out; j++)
+        y[j] = x[j] + p->values[0][n * out + j];
+    else
+      forward_conv(&layer->problem, p->parameters + layer->weights, x, y);
+    if (layer->problem.activation == GCONV_ACTIVATION_SOFTMAX)
+      forward_softmax(&layer->problem, y);
+  }
+}
+
+static double start_backward(const pass *p) {
+  const gconv_learn_net *net = p->net;
+  size_t outputs = gconv_learn_outputs(net), targets = gconv_learn_target_floats(net);
+  REAL factor = (REAL)gconv_learn_factor(net, p->cases);
+  double *losses = p->losses;
+  for (size_t n = 0; n < p->cases; n++) {
+    const REAL *y = p->values[net->count] + n * outputs;
+    losses[n] = loss_of_case(net, y, p->targets + n * targets);
+    differentiate_loss(net, y, p->targets + n * targets, factor, p->gradients[0] + n * outputs);
+  }
+  for (size_t count = p->cases; count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count; i += 2)
+      losses[i / 2] = i + 1 < count ? losses[i] + losses[i + 1] : losses[i];
+  return losses[0] * gconv_learn_loss_factor(net, p->cases);
+}
+
+static void backward_layer(const pass *p, size_t i, size_t turn, REAL *gradient) {
+  const gconv_learn_net *net = p->net;
+  const gconv_learn_layer *layer = &net->layers[i];
+  size_t in = gconv_learn_in_floats(layer), out = gconv_learn_out_floats(layer);
+  REAL *dz = p->gradients[turn % 2], *dx = p->gradients[(turn + 1) % 2];
+  if (i + 1 < net->count || net->loss != GCONV_LOSS_CROSS_ENTROPY)
+    for (size_t n = 0; n < p->cases; n++)
+      backward_activation(&layer->problem, p->values[i + 1] + n * out, dz + n * out);
+  if (layer->kind == GCONV_LAYER_CONV)
+    backward_weights(layer, i >= gconv_learn_tail(net), p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
+  for (size_t n = 0; i > 0 && n < p->cases; n++)
+    backward_inputs(layer, p->parameters + layer->weights, dz + n * out, dx + n * in);
+}
+
+static gconv_status allocate_values(pass *p, const REAL *inputs) {
+  const gconv_learn_net *net = p->net;
+  size_t most = gconv_learn_in_floats(&net->layers[0]), bands = 1;
+  p->values = calloc(net->count + 1, sizeof *p->values);
+  if (!p->values)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a reference");
+  for (size_t i = 0; i <= net->count; i++) {
+    size_t floats = i ? gconv_learn_out_floats(&net->layers[i - 1]) : most;
+    void *memory = NULL;
+    GCONV_TRY(gconv_allocate(floats * p->cases * sizeof(REAL) + 1, "a reference", &memory));
+    p->values[i] = memory;
+    most = floats > most ? floats : most;
+    if (i && net->layers[i - 1].kind == GCONV_LAYER_CONV && (size_t)gconv_learn_bands(&net->layers[i - 1].problem) > bands)
+      bands = (size_t)gconv_learn_bands(&net->layers[i - 1].problem);
+  }
+  memcpy(p->values[0], inputs, gconv_learn_in_floats(&net->layers[0]) * p->cases * sizeof(REAL));
+  for (int i = 0; i < 2; i++) {
+    void *memory = NULL;
+    GCONV_TRY(gconv_allocate(most * p->cases * sizeof(REAL) + 1, "a reference", &memory));
+    p->gradients[i] = memory;
+  }
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((p->cases + bands) * sizeof(REAL), "a reference", &memory));
+  p->sums = memory;
+  GCONV_TRY(gconv_allocate(p->cases * sizeof(double), "a reference", &memory));
+  p->losses = memory;
+  return GCONV_OK;
+}
+
+static void free_values(pass *p) {
+  for (size_t i = 0; p->values && i <= p->net->count; i++)
+    gconv_release(p->values[i]);
+  free(p->values);
+  gconv_release(p->gradients[0]);
+  gconv_release(p->gradients[1]);
+  gconv_release(p->sums);
+  gconv_release(p->losses);
+}
+
+gconv_status ENTRY(const gconv_learn_net *net, const REAL *parameters, const REAL *inputs, const REAL *targets, size_t cases,
+                   double *loss, REAL *gradient, REAL *outputs) {
+  pass p = {.net = net, .parameters = parameters, .targets = targets, .cases = cases};
+  gconv_status status = allocate_values(&p, inputs);
+  if (status == GCONV_OK) {
+    for (size_t i = 0; i < net->count; i++)
+      forward_layer(&p, i);
+    *loss = start_backward(&p);
+    for (size_t turn = 0; turn < net->count; turn++)
+      backward_layer(&p, net->count - 1 - turn, turn, gradient);
+    if (outputs)
+      memcpy(outputs, p.values[net->count], gconv_learn_outputs(net) * cases * sizeof(REAL));
+  }
+  free_values(&p);
+  return status;
+}

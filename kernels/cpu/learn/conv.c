@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv.h"
+#include "base/memory.h"
+#include "elements.h"
+#include "kernels/learn_problem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Floats of staged gradients that the tiles of the weights' gradient go through at a time, to stay in the nearest cache. */
+enum { OUTER_FLOATS = 4096 };
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* ---- Phases ---- */
+
+/* The taps along an axis that inputs y = first + j * stride meet: tap r meets output j + shift[i]. In the order of outputs.
+ */
+typedef struct axis_phase {
+  int32_t first, inputs, count;
+  int32_t *tap, *shift; /* room for all taps */
+} axis_phase;
+
+static void fill_axis(axis_phase *a, int32_t size, int32_t taps, int32_t stride, int32_t dilation, int32_t pad) {
+  a->inputs = (size - a->first + stride - 1) / stride;
+  a->count = 0;
+  for (int32_t r = taps - 1; r >= 0; r--) {
+    int64_t at = (int64_t)a->first + pad - (int64_t)r * dilation;
+    if (at % stride != 0)
+      continue;
+    a->tap[a->count] = r;
+    a->shift[a->count++] = (int32_t)(at / stride);
+  }
+}
+
+/* What the stage of the gradient must have: the zeros around it, and its size. */
+typedef struct reach {
+  int64_t before, end; /* the farthest positions that taps read: -before .. end - 1 */
+} reach;
+
+static void widen(reach *r, const axis_phase *a) {
+  for (int32_t i = 0; i < a->count; i++) {
+    r->before = larger(r->before, -(int64_t)a->shift[i]);
+    r->end = larger(r->end, (int64_t)a->inputs + a->shift[i]);
+  }
+}
+
+/* Makes the tables of a phase once the stage is known. */
+static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, const axis_phase *x, gconv_learn_phase *phase) {
+  const gconv_layer_problem *p = &conv->problem;
+  size_t filters = (size_t)(p->filters / p->groups), taps = (size_t)y->count * (size_t)x->count;
+  *phase = (gconv_learn_phase){y->first, x->first, y->inputs, x->inputs, (int32_t)taps, NULL, NULL, (int64_t)conv->panels};
+  phase->tap = malloc(taps * sizeof *phase->tap + 1);
+  phase->offsets = malloc(taps * filters * sizeof *phase->offsets + 1);
+  if (!phase->tap || !phase->offsets)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  int64_t *offset = phase->offsets;
+  for (size_t k = 0; k < filters; k++)
+    for (int32_t i = 0; i < y->count; i++)
+      for (int32_t j = 0; j < x->count; j++)
+        *offset++ =
+            (int64_t)k * conv->channel + ((int64_t)conv->above + y->shift[i]) * conv->pitch + conv->left + x->shift[j];
+  for (int32_t i = 0; i < y->count; i++)
+    for (int32_t j = 0; j < x->count; j++)
+      phase->tap[i * x->count + j] = y->tap[i] * p->columns + x->tap[j];
+  conv->panels += taps * filters * (size_t)(p->channels / p->groups);
+  int64_t places = ((int64_t)y->inputs - 1) * conv->pitch + x->inputs;
+  conv->sums = (size_t)larger((int64_t)conv->sums, gconv_learn_padded(places) * (p->channels / p->groups));
+  return GCONV_OK;
+}
+
+static gconv_status prepare_phases(gconv_learn_conv *conv, axis_phase *y, axis_phase *x) {
+  const gconv_layer_problem *p = &conv->problem;
+  int32_t down = (int32_t)smaller(p->stride_y, p->height), across = (int32_t)smaller(p->stride_x, p->width);
+  reach high = {0, p->out_height}, wide = {0, p->out_width};
+  for (y->first = 0; y->first < down; y->first++) {
+    fill_axis(y, p->height, p->rows, p->stride_y, p->dilation_y, p->pad_top);
+    widen(&high, y);
+  }
+  for (x->first = 0; x->first < across; x->first++) {
+    fill_axis(x, p->width, p->columns, p->stride_x, p->dilation_x, p->pad_left);
+    widen(&wide, x);
+  }
+  conv->above = (int32_t)high.before;
+  conv->left = (int32_t)wide.before;
+  conv->pitch = wide.before + wide.end;
+  conv->channel = conv->pitch * (high.before + high.end);
+  conv->staged = (size_t)larger((int64_t)conv->staged, conv->channel * p->filters);
+  conv->phases = calloc((size_t)down * (size_t)across, sizeof *conv->phases);
+  if (!conv->phases)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (y->first = 0; y->first < down; y->first++)
+    for (x->first = 0; x->first < across; x->first++) {
+      fill_axis(y, p->height, p->rows, p->stride_y, p->dilation_y, p->pad_top);
+      fill_axis(x, p->width, p->columns, p->stride_x, p->dilation_x, p->pad_left);
+      GCONV_TRY(fill_phase(conv, y, x, &conv->phases[conv->phase_count++]));
+    }
+  return GCONV_OK;
+}
+
+/* ---- Preparing ---- */
+
+static gconv_status prepare_offsets(gconv_learn_conv *conv) {
+  const gconv_layer_problem *p = &conv->problem;
+  size_t plane = (size_t)p->rows * (size_t)p->columns;
+  conv->offsets = malloc((size_t)conv->taps * sizeof *conv->offsets);
+  if (!conv->offsets)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  gconv_layer_stage_offsets(&conv->stage, p, conv->offsets);
+  for (size_t t = plane; t < (size_t)conv->taps; t++)
+    conv->offsets[t] = conv->offsets[t - plane] + conv->stage.channel;
+  return GCONV_OK;
+}
+
+/* Decides whether the gradient of weights has channels in its vectors. */
+static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, lanes = gconv_learn_padded(1);
+  int64_t rows = gconv_learn_band_rows(p);
+  conv->group_channels = gconv_learn_padded(channels);
+  /* Vectors multiplied for a tap of all channels. The stage must be turned besides, so it must be much less. */
+  conv->by_channels = 2 * filters * conv->group_channels < channels * conv->group_filters && channels >= lanes;
+  if (!conv->by_channels)
+    return GCONV_OK;
+  conv->by_channel = (size_t)(conv->stage.channel * conv->group_channels);
+  conv->taps_at_once = p->stride_x == 1 && p->dilation_x == 1 ? p->columns : 1;
+  conv->of_taps = (size_t)(filters * conv->taps_at_once * conv->group_channels);
+  conv->places_of_band = malloc((size_t)(rows * p->out_width) * sizeof *conv->places_of_band);
+  if (!conv->places_of_band)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t column = 0; column < p->out_width; column++)
+      conv->places_of_band[row * p->out_width + column] = (row * conv->stage.pitch + column) * conv->group_channels;
+  return GCONV_OK;
+}
+
+gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, gconv_learn_conv *conv) {
+  const gconv_layer_problem *p = problem;
+  *conv = (gconv_learn_conv){.problem = *p, .taps = gconv_layer_taps(p)};
+  conv->group_filters = gconv_learn_padded(p->filters / p->groups);
+  conv->weights = (size_t)p->groups * (size_t)conv->taps * (size_t)conv->group_filters;
+  conv->parameters = conv->weights + (size_t)p->groups * (size_t)conv->group_filters;
+  conv->stage = gconv_layer_stage_of(p, p->out_height, 1);
+  conv->staged = gconv_layer_stage_floats(&conv->stage, p->channels);
+  conv->places = ((int64_t)p->out_height - 1) * conv->stage.pitch + p->out_width;
+  conv->sums_pitch = gconv_learn_padded(conv->places);
+  conv->sums = (size_t)conv->sums_pitch * (size_t)(p->filters / p->groups);
+  conv->gradient = (size_t)gconv_learn_band_rows(p) * (size_t)p->out_width * (size_t)conv->group_filters * (size_t)p->groups;
+  GCONV_TRY(prepare_offsets(conv));
+  GCONV_TRY(prepare_by_channels(conv));
+  if (!inputs)
+    return GCONV_OK;
+  size_t taps = (size_t)larger(p->rows, p->columns);
+  int32_t *room = malloc(4 * taps * sizeof *room);
+  if (!room)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  axis_phase y = {.tap = room, .shift = room + taps}, x = {.tap = room + 2 * taps, .shift = room + 3 * taps};
+  gconv_status status = prepare_phases(conv, &y, &x);
+  free(room);
+  return status;
+}
+
+void gconv_learn_conv_free(gconv_learn_conv *conv) {
+  for (int32_t i = 0; i < conv->phase_count; i++) {
+    free(conv->phases[i].tap);
+    free(conv->phases[i].offsets);
+  }
+  free(conv->phases);
+  free(conv->offsets);
+  free(conv->places_of_band);
+  *conv = (gconv_learn_conv){0};
+}
+
+/* ---- Layouts of weights ---- */
+
+void gconv_learn_conv_take(const gconv_learn_conv *conv, const float *plain, float *own) {
+  int32_t groups = conv->problem.groups, filters = conv->problem.filters / groups;
+  int64_t pitch = conv->group_filters;
+  memset(own, 0, conv->parameters * sizeof *own);
+  for (int32_t g = 0; g < groups; g++, plain += filters * conv->taps)
+    gconv_learn_turn(plain, conv->taps, filters, conv->taps, own + g * conv->taps * pitch, pitch);
+  for (int32_t g = 0; g < groups; g++)
+    memcpy(own + conv->weights + g * pitch, plain + (int64_t)g * filters, (size_t)filters * sizeof *own);
+}
+
+void gconv_learn_conv_give(const gconv_learn_conv *conv, const float *own, float *plain) {
+  int32_t groups = conv->problem.groups, filters = conv->problem.filters / groups;
+  int64_t pitch = conv->group_filters;
+  for (int32_t g = 0; g < groups; g++)
+    for (int64_t k = 0; k < filters; k++)
+      for (int64_t t = 0; t < conv->taps; t++)
+        *plain++ = own[(g * conv->taps + t) * pitch + k];
+  for (int32_t g = 0; g < groups; g++, plain += filters)
+    memcpy(plain, own + conv->weights + g * pitch, (size_t)filters * sizeof *own);
+}
+
+/* Of a phase [filter][its taps][channel], for each group. */
+void gconv_learn_conv_turn(const gconv_learn_conv *conv, const float *own, float *panels) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
+  for (int32_t g = 0; g < p->groups; g++, own += conv->taps * conv->group_filters)
+    for (int32_t i = 0; i < conv->phase_count; i++) {
+      const gconv_learn_phase *phase = &conv->phases[i];
+      float *to = panels + g * (int64_t)conv->panels + phase->panel;
+      for (int32_t t = 0; t < phase->taps; t++) /* [channel][filter] of a tap becomes [filter][channel] */
+        gconv_learn_turn(own + phase->tap[t] * conv->group_filters, plane * conv->group_filters, channels, filters,
+                         to + t * channels, phase->taps * channels);
+    }
+}
+
+/* ---- Workspace ---- */
+
+static size_t padded(size_t floats) {
+  return (floats + 15) / 16 * 16;
+}
+
+size_t gconv_learn_conv_workspace(const gconv_learn_conv *conv) {
+  return padded(conv->staged + GCONV_STAGE_SLACK) +
+         padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK) + padded(conv->by_channel) +
+         padded(conv->of_taps);
+}
+
+static float *sums_of(const gconv_learn_conv *conv, float *workspace) {
+  return workspace + padded(conv->staged + GCONV_STAGE_SLACK);
+}
+
+static float *channels_of(const gconv_learn_conv *conv, float *workspace) {
+  return sums_of(conv, workspace) + padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK);
+}
+
+/* ---- Forward ---- */
+
+void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, const float *x, float *workspace, float *y) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
+  float *sums = sums_of(conv, workspace);
+  const float *staged = gconv_layer_stage_fill(&conv->stage, p, x, p->channels, 0, p->out_height, workspace);
+  gconv_gather gather = {
+      .a_pitch = conv->group_filters, .offsets = conv->offsets, .count = conv->taps, .out_pitch = conv->sums_pitch};
+  for (int32_t g = 0; g < p->groups; g++) {
+    const float *biases = own + conv->weights + g * conv->group_filters;
+    gather.a = own + g * conv->taps * conv->group_filters;
+    gconv_learn_gather(&gather, filters, conv->places, staged + g * channels * conv->stage.channel, sums);
+    for (int64_t k = 0; k < filters; k++)
+      for (int32_t row = 0; row < p->out_height; row++, y += p->out_width)
+        gconv_learn_activate_row(p, sums + k * conv->sums_pitch + row * conv->stage.pitch, biases[k], p->out_width, y);
+  }
+}
+
+/* ---- The gradient of inputs ---- */
+
+/* Copies dz into the middle of zeros. */
+static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float *staged) {
+  const gconv_layer_problem *p = &conv->problem;
+  memset(staged, 0, ((size_t)conv->channel * (size_t)p->filters + GCONV_STAGE_SLACK) * sizeof *staged);
+  for (int32_t k = 0; k < p->filters; k++)
+    for (int32_t row = 0; row < p->out_height; row++, dz += p->out_width)
+      memcpy(staged + k * conv->channel + ((int64_t)conv->above + row) * conv->pitch + conv->left, dz,
+             (size_t)p->out_width * sizeof *dz);
+}
+
+static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
+                        float *dx) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t channels = p->channels / p->groups;
+  for (int64_t c = 0; c < channels; c++, sums += pitch)
+    for (int32_t j = 0; j < phase->rows; j++) {
+      float *to = dx + (c * p->height + phase->first_y + (int64_t)j * p->stride_y) * p->width + phase->first_x;
+      const float *from = sums + j * conv->pitch;
+      if (p->stride_x == 1)
+        gconv_learn_unsign(from, phase->columns, to);
+      else
+        for (int32_t i = 0; i < phase->columns; i++)
+          to[(int64_t)i * p->stride_x] = from[i] + 0.0f;
+    }
+}
+
+void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, const float *dz, float *workspace,
+                             float *dx) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
+  float *sums = sums_of(conv, workspace);
+  stage_gradient(conv, dz, workspace);
+  for (int32_t g = 0; g < p->groups; g++, dx += channels * p->height * p->width)
+    for (int32_t i = 0; i < conv->phase_count; i++) {
+      const gconv_learn_phase *phase = &conv->phases[i];
+      int64_t places = ((int64_t)phase->rows - 1) * conv->pitch + phase->columns;
+      gconv_gather gather = {.a = panels + g * (int64_t)conv->panels + phase->panel,
+                             .a_pitch = channels,
+                             .offsets = phase->offsets,
+                             .count = filters * phase->taps,
+                             .out_pitch = gconv_learn_padded(places)};
+      gconv_learn_gather(&gather, channels, places, workspace + g * filters * conv->channel, sums);
+      store_phase(conv, phase, sums, gather.out_pitch, dx);
+    }
+}
+
+/* ---- The gradient of weights ---- */
+
+/* The weights of a group: vectors of filters. `turned` are gradients [place][filter], of all groups. */
+static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+                               float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t pitch = conv->group_filters * p->groups, step = larger(OUTER_FLOATS / (p->out_width * pitch), 1);
+  for (int64_t row = 0; row < rows; row += step) {
+    gconv_outer outer = {.offsets = conv->offsets,
+                         .rows = smaller(step, rows - row),
+                         .x_pitch = conv->stage.pitch,
+                         .columns = p->out_width,
+                         .g_pitch = pitch,
+                         .out_pitch = conv->group_filters,
+                         .begins = row == 0};
+    gconv_learn_outer(&outer, conv->taps, p->filters / p->groups, staged + row * conv->stage.pitch,
+                      turned + row * p->out_width * pitch, gradient);
+  }
+}
+
+/* The same with vectors of channels. */
+static void weights_by_channels(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+                                float *workspace, float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
+  float *x = channels_of(conv, workspace), *sums = x + padded(conv->by_channel);
+  if (channels < conv->group_channels)
+    memset(x, 0, conv->by_channel * sizeof *x);
+  int64_t floats = conv->stage.in_place ? (rows + conv->stage.reach_y) * conv->stage.pitch : conv->stage.channel;
+  gconv_learn_turn(staged, conv->stage.channel, channels, floats, x, conv->group_channels);
+  int64_t width = conv->taps_at_once * conv->group_channels;
+  gconv_gather gather = {.a = turned,
+                         .a_pitch = conv->group_filters * p->groups,
+                         .offsets = conv->places_of_band,
+                         .count = rows * p->out_width,
+                         .out_pitch = width};
+  for (int64_t tap = 0; tap < plane; tap += conv->taps_at_once) {
+    gconv_learn_gather(&gather, filters, width, x + conv->offsets[tap] * conv->group_channels, sums);
+    for (int64_t k = 0; k < filters; k++)
+      for (int64_t s = 0; s < conv->taps_at_once; s++)
+        for (int64_t c = 0; c < channels; c++)
+          gradient[(c * plane + tap + s) * conv->group_filters + k] = sums[k * width + s * conv->group_channels + c];
+  }
+}
+
+void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, const float *dz, int32_t band, float *workspace,
+                              float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups,
+          plane = (int64_t)p->out_height * p->out_width;
+  int32_t band_rows = gconv_learn_band_rows(p), first = band * band_rows;
+  int64_t rows = smaller(band_rows, p->out_height - first), pitch = conv->group_filters * p->groups;
+  float *turned = sums_of(conv, workspace);
+  const float *staged = gconv_layer_stage_fill(&conv->stage, p, x, p->channels, first, (int32_t)rows, workspace);
+  if (filters < conv->group_filters)
+    memset(turned, 0, (size_t)(rows * p->out_width * pitch) * sizeof *turned);
+  for (int32_t g = 0; g < p->groups; g++)
+    gconv_learn_turn(dz + g * filters * plane + (int64_t)first * p->out_width, plane, filters, rows * p->out_width,
+                     turned + g * conv->group_filters, pitch);
+  for (int32_t g = 0; g < p->groups; g++) {
+    const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = turned + g * conv->group_filters;
+    float *to = gradient + g * conv->taps * conv->group_filters;
+    if (conv->by_channels)
+      weights_by_channels(conv, of_group, rows, dz_of_group, workspace, to);
+    else
+      weights_by_filters(conv, of_group, rows, dz_of_group, to);
+  }
+  gconv_learn_sum_rows(turned, rows * p->out_width, pitch, gradient + conv->weights);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "elements.h"
+#include "base/cpu.h"
+#include "kernels/learn_math.h"
+#include "kernels/mean.h"
+
+#include <string.h>
+
+enum { BLOCK = 256 }; /* numbers of a row that go through softmax at a time */
+
+/* ---- Activations ---- */
+
+/* A loop for each activation, as a choice within the loop would keep it from becoming vector code. */
+#define ACTIVATE(name, activation)                                                                                          \
+  GCONV_INLINE void name##_body(const float *from, float bias, float slope, int64_t count, float *to) {                     \
+    for (int64_t i = 0; i < count; i++)                                                                                     \
+      to[i] = gconv_learn_activate(activation, slope, from[i] + bias);                                                      \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(name, (const float *from, float bias, float slope, int64_t count, float *to),                            \
+                   (from, bias, slope, count, to))
+ACTIVATE(activate_none, GCONV_ACTIVATION_NONE)
+ACTIVATE(activate_relu, GCONV_ACTIVATION_RELU)
+ACTIVATE(activate_leaky, GCONV_ACTIVATION_LEAKY)
+ACTIVATE(activate_sigmoid, GCONV_ACTIVATION_SIGMOID)
+ACTIVATE(activate_tanh, GCONV_ACTIVATION_TANH)
+
+void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *from, float bias, int64_t count, float *to) {
+  static void (*const rows[])(const float *, float, float, int64_t, float *) = {
+      activate_none, activate_relu, activate_leaky, activate_sigmoid, activate_tanh, activate_none};
+  rows[problem->activation](from, bias, problem->slope, count, to);
+}
+
+GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t count) {
+  float largest[BLOCK], sum[BLOCK];
+  for (int64_t i = 0; i < count; i++) {
+    largest[i] = y[i];
+    sum[i] = 0;
+  }
+  for (int64_t k = 1; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      largest[i] = y[k * pitch + i] > largest[i] ? y[k * pitch + i] : largest[i];
+  for (int64_t k = 0; k < filters; k++) {
+    float *restrict row = y + k * pitch;
+    for (int64_t i = 0; i < count; i++) {
+      row[i] = gconv_exp_negative(row[i] - largest[i]);
+      sum[i] += row[i];
+    }
+  }
+  for (int64_t k = 0; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      y[k * pitch + i] /= sum[i];
+}
+GCONV_VECTORIZED(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count))
+
+void gconv_learn_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count) {
+  for (int64_t i = 0; i < count; i += BLOCK)
+    softmax(y + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
+}
+
+/* ---- Derivatives ---- */
+
+#define DIFFERENTIATE(name, activation)                                                                                     \
+  GCONV_INLINE void name##_body(const float *y, float *dy, float slope, int64_t count) {                                    \
+    for (int64_t i = 0; i < count; i++)                                                                                     \
+      dy[i] = gconv_learn_slope(activation, slope, y[i], dy[i] + 0.0f);                                                     \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(name, (const float *y, float *dy, float slope, int64_t count), (y, dy, slope, count))
+DIFFERENTIATE(differentiate_none, GCONV_ACTIVATION_NONE)
+DIFFERENTIATE(differentiate_relu, GCONV_ACTIVATION_RELU)
+DIFFERENTIATE(differentiate_leaky, GCONV_ACTIVATION_LEAKY)
+DIFFERENTIATE(differentiate_sigmoid, GCONV_ACTIVATION_SIGMOID)
+DIFFERENTIATE(differentiate_tanh, GCONV_ACTIVATION_TANH)
+
+GCONV_INLINE void differentiate_softmax_body(const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count) {
+  float sum[BLOCK] = {0};
+  for (int64_t k = 0; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      sum[i] = fmaf(dy[k * pitch + i], y[k * pitch + i], sum[i]);
+  for (int64_t k = 0; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      dy[k * pitch + i] = y[k * pitch + i] * (dy[k * pitch + i] - sum[i]);
+}
+GCONV_VECTORIZED(differentiate_softmax, (const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count),
+                 (y, dy, pitch, filters, count))
+
+void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
+                                    int64_t filters, int64_t count) {
+  static void (*const rows[])(const float *, float *, float, int64_t) = {
+      differentiate_none, differentiate_relu, differentiate_leaky, differentiate_sigmoid, differentiate_tanh};
+  if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
+    for (int64_t i = 0; i < count; i += BLOCK)
+      differentiate_softmax(y + i, dy + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
+  else if (pitch == count)
+    rows[problem->activation](y, dy, problem->slope, filters * count);
+  else
+    for (int64_t k = 0; k < filters; k++)
+      rows[problem->activation](y + k * pitch, dy + k * pitch, problem->slope, count);
+}
+
+/* ---- Sums ---- */
+
+GCONV_INLINE void unsign_body(const float *restrict from, int64_t count, float *restrict to) {
+  for (int64_t i = 0; i < count; i++)
+    to[i] = from[i] + 0.0f;
+}
+GCONV_VECTORIZED(unsign, (const float *restrict from, int64_t count, float *restrict to), (from, count, to))
+
+void gconv_learn_unsign(const float *from, int64_t count, float *to) {
+  unsign(from, count, to);
+}
+
+GCONV_INLINE void normalize_body(float *x, size_t count, float mean, float std) {
+  for (size_t i = 0; i < count; i++)
+    x[i] = (x[i] - mean) / std;
+}
+GCONV_VECTORIZED(normalize, (float *x, size_t count, float mean, float std), (x, count, mean, std))
+
+void gconv_learn_normalize(float *x, size_t count, float mean, float std) {
+  normalize(x, count, mean, std);
+}
+
+GCONV_INLINE void normalize_each_body(float *x, size_t count, const float *mean, const float *std) {
+  for (size_t i = 0; i < count; i++)
+    x[i] = (x[i] - mean[i]) / std[i];
+}
+GCONV_VECTORIZED(normalize_each, (float *x, size_t count, const float *mean, const float *std), (x, count, mean, std))
+
+void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const float *std) {
+  normalize_each(x, count, mean, std);
+}
+
+void gconv_learn_mean_rows(const float *x, int64_t rows, int64_t count, float *y) {
+  for (int64_t c = 0; c < rows; c++)
+    y[c] = gconv_mean(x + c * count, count);
+}
+
+void gconv_learn_sum(const float *first, const float *second, size_t count, float *to) {
+  for (size_t i = 0; i < count; i++)
+    to[i] = first[i] + second[i];
+}
+
+/* Sums of SUMMED numbers stay in registers. */
+enum { SUMMED = 16 };
+
+GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, float *restrict sums) {
+  int64_t k = 0;
+  for (; k + SUMMED <= pitch; k += SUMMED) {
+    float sum[SUMMED] = {0};
+    for (int64_t m = 0; m < count; m++)
+      for (int i = 0; i < SUMMED; i++)
+        sum[i] += g[m * pitch + k + i];
+    memcpy(sums + k, sum, sizeof sum);
+  }
+  memset(sums + k, 0, (size_t)(pitch - k) * sizeof *sums);
+  for (int64_t m = 0; m < count && k < pitch; m++)
+    for (int64_t i = k; i < pitch; i++)
+      sums[i] += g[m * pitch + i];
+}
+GCONV_VECTORIZED(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums))
+
+void gconv_learn_sum_rows(const float *g, int64_t count, int64_t pitch, float *sums) {
+  sum_rows(g, count, pitch, sums);
+}
+
+GCONV_INLINE void add_body(const float *first, float *second, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    second[i] = first[i] + second[i];
+}
+GCONV_VECTORIZED(add, (const float *first, float *second, size_t count), (first, second, count))
+
+void gconv_learn_add(const float *first, float *second, size_t count) {
+  add(first, second, count);
+}
+
+/* ---- Losses ---- */
+
+/* Output i of all cases: adds to the losses, and differentiates. Targets are `step` apart; of classes, they are numbers. The
+ * loss and `classes` are constants where this is inlined. */
+GCONV_INLINE void output_body(const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases,
+                              float factor, double *restrict losses, float *restrict dy, gconv_loss loss, bool classes) {
+  for (int64_t n = 0; n < cases; n++) {
+    float target = classes ? (targets[n] == i ? 1.0f : 0.0f) : targets[n * step], d = y[n] - target;
+    double exact = (double)y[n] - (double)target;
+    if (loss != GCONV_LOSS_CROSS_ENTROPY)
+      losses[n] += loss == GCONV_LOSS_MAE ? fabs(exact) : exact * exact;
+    dy[n] = loss == GCONV_LOSS_SSE ? d : loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
+  }
+}
+
+#define OUTPUT_PARAMETERS                                                                                                   \
+  (const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases, float factor,              \
+   double *restrict losses, float *restrict dy)
+#define OUTPUT(name, loss, classes)                                                                                         \
+  GCONV_INLINE void name##_body OUTPUT_PARAMETERS {                                                                         \
+    output_body(y, targets, step, i, cases, factor, losses, dy, loss, classes);                                             \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(name, OUTPUT_PARAMETERS, (y, targets, step, i, cases, factor, losses, dy))
+OUTPUT(output_sse, GCONV_LOSS_SSE, false)
+OUTPUT(output_mse, GCONV_LOSS_MSE, false)
+OUTPUT(output_mae, GCONV_LOSS_MAE, false)
+OUTPUT(class_sse, GCONV_LOSS_SSE, true)
+OUTPUT(class_mse, GCONV_LOSS_MSE, true)
+OUTPUT(class_mae, GCONV_LOSS_MAE, true)
+OUTPUT(class_cross_entropy, GCONV_LOSS_CROSS_ENTROPY, true)
+
+typedef void output_function(const float *, const float *, int64_t, float, int64_t, float, double *, float *);
+static output_function *const outputs_of[2][5] = {
+    {NULL, output_sse, output_mse, output_mae, NULL},
+    {NULL, class_sse, class_mse, class_mae, class_cross_entropy},
+};
+
+/* Marks the cases that have an output larger than that of their class, `own`, or as large and before it. */
+GCONV_INLINE void mark_body(const float *restrict y, const float *restrict classes, const float *restrict own, float i,
+                            int64_t cases, float *restrict missed) {
+  for (int64_t n = 0; n < cases; n++) {
+    bool miss = i < classes[n] ? !(y[n] < own[n]) : i > classes[n] ? !(y[n] <= own[n]) : false;
+    missed[n] = miss ? 1.0f : missed[n];
+  }
+}
+GCONV_VECTORIZED(mark,
+                 (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
+                  float *restrict missed),
+                 (y, classes, own, i, cases, missed))
+
+/* How many of up to GCONV_LEARN_SLICE cases have their largest output, the first of equals, where their class is. */
+static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
+  float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
+  size_t hits = 0;
+  for (int64_t n = 0; n < cases; n++)
+    own[n] = y[(int64_t)classes[n] * pitch + n];
+  for (int64_t i = 0; i < outputs; i++)
+    mark(y + i * pitch, classes, own, (float)i, cases, missed);
+  for (int64_t n = 0; n < cases; n++)
+    hits += missed[n] == 0;
+  return hits;
+}
+
+size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
+                          float factor, double *losses, float *dy) {
+  int64_t outputs = (int64_t)gconv_learn_outputs(net);
+  float unused[GCONV_LEARN_SLICE] = {0}; /* slopes that nobody asked for */
+  output_function *function = outputs_of[net->classes][net->loss];
+  memset(losses, 0, (size_t)cases * sizeof *losses);
+  if (!net->classes && cases == 1 && pitch == 1) { /* many outputs of one case: they are neighbours */
+    double terms[GCONV_LEARN_SLICE];
+    for (int64_t i = 0; i < outputs; i += GCONV_LEARN_SLICE) {
+      int64_t count = outputs - i < GCONV_LEARN_SLICE ? outputs - i : GCONV_LEARN_SLICE;
+      memset(terms, 0, sizeof terms);
+      function(y + i, targets + i, 1, 0, count, factor, terms, dy ? dy + i : unused);
+      for (int64_t j = 0; j < count; j++)
+        losses[0] += terms[j];
+    }
+    return 0;
+  }
+  for (int64_t i = 0; i < outputs && (dy || net->loss != GCONV_LOSS_CROSS_ENTROPY); i++)
+    function(y + i * pitch, net->classes ? targets : targets + i, outputs, (float)i, cases, factor, losses,
+             dy ? dy + i * pitch : unused);
+  for (int64_t n = 0; net->loss == GCONV_LOSS_CROSS_ENTROPY && n < cases; n++)
+    losses[n] = gconv_learn_cross_entropy(y[(int64_t)targets[n] * pitch + n]);
+  return net->classes ? count_hits(y, pitch, outputs, targets, cases) : 0;
+}

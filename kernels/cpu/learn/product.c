@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "product.h"
+#include "../layer/product.h"
+
+#define TEMPLATE "learn/product_template.h"
+#include "../each_isa.h"
+
+const gconv_learn_tiles *gconv_learn_tiles_here(void) {
+  return OF_THIS_PROCESSOR(&tiles);
+}
+
+int64_t gconv_learn_padded(int64_t count) {
+  int64_t lanes = gconv_learn_tiles_here()->lanes;
+  return (count + lanes - 1) / lanes * lanes;
+}
+
+/* Part i of `parts` parts of `count`, of about equal size: where it begins. */
+static int64_t begin_of_part(int64_t count, int64_t parts, int64_t i) {
+  return count / parts * i + (i < count % parts ? i : count % parts);
+}
+
+static int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/* How many numbers and vectors tiles of this shape load for a row of a: vectors, spread factors, and offsets. */
+static int64_t loads_of(const gconv_learn_shape *shape, int64_t rows, int64_t vectors) {
+  int64_t across = divide_up(vectors, shape->vectors), down = divide_up(rows, shape->rows);
+  return down * vectors + across * (rows + down);
+}
+
+/* The shape that loads least. */
+static gconv_learn_shape choose_shape(const gconv_learn_tiles *set, int64_t rows, int64_t vectors) {
+  const gconv_learn_shape *best = &set->shapes[0];
+  for (int i = 1; i < GCONV_LEARN_SHAPES && set->shapes[i].rows > 0; i++)
+    if (loads_of(&set->shapes[i], rows, vectors) < loads_of(best, rows, vectors))
+      best = &set->shapes[i];
+  return *best;
+}
+
+void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out) {
+  const gconv_learn_tiles *set = gconv_learn_tiles_here();
+  int64_t vectors = divide_up(columns, set->lanes);
+  gconv_learn_shape shape = choose_shape(set, rows, vectors);
+  int64_t across = divide_up(vectors, shape.vectors), down = divide_up(rows, shape.rows);
+  for (int64_t j = 0; j < across; j++) {
+    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
+    for (int64_t i = 0; i < down; i++) {
+      int64_t n = begin_of_part(rows, down, i), N = begin_of_part(rows, down, i + 1) - n;
+      set->gather[N][V](gather, gather->a + n, b + v * set->lanes, out + n * gather->out_pitch + v * set->lanes);
+    }
+  }
+}
+
+void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
+                       float *sums) {
+  const gconv_learn_tiles *set = gconv_learn_tiles_here();
+  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->shapes[0].vectors);
+  int64_t down = divide_up(count, set->shapes[0].rows);
+  for (int64_t j = 0; j < across; j++) {
+    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
+    for (int64_t i = 0; i < down; i++) {
+      int64_t n = begin_of_part(count, down, i), N = begin_of_part(count, down, i + 1) - n;
+      set->outer[N][V](outer, outer->offsets + n, x, g + v * set->lanes, sums + n * outer->out_pitch + v * set->lanes);
+    }
+  }
+}
+
+void gconv_learn_turn(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch) {
+  static const float zeros[GCONV_PRODUCT_LANES] = {0};
+  const gconv_product *product = gconv_product_here();
+  int64_t lanes = product->lanes, whole_rows = rows / lanes * lanes, whole_columns = columns / lanes * lanes;
+  for (int64_t i = 0; i < whole_rows; i += lanes)
+    for (int64_t f = 0; f < whole_columns; f += lanes)
+      product->turn(from + i * from_pitch + f, from_pitch, zeros, to + f * to_pitch + i, to_pitch);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t f = i < whole_rows ? whole_columns : 0; f < columns; f++)
+      to[f * to_pitch + i] = from[i * from_pitch + f] + 0.0f;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GCONV_KERNELS_CPU_LEARN_UPDATE_H
+#define GCONV_KERNELS_CPU_LEARN_UPDATE_H
+
+#include "kernels/learn_math.h"
+
+#include <stddef.h>
+
+/* Takes a step with `count` parameters, all of them weights, or all of them biases (gconv_learn_update()). */
+void gconv_learn_update_range(const gconv_learn_step *step, bool are_weights, size_t count, const float *gradient,
+                              float *parameters, float *first, float *second);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The arithmetic of training, compiled for host and device from one text and without contraction, so that the exact family
+ * keeps its bits. */
+#ifndef GCONV_KERNELS_LEARN_MATH_H
+#define GCONV_KERNELS_LEARN_MATH_H
+
+#include "kernels/activation.h"
+#include "kernels/learn_problem.h"
+
+#include <float.h>
+
+/* The output of a sum, but for softmax. `slope` is that of leaky or sigmoid. */
+GCONV_BOTH float gconv_learn_activate(gconv_activation activation, float slope, float v) {
+  switch (activation) {
+  case GCONV_ACTIVATION_RELU:
+    return v < 0 ? 0.0f : v;
+  case GCONV_ACTIVATION_LEAKY:
+    return v < 0 ? v * slope : v;
+  case GCONV_ACTIVATION_SIGMOID:
+    return gconv_sigmoid(v * slope);
+  case GCONV_ACTIVATION_TANH:
+    return gconv_tanh(v);
+  default:
+    return v;
+  }
+}
+
+/* The gradient of a sum from that of its output: dy times the derivative of the activation, as y tells it. Leaky needs a
+ * slope above 0. */
+GCONV_BOTH float gconv_learn_slope(gconv_activation activation, float slope, float y, float dy) {
+  switch (activation) {
+  case GCONV_ACTIVATION_RELU:
+    return y > 0 ? dy : 0.0f;
+  case GCONV_ACTIVATION_LEAKY:
+    return y < 0 ? dy * slope : dy;
+  case GCONV_ACTIVATION_SIGMOID:
+    return dy * (y * (1.0f - y) * slope);
+  case GCONV_ACTIVATION_TANH:
+    return dy * fmaf(-y, y, 1.0f);
+  default:
+    return dy;
+  }
+}
+
+/* Returns the natural logarithm of y >= 2^-126, in float64 and with an error of a few units in the last place. y = 2^n m
+ * with m from sqrt(1/2) to sqrt(2); log m = 2 atanh((m - 1) / (m + 1)), whose series ends where terms are below 2^-60. */
+GCONV_BOTH double gconv_learn_log(double y) {
+  int n = 0;
+  double m = frexp(y, &n);
+  if (m < 0.70710678118654752) {
+    m = m * 2.0;
+    n--;
+  }
+  double u = (m - 1.0) / (m + 1.0), s = u * u, sum = 0;
+  for (int k = 23; k >= 1; k -= 2)
+    sum = sum * s + 1.0 / k;
+  return (double)n * 0.69314718055994531 + 2.0 * u * sum;
+}
+
+/* The cross-entropy of a case, from the output of its class. Outputs below 2^-126 count as that. */
+GCONV_BOTH double gconv_learn_cross_entropy(float y) {
+  return y >= FLT_MIN || y != y ? -gconv_learn_log((double)y) : 87.336544750553102;
+}
+
+/* ---- Optimisers ---- */
+
+/* What a step does to a parameter w with the gradient g, and its two state variables, which begin as 0 (rprop: `second`, the
+ * step, begins as the rate). The caller computes these numbers in float64 and rounds them once. */
+typedef struct gconv_learn_step {
+  gconv_optimizer optimizer;
+  float rate;        /* of adam: rate / (1 - beta1^t) */
+  float momentum;    /* of momentum */
+  float keep;        /* 1 - rate * weight decay; of weights alone */
+  float elimination; /* 2 * lambda / w0; of weights alone */
+  float scale;       /* 1 / w0 */
+  float root;        /* of adam: 1 / sqrt(1 - beta2^t) */
+} gconv_learn_step;
+
+#define GCONV_ADAM_BETA1 0.9
+#define GCONV_ADAM_BETA2 0.999
+#define GCONV_ADAM_EPSILON 1e-8f
+#define GCONV_RPROP_LARGEST 50.0f
+#define GCONV_RPROP_SMALLEST 1e-6f
+
+GCONV_BOTH void gconv_learn_adam(const gconv_learn_step *step, float g, float *w, float *first, float *second) {
+  float m = *first + (float)(1 - GCONV_ADAM_BETA1) * (g - *first);
+  float v = (float)GCONV_ADAM_BETA2 * *second + (float)(1 - GCONV_ADAM_BETA2) * (g * g);
+  *first = m;
+  *second = v;
+  *w = *w - step->rate * m / (sqrtf(v) * step->root + GCONV_ADAM_EPSILON);
+}
+
+GCONV_BOTH void gconv_learn_momentum(const gconv_learn_step *step, float g, float *w, float *first) {
+  *first = step->momentum * *first + g;
+  *w = *w - step->rate * *first;
+}
+
+GCONV_BOTH void gconv_learn_rprop(float g, float *w, float *first, float *second) {
+  float turn = g * *first, size = *second;
+  float larger = size * 1.2f, smaller = size * 0.5f;
+  larger = larger > GCONV_RPROP_LARGEST ? GCONV_RPROP_LARGEST : larger;
+  smaller = smaller < GCONV_RPROP_SMALLEST ? GCONV_RPROP_SMALLEST : smaller;
+  size = turn > 0 ? larger : turn < 0 ? smaller : size;
+  g = turn < 0 ? 0.0f : g;
+  *first = g;
+  *second = size;
+  *w = g > 0 ? *w - size : g < 0 ? *w + size : *w;
+}
+
+/* One parameter; is_weight: it is no bias. First the gradient of weight elimination is added, then the weight decays, then
+ * it goes its step. */
+GCONV_BOTH void gconv_learn_update(const gconv_learn_step *step, bool is_weight, float g, float *w, float *first,
+                                   float *second) {
+  if (is_weight && step->elimination != 0) {
+    float u = *w * step->scale, d = 1.0f + u * u;
+    g = g + step->elimination * u / (d * d);
+  }
+  if (is_weight)
+    *w = *w * step->keep;
+  switch (step->optimizer) {
+  case GCONV_OPTIMIZER_ADAM:
+    gconv_learn_adam(step, g, w, first, second);
+    break;
+  case GCONV_OPTIMIZER_MOMENTUM:
+    gconv_learn_momentum(step, g, w, first);
+    break;
+  case GCONV_OPTIMIZER_RPROP:
+    gconv_learn_rprop(g, w, first, second);
+    break;
+  default:
+    *w = *w - step->rate * g;
+    break;
+  }
+}
+
+#endif

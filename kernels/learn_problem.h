@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Training by backpropagation, as its engines see it: a chain of layers, their parameters in one array, a loss; and the
+ * order of every sum, so that all engines of the exact family yield the same bytes, whatever device, threads and vectors.
+ *
+ * Numbers are float32 and operations are rounded once each, as they stand here; fmaf() is one operation. A step with N
+ * cases:
+ *
+ *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
+ *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input.
+ *
+ *   Loss. Of a case, in float64: a chain over outputs, in the order k, p, q, of d * d, |d|, or, of cross-entropy, the one
+ *   term -log y (gconv_learn_log() of learn_math.h), with d = y - t. The losses of the cases are summed by a tree.
+ *
+ *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0; of
+ *   cross-entropy with softmax, that of the sums: (y - t) * f.
+ *
+ *   Gradient of sums, z: gconv_learn_slope() of learn_math.h. Softmax, unless with cross-entropy: s is a chain of fmaf(dy_k,
+ *   y_k, s) over k from +0; dz_k = y_k * (dy_k - s).
+ *
+ *   Gradient of inputs. Of convolutions, in gather form: a chain of fmaf(w, dz, sum) from +0 over k of the input's group,
+ *   then p, then q, of all outputs that the input takes part in; then + 0.0f, which makes a -0 a +0, so that products with
+ *   zeros may be added or left out. Of a mean: dy / (rows * columns). Of a residual: dy.
+ *
+ *   Gradient of weights: the sum of dz * x over cases and places. It is made of chains of fmaf(x, dz, sum) from +0. The bias
+ *   is a weight with x = 1. x is 0 outside the image, and counts as any other. Where a chain begins and ends:
+ *   - in the dense tail (gconv_learn_tail()), a chain has GCONV_LEARN_SLICE cases in a row, the last one those that remain.
+ *     The chains are summed by a tree;
+ *   - in the layers before the tail, the output rows of a case are cut into gconv_learn_bands() bands of
+ *     gconv_learn_band_rows() rows, the last one having those that remain. A chain goes through the rows and columns of a
+ *     band. The chains of a case are summed by a tree; then those of the cases are.
+ *
+ *   Tree: neighbours are added in pairs, a[i] = a[2 i] + a[2 i + 1]; a last one without a neighbour stays as it is; and so
+ * on until one is left.
+ *
+ *   Update: gconv_learn_update() of learn_math.h, for each parameter.
+ */
+#ifndef GCONV_KERNELS_LEARN_PROBLEM_H
+#define GCONV_KERNELS_LEARN_PROBLEM_H
+
+#include "gconv_learn.h"
+#include "kernels/layer_problem.h"
+
+enum {
+  GCONV_LEARN_SLICE = 128,       /* cases of a chain, in the dense tail */
+  GCONV_LEARN_BAND_PLACES = 2048 /* places of a band, about */
+};
+
+typedef struct gconv_learn_layer {
+  gconv_layer_kind kind;
+  gconv_layer_problem problem; /* of one case; of a mean and a residual: channels, height, width, filters, out_height and
+                                  out_width alone */
+  size_t weights;              /* where K x C/G x R x S weights and K biases begin in the parameters */
+  size_t parameters;           /* how many these are together */
+} gconv_learn_layer;
+
+typedef struct gconv_learn_net {
+  const gconv_learn_layer *layers;
+  size_t count;
+  gconv_loss loss;   /* never the default */
+  bool classes;      /* the target of a case is the number of its class; else it has as many targets as outputs */
+  size_t parameters; /* of all layers */
+} gconv_learn_net;
+
+/* Floats of a case, into and out of a layer. */
+GCONV_BOTH size_t gconv_learn_in_floats(const gconv_learn_layer *layer) {
+  return (size_t)layer->problem.channels * (size_t)layer->problem.height * (size_t)layer->problem.width;
+}
+GCONV_BOTH size_t gconv_learn_out_places(const gconv_learn_layer *layer) {
+  return (size_t)layer->problem.out_height * (size_t)layer->problem.out_width;
+}
+GCONV_BOTH size_t gconv_learn_out_floats(const gconv_learn_layer *layer) {
+  return (size_t)layer->problem.filters * gconv_learn_out_places(layer);
+}
+GCONV_BOTH size_t gconv_learn_outputs(const gconv_learn_net *net) {
+  return gconv_learn_out_floats(&net->layers[net->count - 1]);
+}
+GCONV_BOTH size_t gconv_learn_target_floats(const gconv_learn_net *net) {
+  return net->classes ? 1 : gconv_learn_outputs(net);
+}
+
+/* Whether each output of a convolution sees all of the input, and nothing outside. */
+GCONV_BOTH bool gconv_learn_is_dense(const gconv_learn_layer *layer) {
+  const gconv_layer_problem *p = &layer->problem;
+  return layer->kind == GCONV_LAYER_CONV && p->out_height == 1 && p->out_width == 1 && p->pad_top == 0 && p->pad_left == 0 &&
+         p->rows == p->height && p->columns == p->width && p->groups == 1;
+}
+
+/* The number of the first layer of the dense tail, behind which there are dense layers, and residuals of one place, only. */
+GCONV_BOTH size_t gconv_learn_tail(const gconv_learn_net *net) {
+  size_t tail = net->count;
+  while (tail > 0) {
+    const gconv_learn_layer *layer = &net->layers[tail - 1];
+    bool place = layer->kind == GCONV_LAYER_RESIDUAL && gconv_learn_out_places(layer) == 1;
+    if (!gconv_learn_is_dense(layer) && !place)
+      break;
+    tail--;
+  }
+  return tail;
+}
+
+GCONV_BOTH int32_t gconv_learn_bands(const gconv_layer_problem *problem) {
+  int64_t places = (int64_t)problem->out_height * problem->out_width;
+  int64_t bands = (places + GCONV_LEARN_BAND_PLACES - 1) / GCONV_LEARN_BAND_PLACES;
+  int64_t most = bands < problem->out_height ? bands : problem->out_height, rows = (problem->out_height + most - 1) / most;
+  return (int32_t)((problem->out_height + rows - 1) / rows);
+}
+GCONV_BOTH int32_t gconv_learn_band_rows(const gconv_layer_problem *problem) {
+  int32_t bands = gconv_learn_bands(problem), rows = (problem->out_height + bands - 1) / bands;
+  return rows;
+}
+
+/* What the summed losses, and the differences y - t, are multiplied by. The latter: twice as much for mse, as d^2 has the
+ * derivative 2 d; sse has 1/2 here and 1 there. */
+GCONV_BOTH double gconv_learn_loss_factor(const gconv_learn_net *net, size_t cases) {
+  switch (net->loss) {
+  case GCONV_LOSS_SSE:
+    return 0.5;
+  case GCONV_LOSS_CROSS_ENTROPY:
+    return 1.0 / (double)cases;
+  default:
+    return 1.0 / ((double)cases * (double)gconv_learn_outputs(net));
+  }
+}
+GCONV_BOTH double gconv_learn_factor(const gconv_learn_net *net, size_t cases) {
+  bool squares = net->loss == GCONV_LOSS_SSE || net->loss == GCONV_LOSS_MSE;
+  return gconv_learn_loss_factor(net, cases) * (squares ? 2.0 : 1.0);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The mean of a plane, in an order that does not depend on threads, the same on every device: sample i is added to lane
+ * i % GCONV_MEAN_LANES, in the order of i and in float64; then the upper half of the lanes is added to the lower half, lane
+ * by lane, until one is left. It is divided by the number of samples and rounded to float32.
+ */
+#ifndef GCONV_KERNELS_MEAN_H
+#define GCONV_KERNELS_MEAN_H
+
+#include "base/both.h"
+
+#include <stdint.h>
+
+enum { GCONV_MEAN_LANES = 256 };
+
+/* The last step, of the sum. */
+GCONV_BOTH float gconv_mean_of(double sum, int64_t count) {
+  return (float)(sum / (double)count);
+}
+
+/* The whole, by one thread. */
+static inline float gconv_mean(const float *samples, int64_t count) {
+  double lanes[GCONV_MEAN_LANES] = {0};
+  int64_t i = 0;
+  for (; i + GCONV_MEAN_LANES <= count; i += GCONV_MEAN_LANES)
+    for (int lane = 0; lane < GCONV_MEAN_LANES; lane++)
+      lanes[lane] += (double)samples[i + lane];
+  for (int lane = 0; i + lane < count; lane++)
+    lanes[lane] += (double)samples[i + lane];
+  for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; lane++)
+      lanes[lane] += lanes[lane + half];
+  return gconv_mean_of(lanes[0], count);
+}
+
+#endif

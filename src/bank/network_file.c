@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of a network: its layers' tensors, l<i>.weight and l<i>.bias, and JSON for all else (network_json.c). */
+#include "bank/network_file.h"
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "base/printable.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char NETWORK_KEY[] = "gconv", CHECKPOINT_KEY[] = "gconv-checkpoint";
+
+enum { NAME_BYTES = 40 }; /* of "l4095.weight" */
+
+/* ---- Freeing ---- */
+
+void gconv_network_free(gconv_network *network) {
+  if (!network)
+    return;
+  for (size_t i = 0; network->banks && i < network->count; i++)
+    gconv_bank_free(&network->banks[i]);
+  for (size_t i = 0; network->classes && i < network->class_count; i++)
+    free(network->classes[i]);
+  free(network->layers);
+  free(network->banks);
+  free(network->mean);
+  free(network->std);
+  free(network->classes);
+  free(network->trained);
+  free(network->others);
+  *network = (gconv_network){0};
+}
+
+void gconv_network_extras_free(gconv_network_extras *extras) {
+  if (!extras)
+    return;
+  for (size_t i = 0; i < extras->count; i++)
+    gconv_tensor_free(&extras->tensors[i]);
+  free(extras->tensors);
+  free(extras->json);
+  *extras = (gconv_network_extras){0};
+}
+
+const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras, const char *name) {
+  for (size_t i = 0; i < extras->count; i++)
+    if (strcmp(extras->tensors[i].name, name) == 0)
+      return &extras->tensors[i];
+  return NULL;
+}
+
+/* ---- Checks ---- */
+
+/* The channels that a layer yields of `channels`; 0 if it does not take them. */
+static int64_t channels_behind(const gconv_network *network, const gconv_layer *layer, int64_t channels) {
+  const gconv_bank *bank = layer->bank;
+  if (layer->kind == GCONV_LAYER_MEAN)
+    return channels;
+  if (layer->kind == GCONV_LAYER_RESIDUAL)
+    return channels == network->channels ? channels : 0;
+  int32_t groups = layer->groups ? layer->groups : bank->has_geometry ? bank->groups : 0;
+  if (groups <= 1 && layer->groups == 0 && bank->channels == 1) /* each channel by itself */
+    return channels * bank->filters;
+  groups = groups > 0 ? groups : 1;
+  return (int64_t)bank->channels * groups == channels && bank->filters % groups == 0 ? bank->filters : 0;
+}
+
+static gconv_status check_layer(const char *where, gconv_status status, const gconv_network *network, size_t i,
+                                int64_t *channels) {
+  const gconv_layer *layer = &network->layers[i];
+  const gconv_bank *bank = layer->bank;
+  if ((layer->kind == GCONV_LAYER_CONV) != (bank != NULL))
+    return gconv_fail(status, "%s: layer %zu: a convolution needs a bank, and other kinds have none", where, i + 1);
+  int64_t got = *channels;
+  *channels = channels_behind(network, layer, got);
+  if (*channels > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: layer %zu yields more than %d channels", where, i + 1, INT32_MAX);
+  if (*channels > 0)
+    return GCONV_OK;
+  if (layer->kind == GCONV_LAYER_RESIDUAL)
+    return gconv_fail(status,
+                      "%s: layer %zu, residual, adds the %d channels of the input to %" PRId64 ": they must be as many",
+                      where, i + 1, network->channels, got);
+  return gconv_fail(status,
+                    "%s: layer %zu gets %" PRId64 " channels, but its %d filters, in %d groups, take %d channels a group",
+                    where, i + 1, got, bank->filters, layer->groups > 0 ? layer->groups : 1, bank->channels);
+}
+
+static gconv_status check_normalisation(const char *where, gconv_status status, const gconv_network *network) {
+  const int32_t counts[] = {network->mean_count, network->std_count};
+  for (int i = 0; i < 2; i++)
+    if (counts[i] != 0 && counts[i] != 1 && counts[i] != network->channels)
+      return gconv_fail(status, "%s: %d numbers of '%s' for %d channels: one is needed, or one each", where, counts[i],
+                        i == 0 ? "mean" : "std", network->channels);
+  for (int32_t i = 0; i < network->mean_count; i++)
+    if (!network->mean || !isfinite(network->mean[i]))
+      return gconv_fail(status, "%s: number %d of 'mean' is not finite", where, i + 1);
+  for (int32_t i = 0; i < network->std_count; i++)
+    if (!network->std || !isfinite(network->std[i]) || network->std[i] <= 0)
+      return gconv_fail(status, "%s: number %d of 'std' is not finite and above 0", where, i + 1);
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network) {
+  int64_t channels = network->channels;
+  if ((network->height == 0) != (network->width == 0))
+    return gconv_fail(status, "%s: an input of height %d and width %d: both are 0, for any size, or none", where,
+                      network->height, network->width);
+  for (size_t i = 0; i < network->count; i++)
+    GCONV_TRY(check_layer(where, status, network, i, &channels));
+  if (network->class_count > 0 && (int64_t)network->class_count != channels)
+    return gconv_fail(status, "%s: %zu classes, but the last layer has %" PRId64 " outputs", where, network->class_count,
+                      channels);
+  return check_normalisation(where, status, network);
+}
+
+gconv_status gconv_network_check_empty(const char *function, const gconv_network *network) {
+  return network->layers ? gconv_fail(GCONV_BAD_ARGUMENT, "%s(): network is not empty", function) : GCONV_OK;
+}
+
+/* ---- Reading ---- */
+
+static gconv_status fail_tensor(const gconv_bank_file *file, const char *name, const char *wrong) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' %s", file->path, name, wrong);
+}
+
+/* Whether `name` is that of a layer's tensor, l<i>.weight or l<i>.bias. */
+static bool is_of_layer(const char *name) {
+  size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0;
+  return digits > 0 && (strcmp(name + 1 + digits, ".weight") == 0 || strcmp(name + 1 + digits, ".bias") == 0);
+}
+
+static gconv_status read_biases(gconv_bank_file *file, const char *name, gconv_bank *bank) {
+  size_t index;
+  if (!gconv_safetensors_find(file, name, &index))
+    return GCONV_OK;
+  const gconv_bank_entry *entry = &file->entries[index];
+  if (!gconv_safetensors_is_floating(file, index) || entry->dimensions != 1 || entry->shape[0] != (uint64_t)bank->filters)
+    return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' is not %d floating-point numbers, one a filter", file->path, name,
+                      bank->filters);
+  GCONV_TRY(gconv_bank_add_biases(bank));
+  return gconv_safetensors_read_floats(file, index, bank->biases);
+}
+
+static gconv_status read_layer(gconv_bank_file *file, size_t i, gconv_bank *bank) {
+  char weight[NAME_BYTES], bias[NAME_BYTES];
+  size_t index;
+  snprintf(weight, sizeof weight, "l%zu.weight", i);
+  snprintf(bias, sizeof bias, "l%zu.bias", i);
+  if (!gconv_safetensors_find(file, weight, &index))
+    return gconv_fail(GCONV_BAD_FILE, "%s: layer %zu is a convolution, but there is no tensor '%s'", file->path, i + 1,
+                      weight);
+  const gconv_bank_entry *entry = &file->entries[index];
+  if (entry->obstacle)
+    return fail_tensor(file, weight, entry->obstacle);
+  const gconv_bank_shape shape = {entry->shape[0], entry->shape[1], entry->shape[2], entry->shape[3]};
+  GCONV_TRY(gconv_bank_check_shape(file->path, shape));
+  GCONV_TRY(gconv_bank_allocate(shape, bank));
+  GCONV_TRY(gconv_bank_rename(bank, entry->other[0]));
+  GCONV_TRY(gconv_safetensors_read_floats(file, index, bank->weights));
+  GCONV_TRY(read_biases(file, bias, bank));
+  char where[NAME_BYTES];
+  snprintf(where, sizeof where, "layer %zu", i + 1);
+  gconv_status status = gconv_bank_check_finite(where, GCONV_BAD_FILE, bank);
+  return status == GCONV_OK ? status : gconv_fail_in(status, "%s", file->path);
+}
+
+/* Fails if there are tensors of layers that the network has not. */
+static gconv_status check_taken(const gconv_bank_file *file, const gconv_network *network) {
+  for (size_t i = 0; i < file->count; i++) {
+    const char *name = gconv_safetensors_name(file, i);
+    if (!is_of_layer(name))
+      continue;
+    char *end;
+    unsigned long long layer = strlen(name) < 24 ? strtoull(name + 1, &end, 10) : UINT64_MAX;
+    if (layer >= network->count || network->layers[layer].kind != GCONV_LAYER_CONV || (name[1] == '0' && name[2] != '.'))
+      return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%.40s' belongs to none of the network's %zu layers", file->path,
+                        file->entries[i].name, network->count);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_extra(gconv_bank_file *file, size_t index, gconv_network_extras *extras) {
+  gconv_tensor *tensors = gconv_grown(extras->tensors, extras->count, sizeof *tensors);
+  if (!tensors)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  extras->tensors = tensors;
+  tensors[extras->count] = (gconv_tensor){0};
+  GCONV_TRY(gconv_safetensors_read_tensor(file, index, &tensors[extras->count]));
+  extras->count++;
+  return GCONV_OK;
+}
+
+static gconv_status read_extras(gconv_bank_file *file, gconv_network_extras *extras) {
+  const char *json = gconv_safetensors_metadata(file, CHECKPOINT_KEY);
+  json_error_t error;
+  json_t *parsed = json ? json_loads(json, JSON_REJECT_DUPLICATES, &error) : NULL;
+  bool good = !json || json_is_object(parsed);
+  json_decref(parsed);
+  if (!good)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the entry '%s' of its __metadata__ is no JSON object", file->path,
+                      CHECKPOINT_KEY);
+  if (json && !(extras->json = strdup(json)))
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a checkpoint", file->path);
+  for (size_t i = 0; i < file->count; i++)
+    if (strncmp(gconv_safetensors_name(file, i), GCONV_EXTRA_PREFIX, strlen(GCONV_EXTRA_PREFIX)) == 0)
+      GCONV_TRY(read_extra(file, i, extras));
+  return GCONV_OK;
+}
+
+static gconv_status read_network(gconv_bank_file *file, gconv_network *network, gconv_network_extras *extras) {
+  const char *json = gconv_safetensors_metadata(file, NETWORK_KEY);
+  if (!json)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: holds tensors, but no network: its __metadata__ has no entry '%s'; `gconv bank convert` makes "
+                      "networks of models",
+                      file->path, NETWORK_KEY);
+  GCONV_TRY(gconv_network_of_json(file->path, json, network));
+  for (size_t i = 0; i < network->count; i++)
+    if (network->layers[i].kind == GCONV_LAYER_CONV)
+      GCONV_TRY(read_layer(file, i, &network->banks[i]));
+  GCONV_TRY(check_taken(file, network));
+  GCONV_TRY(gconv_network_check(file->path, GCONV_BAD_FILE, network));
+  return extras ? read_extras(file, extras) : GCONV_OK;
+}
+
+/* Takes over the file, which was opened with `status`. */
+static gconv_status read_file(gconv_bank_file *file, gconv_status status, gconv_network *network,
+                              gconv_network_extras *extras) {
+  gconv_network made = {0};
+  gconv_network_extras more = {0};
+  if (status == GCONV_OK)
+    status = read_network(file, &made, extras ? &more : NULL);
+  gconv_bank_file_close(file);
+  if (status != GCONV_OK) {
+    gconv_network_free(&made);
+    gconv_network_extras_free(&more);
+    return status;
+  }
+  *network = made;
+  if (extras)
+    *extras = more;
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_file_read(const char *path, gconv_network *network, gconv_network_extras *extras) {
+  gconv_bank_file *file = NULL;
+  gconv_status status = gconv_bank_file_open_path(path, gconv_bank_syntax_safetensors.name, &file);
+  return read_file(file, status, network, extras);
+}
+
+gconv_status gconv_network_file_read_bytes(const char *name, uint8_t *bytes, size_t size, gconv_network *network,
+                                           gconv_network_extras *extras) {
+  gconv_bank_file *file = NULL;
+  gconv_status status = gconv_bank_file_open_bytes(name, bytes, size, gconv_bank_syntax_safetensors.name, &file);
+  return read_file(file, status, network, extras);
+}
+
+gconv_status gconv_network_read(const char *path, gconv_network *network) {
+  GCONV_NEED(path);
+  GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_network_read", network));
+  return gconv_network_file_read(path, network, NULL);
+}
+
+bool gconv_network_is_one(const char *path) {
+  struct stat status;
+  gconv_bank_file *file = NULL;
+  bool is = path && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+            gconv_bank_file_open_path(path, NULL, &file) == GCONV_OK && file->syntax == &gconv_bank_syntax_safetensors &&
+            gconv_safetensors_metadata(file, NETWORK_KEY);
+  gconv_bank_file_close(file);
+  return is;
+}
+
+/* ---- Writing ---- */
+
+static gconv_status check_conv(const gconv_layer *layer, size_t number) {
+  char what[64];
+  snprintf(what, sizeof what, "the activation of layer %zu", number);
+  GCONV_TRY(gconv_check_value(what, layer->activation, GCONV_ACTIVATION_NONE, GCONV_ACTIVATION_SOFTMAX));
+  snprintf(what, sizeof what, "the padding of layer %zu", number);
+  GCONV_TRY(gconv_check_value(what, layer->padding, GCONV_LAYER_DEFAULT, GCONV_LAYER_SAME_LOWER));
+  const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
+                             layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (numbers[i] < 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a stride, dilation, padding or groups of %d", number, numbers[i]);
+  if (!isfinite(layer->slope))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a slope that is not finite", number);
+  if (!layer->bank)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has no bank", number);
+  return gconv_bank_check(layer->bank);
+}
+
+gconv_status gconv_network_check_given(const gconv_network *network) {
+  GCONV_NEED_AS(network->layers, "network->layers");
+  if (network->count < 1 || network->count > GCONV_NETWORK_MAX_LAYERS)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network of %zu layers; there can be 1 to %d", network->count,
+                      GCONV_NETWORK_MAX_LAYERS);
+  GCONV_TRY(gconv_check_value("the network's channels", network->channels, 1, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the network's height", network->height, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the network's width", network->width, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the network's loss", network->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
+  for (size_t i = 0; i < network->count; i++) {
+    GCONV_TRY(gconv_check_value("the kind of a layer", network->layers[i].kind, GCONV_LAYER_CONV, GCONV_LAYER_RESIDUAL));
+    if (network->layers[i].kind == GCONV_LAYER_CONV)
+      GCONV_TRY(check_conv(&network->layers[i], i + 1));
+  }
+  GCONV_TRY(gconv_network_check("the network", GCONV_BAD_ARGUMENT, network));
+  for (size_t i = 0; i < network->class_count; i++)
+    if (!network->classes || !network->classes[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network has no name", i + 1);
+  return GCONV_OK;
+}
+
+/* Fails unless a file with these extras could be read again. */
+static gconv_status check_extras(const gconv_network_extras *extras) {
+  for (size_t i = 0; i < extras->count; i++) {
+    const gconv_tensor *tensor = &extras->tensors[i];
+    if (strncmp(tensor->name, GCONV_EXTRA_PREFIX, strlen(GCONV_EXTRA_PREFIX)) != 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the extra tensor '%s' does not begin with '%s'", tensor->name,
+                        GCONV_EXTRA_PREFIX);
+  }
+  return GCONV_OK;
+}
+
+/* What is written: the tensors of the layers, then the extras. Zero-initialise. */
+typedef struct contents {
+  gconv_tensor *tensors; /* the names of the first `own` are owned */
+  size_t own, count;
+  json_t *metadata;
+} contents;
+
+static bool add_tensor(contents *c, size_t layer, const char *part, gconv_tensor tensor) {
+  tensor.name = gconv_format_text("l%zu.%s", layer, part);
+  c->tensors[c->own] = tensor;
+  c->own += tensor.name != NULL;
+  return tensor.name;
+}
+
+static gconv_status list_tensors(const gconv_network *network, const gconv_network_extras *extras, contents *c) {
+  c->tensors = calloc(2 * network->count + (extras ? extras->count : 0), sizeof *c->tensors);
+  bool good = c->tensors;
+  for (size_t i = 0; i < network->count && good; i++) {
+    const gconv_bank *bank = network->layers[i].bank;
+    if (!bank)
+      continue;
+    const uint64_t sizes[] = {(uint64_t)bank->filters, (uint64_t)bank->channels, (uint64_t)bank->rows,
+                              (uint64_t)bank->columns};
+    gconv_tensor weights = {.dimensions = 4, .data = bank->weights}, biases = {.dimensions = 1, .data = bank->biases};
+    memcpy(weights.shape, sizes, sizeof sizes);
+    biases.shape[0] = sizes[0];
+    good = add_tensor(c, i, "weight", weights) && (!bank->biases || add_tensor(c, i, "bias", biases));
+  }
+  c->count = c->own;
+  for (size_t i = 0; good && extras && i < extras->count; i++)
+    c->tensors[c->count++] = extras->tensors[i];
+  return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory to write a network");
+}
+
+static gconv_status make_metadata(const gconv_network *network, const gconv_network_extras *extras, contents *c) {
+  char *json = NULL;
+  GCONV_TRY(gconv_network_to_json(network, &json));
+  c->metadata = json_pack("{s:s}", NETWORK_KEY, json);
+  free(json);
+  if (c->metadata && extras && extras->json &&
+      json_object_set_new(c->metadata, CHECKPOINT_KEY, json_string(extras->json)) != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the JSON of a checkpoint is not UTF-8");
+  return c->metadata ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory to write a network");
+}
+
+static void free_contents(contents *c) {
+  for (size_t i = 0; i < c->own; i++)
+    free(c->tensors[i].name);
+  free(c->tensors);
+  json_decref(c->metadata);
+}
+
+static gconv_status write_contents(const char *path, const contents *c) {
+  gconv_sink *sink = NULL;
+  GCONV_TRY(gconv_sink_open(path, &sink));
+  gconv_status status = gconv_safetensors_write(sink, c->tensors, c->count, c->metadata);
+  if (status == GCONV_OK)
+    return gconv_sink_commit(sink, false);
+  gconv_sink_discard(sink);
+  return status;
+}
+
+gconv_status gconv_network_file_write(const char *path, const gconv_network *network, const gconv_network_extras *extras) {
+  contents c = {0};
+  GCONV_TRY(gconv_network_check_given(network));
+  if (extras)
+    GCONV_TRY(check_extras(extras));
+  gconv_status status = list_tensors(network, extras, &c);
+  if (status == GCONV_OK)
+    status = make_metadata(network, extras, &c);
+  if (status == GCONV_OK)
+    status = write_contents(path, &c);
+  free_contents(&c);
+  return status;
+}
+
+gconv_status gconv_network_write(const char *path, const gconv_network *network) {
+  GCONV_NEED(path);
+  GCONV_NEED(network);
+  return gconv_network_file_write(path, network, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of a network, with what a checkpoint adds to it: gconv_network_read() and gconv_network_write() are these without
+ * extras. docs/filter-formats.md describes the file. */
+#ifndef GCONV_BANK_NETWORK_FILE_H
+#define GCONV_BANK_NETWORK_FILE_H
+
+#include "bank/safetensors.h"
+#include "gconv_learn.h"
+
+enum { GCONV_NETWORK_MAX_LAYERS = 4096 };
+
+/* Names of extra tensors begin with this. */
+#define GCONV_EXTRA_PREFIX "optimizer."
+
+/* What a checkpoint has besides the network. Zero-initialise before reading. */
+typedef struct gconv_network_extras {
+  gconv_tensor *tensors; /* those whose names begin with GCONV_EXTRA_PREFIX; of what was read, owned */
+  size_t count;
+  char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; of what was read, owned */
+} gconv_network_extras;
+
+/* Frees what was read, and zeroes. NULL is allowed. */
+void gconv_network_extras_free(gconv_network_extras *extras);
+
+/* The extra tensor called `name`, or NULL. */
+const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras, const char *name);
+
+/* Reads into *network and *extras, which must be empty. `extras` may be NULL: then they are passed over. */
+gconv_status gconv_network_file_read(const char *path, gconv_network *network, gconv_network_extras *extras);
+
+/* The same of a file whose bytes are in memory. `name` is for error texts. */
+gconv_status gconv_network_file_read_bytes(const char *name, uint8_t *bytes, size_t size, gconv_network *network,
+                                           gconv_network_extras *extras);
+
+/* Writes the file whole or not at all. `extras` may be NULL. */
+gconv_status gconv_network_file_write(const char *path, const gconv_network *network, const gconv_network_extras *extras);
+
+/* Fails with `status` unless the layers fit each other: channels from layer to layer, groups, classes, means, and weights
+ * that are finite. `where` begins the text. */
+gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
+
+/* The same of a network that a caller made, of which nothing is known: its arrays, kinds and numbers are checked first. */
+gconv_status gconv_network_check_given(const gconv_network *network);
+
+/* Fails unless a function would fill an empty network. */
+gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
+
+/* ---- Models of other programs ---- */
+
+/* Fill *network, which is empty, from an ONNX model, and from weights of a state_dict, with the text that
+ * gconv_network_import() takes. On failure the caller frees it. */
+gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
+gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
+
+/* Folds a batch normalisation, scale * (v - mean) / sqrt(variance + epsilon) + offset of each filter, into a bank that has
+ * biases. */
+void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
+                     double epsilon);
+
+/* ---- network_json.c: all but the weights ---- */
+
+/* What the activations are called in files and texts of networks, by gconv_activation. */
+enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
+extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
+
+/* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees
+ * it. */
+gconv_status gconv_network_of_json(const char *where, const char *text, gconv_network *network);
+
+/* The same text, for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or no JSON object. */
+gconv_status gconv_network_to_json(const gconv_network *network, char **text);
+
+#endif

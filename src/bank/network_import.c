@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Networks of models that other programs wrote. */
+#include "bank/network_file.h"
+#include "base/arguments.h"
+
+#include <string.h>
+
+static gconv_status import(gconv_bank_file *file, const char *net, gconv_network *network) {
+  const bool onnx = file->syntax == &gconv_bank_syntax_onnx;
+  if (!onnx && file->syntax != &gconv_bank_syntax_safetensors)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: networks are made of ONNX and safetensors, not of %s", file->path,
+                      file->syntax->name);
+  if (onnx && net)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: --net is for weights alone: an ONNX model says itself what its layers are",
+                      file->path);
+  if (onnx)
+    return gconv_network_of_onnx(file, network);
+  if (!net)
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "%s: has weights alone: say with --net what becomes of each layer's outputs, such as 'relu, relu, softmax'",
+        file->path);
+  return gconv_network_of_state(file, net, network);
+}
+
+gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network) {
+  gconv_bank_file *file = NULL;
+  gconv_network made = {0};
+  GCONV_NEED(path);
+  GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_network_import", network));
+  GCONV_TRY(gconv_bank_file_open_path(path, NULL, &file));
+  gconv_status status = import(file, net, &made);
+  gconv_bank_file_close(file);
+  if (status == GCONV_OK)
+    *network = made;
+  else
+    gconv_network_free(&made);
+  return status;
+}

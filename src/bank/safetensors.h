@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* safetensors beyond banks: tensors by their exact names, the texts of __metadata__, and writing any tensors. */
+#ifndef GCONV_BANK_SAFETENSORS_H
+#define GCONV_BANK_SAFETENSORS_H
+
+#include "bank/syntax.h"
+
+#include <jansson.h>
+
+typedef enum gconv_tensor_type { GCONV_TENSOR_F32, GCONV_TENSOR_F64, GCONV_TENSOR_U64 } gconv_tensor_type;
+
+enum { GCONV_TENSOR_DIMENSIONS = 4 };
+
+/* A named array. Who makes one for writing owns what it points to; of one that was read, gconv_tensor_free() frees it. */
+typedef struct gconv_tensor {
+  char *name;
+  gconv_tensor_type type;
+  int32_t dimensions; /* 0 (one number) to GCONV_TENSOR_DIMENSIONS */
+  uint64_t shape[GCONV_TENSOR_DIMENSIONS];
+  void *data; /* float, double or uint64_t, the last dimension fastest */
+} gconv_tensor;
+
+/* The product of the shape: 1 without dimensions. The shape must fit into memory. */
+size_t gconv_tensor_items(const gconv_tensor *tensor);
+
+/* Bytes of a number: 4 or 8. */
+size_t gconv_tensor_item_bytes(const gconv_tensor *tensor);
+
+/* Frees name and data and zeroes the tensor. NULL is allowed. */
+void gconv_tensor_free(gconv_tensor *tensor);
+
+/* ---- Reading: of a gconv_bank_file whose syntax is safetensors ---- */
+
+/* The name of an entry, byte by byte as the file has it. Its bytes may be commands to a terminal. */
+const char *gconv_safetensors_name(const gconv_bank_file *file, size_t index);
+
+/* Finds the entry with just this name; false if there is none. */
+bool gconv_safetensors_find(const gconv_bank_file *file, const char *name, size_t *index);
+
+/* The text called `key` of __metadata__; NULL if there is none. Valid until the file is closed. */
+const char *gconv_safetensors_metadata(const gconv_bank_file *file, const char *key);
+
+/* Whether the numbers of an entry can be read as float32. */
+bool gconv_safetensors_is_floating(const gconv_bank_file *file, size_t index);
+
+/* Reads an entry of a floating-point type as float32; `floats` must have room for as many as its shape says. */
+gconv_status gconv_safetensors_read_floats(gconv_bank_file *file, size_t index, float *floats);
+
+/* Reads an entry into *tensor, which must be empty, bit by bit: GCONV_UNSUPPORTED if its type is none of gconv_tensor_type,
+ * or if it has more than GCONV_TENSOR_DIMENSIONS dimensions. */
+gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, gconv_tensor *tensor);
+
+/* ---- Writing ---- */
+
+/* Writes a whole file: tensors of 8 bytes a number first, so that all are aligned, else in their order. `metadata`, an
+ * object of texts, may be NULL. GCONV_BAD_ARGUMENT if a name or text is not UTF-8, or two names are equal. */
+gconv_status gconv_safetensors_write(gconv_sink *sink, const gconv_tensor *tensors, size_t count, json_t *metadata);
+
+#endif

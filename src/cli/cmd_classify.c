@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv classify: what a trained network takes cases for. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/learn.h"
+#include "cli/rows.h"
+#include "cli/sandbox.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct classifying {
+  const gconv_settings *settings;
+  const char *path; /* of the network */
+  gconv_network network;
+  gconv_device *device;
+  gconv_sink *sink;     /* NULL: predictions are not written */
+  bool terminal, begun; /* they go to a terminal; the first line is written */
+  gconv_confusion confusion;
+  const char *unit;            /* what a case is called: "case", "path", "sample" */
+  size_t hop;                  /* of windows: samples from one to the next; else 0 */
+  double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
+  size_t numbers;
+} classifying;
+
+/* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
+
+static gconv_status put(classifying *c, const char *format, ...) GCONV_PRINTF(2, 3);
+static gconv_status put(classifying *c, const char *format, ...) {
+  char text[100];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return gconv_sink_write(c->sink, text, (size_t)length);
+}
+
+static bool yields_probabilities(const gconv_network *network) {
+  return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
+}
+
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(classifying *c, size_t outputs) {
+  if (c->begun)
+    return GCONV_OK;
+  c->begun = true;
+  GCONV_TRY(put(c, "%s", c->unit));
+  if (c->network.class_count > 0) {
+    GCONV_TRY(put(c, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
+    return put(c, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
+  }
+  for (size_t k = 0; k < outputs; k++)
+    GCONV_TRY(put(c, ",output%zu", k + 1));
+  return put(c, "\n");
+}
+
+/* Writes a prediction behind the name of its case. */
+static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
+  if (c->network.class_count == 0) {
+    for (size_t k = 0; k < p->count; k++)
+      GCONV_TRY(put(c, ",%.9g", (double)p->outputs[k]));
+    return put(c, "\n");
+  }
+  size_t best = gconv_predict_best(p->outputs, p->count);
+  GCONV_TRY(put(c, ","));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[best]));
+  GCONV_TRY(put(c, ",%.6g", (double)p->outputs[best]));
+  if (c->settings->learn.evaluate) {
+    GCONV_TRY(put(c, ","));
+    GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[p->class]));
+  }
+  return put(c, "\n");
+}
+
+static void compare_targets(classifying *c, const gconv_prediction *p) {
+  for (size_t k = 0; k < p->count && p->targets; k++) {
+    double target = (double)p->targets[k], error = (double)p->outputs[k] - target;
+    c->squares += error * error;
+    c->sum += target;
+    c->spread += target * target;
+    c->numbers++;
+  }
+}
+
+static gconv_status take_case(void *user, const gconv_prediction *p) {
+  classifying *c = user;
+  compare_targets(c, p);
+  if (!c->sink)
+    return GCONV_OK;
+  GCONV_TRY(put_header(c, p->count));
+  GCONV_TRY(put(c, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
+  return put_prediction(c, p);
+}
+
+/* ---- Tables and signals ----------------------------------------------------------------------------------------------- */
+
+static gconv_dataset_options name_data(const classifying *c) {
+  const gconv_learn_settings *learn = &c->settings->learn;
+  gconv_dataset_options options = learn->data;
+  bool windows = c->network.width > 1 || learn->data.window > 0;
+  options.kind = windows ? GCONV_DATASET_WINDOWS : GCONV_DATASET_TABLE;
+  options.inputs = c->settings->inputs.items[0];
+  options.targets = learn->targets;
+  options.syntax = windows ? learn->raw : options.syntax;
+  options.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  options.window = windows && options.window == 0 ? c->network.width : options.window;
+  options.columns = (size_t)c->network.channels;
+  options.classes = (const char *const *)c->network.classes;
+  options.class_count = c->network.class_count;
+  options.regression = c->network.class_count == 0;
+  options.unlabelled = !learn->evaluate;
+  return options;
+}
+
+static bool fits(const classifying *c, const gconv_dataset *data) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  return info->channels == c->network.channels && (c->network.height == 0 || info->height == c->network.height) &&
+         (c->network.width == 0 || info->width == c->network.width);
+}
+
+/* A table that is not compared may have its labels in a column behind the inputs, which then is passed over. */
+static gconv_status open_unlabelled(const classifying *c, gconv_dataset_options options, gconv_dataset **data,
+                                    gconv_message *message) {
+  char label[24];
+  gconv_status status = gconv_dataset_open(&options, data);
+  if (status == GCONV_OK && fits(c, *data))
+    return status;
+  gconv_learn_complain(status, message);
+  if (options.label || options.kind != GCONV_DATASET_TABLE)
+    return status;
+  gconv_dataset *without = NULL;
+  snprintf(label, sizeof label, "%d", (int)c->network.channels + 1);
+  options.label = label;
+  if (gconv_dataset_open(&options, &without) != GCONV_OK || !fits(c, without)) {
+    gconv_dataset_free(without);
+    return status;
+  }
+  gconv_dataset_free(*data);
+  *data = without;
+  if (!c->settings->quiet)
+    gconv_say("%s: its last column is taken for labels, and passed over", options.inputs);
+  return GCONV_OK;
+}
+
+static gconv_status open_data(const classifying *c, gconv_dataset **data, gconv_message *message) {
+  gconv_dataset_options options = name_data(c);
+  if (options.unlabelled)
+    GCONV_TRY(open_unlabelled(c, options, data, message));
+  else
+    GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&options, data), message));
+  const gconv_dataset_info *info = gconv_dataset_get_info(*data);
+  if (fits(c, *data))
+    return GCONV_OK;
+  if (options.kind == GCONV_DATASET_WINDOWS)
+    return gconv_refuse(message, "%s: windows of %d samples of %d channels, where the network takes %d of %d",
+                        options.inputs, (int)info->width, (int)info->channels, (int)c->network.width,
+                        (int)c->network.channels);
+  return gconv_refuse(message, "%s: has %d columns%s, where the network takes %d%s", options.inputs, (int)info->channels,
+                      c->settings->learn.evaluate ? " beside the labels" : "", (int)c->network.channels,
+                      options.label ? "" : "; --label names the column of labels");
+}
+
+static gconv_status classify_data(classifying *c, gconv_message *message) {
+  gconv_dataset *data = NULL;
+  gconv_status status = open_data(c, &data, message);
+  const gconv_learn_settings *learn = &c->settings->learn;
+  c->unit = "case";
+  if (status == GCONV_OK && (c->network.width > 1 || learn->data.window > 0)) {
+    c->unit = "sample";
+    c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
+  }
+  if (status == GCONV_OK) {
+    status = gconv_learn_complain(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
+    c->confusion.names = (const char *const *)c->network.classes; /* the data go */
+  }
+  gconv_dataset_free(data);
+  return status;
+}
+
+/* ---- Images ----------------------------------------------------------------------------------------------------------- */
+
+/* Makes a grey image RGB, as training did beside images of RGB. Alpha, which does not count, is left out. */
+static gconv_status widen(gconv_image *image) {
+  gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
+  GCONV_TRY(gconv_image_allocate(&wide));
+  const size_t bytes = gconv_type_bytes(image->type), step = bytes * (image->planar ? 1 : (size_t)image->channels);
+  for (size_t y = 0; y < (size_t)wide.height; y++)
+    for (size_t x = 0; x < (size_t)wide.width; x++)
+      for (size_t c = 0; c < 3; c++)
+        memcpy((uint8_t *)wide.data + y * wide.row_bytes + (3 * x + c) * bytes,
+               (const uint8_t *)image->data + y * image->row_bytes + x * step, bytes);
+  gconv_image_free(image);
+  *image = wide;
+  return GCONV_OK;
+}
+
+/* A plan for images of one shape, which are often many. */
+typedef struct image_plan {
+  gconv_operation *operation;
+  gconv_plan *plan;
+  gconv_image out;
+} image_plan;
+
+static gconv_status run_image(classifying *c, image_plan *p, const gconv_image *image, const char *path) {
+  if (!p->plan || !gconv_plan_fits(p->plan, image)) {
+    gconv_plan_free(p->plan);
+    gconv_image_free(&p->out);
+    p->plan = NULL;
+    gconv_status status = gconv_plan_create(c->device, image, p->operation, 0, &p->plan);
+    if (status != GCONV_OK) { /* which does not know the name */
+      char *text = gconv_printable_copy(gconv_last_error(), strlen(gconv_last_error()));
+      gconv_fail(status, "%s: %s", path, text ? text : "does not fit the network");
+      free(text);
+      return status;
+    }
+  }
+  GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, NULL));
+  if (p->out.height == 1 && p->out.width == 1 && p->out.frames == 1)
+    return GCONV_OK;
+  if (c->network.height > 0 && (c->network.height != image->height || c->network.width != image->width))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %d x %d pixels, where the network takes %d x %d: scale or crop it", path,
+                      (int)image->width, (int)image->height, (int)c->network.width, (int)c->network.height);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: the network yields %d x %d x %d numbers, a picture rather than a class: gconv -i %s -f NETWORK "
+                    "applies it",
+                    path, (int)p->out.channels, (int)p->out.height, (int)p->out.width, path);
+}
+
+/* The class that the folder of an image names. */
+static gconv_status find_class(const classifying *c, const gconv_input *input, size_t *class) {
+  size_t length = strcspn(input->relative, "/");
+  for (size_t k = 0; k < c->network.class_count; k++)
+    if (strlen(c->network.classes[k]) == length && strncmp(c->network.classes[k], input->relative, length) == 0) {
+      *class = k;
+      return GCONV_OK;
+    }
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: --evaluate takes a folder with a folder of images for each class, and the network knows no class "
+                    "\"%.*s\"",
+                    input->path, input->relative[length] ? (int)length : 0, input->relative);
+}
+
+static gconv_status classify_image(classifying *c, image_plan *p, const gconv_input *input) {
+  gconv_image image = {0};
+  gconv_prediction found = {.class = SIZE_MAX};
+  if (c->settings->learn.evaluate)
+    GCONV_TRY(find_class(c, input, &found.class));
+  GCONV_TRY(gconv_image_read(input->path, NULL, &image));
+  bool grey = image.channels - image.alpha == 1 && image.frames == 1 && c->network.channels == 3;
+  gconv_status status = grey ? widen(&image) : GCONV_OK;
+  if (status == GCONV_OK)
+    status = run_image(c, p, &image, input->path);
+  gconv_image_free(&image);
+  GCONV_TRY(status);
+  found.outputs = p->out.data;
+  found.count = (size_t)p->out.channels;
+  if (found.class != SIZE_MAX)
+    gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
+  if (!c->sink)
+    return GCONV_OK;
+  GCONV_TRY(put_header(c, found.count));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, input->path));
+  return put_prediction(c, &found);
+}
+
+static gconv_status classify_images(classifying *c, gconv_message *message) {
+  gconv_inputs inputs = {0};
+  image_plan p = {0};
+  const gconv_network_options options = {.gray = c->settings->learn.data.gray || c->network.channels == 1};
+  c->unit = "path";
+  gconv_status status = gconv_inputs_find(&c->settings->inputs, true, "-", &inputs, message);
+  if (status == GCONV_OK && c->settings->learn.evaluate)
+    status = gconv_learn_complain(
+        gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
+  if (status == GCONV_OK)
+    status = gconv_learn_complain(gconv_operation_of_network(&c->network, &options, &p.operation), message);
+  for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
+    status = gconv_learn_complain(classify_image(c, &p, &inputs.items[i]), message);
+  gconv_plan_free(p.plan);
+  gconv_operation_free(p.operation);
+  gconv_image_free(&p.out);
+  gconv_inputs_free(&inputs);
+  return status;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+
+static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
+  const gconv_settings *settings = c->settings;
+  if (words->count != 1)
+    return gconv_refuse(message, "classify: name one network: gconv classify NETWORK.safetensors -i INPUT");
+  c->path = words->items[0];
+  if (settings->inputs.count != 1)
+    return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
+  if (settings->json && !settings->learn.evaluate)
+    return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
+  if (settings->learn.targets && !settings->learn.evaluate)
+    return gconv_refuse(message, "-t names labels, which --evaluate compares with");
+  return GCONV_OK;
+}
+
+static gconv_status prepare(classifying *c, gconv_message *message) {
+  const gconv_settings *settings = c->settings;
+  const char *output = settings->naming.output;
+  char *paths[] = {(char *)c->path, settings->inputs.items[0]};
+  const gconv_texts read = {paths, 2};
+  gconv_sandbox_files(settings, &output, 1, true);
+  if (output && strcmp(output, "-") != 0)
+    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
+  if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
+    return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
+  GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
+                                                   gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
+                                 message));
+  bool standard = !output || strcmp(output, "-") == 0;
+  c->terminal = standard && isatty(STDOUT_FILENO);
+  if (output || !settings->learn.evaluate)
+    GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message));
+  return GCONV_OK;
+}
+
+/* Networks of tables and signals have inputs of a known size, one number high. */
+static bool is_of_numbers(const gconv_network *network) {
+  return network->height == 1;
+}
+
+static void print_errors(const classifying *c) {
+  double count = (double)c->numbers, variance = c->spread / count - c->sum / count * (c->sum / count);
+  printf("%zu numbers: root of the mean squared error %.6g", c->numbers, sqrt(c->squares / count));
+  if (variance > 0)
+    printf(", R2 %.6g", 1 - c->squares / count / variance);
+  putchar('\n');
+}
+
+static void print_evaluation(const classifying *c) {
+  const gconv_confusion *found = &c->confusion;
+  FILE *out = c->settings->naming.output && strcmp(c->settings->naming.output, "-") == 0 ? stderr : stdout;
+  if (c->settings->json && found->classes > 0) {
+    json_t *json = gconv_data_confusion_json(found);
+    gconv_json_print(out, json, JSON_INDENT(2));
+    json_decref(json);
+  } else if (found->classes > 0) {
+    fprintf(out, "%.2f%% right: %zu of %zu\n", found->cases ? 100.0 * (double)found->right / (double)found->cases : 0,
+            found->right, found->cases);
+    gconv_data_print_confusion(out, found);
+  } else if (c->numbers > 0) {
+    print_errors(c);
+  }
+}
+
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  classifying c = {.settings = settings};
+  gconv_message message;
+  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  gconv_status status = check_words(&c, words, &message);
+  if (status == GCONV_OK)
+    status = prepare(&c, &message);
+  if (status == GCONV_OK)
+    status = is_of_numbers(&c.network) ? classify_data(&c, &message) : classify_images(&c, &message);
+  if (status == GCONV_OK && c.sink) {
+    status = gconv_learn_complain(gconv_sink_commit(c.sink, false), &message);
+    c.sink = status == GCONV_OK ? c.sink : NULL;
+  } else {
+    gconv_sink_discard(c.sink);
+  }
+  if (status == GCONV_OK && settings->learn.evaluate)
+    print_evaluation(&c);
+  if (status != GCONV_OK)
+    gconv_say("%s", message.text);
+  gconv_confusion_free(&c.confusion);
+  gconv_network_free(&c.network);
+  gconv_device_close(c.device);
+  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+const gconv_command gconv_command_classify = {
+    .name = "classify",
+    .synopsis = "classify NETWORK -i INPUT [-o FILE] [OPTION...]",
+    .help = "what a trained network takes the rows of a table, windows of a signal or images for",
+    .details =
+        "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
+        "CSV: case, class, probability; or the outputs of a network without classes. Labels behind the columns are\n"
+        "passed over.\n\n"
+        "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
+        "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
+        "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n",
+    .of = GCONV_OF_CLASSIFY,
+    .words = GCONV_WORDS_FILES,
+    .run = run,
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv fit: which filter made one image of another? */
+#include "cli/fit.h"
+#include "cli/sandbox.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- What was given -------------------------------------------------------------------------------------------------- */
+
+static gconv_status check_given(const gconv_settings *s, gconv_message *message) {
+  if (s->inputs.count == 0)
+    return gconv_refuse(message, "fit: no image before the filter: name one, or a folder, with -i");
+  if (s->targets.count == 0)
+    return gconv_refuse(message, "fit: no image after the filter: name one, or a folder, with -t");
+  if (s->fit.rows == 0)
+    return gconv_refuse(message, "fit: how large is the filter? Say --size 7, or --size ROWSxCOLUMNS");
+  size_t standard_input = 0;
+  for (size_t i = 0; i < s->inputs.count; i++)
+    standard_input += strcmp(s->inputs.items[i], "-") == 0;
+  for (size_t i = 0; i < s->targets.count; i++)
+    standard_input += strcmp(s->targets.items[i], "-") == 0;
+  if (standard_input > 1)
+    return gconv_refuse(message, "-: standard input can be read only once");
+  return GCONV_OK;
+}
+
+/* A file that the user named has a partner, or is a mistake; of folders, those without one are counted. */
+static gconv_status find_pairs(gconv_fitting *f, gconv_message *message) {
+  const gconv_inputs *before = &f->sides[0], *after = &f->sides[1];
+  bool one = before->count == 1 && after->count == 1 && !before->many && !after->many;
+  GCONV_TRY(gconv_pairs_find(before, after, !one, NULL, &f->matched, &f->count, message));
+  for (size_t i = 0; i < f->count; i++) {
+    const gconv_input *alone = !f->matched[i].a ? f->matched[i].b : !f->matched[i].b ? f->matched[i].a : NULL;
+    f->pairs += !alone;
+    f->alone += alone != NULL;
+    if (alone && !f->alone_one)
+      f->alone_one = alone;
+    if (alone && !alone->found)
+      return gconv_refuse(message, "%s: has no partner among the images of %s: pairs have one name, but for the extension",
+                          alone->path, f->matched[i].a ? "-t" : "-i");
+  }
+  if (f->pairs == 0)
+    return gconv_refuse(message, "fit: no pair: none of %zu files before and %zu after have one name, such as %s",
+                        before->count, after->count, f->alone_one->path);
+  return GCONV_OK;
+}
+
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static gconv_status check_output(const gconv_fitting *f, gconv_message *message) {
+  const char *output = f->settings->naming.output;
+  if (!output || strcmp(output, "-") == 0)
+    return GCONV_OK;
+  for (size_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < f->sides[side].count; i++)
+      if (is_same_file(output, f->sides[side].items[i].file))
+        return gconv_refuse(message, "%s: the filter would replace an image: choose another name with -o", output);
+  if (f->settings->no_clobber && gconv_output_exists(output))
+    return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", output);
+  return GCONV_OK;
+}
+
+static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
+  const gconv_settings *s = f->settings;
+  const char *output = s->naming.output ? s->naming.output : "-";
+  GCONV_TRY(check_given(s, message));
+  GCONV_TRY(gconv_inputs_find(&s->inputs, s->recursive, output, &f->sides[0], message));
+  GCONV_TRY(gconv_inputs_find(&s->targets, s->recursive, output, &f->sides[1], message));
+  GCONV_TRY(find_pairs(f, message));
+  GCONV_TRY(check_output(f, message));
+  f->fit = s->fit;
+  f->fit.whole = s->border_given;
+  f->fit.border = s->options.border;
+  f->fit.border_value = s->options.border_value;
+  f->fit.max_pixels = s->job.max_pixels;
+  f->by_rows = floor((double)f->pairs * s->holdout) < 1;
+  gconv_sandbox_file(s, s->naming.output);
+  if (gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &f->device) != GCONV_OK)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
+  return GCONV_OK;
+}
+
+/* ---- The fit --------------------------------------------------------------------------------------------------------- */
+
+/* Which share of pair number `index` is held out: of whole pairs, the last one of every 1 / holdout. */
+static double held_of(const gconv_fitting *f, size_t index) {
+  double share = f->settings->holdout;
+  return f->by_rows ? share : floor((double)(index + 1) * share) - floor((double)index * share);
+}
+
+static gconv_status add_pairs(gconv_fitting *f) {
+  size_t done = 0;
+  for (size_t i = 0; i < f->count; i++) {
+    const gconv_matched *m = &f->matched[i];
+    if (!m->a || !m->b)
+      continue;
+    const gconv_compared before = {.path = m->a->path}, after = {.path = m->b->path};
+    double held = held_of(f, done++);
+    f->held += !f->by_rows && held > 0;
+    GCONV_TRY(gconv_fit_add(&f->fit, f->device, &before, &after, held));
+  }
+  return GCONV_OK;
+}
+
+static int fit(gconv_fitting *f) {
+  const gconv_settings *s = f->settings;
+  if (f->alone > 0 && !s->quiet)
+    gconv_say("fit: %zu file%s no partner, such as %s", f->alone, f->alone == 1 ? " has" : "s have", f->alone_one->path);
+  gconv_status status = add_pairs(f);
+  if (status == GCONV_OK)
+    status = gconv_fit_solve(&f->fit, f->device, &f->result);
+  if (status == GCONV_OK)
+    status = gconv_filters_write(s->naming.output ? s->naming.output : "-", &f->result.filters);
+  bool reported = status != GCONV_OK || (s->quiet && !s->json) || gconv_fit_report(f);
+  return gconv_command_end(status, !reported);
+}
+
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  gconv_fitting f = {.settings = settings};
+  gconv_message message;
+  int status;
+  (void)words;
+  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  f.out = settings->naming.output && strcmp(settings->naming.output, "-") != 0 ? stdout : stderr;
+  gconv_status prepared = prepare(&f, &message);
+  if (prepared == GCONV_OK) {
+    status = fit(&f);
+  } else {
+    gconv_say("%s", message.text);
+    status = prepared == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+  }
+  gconv_sandbox_tidy();
+  gconv_filters_free(&f.result.filters);
+  free(f.result.taps);
+  gconv_fit_free(&f.fit);
+  free(f.matched);
+  gconv_inputs_free(&f.sides[0]);
+  gconv_inputs_free(&f.sides[1]);
+  gconv_device_close(f.device);
+  return status;
+}
+
+const gconv_command gconv_command_fit = {
+    .name = "fit",
+    .synopsis = "fit -i BEFORE -t AFTER --size N [-o FILE] [OPTION...]",
+    .help = "which filter made one image of another? the one of least squares, from a pair of images or folders of them",
+    .details =
+        "The filter is the one whose results have the smallest mean squared error, over all pairs and colours. Alpha\n"
+        "does not count, and neither do samples of 8 or 16 bits that are black or white after the filter, as they may\n"
+        "be cut off there. R2 is the share of the variance that the filter explains. A large condition number, 1e8\n"
+        "and more, says that the images hardly tell filters apart: small errors of samples make large errors of taps.\n\n"
+        "It is said if no filter of this size explains the images (R2 is below 0.95, and residuals of neighbours\n"
+        "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, and if the filter looks cut\n"
+        "off.\n",
+    .of = GCONV_OF_FIT,
+    .words = GCONV_WORDS_NONE,
+    .run = run,
+};

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv train: a network from cases, by backpropagation. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/sandbox.h"
+#include "cli/terminal.h"
+#include "cli/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHECKPOINT_MS = 300000, PROGRESS_MS = 100 }; /* how often a checkpoint is written, and the line of progress */
+
+/* ---- What was asked for ----------------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *ending) {
+  size_t length = strlen(path), end = strlen(ending);
+  return length > end && strcmp(path + length - end, ending) == 0;
+}
+
+static gconv_status check_words(const gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
+  const gconv_learn_settings *learn = &settings->learn;
+  const char *output = settings->naming.output;
+  if (words->count > 0)
+    return gconv_refuse(message, "%s: say what it is: --table %s, --classes %s, or -i %s -t WANTED", words->items[0],
+                        words->items[0], words->items[0], words->items[0]);
+  if (!learn->net)
+    return gconv_refuse(message, "no network: say with --net which layers it has, such as --net 'dense 63 tanh, dense 26 "
+                                 "softmax' for 26 classes; gconv train --help has more");
+  if (!output)
+    return gconv_refuse(message, "no output: name the file of the trained network with -o FILE.safetensors");
+  if (strcmp(output, "-") == 0)
+    return gconv_refuse(message, "-o -: a network is a file: name one, FILE.safetensors");
+  if (!ends_in(output, ".safetensors"))
+    return gconv_refuse(message, "-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
+  if (learn->plot && !ends_in(learn->plot, ".svg"))
+    return gconv_refuse(message, "--plot %s: the curves are drawn as SVG: --plot %s.svg", learn->plot, learn->plot);
+  if (learn->report && !ends_in(learn->report, ".html") && !ends_in(learn->report, ".htm"))
+    return gconv_refuse(message, "--report %s: the report is a page of HTML: --report %s.html", learn->report,
+                        learn->report);
+  return GCONV_OK;
+}
+
+static gconv_status check_outputs(const gconv_settings *settings, const gconv_texts *inputs, gconv_message *message) {
+  const gconv_learn_settings *learn = &settings->learn;
+  GCONV_TRY(gconv_data_check_output("-o", settings->naming.output, inputs, message));
+  if (learn->plot)
+    GCONV_TRY(gconv_data_check_output("--plot", learn->plot, inputs, message));
+  if (learn->report)
+    GCONV_TRY(gconv_data_check_output("--report", learn->report, inputs, message));
+  return GCONV_OK;
+}
+
+/* ---- Preparing -------------------------------------------------------------------------------------------------------- */
+
+/* Images have any size where patches are learned, and in pairs. */
+static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
+  const gconv_learn_settings *learn = &run->settings->learn;
+  const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
+  bool pairs = learn->data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->data.patch > 0;
+  bool images = pairs || learn->data.kind == GCONV_DATASET_CLASSES;
+  GCONV_TRY(
+      gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                              pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
+                           message));
+  if (learn->normalize == 2 || (learn->normalize == 0 && images))
+    return GCONV_OK;
+  return gconv_learn_complain(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
+}
+
+static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
+                                   gconv_message *message) {
+  const gconv_learn_settings *learn = &run->settings->learn;
+  gconv_training_options options = learn->training;
+  options.epochs = (size_t)learn->epochs;
+  options.patience = (size_t)learn->patience;
+  options.seed = (uint64_t)learn->seed;
+  options.algorithm = learn->algorithm ? "exact" : NULL;
+  options.stop = &gconv_interrupted;
+  bool resume = run->settings->resume;
+  if (resume && access(checkpoint, F_OK) != 0)
+    return gconv_refuse(message, "--resume: there is no %s: a run that is stopped leaves it", checkpoint);
+  return gconv_learn_complain(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
+                                                   run->data.validation, resume ? checkpoint : NULL, trainer),
+                              message);
+}
+
+/* Removes what a run that was killed left of its files. */
+static gconv_status remove_leftovers(const gconv_settings *settings, const char *checkpoint, gconv_message *message) {
+  char *paths[] = {(char *)checkpoint, (char *)settings->naming.output, (char *)settings->learn.report,
+                   (char *)settings->learn.plot};
+  size_t count = 2, removed;
+  for (size_t i = count; i < sizeof paths / sizeof *paths; i++)
+    if (paths[i])
+      paths[count++] = paths[i];
+  return gconv_learn_complain(gconv_remove_leftovers(paths, count, &removed), message);
+}
+
+static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
+                            gconv_message *message) {
+  const gconv_settings *settings = run->settings;
+  const char *device = settings->job.device ? settings->job.device : "cpu";
+  const char *outputs[] = {settings->naming.output, settings->learn.plot, settings->learn.report};
+  gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
+  GCONV_TRY(gconv_learn_complain(
+      gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
+  GCONV_TRY(gconv_data_open(settings, &run->data, message));
+  GCONV_TRY(check_outputs(settings, &run->data.paths, message));
+  GCONV_TRY(remove_leftovers(settings, checkpoint, message));
+  GCONV_TRY(make_network(run, message));
+  return create_trainer(run, checkpoint, trainer, message);
+}
+
+/* ---- Epochs ----------------------------------------------------------------------------------------------------------- */
+
+static size_t all_epochs(const gconv_training_run *run) {
+  return run->settings->learn.epochs > 0 ? (size_t)run->settings->learn.epochs : GCONV_DEFAULT_EPOCHS;
+}
+
+static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epoch, double seconds_left, char *text,
+                           size_t size) {
+  size_t used = (size_t)snprintf(text, size, "epoch %zu/%zu  loss %.4g", epoch->number, all_epochs(run), epoch->loss);
+  if (!isnan(epoch->accuracy))
+    used += (size_t)snprintf(text + used, size - used, ", %.2f%% right", 100 * epoch->accuracy);
+  if (!isnan(epoch->validation_loss))
+    used += (size_t)snprintf(text + used, size - used, "  validation %.4g", epoch->validation_loss);
+  if (!isnan(epoch->validation_accuracy))
+    used += (size_t)snprintf(text + used, size - used, ", %.2f%% right", 100 * epoch->validation_accuracy);
+  if (seconds_left >= 60)
+    snprintf(text + used, size - used, "  %.0f:%02.0f left", floor(seconds_left / 60), fmod(floor(seconds_left), 60));
+  else if (seconds_left >= 1)
+    snprintf(text + used, size - used, "  %.0f s left", seconds_left);
+}
+
+static void print_epoch_json(const gconv_epoch *epoch, double seconds) {
+  json_t *json = json_object();
+  json_object_set_new(json, "epoch", json_integer((json_int_t)epoch->number));
+  json_object_set_new(json, "loss", gconv_json_number(epoch->loss));
+  json_object_set_new(json, "accuracy", gconv_json_number(epoch->accuracy));
+  json_object_set_new(json, "validation_loss", gconv_json_number(epoch->validation_loss));
+  json_object_set_new(json, "validation_accuracy", gconv_json_number(epoch->validation_accuracy));
+  json_object_set_new(json, "best", json_boolean(epoch->best));
+  json_object_set_new(json, "seconds", json_real(seconds));
+  gconv_json_print(stdout, json, JSON_COMPACT);
+  fflush(stdout);
+  json_decref(json);
+}
+
+/* A line that is replaced on a terminal; elsewhere, lines for the first epoch and each tenth of all. */
+static void show_progress(const gconv_training_run *run, const gconv_epoch *epoch, double now, double begin, double *shown) {
+  char text[300];
+  size_t all = all_epochs(run), tenth = (all + 9) / 10;
+  double each = (now - begin) / 1000 / (double)run->epoch_count;
+  bool terminal = isatty(STDERR_FILENO);
+  if (run->settings->quiet || run->settings->json)
+    return;
+  describe_epoch(run, epoch, each * (double)(all - epoch->number), text, sizeof text);
+  if (terminal && now - *shown >= PROGRESS_MS) {
+    gconv_progress_show(text);
+    *shown = now;
+  } else if (!terminal && (run->epoch_count == 1 || epoch->number % tenth == 0)) {
+    fprintf(stderr, "%s\n", text);
+  }
+}
+
+static gconv_status keep_epoch(gconv_training_run *run, const gconv_epoch *epoch) {
+  gconv_epoch *epochs = gconv_grown(run->epochs, run->epoch_count, sizeof *epochs);
+  if (!epochs)
+    return GCONV_NO_MEMORY;
+  run->epochs = epochs;
+  epochs[run->epoch_count++] = *epoch;
+  if (epoch->best)
+    run->best = *epoch;
+  return GCONV_OK;
+}
+
+static bool save(const gconv_trainer *trainer, const char *checkpoint) {
+  if (gconv_trainer_save(trainer, checkpoint) == GCONV_OK)
+    return true;
+  gconv_say("the checkpoint is not written: %s", gconv_last_error());
+  return false;
+}
+
+/* Trains to the end, or until a signal comes. */
+static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const char *checkpoint) {
+  double begin = gconv_now_ms(), saved = begin, shown = 0, now = begin;
+  gconv_epoch epoch = {0};
+  while (!epoch.ended && !gconv_interrupted) {
+    GCONV_TRY(gconv_trainer_epoch(trainer, &epoch));
+    run->done = epoch.number;
+    if (epoch.interrupted)
+      break;
+    now = gconv_now_ms();
+    GCONV_TRY(keep_epoch(run, &epoch));
+    if (run->settings->json)
+      print_epoch_json(&epoch, (now - begin) / 1000);
+    show_progress(run, &epoch, now, begin, &shown);
+    if (now - saved > CHECKPOINT_MS && !epoch.ended) {
+      save(trainer, checkpoint);
+      saved = now;
+    }
+  }
+  gconv_progress_hide();
+  run->seconds = (now - begin) / 1000;
+  run->ended = epoch.ended;
+  return GCONV_OK;
+}
+
+/* Leaves a checkpoint, and ends the program as the signal would. */
+static int stop(const gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint) {
+  if (save(trainer, checkpoint))
+    gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", run->done,
+              all_epochs(run), checkpoint);
+  fflush(stdout);
+  gconv_interrupt_end();
+  return GCONV_EXIT_FAILED;
+}
+
+/* ---- The end ---------------------------------------------------------------------------------------------------------- */
+
+/* Of the report: what is taken for what. */
+static gconv_status evaluate(gconv_training_run *run) {
+  const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
+  if (!run->settings->learn.report || gconv_dataset_get_info(data)->class_count == 0)
+    return GCONV_OK;
+  return gconv_predict_all(&run->network, run->device, data, &run->confusion, NULL, NULL);
+}
+
+static gconv_status write_results(gconv_training_run *run) {
+  const gconv_learn_settings *learn = &run->settings->learn;
+  GCONV_TRY(gconv_network_write(run->settings->naming.output, &run->network));
+  if (learn->plot)
+    GCONV_TRY(gconv_train_write_plot(run, learn->plot));
+  GCONV_TRY(evaluate(run));
+  return learn->report ? gconv_train_write_report(run, learn->report) : GCONV_OK;
+}
+
+static double cases_a_second(const gconv_training_run *run) {
+  size_t cases = gconv_dataset_get_info(gconv_data_cases(&run->data))->cases;
+  return run->seconds > 0 ? (double)cases * (double)run->epoch_count / run->seconds : 0;
+}
+
+static void print_summary_json(const gconv_training_run *run) {
+  json_t *json = json_object();
+  json_object_set_new(json, "network", gconv_json_text(run->settings->naming.output));
+  json_object_set_new(json, "ended", gconv_json_text(run->ended));
+  json_object_set_new(json, "epochs", json_integer((json_int_t)run->epoch_count));
+  json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
+  json_object_set_new(json, "seconds", json_real(run->seconds));
+  json_object_set_new(json, "cases_a_second", json_real(cases_a_second(run)));
+  gconv_json_print(stdout, json, JSON_COMPACT);
+  json_decref(json);
+}
+
+static void print_summary(const gconv_training_run *run) {
+  const gconv_epoch *best = &run->best;
+  gconv_print(stdout, "%s: %s\n", run->settings->naming.output, run->ended ? run->ended : "");
+  if (best->number > 0) {
+    printf("  best epoch  %zu\n", best->number);
+    printf("  training    loss %.6g", best->loss);
+    if (!isnan(best->accuracy))
+      printf(", %.2f%% right, while it learned", 100 * best->accuracy);
+    putchar('\n');
+    if (!isnan(best->validation_loss))
+      printf("  validation  loss %.6g", best->validation_loss);
+    if (!isnan(best->validation_accuracy))
+      printf(", %.2f%% right", 100 * best->validation_accuracy);
+    if (!isnan(best->validation_loss))
+      putchar('\n');
+  }
+  printf("  time        %.2f s, %.0f cases a second\n", run->seconds, cases_a_second(run));
+}
+
+/* Takes the best weights, and writes what was asked for. */
+static int finish(gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint, bool had_checkpoint) {
+  bool diverged = run->ended && strstr(run->ended, "diverged");
+  if (diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
+    gconv_say("training diverged in its first epoch, as the loss or a weight is no longer finite, so that nothing is "
+              "written: take a smaller rate, or normalise the inputs");
+    return GCONV_EXIT_FAILED;
+  }
+  if (diverged)
+    gconv_say("%s", run->ended);
+  gconv_network_free(&run->network);
+  gconv_status status = gconv_trainer_network(trainer, false, &run->network);
+  if (status == GCONV_OK)
+    status = write_results(run);
+  if (status != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
+    return GCONV_EXIT_FAILED;
+  }
+  if (access(checkpoint, F_OK) == 0) /* it would lead back */
+    unlink(checkpoint);
+  if (run->settings->json)
+    print_summary_json(run);
+  else if (!run->settings->quiet)
+    print_summary(run);
+  return diverged ? GCONV_EXIT_PARTLY : GCONV_EXIT_OK;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+
+static void print_beginning(const gconv_training_run *run, const char *checkpoint) {
+  char text[200];
+  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
+  if (run->settings->quiet || run->settings->json)
+    return;
+  gconv_data_describe(info, run->settings->learn.data.kind, text, sizeof text);
+  gconv_print(stderr, "%s: %s", run->settings->learn.data.inputs, text);
+  if (run->data.validation)
+    fprintf(stderr, "; %zu for validation", gconv_dataset_get_info(run->data.validation)->cases);
+  fputc('\n', stderr);
+  if (!run->settings->resume && access(checkpoint, F_OK) == 0)
+    gconv_say("warning: %s is there, of a run that was stopped: --resume would go on with it", checkpoint);
+}
+
+static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
+  gconv_trainer *trainer = NULL;
+  bool resumed = run->settings->resume;
+  gconv_status status = prepare(run, checkpoint, &trainer, message);
+  if (status != GCONV_OK) {
+    gconv_say("%s", message->text);
+    return status == GCONV_BAD_ARGUMENT || status == GCONV_UNSUPPORTED ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+  }
+  print_beginning(run, checkpoint);
+  gconv_interrupt_catch(true);
+  status = train(run, trainer, checkpoint);
+  int result = GCONV_EXIT_FAILED;
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
+  else if (!run->ended)
+    result = stop(run, trainer, checkpoint);
+  else {
+    gconv_interrupt_catch(false);
+    result = finish(run, trainer, checkpoint, resumed);
+  }
+  gconv_interrupt_catch(false);
+  gconv_trainer_free(trainer);
+  return result;
+}
+
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  gconv_training_run training = {.settings = settings};
+  gconv_message message;
+  int result = GCONV_EXIT_USAGE;
+  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
+  gconv_status status = checkpoint ? check_words(settings, words, &message) : gconv_complain_memory(&message);
+  if (status == GCONV_OK)
+    status = gconv_data_choose(settings, &message);
+  if (status == GCONV_OK)
+    result = run_training(&training, checkpoint, &message);
+  else
+    gconv_say("%s", message.text);
+  gconv_confusion_free(&training.confusion);
+  gconv_network_free(&training.network);
+  gconv_data_close(&training.data);
+  gconv_device_close(training.device);
+  free(training.epochs);
+  free(checkpoint);
+  return result;
+}
+
+const gconv_command gconv_command_train = {
+    .name = "train",
+    .synopsis = "train DATA --net LAYERS -o FILE.safetensors [OPTION...]",
+    .help = "train a network by backpropagation: on a table, images by class, images in pairs, or a signal",
+    .details =
+        "DATA is one of: --table FILE, --classes FOLDER, -i BEFORE -t AFTER, --signal FILE --windows S:HOP -t FILE.\n\n"
+        "Layers of --net, with commas between: dense K, conv K RxS, conv K RxS/STRIDE, mean, residual, N*(LAYERS);\n"
+        "behind dense and conv an activation: relu, leaky=S, sigmoid=S, tanh, softmax (docs/learning.md).\n\n"
+        "  gconv train --table iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
+        "  gconv train --classes photos/ --patch 64 --net 'conv 16 5x5/2 relu, conv 32 3x3/2 relu, mean, dense 10\n"
+        "    softmax' --validate 20% -o photos.safetensors --report photos.html\n"
+        "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"
+        "    -o d.safetensors\n\n"
+        "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
+        "checkpoint beside the output, from which --resume goes on.\n",
+    .of = GCONV_OF_TRAIN,
+    .words = GCONV_WORDS_ANY,
+    .run = run,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv fit: cmd_fit.c does it, fit_report.c tells of it. */
+#ifndef GCONV_CLI_FIT_H
+#define GCONV_CLI_FIT_H
+
+#include "cli/command.h"
+#include "cli/pairs.h"
+
+typedef struct gconv_fitting {
+  const gconv_settings *settings;
+  gconv_device *device;
+  gconv_inputs sides[2];  /* before, after */
+  gconv_matched *matched; /* owned: pairs, and files without a partner */
+  size_t count;
+  size_t pairs, alone;          /* how many of them are which */
+  const gconv_input *alone_one; /* one of the latter */
+  bool by_rows;                 /* rows of each pair are held out; else whole pairs, */
+  size_t held;                  /* so many */
+  gconv_fit fit;
+  gconv_fit_result result;
+  FILE *out; /* where the report goes: standard output, unless the filter goes there */
+} gconv_fitting;
+
+/* Prints what the fit came to, for people, or as JSON; false without memory. */
+bool gconv_fit_report(const gconv_fitting *f);
+
+#endif

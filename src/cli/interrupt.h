@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals that shall end the program, for commands that have something to save first. */
+#ifndef GCONV_CLI_INTERRUPT_H
+#define GCONV_CLI_INTERRUPT_H
+
+#include <stdbool.h>
+
+/* 0, or the number of the signal that came while they are caught. */
+extern volatile int gconv_interrupted;
+
+/* From now on (or, with false, no longer), the first signal only sets gconv_interrupted; the second ends the program. */
+void gconv_interrupt_catch(bool catch);
+
+/* For the handler of main.c: whether the signal was caught. Async-signal-safe. */
+bool gconv_interrupt_take(int number);
+
+/* Ends the program as the signal would have done, where one was caught. */
+void gconv_interrupt_end(void);
+
+#endif

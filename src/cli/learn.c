@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/learn.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- What the options name ------------------------------------------------------------------------------------------ */
+
+gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message) {
+  gconv_learn_settings *learn = &settings->learn;
+  gconv_dataset_options *data = &learn->data;
+  const char *pairs = settings->inputs.count > 0 ? settings->inputs.items[0] : NULL;
+  int sources = (learn->table != NULL) + (learn->classes != NULL) + (learn->signal != NULL) + (pairs != NULL);
+  if (sources == 0)
+    return gconv_refuse(
+        message, "no data: name a table with --table FILE, images with --classes FOLDER, or in pairs with -i BEFORE -t "
+                 "AFTER, or a signal with --signal FILE --windows S");
+  if (sources > 1 || settings->inputs.count > 1)
+    return gconv_refuse(message, "--table, --classes, --signal and -i name data of different kinds: give one of them, once");
+  if (pairs && !learn->targets)
+    return gconv_refuse(message, "-i %s: name what is wanted of these images, too, with -t", pairs);
+  if (learn->classes && learn->targets)
+    return gconv_refuse(message, "-t: of images by class, the folders tell the classes");
+  if (learn->signal && data->window == 0)
+    return gconv_refuse(message, "--signal: say with --windows S:HOP how many samples a case has");
+  if (!learn->signal && (data->window > 0 || learn->raw))
+    return gconv_refuse(message, "--windows and --raw are for --signal");
+  bool images = pairs || learn->classes;
+  if (!images && (data->patch > 0 || data->augment || data->gray))
+    return gconv_refuse(message, "--patch, --augment and --gray are for images");
+  if (images && data->label)
+    return gconv_refuse(message, "--label is for tables");
+  data->kind = learn->table     ? GCONV_DATASET_TABLE
+               : learn->classes ? GCONV_DATASET_CLASSES
+               : learn->signal  ? GCONV_DATASET_WINDOWS
+                                : GCONV_DATASET_PAIRS;
+  data->inputs = learn->table ? learn->table : learn->classes ? learn->classes : learn->signal ? learn->signal : pairs;
+  data->targets = learn->targets;
+  data->syntax = learn->signal ? learn->raw : data->syntax;
+  data->missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  data->seed = (uint64_t)learn->seed;
+  return GCONV_OK;
+}
+
+gconv_status gconv_learn_complain(gconv_status status, gconv_message *message) {
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
+static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset **set, gconv_texts *paths,
+                             gconv_message *message) {
+  if (!gconv_texts_add(paths, strdup(options->inputs)) ||
+      (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
+    return gconv_complain_memory(message);
+  return gconv_learn_complain(gconv_dataset_open(options, set), message);
+}
+
+/* "PATH" or "PATH:TARGETS". */
+static gconv_status open_validation(const gconv_settings *settings, gconv_data *data, gconv_message *message) {
+  gconv_dataset_options options = settings->learn.data;
+  const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
+  const char *text = settings->learn.validate, *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
+  char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
+  if (!inputs)
+    return gconv_complain_memory(message);
+  options.inputs = inputs;
+  options.targets = colon ? colon + 1 : NULL;
+  options.classes = info->classes;
+  options.class_count = info->class_count;
+  options.columns = options.kind == GCONV_DATASET_TABLE ? (size_t)info->channels : 0;
+  gconv_status status;
+  if (settings->learn.data.targets && !options.targets)
+    status =
+        gconv_refuse(message, "--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
+  else
+    status = open_set(&options, &data->validation, &data->paths, message);
+  free(inputs);
+  return status;
+}
+
+gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, gconv_message *message) {
+  const gconv_learn_settings *learn = &settings->learn;
+  double share;
+  GCONV_TRY(open_set(&learn->data, &data->all, &data->paths, message));
+  if (!learn->validate)
+    return GCONV_OK;
+  if (!gconv_parse_share(learn->validate, &share))
+    return open_validation(settings, data, message);
+  if (!(share > 0 && share < 1))
+    return gconv_refuse(message, "--validate %s: this takes a share between 0%% and 100%%, or a file", learn->validate);
+  gconv_status status = gconv_dataset_split(data->all, share, (uint64_t)learn->seed, &data->first, &data->validation);
+  return status == GCONV_OK ? status : gconv_refuse(message, "--validate %s: %s", learn->validate, gconv_last_error());
+}
+
+const gconv_dataset *gconv_data_cases(const gconv_data *data) {
+  return data->first ? data->first : data->all;
+}
+
+void gconv_data_close(gconv_data *data) {
+  gconv_dataset_free(data->first);
+  gconv_dataset_free(data->validation);
+  gconv_dataset_free(data->all);
+  gconv_texts_free(&data->paths);
+  *data = (gconv_data){0};
+}
+
+/* ---- Mean and standard deviation ------------------------------------------------------------------------------------- */
+
+/* Sums of a channel, of samples less a first one, so that large means cost no digits. */
+typedef struct moments {
+  double origin, sum, squares;
+} moments;
+
+static void add_samples(moments *m, const float *samples, size_t count, bool first) {
+  if (first)
+    m->origin = (double)samples[0];
+  for (size_t i = 0; i < count; i++) {
+    double value = (double)samples[i] - m->origin;
+    m->sum += value;
+    m->squares += value * value;
+  }
+}
+
+static gconv_status measure(const gconv_dataset *data, size_t room, size_t *cases, float *inputs, moments *sums) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  size_t channels = (size_t)info->channels, plane = (size_t)info->height * (size_t)info->width;
+  for (size_t first = 0; first < info->cases; first += room) {
+    size_t count = info->cases - first < room ? info->cases - first : room;
+    for (size_t i = 0; i < count; i++)
+      cases[i] = first + i;
+    GCONV_TRY(gconv_dataset_read(data, 0, cases, count, inputs, NULL));
+    for (size_t i = 0; i < count; i++)
+      for (size_t c = 0; c < channels; c++)
+        add_samples(&sums[c], inputs + (i * channels + c) * plane, plane, first + i == 0);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_data_normalize(const gconv_dataset *data, gconv_network *network) {
+  enum { FLOATS = 1 << 20 };
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  size_t channels = (size_t)info->channels, plane = (size_t)info->height * (size_t)info->width;
+  size_t room = FLOATS / (channels * plane) + 1, *cases = malloc(room * sizeof *cases);
+  float *inputs = malloc(room * channels * plane * sizeof *inputs), *numbers = calloc(2 * channels, sizeof *numbers);
+  float *std = calloc(channels, sizeof *std);
+  moments *sums = calloc(channels, sizeof *sums);
+  gconv_status status = cases && inputs && numbers && std && sums
+                            ? measure(data, room, cases, inputs, sums)
+                            : gconv_fail(GCONV_NO_MEMORY, "no memory for means of %zu columns", channels);
+  for (size_t c = 0; c < channels && status == GCONV_OK; c++) {
+    double count = (double)info->cases * (double)plane, mean = sums[c].sum / count;
+    double variance = sums[c].squares / count - mean * mean;
+    numbers[c] = (float)(sums[c].origin + mean);
+    std[c] = variance > 0 ? (float)sqrt(variance) : 1;
+    if (!(std[c] > 0)) /* a column that is constant, but for rounding */
+      std[c] = 1;
+  }
+  if (status == GCONV_OK) {
+    free(network->mean);
+    free(network->std);
+    network->mean = numbers;
+    network->std = std;
+    network->mean_count = network->std_count = info->channels;
+    numbers = std = NULL;
+  }
+  free(numbers);
+  free(std);
+  free(sums);
+  free(cases);
+  free(inputs);
+  return status;
+}
+
+/* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
+
+gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message) {
+  struct stat own, other;
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+  gconv_status status = folder ? GCONV_OK : gconv_complain_memory(message);
+  bool there = stat(path, &own) == 0;
+  if (status == GCONV_OK && there && S_ISDIR(own.st_mode))
+    status = gconv_refuse(message, "%s %s: is a folder: name a file", what, path);
+  else if (status == GCONV_OK && (!there || S_ISREG(own.st_mode)) && access(folder, F_OK) != 0)
+    status = gconv_refuse(message, "%s %s: there is no folder %s", what, path, folder);
+  else if (status == GCONV_OK && (!there || S_ISREG(own.st_mode)) && access(folder, W_OK) != 0)
+    status = gconv_refuse(message, "%s %s: cannot write into the folder %s: %s", what, path, folder, strerror(errno));
+  for (size_t i = 0; i < inputs->count && there && status == GCONV_OK; i++)
+    if (stat(inputs->items[i], &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino)
+      status = gconv_refuse(message, "%s %s: would replace a file that is read: name another", what, path);
+  free(folder);
+  return status;
+}
+
+/* ---- Texts ------------------------------------------------------------------------------------------------------------ */
+
+void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size) {
+  char shape[80], targets[80] = "";
+  if (kind == GCONV_DATASET_TABLE && info->height == 1 && info->width == 1)
+    snprintf(shape, sizeof shape, "%d number%s", (int)info->channels, info->channels == 1 ? "" : "s");
+  else if (kind == GCONV_DATASET_WINDOWS)
+    snprintf(shape, sizeof shape, "%d samples", (int)info->width);
+  else
+    snprintf(shape, sizeof shape, "%d x %d pixels", (int)info->width, (int)info->height);
+  if (info->channels > 1 && (info->width > 1 || info->height > 1))
+    snprintf(shape + strlen(shape), sizeof shape - strlen(shape), " in %d channels", (int)info->channels);
+  if (info->class_count > 0)
+    snprintf(targets, sizeof targets, ", %zu classes", info->class_count);
+  else if (kind != GCONV_DATASET_PAIRS && info->outputs > 0)
+    snprintf(targets, sizeof targets, ", %zu target%s", info->outputs, info->outputs == 1 ? "" : "s");
+  snprintf(text, size, "%zu case%s of %s%s", info->cases, info->cases == 1 ? "" : "s", shape, targets);
+}
+
+/* A name in a column of `width` characters; one that is longer is cut, between characters. */
+static void print_name(FILE *out, int width, const char *name) {
+  enum { LONGEST = 12 };
+  size_t size = strlen(name), used = 0;
+  int characters = 0;
+  while (used < size && characters < LONGEST) {
+    size_t bytes = gconv_utf8_bytes(name + used, size - used);
+    used += bytes > 0 ? bytes : 1;
+    characters++;
+  }
+  gconv_print(out, "%*s%.*s", width - characters > 0 ? width - characters : 0, "", (int)used, name);
+}
+
+static void print_matrix(FILE *out, const gconv_confusion *c) {
+  enum { NARROW = 6, WIDE = 12 };
+  int width = NARROW;
+  for (size_t k = 0; k < c->classes; k++)
+    width = (int)strnlen(c->names[k], WIDE) > width ? (int)strnlen(c->names[k], WIDE) : width;
+  gconv_print(out, "%*s  taken for\n", WIDE, "");
+  fprintf(out, "%*s", WIDE, "");
+  for (size_t k = 0; k < c->classes; k++)
+    print_name(out, width + 1, c->names[k]);
+  fputc('\n', out);
+  for (size_t i = 0; i < c->classes; i++) {
+    print_name(out, WIDE, c->names[i]);
+    for (size_t k = 0; k < c->classes; k++)
+      fprintf(out, " %*llu", width, (unsigned long long)c->counts[i * c->classes + k]);
+    fputc('\n', out);
+  }
+}
+
+/* The pairs that were taken for each other most often. */
+static void print_worst(FILE *out, const gconv_confusion *c) {
+  enum { SHOWN = 10 };
+  uint64_t last = UINT64_MAX;
+  size_t shown = 0;
+  while (shown < SHOWN && last > 1) { /* by counts, from the largest down */
+    uint64_t most = 0;
+    for (size_t i = 0; i < c->classes * c->classes; i++)
+      if (i / c->classes != i % c->classes && c->counts[i] < last && c->counts[i] > most)
+        most = c->counts[i];
+    if (most == 0)
+      return;
+    for (size_t i = 0; i < c->classes * c->classes && shown < SHOWN; i++)
+      if (i / c->classes != i % c->classes && c->counts[i] == most) {
+        gconv_print(out, "  %llu x %s was taken for %s\n", (unsigned long long)most, c->names[i / c->classes],
+                    c->names[i % c->classes]);
+        shown++;
+      }
+    last = most;
+  }
+}
+
+void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
+  enum { MOST_SHOWN = 10 };
+  if (!confusion->counts)
+    fprintf(out, "  (no table of %zu classes: it would be too large)\n", confusion->classes);
+  else if (confusion->classes <= MOST_SHOWN)
+    print_matrix(out, confusion);
+  else
+    print_worst(out, confusion);
+}
+
+json_t *gconv_data_confusion_json(const gconv_confusion *c) {
+  json_t *json = json_object(), *names = json_array(), *rows = json_array();
+  json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
+  json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
+  for (size_t i = 0; i < c->classes; i++) {
+    json_array_append_new(names, gconv_json_text(c->names[i]));
+    if (!c->counts)
+      continue;
+    json_t *row = json_array();
+    for (size_t k = 0; k < c->classes; k++)
+      json_array_append_new(row, json_integer((json_int_t)c->counts[i * c->classes + k]));
+    json_array_append_new(rows, row);
+  }
+  json_object_set_new(json, "classes", names);
+  json_object_set_new(json, "confusion", rows);
+  return json;
+}

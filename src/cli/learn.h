@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What gconv train and gconv classify share: data sets as options name them. */
+#ifndef GCONV_CLI_LEARN_H
+#define GCONV_CLI_LEARN_H
+
+#include "cli/predict.h"
+#include "cli/settings.h"
+
+#include <jansson.h>
+
+/* What is learned from. Zero-initialise before first use. */
+typedef struct gconv_data {
+  gconv_dataset *all;        /* the data that are named */
+  gconv_dataset *first;      /* the part of them that is learned, where some are for validation; else NULL */
+  gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
+  gconv_texts paths;         /* of everything that is read */
+} gconv_data;
+
+/* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
+gconv_status gconv_learn_complain(gconv_status status, gconv_message *message);
+
+/* GCONV_OK if the options name one kind of data, with the kind and paths in settings->learn.data. */
+gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message);
+
+/* Opens what the options name. */
+gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, gconv_message *message);
+/* The cases that are learned. */
+const gconv_dataset *gconv_data_cases(const gconv_data *data);
+void gconv_data_close(gconv_data *data);
+
+/* Measures mean and standard deviation of each channel, and gives them to the network. */
+gconv_status gconv_data_normalize(const gconv_dataset *data, gconv_network *network);
+
+/* Refuses an output that cannot be made, or would replace one of the files that are read. `what` is the option: "-o". */
+gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message);
+
+/* "20,000 cases of 16 numbers, 26 classes". */
+void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size);
+
+/* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
+void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
+
+/* The same as JSON: {"accuracy": ..., "classes": [...], "confusion": [[...]]}. */
+json_t *gconv_data_confusion_json(const gconv_confusion *confusion);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* What a network is, layer by layer: gconv info and gconv bank info. */
+#include "base/json.h"
+#include "base/printable.h"
+#include "cli/bank.h"
+#include "gconv_learn.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
+
+/* A network, and the plan that tells the shapes of its layers; NULL if an image of ANY_SIZE does not fit. */
+typedef struct drawn {
+  gconv_network network;
+  gconv_device *device;
+  gconv_operation *operation;
+  gconv_plan *plan;
+  int32_t height, width; /* of the input that shapes are told for */
+} drawn;
+
+/* ---- Shapes ---- */
+
+static gconv_status begin(const char *path, drawn *d) {
+  GCONV_TRY(gconv_network_read(path, &d->network));
+  const gconv_network *network = &d->network;
+  d->height = network->height > 0 ? network->height : ANY_SIZE;
+  d->width = network->width > 0 ? network->width : ANY_SIZE;
+  const gconv_image like = {
+      .type = GCONV_F32, .frames = 1, .height = d->height, .width = d->width, .channels = network->channels, .planar = true};
+  GCONV_TRY(gconv_device_open("cpu", 1, &d->device));
+  GCONV_TRY(gconv_operation_of_network(network, NULL, &d->operation));
+  gconv_status status = gconv_plan_create(d->device, &like, d->operation, 0, &d->plan);
+  return status == GCONV_NO_MEMORY ? status : GCONV_OK; /* without a plan, shapes are not told */
+}
+
+static void end(drawn *d) {
+  gconv_plan_free(d->plan);
+  gconv_operation_free(d->operation);
+  gconv_device_close(d->device);
+  gconv_network_free(&d->network);
+}
+
+static uint64_t count_parameters(const gconv_bank *bank) {
+  if (!bank)
+    return 0;
+  uint64_t weights = (uint64_t)bank->filters * (uint64_t)bank->channels * (uint64_t)bank->rows * (uint64_t)bank->columns;
+  return weights + (bank->biases ? (uint64_t)bank->filters : 0);
+}
+
+static uint64_t count_all_parameters(const gconv_network *network) {
+  uint64_t all = 0;
+  for (size_t i = 0; i < network->count; i++)
+    all += count_parameters(network->layers[i].bank);
+  return all;
+}
+
+/* A convolution of its whole input is a dense layer. */
+static const char *name_kind(const gconv_layer *layer, const gconv_layer_info *info) {
+  if (layer->kind != GCONV_LAYER_CONV)
+    return layer->kind == GCONV_LAYER_MEAN ? "mean" : "residual";
+  bool dense = info && info->out_height == 1 && info->out_width == 1 && info->height == info->rows &&
+               info->width == info->columns && info->groups == 1;
+  return dense ? "dense" : "conv";
+}
+
+static const char *name_loss(gconv_loss loss) {
+  static const char *const names[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
+  return names[loss];
+}
+
+/* ---- As text ---- */
+
+/* "relu", "leaky 0.1", "" */
+static void print_activation(const gconv_layer *layer, char text[TEXT_BYTES]) {
+  const char *name = layer->activation == GCONV_ACTIVATION_NONE ? "" : gconv_activation_name(layer->activation);
+  bool sloped = layer->activation == GCONV_ACTIVATION_LEAKY ||
+                (layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope != 0 && layer->slope != 1);
+  snprintf(text, TEXT_BYTES, sloped ? "%s %.6g" : "%s", name, (double)layer->slope);
+}
+
+/* How the layer is applied, where that is not what most have. */
+static void print_geometry(const gconv_layer *layer) {
+  static const char *const paddings[] = {"", "", "valid", "full", "padded", "same_upper", "same_lower"};
+  if (layer->stride_y > 1 || layer->stride_x > 1)
+    printf(" stride %d,%d", layer->stride_y, layer->stride_x);
+  if (layer->dilation_y > 1 || layer->dilation_x > 1)
+    printf(" dilation %d,%d", layer->dilation_y, layer->dilation_x);
+  if (layer->groups > 1)
+    printf(" groups %d", layer->groups);
+  if (paddings[layer->padding][0])
+    printf(" %s", paddings[layer->padding]);
+}
+
+static void print_layer(const drawn *d, size_t i) {
+  const gconv_layer *layer = &d->network.layers[i];
+  const gconv_layer_info *info = gconv_plan_layer_info(d->plan, i);
+  char weights[TEXT_BYTES] = "", in[TEXT_BYTES] = "?", out[TEXT_BYTES] = "?", activation[TEXT_BYTES];
+  if (layer->bank)
+    snprintf(weights, sizeof weights, "%d x %d x %d x %d", layer->bank->filters, layer->bank->channels, layer->bank->rows,
+             layer->bank->columns);
+  if (info) {
+    const int32_t channels = info->each ? info->images : info->channels;
+    snprintf(in, sizeof in, "%d x %d x %d", channels, info->height, info->width);
+    snprintf(out, sizeof out, "%d x %d x %d", info->filters * (info->each ? info->images : 1), info->out_height,
+             info->out_width);
+  }
+  print_activation(layer, activation);
+  printf("  %5zu  %-8s  %-18s  %16s -> %-16s  %-10s %11" PRIu64, i + 1, name_kind(layer, info), weights, in, out, activation,
+         count_parameters(layer->bank));
+  print_geometry(layer);
+  putchar('\n');
+}
+
+static void print_floats(const char *name, const float *floats, int32_t count) {
+  if (count == 0)
+    return;
+  printf("  %-10s ", name);
+  for (int32_t i = 0; i < count && i < LISTED_NUMBERS; i++)
+    printf(" %.6g", (double)floats[i]);
+  puts(count > LISTED_NUMBERS ? " ..." : "");
+}
+
+static void print_classes(const gconv_network *network) {
+  if (network->class_count == 0)
+    return;
+  printf("  classes     %zu:", network->class_count);
+  for (size_t i = 0; i < network->class_count && i < LISTED_CLASSES; i++)
+    gconv_print(stdout, "%s %s", i == 0 ? "" : ",", network->classes[i]);
+  puts(network->class_count > LISTED_CLASSES ? ", ..." : "");
+}
+
+static void print_network(const char *path, const drawn *d) {
+  const gconv_network *network = &d->network;
+  gconv_print(stdout, "%s: network, %zu layer%s, %" PRIu64 " parameters\n", path, network->count,
+              network->count == 1 ? "" : "s", count_all_parameters(network));
+  printf("  input       %d channel%s, ", network->channels, network->channels == 1 ? "" : "s");
+  if (network->height > 0)
+    printf("%d x %d (height x width)\n", network->height, network->width);
+  else
+    printf("any size; shapes are those of %d x %d\n", d->height, d->width);
+  print_floats("mean", network->mean, network->mean_count);
+  print_floats("std", network->std, network->std_count);
+  printf("  %5s  %-8s  %-18s  %16s -> %-16s  %-10s %11s\n", "layer", "kind", "weights", "input", "output", "activation",
+         "parameters");
+  for (size_t i = 0; i < network->count; i++)
+    print_layer(d, i);
+  print_classes(network);
+  if (name_loss(network->loss))
+    printf("  loss        %s\n", name_loss(network->loss));
+  if (network->trained)
+    gconv_print(stdout, "  trained     %s (seed %" PRIu64 ")\n", network->trained, network->seed);
+}
+
+gconv_status gconv_network_print(const char *path) {
+  drawn d = {0};
+  gconv_status status = begin(path, &d);
+  if (status == GCONV_OK)
+    print_network(path, &d);
+  end(&d);
+  return status;
+}
+
+/* ---- As JSON ---- */
+
+static json_t *describe_layer(const drawn *d, size_t i) {
+  const gconv_layer *layer = &d->network.layers[i];
+  const gconv_layer_info *info = gconv_plan_layer_info(d->plan, i);
+  json_t *object =
+      json_pack("{s:s, s:I}", "kind", name_kind(layer, info), "parameters", (json_int_t)count_parameters(layer->bank));
+  if (layer->bank) {
+    json_object_set_new(
+        object, "weights",
+        json_pack("[i, i, i, i]", layer->bank->filters, layer->bank->channels, layer->bank->rows, layer->bank->columns));
+    json_object_set_new(object, "activation", json_string(gconv_activation_name(layer->activation)));
+    json_object_set_new(object, "slope", json_real((double)layer->slope));
+  }
+  if (info) {
+    const int32_t each = info->each ? info->images : 1;
+    json_object_set_new(object, "input",
+                        json_pack("[i, i, i]", info->each ? each : info->channels, info->height, info->width));
+    json_object_set_new(object, "output", json_pack("[i, i, i]", info->filters * each, info->out_height, info->out_width));
+  }
+  return object;
+}
+
+static json_t *describe_floats(const float *floats, int32_t count) {
+  json_t *list = json_array();
+  for (int32_t i = 0; i < count; i++)
+    json_array_append_new(list, json_real((double)floats[i]));
+  return list;
+}
+
+static json_t *describe_network(const drawn *d) {
+  const gconv_network *network = &d->network;
+  json_error_t error;
+  json_t *layers = json_array(), *classes = json_array();
+  json_t *trained = network->trained ? json_loads(network->trained, 0, &error) : NULL;
+  for (size_t i = 0; i < network->count; i++)
+    json_array_append_new(layers, describe_layer(d, i));
+  for (size_t i = 0; i < network->class_count; i++)
+    json_array_append_new(classes, gconv_json_text(network->classes[i]));
+  return json_pack("{s:I, s:[i, i, i], s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+                   (json_int_t)count_all_parameters(network), "input", network->channels, network->height, network->width,
+                   "mean", describe_floats(network->mean, network->mean_count), "std",
+                   describe_floats(network->std, network->std_count), "layers", layers, "classes", classes, "loss",
+                   gconv_json_text(name_loss(network->loss)), "trained", trained ? trained : json_null());
+}
+
+gconv_status gconv_network_describe(const char *path, json_t **json) {
+  drawn d = {0};
+  gconv_status status = begin(path, &d);
+  *json = status == GCONV_OK ? describe_network(&d) : NULL;
+  end(&d);
+  return status;
+}

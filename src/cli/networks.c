@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Networks of a job: -f names the file of one, without :NAME. A network is a stage of its own beside plain filters. */
+#include "cli/bank.h"
+#include "cli/job.h"
+
+#include <stdlib.h>
+
+static const gconv_layer_settings *stage_at(const gconv_settings *settings, size_t i) {
+  return i < settings->before_count ? &settings->before[i] : &settings->last;
+}
+
+/* ---- Reading ---- */
+
+static bool is_network(const gconv_layer_settings *stage) {
+  return stage->filters.count == 1 && !stage->syntax && gconv_network_is_one(stage->filters.items[0]);
+}
+
+/* How its layers are applied stands in the file of a network. */
+static gconv_status check_layer_options(const gconv_layer_settings *stage, gconv_message *message) {
+  const gconv_layer *layer = &stage->layer;
+  const char *option = layer->padding != GCONV_LAYER_DEFAULT        ? "--padding"
+                       : layer->stride_y || layer->stride_x         ? "--stride"
+                       : layer->dilation_y || layer->dilation_x     ? "--dilation"
+                       : layer->groups                              ? "--groups"
+                       : layer->flip                                ? "--flip"
+                       : layer->activation != GCONV_ACTIVATION_NONE ? "--activation"
+                                                                    : NULL;
+  if (!option)
+    return GCONV_OK;
+  return gconv_refuse(message,
+                      "%s: %s is a network, whose file says how each layer is applied: leave it out, or name a layer, "
+                      "as %s:l0",
+                      option, stage->filters.items[0], stage->filters.items[0]);
+}
+
+/* What stands beside a network: other networks and plain filters. */
+static gconv_status check_beside(const gconv_layer_settings *stage, gconv_message *message) {
+  for (size_t i = 0; i < stage->filters.count; i++)
+    if (gconv_bank_is_own_syntax(stage->syntax) || gconv_bank_is_one(stage->filters.items[i]))
+      return gconv_refuse(message,
+                          "-f %s: a bank beside a network: a network takes an image and makes one, a bank makes maps; apply "
+                          "them in runs of their own, with .npy between",
+                          stage->filters.items[i]);
+  return GCONV_OK;
+}
+
+gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  const size_t count = settings->before_count + 1;
+  size_t found = 0;
+  job->networks = calloc(count, sizeof *job->networks);
+  if (!job->networks)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < count; i++) {
+    const gconv_layer_settings *stage = stage_at(settings, i);
+    if (!is_network(stage))
+      continue;
+    GCONV_TRY(check_layer_options(stage, message));
+    gconv_status status = gconv_network_read(stage->filters.items[0], &job->networks[i]);
+    if (status != GCONV_OK)
+      return gconv_complain(message, status, "%s", gconv_last_error());
+    found++;
+  }
+  job->has_networks = found > 0;
+  for (size_t i = 0; i < count && found > 0; i++)
+    if (!job->networks[i].layers)
+      GCONV_TRY(check_beside(stage_at(settings, i), message));
+  if (found > 0 && settings->before_count > 0 && gconv_settings_want_race(settings))
+    return gconv_refuse(message, "--algorithm all times the layers of one network: leave out --then");
+  return GCONV_OK;
+}
+
+const gconv_network *gconv_job_last_network(const gconv_main_job *job) {
+  const gconv_network *last = job->networks ? &job->networks[job->settings->before_count] : NULL;
+  return last && last->layers ? last : NULL;
+}
+
+/* ---- What a network makes of an image ---- */
+
+/* Finds the header of what the network makes of an image of its own size, or, where any will do, of this one. */
+static gconv_status find_result(gconv_device *device, const gconv_network *network, int32_t height, int32_t width,
+                                gconv_image *like, gconv_image *result) {
+  gconv_operation *operation = NULL;
+  gconv_plan *plan = NULL;
+  *like = (gconv_image){.type = GCONV_F32, .frames = 1, .channels = network->channels, .planar = true};
+  like->height = network->height > 0 ? network->height : height;
+  like->width = network->width > 0 ? network->width : width;
+  gconv_status status = gconv_operation_of_network(network, NULL, &operation);
+  if (status == GCONV_OK)
+    status = gconv_plan_create(device, like, operation, 0, &plan);
+  if (status == GCONV_OK)
+    *result = *gconv_plan_output_header(plan, 0);
+  gconv_plan_free(plan);
+  gconv_operation_free(operation);
+  return status;
+}
+
+gconv_network_makes gconv_network_find_makes(const gconv_network *network) {
+  static const int32_t sizes[][2] = {{61, 67}, {509, 521}}; /* no stride divides them, so that none goes unseen */
+  gconv_image like = {0}, result = {0};
+  gconv_device *device = NULL;
+  gconv_network_makes makes = GCONV_MAKES_MAPS;
+  gconv_status status = gconv_device_open("cpu", 1, &device);
+  for (int i = 0; i < 2 && device; i++) {
+    status = find_result(device, network, sizes[i][0], sizes[i][1], &like, &result);
+    if (status == GCONV_OK)
+      break;
+  }
+  gconv_device_close(device);
+  if (status != GCONV_OK) /* images will tell what is wrong */
+    return makes;
+  if (result.height == 1 && result.width == 1 && (like.height > 1 || like.width > 1))
+    return GCONV_MAKES_NUMBERS;
+  if (result.channels == like.channels && result.height == like.height && result.width == like.width)
+    makes = GCONV_MAKES_IMAGES;
+  return makes;
+}
+
+gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
+  const gconv_network *network = gconv_job_last_network(job);
+  const gconv_settings *settings = job->settings;
+  const char *path = settings->last.filters.items[0];
+  if (job->combine_given || (format->tensors && !settings->naming.same))
+    return GCONV_OK; /* as of a bank */
+  switch (gconv_network_find_makes(network)) {
+  case GCONV_MAKES_IMAGES:
+    job->network.presentation = GCONV_PRESENT_IMAGE;
+    return GCONV_OK;
+  case GCONV_MAKES_NUMBERS:
+    return gconv_refuse(message,
+                        network->class_count > 0
+                            ? "%s: names a class for an image, which is no picture: `gconv classify` tells it; -o FILE.npy "
+                              "gets the numbers of all classes"
+                            : "%s: makes numbers of an image, and no picture: -o FILE.npy gets them",
+                        path);
+  default:
+    if (network->class_count > 0)
+      job->settings->combine = job->network.combine = GCONV_COMBINE_ARGMAX;
+    return GCONV_OK;
+  }
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/predict.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_FLOATS = 1 << 22, MOST_BATCH = 1024 };
+
+gconv_status gconv_predictor_open(const gconv_network *network, gconv_device *device, int32_t channels, int32_t height,
+                                  int32_t width, gconv_predictor *predictor) {
+  gconv_predictor *p = predictor;
+  p->input_floats = (size_t)channels * (size_t)height * (size_t)width;
+  size_t batch = BATCH_FLOATS / p->input_floats;
+  p->in = (gconv_image){.type = GCONV_F32,
+                        .frames = (int32_t)(batch < 1            ? 1
+                                            : batch > MOST_BATCH ? MOST_BATCH
+                                                                 : batch),
+                        .height = height,
+                        .width = width,
+                        .channels = channels,
+                        .planar = true};
+  const gconv_network_options options = {.any_batch = true,
+                                         .mean = network->mean,
+                                         .std = network->std,
+                                         .mean_count = network->mean_count,
+                                         .std_count = network->std_count};
+  GCONV_TRY(gconv_image_allocate(&p->in));
+  GCONV_TRY(gconv_operation_of_network(network, &options, &p->operation));
+  GCONV_TRY(gconv_plan_create(device, &p->in, p->operation, 0, &p->plan));
+  const gconv_image *out = gconv_plan_output_header(p->plan, 0);
+  p->output_floats = (size_t)out->channels * (size_t)out->height * (size_t)out->width;
+  return GCONV_OK;
+}
+
+gconv_status gconv_predictor_run(gconv_predictor *p, const float *inputs, size_t count, float *outputs) {
+  size_t batch = (size_t)p->in.frames;
+  for (size_t done = 0; done < count; done += batch) {
+    size_t step = count - done < batch ? count - done : batch;
+    float *to = p->in.data;
+    memcpy(to, inputs + done * p->input_floats, step * p->input_floats * sizeof *to);
+    memset(to + step * p->input_floats, 0, (batch - step) * p->input_floats * sizeof *to);
+    GCONV_TRY(gconv_plan_execute(p->plan, &p->in, &p->out, NULL));
+    memcpy(outputs + done * p->output_floats, p->out.data, step * p->output_floats * sizeof *outputs);
+  }
+  return GCONV_OK;
+}
+
+void gconv_predictor_free(gconv_predictor *predictor) {
+  gconv_plan_free(predictor->plan);
+  gconv_operation_free(predictor->operation);
+  gconv_image_free(&predictor->in);
+  gconv_image_free(&predictor->out);
+  *predictor = (gconv_predictor){0};
+}
+
+size_t gconv_predict_best(const float *outputs, size_t count) {
+  size_t best = 0;
+  for (size_t i = 1; i < count; i++)
+    if (outputs[i] > outputs[best])
+      best = i;
+  return best;
+}
+
+/* Memory for some cases at a time. */
+typedef struct batch {
+  size_t room;
+  size_t *cases;
+  float *inputs, *targets, *outputs;
+} batch;
+
+static gconv_status allocate_batch(const gconv_predictor *p, size_t target_floats, batch *b) {
+  b->room = (size_t)p->in.frames;
+  b->cases = malloc(b->room * sizeof *b->cases);
+  b->inputs = malloc(b->room * p->input_floats * sizeof *b->inputs);
+  b->targets = malloc(b->room * (target_floats + 1) * sizeof *b->targets);
+  b->outputs = malloc(b->room * p->output_floats * sizeof *b->outputs);
+  bool good = b->cases && b->inputs && b->targets && b->outputs;
+  return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", b->room);
+}
+
+static void free_batch(batch *b) {
+  free(b->cases);
+  free(b->inputs);
+  free(b->targets);
+  free(b->outputs);
+}
+
+static gconv_status predict_batch(gconv_predictor *p, const gconv_dataset *data, size_t first, size_t count, batch *b,
+                                  gconv_confusion *confusion, gconv_predicted *each, void *user) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  for (size_t i = 0; i < count; i++)
+    b->cases[i] = first + i;
+  GCONV_TRY(gconv_dataset_read(data, 0, b->cases, count, b->inputs, info->outputs > 0 ? b->targets : NULL));
+  GCONV_TRY(gconv_predictor_run(p, b->inputs, count, b->outputs));
+  for (size_t i = 0; i < count; i++) {
+    gconv_prediction found = {.number = first + i,
+                              .class = SIZE_MAX,
+                              .targets = info->outputs > 0 ? b->targets + i * info->outputs : NULL,
+                              .outputs = b->outputs + i * p->output_floats,
+                              .count = p->output_floats};
+    if (info->class_count > 0) {
+      found.class = (size_t)b->targets[i];
+      found.targets = NULL;
+      gconv_confusion_add(confusion, found.class, gconv_predict_best(found.outputs, found.count));
+    }
+    if (each)
+      GCONV_TRY(each(user, &found));
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion) {
+  *confusion = (gconv_confusion){.names = names, .classes = classes};
+  if (classes > GCONV_CONFUSION_CLASSES)
+    return GCONV_OK;
+  confusion->counts = calloc(classes * classes, sizeof *confusion->counts);
+  return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
+}
+
+void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for) {
+  if (confusion->counts)
+    confusion->counts[class * confusion->classes + taken_for]++;
+  confusion->cases++;
+  confusion->right += class == taken_for;
+}
+
+gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
+                               gconv_confusion *confusion, gconv_predicted *each, void *user) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  gconv_predictor p = {0};
+  batch b = {0};
+  gconv_status status = gconv_predictor_open(network, device, info->channels, info->height, info->width, &p);
+  if (status == GCONV_OK && network->class_count > 0 && p.output_floats != network->class_count)
+    status = gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the network yields %zu numbers for a case, where it has %zu classes: it ends in neither \"mean\" "
+                        "nor a dense layer, and cannot classify",
+                        p.output_floats, network->class_count);
+  if (status == GCONV_OK && info->class_count > 0 && p.output_floats != info->class_count)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
+                        info->class_count);
+  if (status == GCONV_OK && info->class_count > 0)
+    status = gconv_confusion_begin(info->classes, info->class_count, confusion);
+  if (status == GCONV_OK)
+    status = allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b);
+  for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room) {
+    size_t count = info->cases - first < b.room ? info->cases - first : b.room;
+    status = predict_batch(&p, data, first, count, &b, confusion, each, user);
+  }
+  free_batch(&b);
+  gconv_predictor_free(&p);
+  return status;
+}
+
+void gconv_confusion_free(gconv_confusion *confusion) {
+  free(confusion->counts);
+  *confusion = (gconv_confusion){0};
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What a network makes of cases. */
+#ifndef GCONV_CLI_PREDICT_H
+#define GCONV_CLI_PREDICT_H
+
+#include "gconv_learn.h"
+
+/* A network on a device, for cases of one shape. Zero-initialise before first use. */
+typedef struct gconv_predictor {
+  gconv_operation *operation;
+  gconv_plan *plan;
+  gconv_image in, out;                /* planar, f32: as many frames as cases are computed at a time */
+  size_t input_floats, output_floats; /* of a case */
+} gconv_predictor;
+
+/* Network and device must outlive the predictor. */
+gconv_status gconv_predictor_open(const gconv_network *network, gconv_device *device, int32_t channels, int32_t height,
+                                  int32_t width, gconv_predictor *predictor);
+
+/* The outputs of count x input_floats inputs, count x output_floats. */
+gconv_status gconv_predictor_run(gconv_predictor *predictor, const float *inputs, size_t count, float *outputs);
+
+void gconv_predictor_free(gconv_predictor *predictor);
+
+enum { GCONV_CONFUSION_CLASSES = 4096 }; /* whose table takes 128 MB */
+
+/* Which classes were taken for which. */
+typedef struct gconv_confusion {
+  const char *const *names; /* of the classes */
+  size_t classes, cases, right;
+  uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL of more classes than GCONV_CONFUSION_CLASSES */
+} gconv_confusion;
+
+/* Counts a case. */
+void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
+/* Of `classes` classes, whose names outlive it. */
+gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);
+
+/* A case: its number from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the network yields,
+ * `count` outputs. */
+typedef struct gconv_prediction {
+  size_t number, class;
+  const float *targets, *outputs;
+  size_t count;
+} gconv_prediction;
+
+/* Takes each case of a data set. *confusion is filled where it has classes; each() may be NULL. */
+typedef gconv_status gconv_predicted(void *user, const gconv_prediction *prediction);
+gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
+                               gconv_confusion *confusion, gconv_predicted *each, void *user);
+void gconv_confusion_free(gconv_confusion *confusion);
+
+/* The first of the largest. */
+size_t gconv_predict_best(const float *outputs, size_t count);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* The curves of a training, as SVG. */
+#include "cli/train.h"
+
+#include <math.h>
+
+/* Curves share a panel if they have one scale. */
+typedef struct curve {
+  const char *name, *colour;
+  double (*get)(const gconv_epoch *epoch);
+} curve;
+
+static double loss(const gconv_epoch *epoch) {
+  return epoch->loss;
+}
+
+static double validation_loss(const gconv_epoch *epoch) {
+  return epoch->validation_loss;
+}
+
+static double accuracy(const gconv_epoch *epoch) {
+  return 100 * epoch->accuracy;
+}
+
+static double validation_accuracy(const gconv_epoch *epoch) {
+  return 100 * epoch->validation_accuracy;
+}
+
+static const curve losses[] = {{"training", "#1f77b4", loss}, {"validation", "#d62728", validation_loss}};
+static const curve accuracies[] = {{"training", "#1f77b4", accuracy}, {"validation", "#d62728", validation_accuracy}};
+enum { CURVES = 2, WIDTH = 720, HEIGHT = 300, LEFT = 70, RIGHT = 20, TOP = 40, BOTTOM = 45 };
+
+/* What a panel shows: values from low to high, by their logarithms or as they are. */
+typedef struct panel {
+  const gconv_training_run *run;
+  double low, high;
+  bool logarithmic;
+  int top;
+} panel;
+
+static bool find_range(panel *p, const curve *curves) {
+  p->low = INFINITY;
+  p->high = -INFINITY;
+  for (size_t i = 0; i < p->run->epoch_count; i++)
+    for (int k = 0; k < CURVES; k++) {
+      double value = curves[k].get(&p->run->epochs[i]);
+      if (!isfinite(value))
+        continue;
+      p->low = value < p->low ? value : p->low;
+      p->high = value > p->high ? value : p->high;
+    }
+  return p->low <= p->high;
+}
+
+static double place_x(const panel *p, double epoch) {
+  double first = (double)p->run->epochs[0].number, last = (double)p->run->epochs[p->run->epoch_count - 1].number;
+  return LEFT + (last > first ? (epoch - first) / (last - first) : 0.5) * (WIDTH - LEFT - RIGHT);
+}
+
+static double place_y(const panel *p, double value) {
+  double share =
+      p->logarithmic ? (log(value) - log(p->low)) / (log(p->high) - log(p->low)) : (value - p->low) / (p->high - p->low);
+  return p->top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
+}
+
+/* 1, 2 or 5 times a power of ten, so that there are some 5 steps in a range. */
+static double round_step(double range) {
+  double power = pow(10, floor(log10(range / 5))), share = range / 5 / power;
+  return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+}
+
+static void draw_tick(FILE *out, const panel *p, double value, const char *unit) {
+  double y = place_y(p, value);
+  fprintf(out, "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/>", LEFT, WIDTH - RIGHT, y, y);
+  fprintf(out, "<text x='%d' y='%.1f' text-anchor='end'>%.4g%s</text>\n", LEFT - 6, y + 4, value, unit);
+}
+
+static void draw_axes(FILE *out, const panel *p, const char *title, const char *unit) {
+  double first = (double)p->run->epochs[0].number, last = (double)p->run->epochs[p->run->epoch_count - 1].number;
+  fprintf(out, "<text x='%d' y='%d' font-weight='bold'>%s</text>\n", LEFT, p->top + 20, title);
+  if (p->logarithmic) {
+    const int digits = log10(p->high / p->low) > 2 ? 1 : 3; /* of 1, 2 and 5 */
+    for (int power = (int)floor(log10(p->low)); power <= (int)ceil(log10(p->high)); power++)
+      for (int k = 0; k < digits; k++) {
+        double value = (k * k + 1) * pow(10, power);
+        if (value >= p->low && value <= p->high)
+          draw_tick(out, p, value, unit);
+      }
+  } else {
+    double step = round_step(p->high - p->low);
+    for (double value = ceil(p->low / step) * step; value <= p->high; value += step)
+      draw_tick(out, p, fabs(value) < step / 2 ? 0 : value, unit);
+  }
+  double step = last > first ? fmax(1, round_step(last - first)) : 1;
+  for (double epoch = ceil(first / step) * step; epoch <= last; epoch += step)
+    fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%.0f</text>", place_x(p, epoch), p->top + HEIGHT - BOTTOM + 18,
+            epoch);
+  fprintf(out, "<text x='%d' y='%d' text-anchor='end'>epoch</text>\n", WIDTH - RIGHT, p->top + HEIGHT - 8);
+}
+
+static void draw_curve(FILE *out, const panel *p, const curve *c, int number) {
+  size_t count = 0;
+  double x = 0, y = 0;
+  for (size_t i = 0; i < p->run->epoch_count; i++) {
+    double value = c->get(&p->run->epochs[i]);
+    if (!isfinite(value))
+      continue;
+    x = place_x(p, (double)p->run->epochs[i].number);
+    y = place_y(p, value);
+    fprintf(out, "%s%.1f,%.1f", count++ ? " " : "<polyline fill='none' stroke-width='1.5' points='", x, y);
+  }
+  if (count == 0)
+    return;
+  fprintf(out, "' stroke='%s'/>\n", c->colour);
+  if (count == 1) /* a line of one point is not seen */
+    fprintf(out, "<circle cx='%.1f' cy='%.1f' r='3' fill='%s'/>\n", x, y, c->colour);
+  fprintf(out, "<text x='%d' y='%d' fill='%s'>%s</text>\n", WIDTH - 200 + 90 * number, p->top + 20, c->colour, c->name);
+}
+
+static void draw_panel(FILE *out, panel *p, const curve *curves, const char *title, const char *unit) {
+  if (!find_range(p, curves))
+    return;
+  p->logarithmic = p->low > 0 && p->high / p->low > 5 && unit[0] == '\0';
+  if (p->high <= p->low) { /* a line in the middle */
+    p->logarithmic = false;
+    double half = p->low != 0 ? fabs(p->low) / 2 : 0.5;
+    p->low -= half;
+    p->high += half;
+  }
+  draw_axes(out, p, title, unit);
+  for (int k = 0; k < CURVES; k++)
+    draw_curve(out, p, &curves[k], k);
+  if (p->run->best.number > 0)
+    fprintf(out, "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#888' stroke-dasharray='3,3'/>\n",
+            place_x(p, (double)p->run->best.number), place_x(p, (double)p->run->best.number), p->top + TOP,
+            p->top + HEIGHT - BOTTOM);
+}
+
+void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside) {
+  panel p = {.run = run};
+  bool classes = run->epoch_count > 0 && !isnan(run->epochs[0].accuracy);
+  int height = classes ? 2 * HEIGHT : HEIGHT;
+  if (run->epoch_count == 0)
+    return;
+  fprintf(out,
+          "<svg %swidth='%d' height='%d' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n"
+          "<rect width='%d' height='%d' fill='white'/>\n",
+          inside ? "" : "xmlns='http://www.w3.org/2000/svg' ", WIDTH, height, WIDTH, height, WIDTH, height);
+  draw_panel(out, &p, losses, "loss", "");
+  p.top = HEIGHT;
+  if (classes)
+    draw_panel(out, &p, accuracies, "accuracy", "%");
+  fputs("</svg>\n", out);
+}

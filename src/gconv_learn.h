@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Learning: networks as files, data sets, training by backpropagation, and filters that are fitted to pairs of images.
+ *
+ *     gconv_dataset_open()         cases: rows of a table, windows of a signal, images by class, pairs of images
+ *     gconv_network_make()         layers with random weights, from a text such as "dense 63 tanh, dense 26 softmax"
+ *     gconv_trainer_create(), gconv_trainer_epoch() ...
+ *     gconv_trainer_network()      the trained network
+ *     gconv_network_write()        one file, that gconv applies as it does filters
+ *
+ * The rules of gconv.h hold here: functions return a status, and leave a text that gconv_last_error() returns.
+ */
+#ifndef GCONV_LEARN_H
+#define GCONV_LEARN_H
+
+#include "gconv.h"
+
+#if defined(__GNUC__) /* what a shared library shows */
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Networks ------------------------------------------------------------------------------------------------------ */
+
+/* What training makes small. y are the outputs of a case, t its targets; of classes, t is 1 for the right one, else 0. */
+typedef enum gconv_loss {
+  GCONV_LOSS_DEFAULT,      /* cross-entropy behind softmax, else mse; in a network, it is not known */
+  GCONV_LOSS_SSE,          /* the sum of (y - t)^2 / 2 over all outputs of all cases */
+  GCONV_LOSS_MSE,          /* the mean of (y - t)^2 over outputs and cases */
+  GCONV_LOSS_MAE,          /* the mean of |y - t| over outputs and cases */
+  GCONV_LOSS_CROSS_ENTROPY /* the mean of -log y over cases, y being the output of the right class; behind softmax only */
+} gconv_loss;
+
+/*
+ * A chain of layers with their weights, and what belongs to it. Zero-initialise before first use. Its file is safetensors:
+ * layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are JSON in the
+ * entry "gconv" of __metadata__ (docs/filter-formats.md).
+ */
+typedef struct gconv_network {
+  gconv_layer *layers; /* owned; the bank of layers[i] is &banks[i], or NULL for kinds without weights */
+  gconv_bank *banks;   /* owned, `count` of them */
+  size_t count;
+  int32_t channels, height, width; /* of the input that it was made for; height and width are 0 where any will do */
+  float *mean, *std;               /* owned: what the input is normalised by, as in gconv_network_options */
+  int32_t mean_count, std_count;
+  char **classes; /* owned: the name of each output; NULL where outputs are no classes */
+  size_t class_count;
+  gconv_loss loss;
+  uint64_t seed; /* of its random numbers */
+  char *trained; /* owned: how it was trained, a JSON object; NULL if it is not known */
+  char *others;  /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
+} gconv_network;
+
+/* Frees what the network owns and zeroes it. NULL is allowed. */
+void gconv_network_free(gconv_network *network);
+
+/* Whether `path` names a file that holds a network: safetensors with "gconv" in its __metadata__. */
+bool gconv_network_is_one(const char *path);
+
+/* Reads into *network, which must be empty. GCONV_BAD_FILE says which tensor or key is wrong; GCONV_UNSUPPORTED names a kind
+ * of layer or a version that this gconv does not know. */
+gconv_status gconv_network_read(const char *path, gconv_network *network);
+
+/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model that is a
+ * chain of layers (`net` is NULL), or of the weights of a PyTorch nn.Sequential in safetensors. Of these, `net` says what
+ * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
+ * that fits no network. */
+gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
+
+/* Writes it whole or not at all. Weights keep their bits. */
+gconv_status gconv_network_write(const char *path, const gconv_network *network);
+
+/* Makes layers with random weights, into *network, which must be empty, from a text: "4*(conv 16 3x3 relu), conv 1 3x3,
+ * residual" (docs/learning.md has the syntax), for inputs of `channels` x `height` x `width` (height and width 0: of any
+ * size). The last layer must have `outputs` outputs; 0: as many as it has. GCONV_BAD_ARGUMENT shows the place in the text.
+ */
+gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
+                                uint64_t seed, gconv_network *network);
+
+/* The operation that applies the whole chain, as gconv_operation_network() does. Where `options` (NULL: all 0) has no mean
+ * or std, the network's are taken. The network must outlive the operation. */
+gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
+                                        gconv_operation **operation);
+
+/* ---- Data sets ----------------------------------------------------------------------------------------------------- */
+
+/* Cases: inputs of one shape, each with a class or with targets. Larger than memory is allowed: cases are read when they are
+ * wanted. Immutable but for what it keeps of files; several threads may read. */
+typedef struct gconv_dataset gconv_dataset;
+
+typedef enum gconv_dataset_kind {
+  GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
+  GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
+  GCONV_DATASET_CLASSES, /* a folder with a folder of images for each class */
+  GCONV_DATASET_PAIRS    /* images and what is wanted of them, by name */
+} gconv_dataset_kind;
+
+/* What a data set is made of. All but kind and inputs may be 0 or NULL. */
+typedef struct gconv_dataset_options {
+  gconv_dataset_kind kind;
+  const char *inputs;  /* path of the table, the signal, or the folder */
+  const char *targets; /* path of the targets, where they are no part of `inputs` */
+  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
+                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
+  const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
+  bool regression;     /* labels that are numbers are targets, not classes */
+  bool unlabelled;     /* there are no targets: for applying a network */
+  char separator;      /* of CSV; 0: found from the first lines */
+  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
+  const char *missing; /* of empty fields: "mean" or "drop"; NULL: they are an error */
+  const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
+                                 error */
+  size_t class_count;
+  int32_t window, hop; /* of a signal: samples of a window, and from one to the next */
+  int32_t patch;       /* of images: side of the random patches; 0: whole images, which must have one size */
+  bool augment;        /* random flips, and turns by 90 degrees */
+  bool gray;           /* images are made grey */
+  uint64_t seed;       /* of patches and augmentation */
+} gconv_dataset_options;
+
+typedef struct gconv_dataset_info {
+  size_t cases;
+  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, channels x 1 x window */
+  size_t outputs;                  /* classes, or floats of the targets of a case */
+  int32_t target_channels, target_height, target_width; /* of targets that are images; else outputs x 1 x 1 */
+  const char *const *classes;                           /* their names; NULL: there are targets, or neither */
+  size_t class_count;
+  const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
+} gconv_dataset_info;
+
+/* Errors name the file and line. */
+gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset);
+/* Valid as long as the data set. */
+const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset);
+/* Cases `cases`[0 .. count - 1] as float32: inputs count x channels x height x width; targets count x outputs, or, of
+ * classes, count numbers of classes from 0 on. Samples of images are in [0, 1]. What is random depends on the seed, `epoch`
+ * and the number of the case alone. `targets` may be NULL. */
+gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                                float *inputs, float *targets);
+/* Parts a data set: *second has `fraction` of the cases, drawn by `seed`, of each class its share; *first the others. Both
+ * share `dataset`, which must outlive them. */
+gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,
+                                 gconv_dataset **second);
+/* NULL is allowed. */
+void gconv_dataset_free(gconv_dataset *dataset);
+
+/* ---- Training ------------------------------------------------------------------------------------------------------ */
+
+typedef enum gconv_optimizer {
+  GCONV_OPTIMIZER_ADAM, /* Kingma and Ba 2015, with the decoupled weight decay of Loshchilov and Hutter 2019 */
+  GCONV_OPTIMIZER_SGD,
+  GCONV_OPTIMIZER_MOMENTUM,
+  GCONV_OPTIMIZER_RPROP /* Riedmiller and Braun 1993, without weight backtracking (iRprop-, Igel and Huesken 2000) */
+} gconv_optimizer;
+
+/* How the rate goes over the epochs. */
+typedef enum gconv_schedule {
+  GCONV_SCHEDULE_CONSTANT,
+  GCONV_SCHEDULE_LINEAR, /* to 0 at the last epoch */
+  GCONV_SCHEDULE_COSINE, /* to 0 at the last epoch */
+  GCONV_SCHEDULE_STEP    /* to a tenth after each third of the epochs */
+} gconv_schedule;
+
+enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100 };
+
+/* All may be 0. */
+typedef struct gconv_training_options {
+  gconv_loss loss;
+  gconv_optimizer optimizer;
+  gconv_schedule schedule;
+  double rate;              /* 0: of adam 0.001, of sgd 0.1, of momentum 0.02, of rprop the first step, 0.01 */
+  double momentum;          /* of momentum; 0: 0.9 */
+  double weight_decay;      /* each step takes rate * weight_decay * w off a weight w; biases are left alone */
+  double elimination;       /* lambda of weight elimination (Weigend, Rumelhart and Huberman 1991): the loss gets
+                               lambda * sum (w/w0)^2 / (1 + (w/w0)^2) over weights */
+  double elimination_scale; /* w0; 0: 1 */
+  size_t batch;             /* cases of a step; 0: GCONV_DEFAULT_BATCH; SIZE_MAX: all of them. rprop takes all */
+  size_t epochs;            /* 0: GCONV_DEFAULT_EPOCHS */
+  size_t patience;          /* ends training after as many epochs without a smaller loss, of the validation if there is one;
+                               0: never */
+  double stop_error;        /* ends training once the loss of an epoch is no more; 0: never */
+  uint64_t seed;            /* of the order of cases */
+  const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
+  const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
+} gconv_training_options;
+
+/* What an epoch came to. */
+typedef struct gconv_epoch {
+  size_t number;   /* of epochs that are complete */
+  double loss;     /* the mean over the epoch, while weights changed; with full batches, before the step */
+  double accuracy; /* of classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
+  double validation_loss, validation_accuracy; /* behind the epoch; NAN without validation */
+  bool best;         /* its weights are the best ones so far, which gconv_trainer_network() yields */
+  bool interrupted;  /* by options.stop: the epoch is not complete, and goes on with the next call */
+  const char *ended; /* why training is at its end, a sentence; NULL: it is not. Static storage */
+} gconv_epoch;
+
+/* A network in training, on one device. Its results depend on the network, the options, the data and the device's family of
+ * algorithms: never on threads, or on interruptions. One thread at a time. */
+typedef struct gconv_trainer gconv_trainer;
+
+/* Copies network and options. `validation` may be NULL. Data sets must outlive the trainer. `checkpoint`: NULL, or the path
+ * of a file of gconv_trainer_save(), made with the same network, options and data: training goes on from there. */
+gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
+                                  const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
+                                  gconv_trainer **trainer);
+/* Trains one epoch. A loss that is not finite ends training: `ended` says so, and what to change. */
+gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch);
+/* Copies the network with its best weights, or, if `last`, with those of the last step, into *network, which must be empty;
+ * trained says how. */
+gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network);
+/* Writes a checkpoint, whole or not at all: the file of a network with the optimiser's tensors, the step, and the state of
+ * the random numbers. */
+gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path);
+/* NULL is allowed. */
+void gconv_trainer_free(gconv_trainer *trainer);
+
+/* ---- Fitting a filter to pairs of images --------------------------------------------------------------------------- */
+
+/* Set the first fields, and zero the others, before the first gconv_fit_add(). */
+typedef struct gconv_fit {
+  int32_t rows, columns; /* of the filter, from 1 on; rows * columns is at most GCONV_FIT_MAX_TAPS. Its anchor is the
+                            default, at rows / 2 and columns / 2 */
+  bool bias;             /* a constant is fitted too */
+  double ridge;          /* at least 0: ridge * (mean square of the samples) * sum w^2 is added to the mean squared error */
+  bool whole;            /* all of `after` counts: the filter sees `before` with this border. Else only the places count
+                            where the filter lies inside, as nobody knows the border */
+  gconv_border border;
+  double border_value;         /* for GCONV_BORDER_CONSTANT; 1 is white */
+  uint64_t max_pixels;         /* gconv_read_options */
+  struct gconv_fit_sums *sums; /* owned: of products of samples, in float64 */
+} gconv_fit;
+
+enum { GCONV_FIT_MAX_TAPS = 4096 }; /* their products are 67 MB, and solving takes some seconds */
+
+/* How well a filter explains samples. */
+typedef struct gconv_fit_quality {
+  double r2;       /* the share of the variance of `after` that the filter explains, 1 at best; NAN if there is none */
+  double residual; /* root of the mean squared error; 1 is white. Of 1e-8 and less, rounding is a part */
+  uint64_t samples, clipped; /* that count; that were left out, as they are black or white in an integer image */
+} gconv_fit_quality;
+
+/* What a fit came to. Zero-initialise before first use. */
+typedef struct gconv_fit_result {
+  gconv_filters filters;          /* owned by the caller, gconv_filters_free(): one, in float32. Its offset is the bias */
+  double *taps;                   /* owned by the caller, free(): rows x columns in float64, before they are rounded */
+  double bias;                    /* where 1 is white; 0 if none was asked for */
+  gconv_fit_quality fitted, held; /* of what the filter was fitted to, and of what was held out */
+  double condition;               /* of the normal equations, ridge included: the largest eigenvalue over the smallest */
+  double white;                   /* a residual times this is in levels of `after`: 255 or 65535; 1 for floats, and where
+                                     images have several types */
+  double correlation;             /* of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
+                                     where that is too small */
+  bool nonlinear;                 /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
+                                     0.3, so that what is left is no noise */
+  bool shifted;                   /* `after` looks shifted: ... */
+  double shift_y, shift_x;        /* ... by so many pixels, down and to the right */
+  double rim;                     /* the share of sum w^2 that the taps at the rim of the filter have */
+  bool cut;                       /* it is so large that the filter looks cut off: a larger one may explain more */
+} gconv_fit_result;
+
+/* Adds a pair of images of the same frames, height, width and colours; their types may differ. `after` is what the filter
+ * shall make of `before`. Each colour is filtered by itself, and alpha does not count. Files are read by rows. `held`, from
+ * 0 to 1, is the share of the pair that is held out: the filter is not fitted to it, but judged by it. Of shares between,
+ * these are blocks of rows, or of columns where there are few rows, at equal distances. Results do not depend on the threads
+ * of the device. GCONV_BAD_ARGUMENT: the shapes differ, or the filter is larger than the images; GCONV_BAD_FILE: a sample is
+ * not finite. After a failure, what was added before still counts, and so may a part of the pair. */
+gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_compared *before, const gconv_compared *after,
+                           double held);
+/* Solves the normal equations by Cholesky's method in float64, into *result, which must be empty. GCONV_UNSUPPORTED where
+ * they have no single solution, or fewer samples than taps: says what to do. */
+gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_fit_result *result);
+/* Frees the sums, and leaves the other fields. NULL is allowed. */
+void gconv_fit_free(gconv_fit *fit);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* What is behind a gconv_dataset: each kind of data set is a table of functions, as formats and syntaxes are. A kind begins
+ * its own struct with a gconv_dataset; dataset.c does what all kinds have in common. */
+#ifndef GCONV_LEARN_DATASET_H
+#define GCONV_LEARN_DATASET_H
+
+#include "gconv_learn.h"
+
+typedef struct gconv_dataset_type {
+  /* As gconv_dataset_read(), whose arguments are checked: there is at least one case, and all are below info.cases. Several
+   * threads may call it. */
+  gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
+                       float *targets);
+  /* Frees the data set with all that it owns. */
+  void (*free)(gconv_dataset *dataset);
+  /* The class of a case; NULL where there are no classes. */
+  size_t (*class_of)(const gconv_dataset *dataset, size_t index);
+  /* The number of the picture that a case is from: its cases stay together when the data set is parted. NULL: each case is
+   * by itself. Numbers ascend with cases. */
+  size_t (*group_of)(const gconv_dataset *dataset, size_t index);
+  /* Continues a hash (base/checksum.h) with what tells this data set from others: its numbers and classes; of images, whose
+   * pixels would take too long, the names, shapes and bytes of their files. NULL: nothing does. */
+  uint64_t (*digest)(const gconv_dataset *dataset, uint64_t hash);
+} gconv_dataset_type;
+
+struct gconv_dataset {
+  const gconv_dataset_type *type;
+  gconv_dataset_info info; /* complete once the data set is open; what its pointers point to is freed by type->free() */
+};
+
+/* Floats of the input of a case, and of its target: the number of its class, or info.outputs targets; 0 where it has
+ * neither. */
+size_t gconv_dataset_input_floats(const gconv_dataset_info *info);
+size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
+
+/* Opens a data set of each kind; options and their texts are the caller's, and are not needed afterwards. */
+gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* An engine computes losses and gradients, and changes weights, on one device. The trainer tells it what to do. It owns the
+ * parameters while they are trained. */
+#ifndef GCONV_LEARN_ENGINE_H
+#define GCONV_LEARN_ENGINE_H
+
+#include "device/device.h"
+#include "kernels/learn_math.h"
+
+/* What an engine is made for. */
+typedef struct gconv_engine_order {
+  gconv_device *device;
+  const gconv_learn_net *net;
+  const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
+  size_t batch;            /* cases of a step, at most */
+} gconv_engine_order;
+
+/* Some cases of a data set. */
+typedef struct gconv_learn_cases {
+  const gconv_dataset *data;
+  uint64_t epoch;
+  const size_t *numbers;
+  size_t count;
+} gconv_learn_cases;
+
+/* What cases came to: the sum of their losses, before it is multiplied by gconv_learn_loss_factor(), and how many were given
+ * their class. */
+typedef struct gconv_learn_sums {
+  double loss;
+  size_t hits;
+} gconv_learn_sums;
+
+/* Arrays of as many floats as the network has parameters, in the order of gconv_learn_net. */
+typedef enum gconv_learn_array {
+  GCONV_LEARN_PARAMETERS,
+  GCONV_LEARN_FIRST,
+  GCONV_LEARN_SECOND,
+  GCONV_LEARN_GRADIENT
+} gconv_learn_array;
+enum { GCONV_LEARN_ARRAYS = 4 };
+
+typedef struct gconv_engine_type {
+  const char *name;
+  /* All arrays are 0. What `order` points to must outlive the engine. */
+  gconv_status (*create)(const gconv_engine_order *order, void **engine);
+  void (*free)(void *engine);
+  void (*set)(void *engine, gconv_learn_array array, const float *values);
+  void (*get)(const void *engine, gconv_learn_array array, float *values);
+  /* The losses of at most order.batch cases, and their gradient. */
+  gconv_status (*backward)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
+  /* Changes the parameters by the gradient. */
+  gconv_status (*update)(void *engine, const gconv_learn_step *step);
+  /* The losses of any number of cases. They are summed by a tree. */
+  gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
+} gconv_engine_type;
+
+extern const gconv_engine_type gconv_engine_cpu;
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Texts by lines, and the numbers in them. */
+#ifndef GCONV_LEARN_LINES_H
+#define GCONV_LEARN_LINES_H
+
+#include "base/file.h"
+
+enum { GCONV_MOST_LINE_BYTES = 1 << 28 }; /* of a line of a table */
+
+/* Zero-initialise all but the source. */
+typedef struct gconv_lines {
+  gconv_source *source;
+  bool quotes;   /* ends of lines between quotes (") are part of a line, as in CSV (RFC 4180) */
+  char *text;    /* the line, with a 0 behind it, which the caller may change; owned */
+  size_t size;   /* of the text */
+  uint64_t line; /* its number, from 1 on */
+  /* private */
+  const uint8_t *bytes; /* of the source, which were not looked at yet */
+  size_t left, room;
+  uint64_t ends; /* ends of lines that were read */
+  bool had_return;
+} gconv_lines;
+
+/* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE for what is no
+ * text. */
+gconv_status gconv_lines_next(gconv_lines *lines, bool *found);
+/* The same, but passes over lines that have blanks alone. */
+gconv_status gconv_lines_next_filled(gconv_lines *lines, bool *found);
+void gconv_lines_free(gconv_lines *lines);
+
+/* "FILE:LINE: <formatted text>", as GCONV_BAD_FILE. */
+gconv_status gconv_lines_fail(const gconv_lines *lines, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* What a field of a table is. */
+typedef enum gconv_field { GCONV_FIELD_NUMBER, GCONV_FIELD_TEXT, GCONV_FIELD_NOT_FINITE } gconv_field;
+
+/* Reads the number that is exactly begin .. end, but for blanks around it, into *value: decimal, as "-1.5e-3". *end must be
+ * readable. Numbers too large for float32, nan and inf are not finite. */
+gconv_field gconv_field_read(const char *begin, const char *end, double *value);
+
+/* A growing row of numbers. Zero-initialise before first use; items is for free(). */
+typedef struct gconv_row {
+  float *items;
+  size_t count;
+} gconv_row;
+
+gconv_status gconv_row_add(gconv_row *row, float number);
+
+/* Appends all numbers of a line, which have blanks, commas or semicolons between them. */
+gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Many image files, of which parts are wanted as floats, again and again. */
+#ifndef GCONV_LEARN_PICTURES_H
+#define GCONV_LEARN_PICTURES_H
+
+#include "gconv.h"
+
+#include <dirent.h>
+
+enum { GCONV_PICTURES_CACHE = 1 << 30 }; /* bytes of decoded images that are kept for the next time */
+
+typedef struct gconv_picture {
+  char *path; /* owned */
+  int32_t height, width, channels;
+  uint64_t bytes;    /* of the file */
+  gconv_image image; /* decoded, or empty */
+  int users;         /* who read it now */
+  bool used;         /* since the hand of the cache was there */
+} gconv_picture;
+
+/* Zero-initialise, and call gconv_pictures_begin(), before first use. */
+typedef struct gconv_pictures {
+  gconv_picture *items;
+  size_t count;
+  bool gray;        /* they are made grey */
+  int32_t channels; /* of what gconv_pictures_get() yields: 1 where all are grey, else 3, or as many as tensors have */
+  struct gconv_pictures_cache *cache;
+} gconv_pictures;
+
+gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray);
+
+/* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
+ * list. */
+gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
+
+/* Whether the name is that of an image that can be read, by its extension. */
+bool gconv_picture_is_name(const char *name);
+
+/* Appends the images of a folder, sorted by name, or the one image that `path` is. *found counts them. */
+gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found);
+
+/* Appends an image; its header is read. */
+gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path);
+
+/* After the last one: settles the channels. GCONV_BAD_FILE if images do not fit together. */
+gconv_status gconv_pictures_finish(gconv_pictures *pictures);
+
+/* GCONV_BAD_FILE unless all have one size; or, with a patch, at least its side. */
+gconv_status gconv_pictures_check_sizes(const gconv_pictures *pictures, int32_t patch);
+
+/* A part of an image, and how it is turned. */
+typedef struct gconv_crop {
+  int32_t y, x, height, width;
+  unsigned turn; /* bit 0: mirrored; then turned (turn >> 1) times by 90 degrees, for which odd numbers need a square */
+} gconv_crop;
+
+/* Puts the part into samples, channels x height x width, where white is 1. Decodes the image if it is not there. Several
+ * threads may call it. */
+gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gconv_crop crop, float *samples);
+
+/* Continues a hash (base/checksum.h) with the names, shapes and bytes of the files, without their folders. */
+uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash);
+
+void gconv_pictures_free(gconv_pictures *pictures);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Random numbers that are a function of a seed and two numbers, so that there is no state: Philox 4x32 with 10 rounds
+ * (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). */
+#ifndef GCONV_LEARN_RANDOM_H
+#define GCONV_LEARN_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What random numbers are for: each use has numbers of its own. */
+typedef enum gconv_random_use {
+  GCONV_RANDOM_WEIGHTS, /* stream: the layer */
+  GCONV_RANDOM_ORDER,   /* of the cases; stream: the epoch */
+  GCONV_RANDOM_SPLIT,   /* of a data set */
+  GCONV_RANDOM_PATCHES  /* place, flips and turns; stream: the epoch */
+} gconv_random_use;
+
+/* 64 random bits: number `index` of a stream, of which each use has 2^56. */
+uint64_t gconv_random_bits(uint64_t seed, gconv_random_use use, uint64_t stream, uint64_t index);
+
+/* In [0, 1), a multiple of 2^-53. */
+double gconv_random_uniform(uint64_t seed, gconv_random_use use, uint64_t stream, uint64_t index);
+
+/* A whole number in 0 .. count - 1, from 64 random bits; count is at least 1. */
+size_t gconv_random_below(uint64_t bits, size_t count);
+
+/* Puts items[0 .. count - 1] into a random order (Fisher and Yates). */
+void gconv_random_shuffle(uint64_t seed, gconv_random_use use, uint64_t stream, size_t *items, size_t count);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing array of bytes that may become larger than memory. */
+#ifndef GCONV_LEARN_STORE_H
+#define GCONV_LEARN_STORE_H
+
+#include "base/status.h"
+
+enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes that a store keeps in memory; more go into a file */
+
+/* Up to `limit` bytes are in memory. More are in a file without a name in $TMPDIR, or /tmp, which is mapped once all is
+ * there. Zero-initialise before first use. */
+typedef struct gconv_store {
+  uint64_t size;  /* bytes that were appended */
+  uint64_t limit; /* 0: GCONV_STORE_MEMORY */
+  uint8_t *bytes; /* what is in memory: all, or what has not been written to the file yet; or the mapped file */
+  size_t used;    /* of `bytes`, before the store is mapped */
+  size_t room;
+  int file; /* number + 1; 0: there is none */
+  bool mapped;
+} gconv_store;
+
+/* Appends. GCONV_IO_ERROR, where the file cannot be written: names the folder. */
+gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t size);
+
+/* After the last append: from now on, all of it is at store->bytes, for reading. */
+gconv_status gconv_store_finish(gconv_store *store);
+
+/* Continues a hash (base/checksum.h) with the size and the bytes. After gconv_store_finish(). */
+uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash);
+
+/* Frees all and zeroes the store. */
+void gconv_store_free(gconv_store *store);
+
+#endif

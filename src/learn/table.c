@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* What all syntaxes of tables have in common: rows, labels, missing numbers, and how the syntax of a file is found. */
+#include "learn/table.h"
+#include "base/checksum.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
+
+bool gconv_field_is_missing(const char *begin, const char *end) {
+  while (begin < end && (*begin == ' ' || *begin == '\t'))
+    begin++;
+  while (begin < end && (end[-1] == ' ' || end[-1] == '\t'))
+    end--;
+  size_t length = (size_t)(end - begin);
+  return length == 0 || (length == 1 && *begin == '?') || (length == 2 && memcmp(begin, "NA", 2) == 0);
+}
+
+gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t columns) {
+  if (columns <= GCONV_MOST_COLUMNS)
+    return GCONV_OK;
+  return gconv_fail(GCONV_TOO_LARGE, "%s: has %llu columns; a table may have %d", table->path, (unsigned long long)columns,
+                    GCONV_MOST_COLUMNS);
+}
+
+bool gconv_table_is_inputs(const gconv_table *table) {
+  return table->unlabelled && !table->of_targets && (!table->options->label || table->options->targets);
+}
+
+/* Adds the numbers of the row to the sums of their columns. */
+static gconv_status sum_row(gconv_table *table) {
+  size_t count = table->row.count;
+  if (!table->sums && count > 0) {
+    table->sums = calloc(count, sizeof *table->sums);
+    table->counts = calloc(count, sizeof *table->counts);
+    if (!table->sums || !table->counts)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the means of %zu columns", table->path, count);
+  }
+  for (size_t i = 0; i < count; i++)
+    if (!isnan(table->row.items[i])) {
+      table->sums[i] += (double)table->row.items[i];
+      table->counts[i]++;
+    }
+  return GCONV_OK;
+}
+
+static gconv_status keep_row(gconv_table *table, size_t label) {
+  float class = (float)label;
+  table->columns = table->row.count;
+  if (table->missing == GCONV_MISSING_MEAN)
+    GCONV_TRY(sum_row(table));
+  GCONV_TRY(gconv_store_append(&table->inputs, table->row.items, table->row.count * sizeof(float)));
+  if (table->labelled)
+    GCONV_TRY(gconv_store_append(&table->targets, &class, sizeof class));
+  else
+    GCONV_TRY(gconv_store_append(&table->targets, table->target.items, table->target.count * sizeof(float)));
+  table->outputs = table->target.count;
+  table->cases++;
+  return GCONV_OK;
+}
+
+gconv_status gconv_table_end_row(gconv_table *table, size_t label) {
+  bool drop = table->missing_numbers > 0 && table->missing == GCONV_MISSING_DROP;
+  gconv_status status = drop ? GCONV_OK : keep_row(table, label);
+  table->dropped += drop;
+  table->row.count = table->target.count = table->missing_numbers = 0;
+  return status;
+}
+
+void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
+  if (table->sparse) {
+    const uint64_t *ends = (const uint64_t *)(const void *)table->ends.bytes;
+    const gconv_entry *entries = (const gconv_entry *)(const void *)table->inputs.bytes;
+    memset(numbers, 0, table->columns * sizeof *numbers);
+    for (uint64_t i = index > 0 ? ends[index - 1] : 0; i < ends[index]; i++)
+      numbers[entries[i].column] = entries[i].value;
+    return;
+  }
+  const uint8_t *from = table->inputs.bytes + index * table->columns * sizeof(float);
+  if (table->columns > 0)
+    memcpy(numbers, from, table->columns * sizeof(float));
+  for (size_t i = 0; table->means && i < table->columns; i++)
+    if (isnan(numbers[i]))
+      numbers[i] = table->means[i];
+}
+
+/* ---- Once all rows are there --------------------------------------------------------------------------------------- */
+
+static gconv_status finish_means(gconv_table *table) {
+  bool any = false;
+  for (size_t i = 0; table->sums && i < table->columns; i++) {
+    any |= table->counts[i] < table->cases;
+    if (table->counts[i] == 0)
+      return gconv_fail(GCONV_BAD_FILE,
+                        "%s: column %zu%s%s%s has no number at all, so there is no mean to put in: remove it", table->path,
+                        i + 1, table->names ? " (" : "", table->names ? table->names[i] : "", table->names ? ")" : "");
+  }
+  if (!any)
+    return GCONV_OK;
+  table->means = malloc(table->columns * sizeof *table->means);
+  if (!table->means)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the means of its columns", table->path);
+  for (size_t i = 0; i < table->columns; i++)
+    table->means[i] = (float)(table->sums[i] / (double)table->counts[i]);
+  return GCONV_OK;
+}
+
+/* Classes that are numbers get theirs in ascending order. */
+static gconv_status renumber(gconv_table *table) {
+  size_t *order;
+  GCONV_TRY(gconv_labels_sort(&table->labels, &order));
+  gconv_store sorted = {.limit = table->targets.limit};
+  const float *old = (const float *)(const void *)table->targets.bytes;
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; order && i < table->cases && status == GCONV_OK; i++) {
+    float number = (float)order[(size_t)old[i]];
+    status = gconv_store_append(&sorted, &number, sizeof number);
+  }
+  if (order && status == GCONV_OK)
+    status = gconv_store_finish(&sorted);
+  if (order && status == GCONV_OK) {
+    gconv_store_free(&table->targets);
+    table->targets = sorted;
+  } else {
+    gconv_store_free(&sorted);
+  }
+  free(order);
+  return status;
+}
+
+static gconv_status finish_labels(gconv_table *table) {
+  const gconv_labels *labels = &table->labels;
+  if (!labels->known && labels->all_numbers && labels->fractions)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: labels are numbers with fractions, such as %s: say --regression if these are targets to be "
+                      "approximated, or name the column of classes with --label",
+                      table->path, labels->fraction);
+  if (!labels->known && labels->count < 2)
+    return gconv_fail(GCONV_BAD_FILE, "%s: all cases have the label \"%s\": there must be two classes at least", table->path,
+                      labels->names[0]);
+  return renumber(table);
+}
+
+/* Whether each case has one target 1, and 0 in all others: that is a class. */
+static bool are_classes(const gconv_table *table) {
+  const float *targets = (const float *)(const void *)table->targets.bytes;
+  if (table->options->regression || table->outputs < 2 || table->target_shape[0])
+    return false;
+  for (size_t i = 0; i < table->cases; i++) {
+    size_t ones = 0, zeroes = 0;
+    for (size_t k = 0; k < table->outputs; k++) {
+      ones += targets[i * table->outputs + k] == 1;
+      zeroes += targets[i * table->outputs + k] == 0;
+    }
+    if (ones != 1 || ones + zeroes != table->outputs)
+      return false;
+  }
+  return true;
+}
+
+/* Makes targets of which one is 1, and all others 0, into labels: the numbers of the columns from 1 on. */
+static gconv_status make_labels(gconv_table *table) {
+  const float *targets = (const float *)(const void *)table->targets.bytes;
+  size_t outputs = table->outputs, number;
+  const char *wrong = NULL;
+  if (outputs > GCONV_MOST_CLASSES)
+    return GCONV_OK;
+  if (table->labels.known && table->labels.count != outputs)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has %zu classes, and the network %zu", table->path, outputs, table->labels.count);
+  for (size_t k = 0; k < outputs && !table->labels.known; k++) {
+    char name[24];
+    int length = snprintf(name, sizeof name, "%zu", k + 1);
+    GCONV_TRY(gconv_labels_find(&table->labels, name, name + length, &number, &wrong));
+  }
+  gconv_store classes = {.limit = table->targets.limit};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+    size_t k = 0;
+    while (targets[i * outputs + k] != 1)
+      k++;
+    float class = (float)k;
+    status = gconv_store_append(&classes, &class, sizeof class);
+  }
+  if (status == GCONV_OK)
+    status = gconv_store_finish(&classes);
+  if (status != GCONV_OK) {
+    gconv_store_free(&classes);
+    return status;
+  }
+  gconv_store_free(&table->targets);
+  table->targets = classes;
+  table->labelled = true;
+  table->outputs = 0;
+  return GCONV_OK;
+}
+
+/* A table of targets alone was read as one of inputs. */
+static void move_targets(gconv_table *table) {
+  gconv_store_free(&table->targets);
+  table->targets = table->inputs;
+  table->inputs = (gconv_store){0};
+  table->outputs = table->columns;
+  table->columns = 0;
+  table->unlabelled = false;
+}
+
+static gconv_status finish(gconv_table *table) {
+  if (table->of_targets && table->unlabelled)
+    move_targets(table);
+  if (table->cases == 0 && table->dropped > 0)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: every line lacks a number, so that --missing drop leaves none: try --missing mean", table->path);
+  if (table->cases == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has no cases", table->path);
+  if (table->columns == 0 && !table->of_targets)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has a column of labels alone, and no inputs beside it", table->path);
+  GCONV_TRY(gconv_store_finish(&table->inputs));
+  GCONV_TRY(gconv_store_finish(&table->ends));
+  GCONV_TRY(gconv_store_finish(&table->targets));
+  GCONV_TRY(finish_means(table));
+  if (table->channels == 0) {
+    table->channels = (int32_t)table->columns;
+    table->height = table->width = 1;
+  }
+  if (table->dropped > 0)
+    gconv_warn("%s: %zu line%s left out, as numbers are missing", table->path, table->dropped,
+               table->dropped == 1 ? " was" : "s were");
+  if (table->labelled)
+    return finish_labels(table);
+  return !table->unlabelled && are_classes(table) ? make_labels(table) : GCONV_OK;
+}
+
+uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash) {
+  hash = gconv_store_digest(&table->inputs, hash);
+  hash = gconv_store_digest(&table->ends, hash);
+  hash = gconv_store_digest(&table->targets, hash);
+  if (table->means)
+    hash = gconv_fnv1a(hash, table->means, table->columns * sizeof *table->means);
+  return gconv_labels_digest(&table->labels, hash);
+}
+
+/* ---- Syntaxes ------------------------------------------------------------------------------------------------------ */
+
+static const gconv_table_syntax *by_name(const char *name) {
+  const gconv_table_syntax *syntax;
+  for (size_t i = 0; (syntax = gconv_table_syntax_at(i)); i++)
+    if (strcmp(syntax->name, name) == 0)
+      return syntax;
+  return NULL;
+}
+
+static gconv_status choose(gconv_source *source, const char *name, const gconv_table_syntax **found) {
+  const uint8_t *bytes;
+  size_t got;
+  *found = name ? by_name(name) : NULL;
+  if (name && !*found)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "there is no syntax of tables called '%s'; known are csv, libsvm, fann, letters and npy", name);
+  GCONV_TRY(gconv_source_peek(source, 4096, &bytes, &got));
+  if (got == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", source->name);
+  for (size_t i = 0; !*found; i++) {
+    const gconv_table_syntax *syntax = gconv_table_syntax_at(i);
+    if (!syntax->recognise || syntax->recognise(bytes, got))
+      *found = syntax;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status set_missing(const gconv_table *table, gconv_missing *missing) {
+  const char *word = table->options->missing;
+  if (word && strcmp(word, "mean") != 0 && strcmp(word, "drop") != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "missing is '%s': there are mean and drop", word);
+  *missing = !word || table->of_targets ? GCONV_MISSING_ERROR : word[0] == 'm' ? GCONV_MISSING_MEAN : GCONV_MISSING_DROP;
+  return GCONV_OK;
+}
+
+gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table) {
+  const gconv_dataset_options *options = table->options;
+  const gconv_table_syntax *found;
+  table->path = source->name;
+  GCONV_TRY(set_missing(table, &table->missing));
+  if (!table->unlabelled && options->class_count > 0 && !options->regression)
+    GCONV_TRY(gconv_labels_begin(&table->labels, options->classes, options->class_count));
+  GCONV_TRY(choose(source, syntax, &found));
+  GCONV_TRY(found->read(source, table));
+  return finish(table);
+}
+
+gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
+  gconv_source source;
+  gconv_status status = gconv_source_open_unzipped(path, &source);
+  if (status == GCONV_OK)
+    status = gconv_table_read_source(&source, syntax, table);
+  table->path = path;
+  gconv_source_close(&source);
+  return status;
+}
+
+void gconv_table_free(gconv_table *table) {
+  gconv_store_free(&table->inputs);
+  gconv_store_free(&table->ends);
+  gconv_store_free(&table->targets);
+  gconv_labels_free(&table->labels);
+  for (size_t i = 0; i < table->name_count; i++)
+    free(table->names[i]);
+  free(table->names);
+  free(table->means);
+  free(table->row.items);
+  free(table->target.items);
+  free(table->sums);
+  free(table->counts);
+  *table = (gconv_table){0};
+}
+
+/* ---- Recognising --------------------------------------------------------------------------------------------------- */
+
+size_t gconv_first_numbers(const uint8_t *bytes, size_t size, size_t index, double *numbers, size_t most) {
+  static const char between[] = " \t,;";
+  const char *at = (const char *)bytes, *end = at + size;
+  for (; index > 0 && at < end; index--) {
+    const char *line = memchr(at, '\n', (size_t)(end - at));
+    at = line ? line + 1 : end;
+  }
+  const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+  if (!stop && size < 4096) /* the file ends there */
+    stop = end;
+  if (!stop || at == end || memchr(at, 0, (size_t)(stop - at)))
+    return SIZE_MAX;
+  size_t count = 0;
+  while (at < stop) {
+    const char *field = at;
+    while (at < stop && !strchr(between, *at) && *at != '\r')
+      at++;
+    double value = 0;
+    char copy[64] = "";
+    if (at > field && (size_t)(at - field) >= sizeof copy)
+      return SIZE_MAX;
+    if (at > field) {
+      memcpy(copy, field, (size_t)(at - field));
+      if (gconv_field_read(copy, copy + (at - field), &value) != GCONV_FIELD_NUMBER)
+        return SIZE_MAX;
+      if (count < most)
+        numbers[count] = value;
+      count++;
+    }
+    at += at < stop;
+  }
+  return count;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables: rows of numbers, each with a label or with targets. A syntax is a file (csv.c libsvm.c fann.c letters.c npy.c) and
+ * a row in the table of table_syntaxes.c; it fills a gconv_table row by row. */
+#ifndef GCONV_LEARN_TABLE_H
+#define GCONV_LEARN_TABLE_H
+
+#include "learn/labels.h"
+#include "learn/lines.h"
+#include "learn/store.h"
+
+enum {
+  GCONV_MOST_COLUMNS = 1 << 24 /* columns of a table */
+};
+
+/* What an empty field means. */
+typedef enum gconv_missing { GCONV_MISSING_ERROR, GCONV_MISSING_MEAN, GCONV_MISSING_DROP } gconv_missing;
+
+/* An entry of a sparse row: all others are 0. */
+typedef struct gconv_entry {
+  uint32_t column; /* from 0 on */
+  float value;
+} gconv_entry;
+
+typedef struct gconv_table {
+  /* What is asked for; set before the table is read. */
+  const gconv_dataset_options *options;
+  gconv_missing missing;
+  bool of_targets; /* the table holds targets alone: one column is that of labels, several are targets of regression */
+  bool unlabelled; /* there are no targets */
+
+  const char *path;
+  size_t cases, columns, outputs;  /* outputs: targets of a case; 0 with labels, or without targets */
+  int32_t channels, height, width; /* of an input; set by the syntax, or columns x 1 x 1 */
+  int32_t target_shape[3];         /* of the targets, where they are images; else zeroes */
+  bool sparse;                     /* the rows are entries */
+  gconv_store inputs;              /* floats, cases x columns; NaN is missing. Sparse: gconv_entry */
+  gconv_store ends;                /* sparse: uint64_t, where each row ends in inputs */
+  gconv_store targets;             /* floats: cases x outputs, or, of labels, the number of each class */
+  bool labelled;                   /* targets are labels */
+  gconv_labels labels;
+  char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
+  size_t name_count;
+  float *means; /* owned: of the columns, where numbers are missing; NULL: none is */
+
+  /* The row at hand. */
+  gconv_row row, target;
+  size_t missing_numbers; /* of the row: NaN */
+  size_t dropped;         /* rows that were left out */
+  double *sums;           /* of the columns, where missing ones become the mean */
+  uint64_t *counts;
+} gconv_table;
+
+typedef struct gconv_table_syntax {
+  const char *name, *help, *extensions; /* extensions: with blanks between, "csv tsv" */
+  /* Whether a file that begins with these bytes (4096, or the whole file) has this syntax; NULL: any text may. */
+  bool (*recognise)(const uint8_t *bytes, size_t size);
+  gconv_status (*read)(gconv_source *source, gconv_table *table);
+} gconv_table_syntax;
+
+extern const gconv_table_syntax gconv_table_syntax_csv, gconv_table_syntax_libsvm, gconv_table_syntax_fann,
+    gconv_table_syntax_letters, gconv_table_syntax_npy;
+
+/* NULL past the end. */
+const gconv_table_syntax *gconv_table_syntax_at(size_t index);
+
+/* Reads the table at `path` into *table, of which what is asked for is set. The caller frees it in any case. */
+gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table);
+/* The same of a source, for errors of which `path` names it. */
+gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table);
+void gconv_table_free(gconv_table *table);
+
+/* Continues a hash (base/checksum.h) with the numbers and labels. */
+uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash);
+
+/* Puts case `index` into numbers[0 .. columns). */
+void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
+
+/* ---- For syntaxes -------------------------------------------------------------------------------------------------- */
+
+/* Ends the row whose numbers are in table->row and, of regression, table->target; with labels, `label` is the number of its
+ * class. NaN is a number that is missing. All rows must have one length, which the syntax checks, as its errors name lines.
+ * The row is empty then. */
+gconv_status gconv_table_end_row(gconv_table *table, size_t label);
+
+/* Whether all columns are inputs. Else one is that of labels; --label names it, unless labels are a file of their own. */
+bool gconv_table_is_inputs(const gconv_table *table);
+
+/* Whether a field is one of "", "?" and "NA". */
+bool gconv_field_is_missing(const char *begin, const char *end);
+
+/* GCONV_BAD_FILE if it is more than the table may have. */
+gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t columns);
+
+/* The first lines of a text, for recognise(): the numbers of line `index`, from 0 on, up to `most`. Returns how many the
+ * line has, SIZE_MAX if it has something else, or is not whole, or is not there. */
+size_t gconv_first_numbers(const uint8_t *bytes, size_t size, size_t index, double *numbers, size_t most);
+
+#endif

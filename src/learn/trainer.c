@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+/* The trainer: options and their defaults, epochs and steps, the best weights, and why training ends. */
+#include "learn/trainer.h"
+#include "bank/network_file.h"
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "learn/dataset.h"
+#include "learn/random.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVALUATED = 1024 }; /* cases of the validation at a time */
+
+static const char *const endings[GCONV_ENDINGS] = {
+    [GCONV_ENDING_EPOCHS] = "all epochs are done",
+    [GCONV_ENDING_PATIENCE] = "the loss has not become smaller for as many epochs as patience allows",
+    [GCONV_ENDING_ERROR] = "the loss is no more than the one to stop at",
+    [GCONV_ENDING_DIVERGED] = "training diverged, as the loss or a weight is no longer finite; the best weights so far are "
+                              "kept: take a smaller rate, or normalise the inputs",
+};
+
+/* ---- Options ---- */
+
+const char *gconv_optimizer_name(gconv_optimizer optimizer) {
+  static const char *const names[] = {"adam", "sgd", "momentum", "rprop"};
+  return names[optimizer];
+}
+
+const char *gconv_schedule_name(gconv_schedule schedule) {
+  static const char *const names[] = {"constant", "linear", "cosine", "step"};
+  return names[schedule];
+}
+
+const char *gconv_loss_name(gconv_loss loss) {
+  static const char *const names[] = {"default", "sse", "mse", "mae", "cross-entropy"};
+  return names[loss];
+}
+
+/* Fails if a number is not finite and from least to most. */
+static gconv_status check_number(const char *what, double value, double least, double most) {
+  if (value >= least && value <= most)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %g: it must be from %g to %g", what, value, least, most);
+}
+
+static gconv_status check_options(const gconv_training_options *o) {
+  GCONV_TRY(gconv_check_value("the loss", o->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
+  GCONV_TRY(gconv_check_value("the optimizer", o->optimizer, GCONV_OPTIMIZER_ADAM, GCONV_OPTIMIZER_RPROP));
+  GCONV_TRY(gconv_check_value("the schedule", o->schedule, GCONV_SCHEDULE_CONSTANT, GCONV_SCHEDULE_STEP));
+  GCONV_TRY(check_number("the rate", o->rate, 0, 1e6));
+  GCONV_TRY(check_number("the momentum", o->momentum, 0, 1));
+  GCONV_TRY(check_number("the weight decay", o->weight_decay, 0, 1e6));
+  GCONV_TRY(check_number("lambda of weight elimination", o->elimination, 0, 1e6));
+  GCONV_TRY(check_number("the scale of weight elimination", o->elimination_scale, 0, 1e6));
+  GCONV_TRY(check_number("the loss to stop at", o->stop_error, 0, 1e300));
+  if (o->optimizer == GCONV_OPTIMIZER_RPROP && o->schedule != GCONV_SCHEDULE_CONSTANT)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "rprop finds the sizes of its steps itself: it takes no schedule");
+  if (o->optimizer == GCONV_OPTIMIZER_RPROP && o->batch != 0 && o->batch != SIZE_MAX)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "rprop compares gradients from step to step: it takes full batches only");
+  if (o->momentum != 0 && o->optimizer != GCONV_OPTIMIZER_MOMENTUM)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a momentum is for the optimizer momentum, not for %s",
+                      gconv_optimizer_name(o->optimizer));
+  if (o->algorithm && strcmp(o->algorithm, "auto") != 0 && strcmp(o->algorithm, "exact") != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "training knows the algorithms \"auto\" and \"exact\", not \"%s\"", o->algorithm);
+  return GCONV_OK;
+}
+
+static gconv_training_options resolve_options(const gconv_training_options *given, size_t cases) {
+  static const double rates[] = {0.001, 0.1, 0.02, 0.01};
+  gconv_training_options o = *given;
+  o.rate = o.rate != 0 ? o.rate : rates[o.optimizer];
+  if (o.optimizer == GCONV_OPTIMIZER_MOMENTUM)
+    o.momentum = o.momentum != 0 ? o.momentum : 0.9;
+  o.elimination_scale = o.elimination_scale != 0 ? o.elimination_scale : 1;
+  o.batch = o.batch != 0 ? o.batch : GCONV_DEFAULT_BATCH;
+  if (o.batch > cases || o.optimizer == GCONV_OPTIMIZER_RPROP)
+    o.batch = cases;
+  o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
+  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
+  return o;
+}
+
+/* ---- Making one ---- */
+
+void gconv_trainer_free(gconv_trainer *trainer) {
+  if (!trainer)
+    return;
+  if (trainer->engine)
+    trainer->type->free(trainer->engine);
+  gconv_network_free(&trainer->network);
+  gconv_learn_net_free(&trainer->net);
+  free(trainer->mean);
+  free(trainer->std);
+  free(trainer->order);
+  free(trainer->best);
+  free(trainer);
+}
+
+static gconv_status check_validation(const gconv_dataset_info *data, const gconv_dataset_info *validation) {
+  bool same = data->channels == validation->channels && data->height == validation->height &&
+              data->width == validation->width && data->outputs == validation->outputs &&
+              data->class_count == validation->class_count;
+  if (!same)
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the cases of the validation are %d x %d x %d with %zu outputs, those of the training %d x %d x %d with "
+        "%zu",
+        validation->channels, validation->height, validation->width, validation->outputs, data->channels, data->height,
+        data->width, data->outputs);
+  for (size_t i = 0; i < data->class_count; i++)
+    if (data->classes && validation->classes && strcmp(data->classes[i], validation->classes[i]) != 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu is \"%s\" in the training, but \"%s\" in the validation", i + 1,
+                        data->classes[i], validation->classes[i]);
+  if (validation->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the validation has no cases");
+  return GCONV_OK;
+}
+
+/* Gives the network the data's classes; where it has its own, they must be the same. */
+static gconv_status take_classes(gconv_network *network, const gconv_dataset_info *info) {
+  if (network->class_count > 0 && network->class_count != info->class_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu classes, the data have %zu", network->class_count,
+                      info->class_count);
+  for (size_t i = 0; info->classes && i < network->class_count; i++)
+    if (strcmp(network->classes[i], info->classes[i]) != 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network is \"%s\", that of the data \"%s\"", i + 1,
+                        network->classes[i], info->classes[i]);
+  if (network->class_count > 0 || info->class_count == 0 || !info->classes)
+    return GCONV_OK;
+  network->classes = calloc(info->class_count, sizeof *network->classes);
+  network->class_count = network->classes ? info->class_count : 0;
+  for (size_t i = 0; i < network->class_count; i++) {
+    network->classes[i] = strdup(info->classes[i]);
+    if (!network->classes[i])
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+  }
+  return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+}
+
+/* *result = the number of each channel: one for all, or one each. */
+static gconv_status spread(const char *what, const float *values, int32_t count, int32_t channels, float otherwise,
+                           float **result) {
+  if (count != 0 && count != 1 && count != channels)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers of %s for %d channels: one is needed, or one each", count, what,
+                      channels);
+  float *spread_out = malloc((size_t)channels * sizeof *spread_out);
+  if (!spread_out)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
+  *result = spread_out;
+  for (int32_t c = 0; c < channels; c++)
+    spread_out[c] = count == 0 ? otherwise : values[count == 1 ? 0 : c];
+  for (int32_t c = 0; c < channels; c++)
+    if (!isfinite(spread_out[c]) || (otherwise == 1 && !(spread_out[c] > 0)))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "number %d of %s is %g", c + 1, what, (double)spread_out[c]);
+  return GCONV_OK;
+}
+
+static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
+  if (strcmp(device->type->name, "cpu") != 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "training on %s is not there yet: take the device cpu", device->type->name);
+  t->type = &gconv_engine_cpu;
+  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch};
+  GCONV_TRY(t->type->create(&order, &t->engine));
+  gconv_learn_net_take(&t->net, &t->network, t->best);
+  for (size_t i = 0; i < t->net.parameters; i++)
+    if (!isfinite(t->best[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
+  t->type->set(t->engine, GCONV_LEARN_PARAMETERS, t->best);
+  if (t->options.optimizer != GCONV_OPTIMIZER_RPROP)
+    return GCONV_OK;
+  float *steps = malloc(t->net.parameters * sizeof *steps);
+  if (!steps)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (size_t i = 0; i < t->net.parameters; i++)
+    steps[i] = (float)t->options.rate;
+  t->type->set(t->engine, GCONV_LEARN_SECOND, steps);
+  free(steps);
+  return GCONV_OK;
+}
+
+static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  GCONV_TRY(gconv_network_copy(network, &t->network));
+  GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
+  t->options.loss = t->network.loss = t->net.loss;
+  GCONV_TRY(take_classes(&t->network, info));
+  if (network->mean_count > 0 || network->std_count > 0) {
+    GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
+    GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
+  }
+  t->order = malloc(info->cases * sizeof *t->order);
+  t->best = malloc(t->net.parameters * sizeof *t->best);
+  if (!t->order || !t->best)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
+  t->state.best_loss = INFINITY;
+  t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
+  return start_engine(t, device);
+}
+
+gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
+                                  const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
+                                  gconv_trainer **trainer) {
+  GCONV_NEED(device);
+  GCONV_NEED(network);
+  GCONV_NEED(data);
+  GCONV_NEED(trainer);
+  gconv_training_options none = {0};
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  GCONV_TRY(check_options(options ? options : &none));
+  GCONV_TRY(gconv_network_check_given(network));
+  if (info->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the data have no cases to be trained on");
+  if (validation)
+    GCONV_TRY(check_validation(info, gconv_dataset_get_info(validation)));
+  gconv_trainer *t = calloc(1, sizeof *t);
+  if (!t)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  t->options = resolve_options(options ? options : &none, info->cases);
+  t->data = data;
+  t->validation = validation;
+  gconv_status status = fill_trainer(t, device, network);
+  if (status == GCONV_OK && checkpoint)
+    status = gconv_trainer_restore(t, checkpoint);
+  if (status != GCONV_OK) {
+    gconv_trainer_free(t);
+    return status;
+  }
+  *trainer = t;
+  return GCONV_OK;
+}
+
+/* ---- Steps ---- */
+
+/* base^exponent, by squaring: the same on all machines. */
+static double power(double base, uint64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1, base *= base)
+    if (exponent & 1)
+      result *= base;
+  return result;
+}
+
+static double rate_of_epoch(const gconv_training_options *o, uint64_t epoch) {
+  double share = (double)epoch / (double)o->epochs; /* of the epochs that are done */
+  switch (o->schedule) {
+  case GCONV_SCHEDULE_LINEAR:
+    return o->rate * (1 - share);
+  case GCONV_SCHEDULE_COSINE:
+    return o->rate * 0.5 * (1 + cos(3.14159265358979323846 * share));
+  case GCONV_SCHEDULE_STEP:
+    return share * 3 < 1 ? o->rate : share * 3 < 2 ? o->rate / 10 : o->rate / 100;
+  default:
+    return o->rate;
+  }
+}
+
+/* The next step, which is number state.steps + 1. */
+static gconv_learn_step make_step(const gconv_trainer *t) {
+  const gconv_training_options *o = &t->options;
+  double rate = rate_of_epoch(o, t->state.epochs);
+  gconv_learn_step step = {.optimizer = o->optimizer,
+                           .rate = (float)rate,
+                           .momentum = (float)o->momentum,
+                           .keep = (float)(1 - rate * o->weight_decay),
+                           .elimination = (float)(2 * o->elimination / o->elimination_scale),
+                           .scale = (float)(1 / o->elimination_scale)};
+  if (o->optimizer == GCONV_OPTIMIZER_ADAM) {
+    step.rate = (float)(rate / (1 - power(GCONV_ADAM_BETA1, t->state.steps + 1)));
+    step.root = (float)(1 / sqrt(1 - power(GCONV_ADAM_BETA2, t->state.steps + 1)));
+  }
+  return step;
+}
+
+/* Sets the order of the cases of an epoch. Full batches keep the order of the data. */
+static void set_order(gconv_trainer *t) {
+  size_t cases = gconv_dataset_get_info(t->data)->cases;
+  for (size_t i = 0; i < cases; i++)
+    t->order[i] = i;
+  if (t->options.batch < cases)
+    gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, t->state.epochs, t->order, cases);
+}
+
+static void keep_best(gconv_trainer *t, double loss) {
+  t->state.best_loss = loss;
+  t->state.best_epoch = t->state.epochs + 1;
+  t->type->get(t->engine, GCONV_LEARN_PARAMETERS, t->best);
+}
+
+/* A full batch without validation: its loss is that of the weights before the step. */
+static bool judges_before_step(const gconv_trainer *t) {
+  return !t->validation && t->options.batch == gconv_dataset_get_info(t->data)->cases;
+}
+
+static gconv_status take_step(gconv_trainer *t) {
+  size_t cases = gconv_dataset_get_info(t->data)->cases, left = cases - (size_t)t->state.at;
+  gconv_learn_cases batch = {t->data, t->state.epochs, t->order + t->state.at, left};
+  batch.count = left < t->options.batch ? left : t->options.batch;
+  gconv_learn_sums sums = {0};
+  GCONV_TRY(t->type->backward(t->engine, &batch, &sums));
+  t->state.loss += sums.loss;
+  t->state.hits += sums.hits;
+  if (!isfinite(sums.loss)) {
+    t->state.ending = GCONV_ENDING_DIVERGED;
+    t->state.at = cases;
+    return GCONV_OK;
+  }
+  double loss = sums.loss * gconv_learn_loss_factor(&t->net, cases);
+  if (judges_before_step(t) && loss < t->state.best_loss)
+    keep_best(t, loss);
+  gconv_learn_step step = make_step(t);
+  GCONV_TRY(t->type->update(t->engine, &step));
+  t->state.steps++;
+  t->state.at += batch.count;
+  return GCONV_OK;
+}
+
+/* ---- Epochs ---- */
+
+static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
+  size_t cases = gconv_dataset_get_info(t->validation)->cases, numbers[EVALUATED];
+  gconv_learn_sums all = {0};
+  for (size_t at = 0; at < cases;) {
+    gconv_learn_cases part = {t->validation, 0, numbers, 0};
+    while (part.count < EVALUATED && at < cases)
+      numbers[part.count++] = at++;
+    gconv_learn_sums sums = {0};
+    GCONV_TRY(t->type->evaluate(t->engine, &part, &sums));
+    all.loss += sums.loss;
+    all.hits += sums.hits;
+  }
+  epoch->validation_loss = all.loss * gconv_learn_loss_factor(&t->net, cases);
+  if (t->net.classes)
+    epoch->validation_accuracy = (double)all.hits / (double)cases;
+  return GCONV_OK;
+}
+
+static bool has_finite_weights(const gconv_trainer *t, float *room) {
+  t->type->get(t->engine, GCONV_LEARN_PARAMETERS, room);
+  for (size_t i = 0; i < t->net.parameters; i++)
+    if (!isfinite(room[i]))
+      return false;
+  return true;
+}
+
+/* Keeps the weights if they are the best so far, and finds whether training is at its end. */
+static gconv_status judge(gconv_trainer *t, gconv_epoch *epoch) {
+  gconv_training_state *s = &t->state;
+  const gconv_training_options *o = &t->options;
+  double loss = t->validation ? epoch->validation_loss : epoch->loss;
+  float *room = malloc(t->net.parameters * sizeof *room);
+  if (!room)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  bool finite = isfinite(loss) && has_finite_weights(t, room);
+  free(room);
+  if (!finite)
+    s->ending = GCONV_ENDING_DIVERGED;
+  else if (!judges_before_step(t) && loss < s->best_loss)
+    keep_best(t, loss);
+  epoch->best = s->best_epoch == s->epochs + 1;
+  s->epochs++;
+  epoch->number = (size_t)s->epochs;
+  if (s->ending == GCONV_ENDING_DIVERGED)
+    return GCONV_OK;
+  if (o->stop_error > 0 && epoch->loss <= o->stop_error)
+    s->ending = GCONV_ENDING_ERROR;
+  else if (s->epochs >= o->epochs)
+    s->ending = GCONV_ENDING_EPOCHS;
+  else if (o->patience > 0 && s->epochs - s->best_epoch >= o->patience)
+    s->ending = GCONV_ENDING_PATIENCE;
+  return GCONV_OK;
+}
+
+static gconv_status end_epoch(gconv_trainer *t) {
+  gconv_training_state *s = &t->state;
+  size_t cases = gconv_dataset_get_info(t->data)->cases;
+  gconv_epoch epoch = {.accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
+  epoch.loss = s->loss * gconv_learn_loss_factor(&t->net, cases);
+  if (t->net.classes)
+    epoch.accuracy = (double)s->hits / (double)cases;
+  if (t->validation && s->ending != GCONV_ENDING_DIVERGED)
+    GCONV_TRY(validate(t, &epoch));
+  GCONV_TRY(judge(t, &epoch));
+  s->at = s->hits = 0;
+  s->loss = 0;
+  s->last = epoch;
+  return GCONV_OK;
+}
+
+static bool shall_stop(const gconv_trainer *t) {
+  return t->options.stop && *t->options.stop;
+}
+
+/* Interrupted: the loss is that of the cases so far. */
+static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
+  *epoch = t->state.last;
+  size_t done = (size_t)t->state.at;
+  epoch->loss = t->state.loss * gconv_learn_loss_factor(&t->net, done);
+  epoch->accuracy = t->net.classes ? (double)t->state.hits / (double)done : NAN;
+  epoch->best = false;
+  epoch->interrupted = true;
+  epoch->number = (size_t)t->state.epochs;
+}
+
+gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
+  GCONV_NEED(trainer);
+  GCONV_NEED(epoch);
+  gconv_training_state *s = &trainer->state;
+  size_t cases = gconv_dataset_get_info(trainer->data)->cases;
+  if (s->ending == GCONV_ENDING_NONE) {
+    set_order(trainer);
+    while (s->at < cases) {
+      GCONV_TRY(take_step(trainer));
+      if (shall_stop(trainer) && s->ending == GCONV_ENDING_NONE) {
+        tell_part(trainer, epoch);
+        return GCONV_OK;
+      }
+    }
+    GCONV_TRY(end_epoch(trainer));
+  }
+  *epoch = s->last;
+  epoch->ended = endings[s->ending];
+  return GCONV_OK;
+}
+
+/* ---- Results ---- */
+
+static void add_number(json_t *json, const char *key, double value) {
+  if (isfinite(value))
+    json_object_set_new(json, key, json_real(value));
+}
+
+/* How it was trained, as JSON; NULL without memory. */
+static char *describe(const gconv_trainer *t, bool last) {
+  const gconv_training_options *o = &t->options;
+  const gconv_training_state *s = &t->state;
+  json_t *json = json_object();
+  json_object_set_new(json, "loss", json_string(gconv_loss_name(t->net.loss)));
+  json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
+  json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
+  add_number(json, "rate", o->rate);
+  if (o->optimizer == GCONV_OPTIMIZER_MOMENTUM)
+    add_number(json, "momentum", o->momentum);
+  if (o->weight_decay > 0)
+    add_number(json, "weight_decay", o->weight_decay);
+  if (o->elimination > 0) {
+    add_number(json, "elimination", o->elimination);
+    add_number(json, "elimination_scale", o->elimination_scale);
+  }
+  json_object_set_new(json, "batch", json_integer((json_int_t)o->batch));
+  json_object_set_new(json, "seed", json_integer((json_int_t)(o->seed & INT64_MAX)));
+  json_object_set_new(json, "cases", json_integer((json_int_t)gconv_dataset_get_info(t->data)->cases));
+  json_object_set_new(json, "epochs", json_integer((json_int_t)(last ? s->epochs : s->best_epoch)));
+  json_object_set_new(json, "steps", json_integer((json_int_t)s->steps));
+  add_number(json, "smallest_loss", s->best_loss);
+  if (t->validation)
+    json_object_set_new(json, "validation_cases", json_integer((json_int_t)gconv_dataset_get_info(t->validation)->cases));
+  char *text = json_dumps(json, JSON_COMPACT);
+  json_decref(json);
+  return text;
+}
+
+gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network) {
+  GCONV_NEED(trainer);
+  GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
+  float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
+  if (!parameters)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
+  if (last)
+    trainer->type->get(trainer->engine, GCONV_LEARN_PARAMETERS, parameters);
+  else
+    memcpy(parameters, trainer->best, trainer->net.parameters * sizeof *parameters);
+  gconv_network copy = {0};
+  gconv_status status = gconv_network_copy(&trainer->network, &copy);
+  if (status == GCONV_OK) {
+    gconv_learn_net_give(&trainer->net, parameters, &copy);
+    free(copy.trained);
+    copy.trained = describe(trainer, last);
+    if (!copy.trained)
+      status = gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
+  }
+  free(parameters);
+  if (status == GCONV_OK)
+    *network = copy;
+  else
+    gconv_network_free(&copy);
+  return status;
+}

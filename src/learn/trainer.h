@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of training: what a checkpoint keeps, and what follows from the arguments. */
+#ifndef GCONV_LEARN_TRAINER_H
+#define GCONV_LEARN_TRAINER_H
+
+#include "learn/engine.h"
+#include "learn/net.h"
+
+/* Why training is at its end. The numbers stand in checkpoints. */
+typedef enum gconv_ending {
+  GCONV_ENDING_NONE,
+  GCONV_ENDING_EPOCHS,
+  GCONV_ENDING_PATIENCE,
+  GCONV_ENDING_ERROR,
+  GCONV_ENDING_DIVERGED,
+  GCONV_ENDINGS
+} gconv_ending;
+
+/* What changes while training goes on, besides the engine's arrays and the best parameters. */
+typedef struct gconv_training_state {
+  uint64_t epochs;     /* that are complete */
+  uint64_t at;         /* cases of the current epoch that are done */
+  uint64_t steps;      /* in all */
+  double loss;         /* the sum of the current epoch */
+  uint64_t hits;       /* of the current epoch */
+  double best_loss;    /* infinite before the first epoch */
+  uint64_t best_epoch; /* 0: none yet */
+  gconv_ending ending;
+  gconv_epoch last; /* as it was told; `ended` follows from `ending` */
+} gconv_training_state;
+
+struct gconv_trainer {
+  gconv_training_options options; /* resolved: nothing is 0 that has a default */
+  gconv_network network;          /* a copy; weights are those that training began with */
+  gconv_learn_net net;
+  const gconv_dataset *data, *validation;
+  float *mean, *std; /* owned: for each channel; NULL: 0, 1 */
+  const gconv_engine_type *type;
+  void *engine;
+  size_t *order; /* owned: the cases in the order of the current epoch */
+  float *best;   /* owned: parameters */
+  gconv_training_state state;
+};
+
+/* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
+gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
+
+/* Names in files. */
+const char *gconv_optimizer_name(gconv_optimizer optimizer);
+const char *gconv_schedule_name(gconv_schedule schedule);
+const char *gconv_loss_name(gconv_loss loss);
+
+#endif

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""ONNX models for tests: a small writer of protocol buffers, for onnx.proto."""
+import struct
+
+import numpy as np
+
+
+def varint(n):
+    n &= (1 << 64) - 1
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def tensor(name, array):
+    array = np.asarray(array)
+    kind = {"float32": 1, "float64": 11, "int64": 7}[str(array.dtype)]
+    return b"".join(field(1, d) for d in array.shape) + field(2, kind) + field(8, name) + field(9, array.tobytes())
+
+
+def attribute(name, value):
+    if isinstance(value, float):
+        return field(1, name) + field(2, value) + field(20, 1)
+    if isinstance(value, int):
+        return field(1, name) + field(3, value) + field(20, 2)
+    if isinstance(value, str):
+        return field(1, name) + field(4, value) + field(20, 3)
+    if isinstance(value, np.ndarray):
+        return field(1, name) + field(5, tensor("", value)) + field(20, 4)
+    return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
+
+
+def node(op, inputs, output, name="", domain="", **attributes):
+    parts = [field(1, i) for i in inputs] + [field(2, output), field(3, name), field(4, op)]
+    parts += [field(5, attribute(key, value)) for key, value in attributes.items()]
+    return b"".join(parts) + (field(7, domain) if domain else b"")
+
+
+def value(name, shape):
+    dims = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in shape)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+
+def model(nodes, tensors, shape, output="y", inputs=()):
+    graph = b"".join(field(1, n) for n in nodes) + b"".join(field(5, tensor(*t)) for t in tensors.items())
+    graph += field(11, value("x", shape)) + b"".join(field(11, value(*i)) for i in inputs) + field(12, value(output, ("n", "k")))
+    return field(1, 8) + field(2, "test") + field(7, graph) + field(8, field(1, "") + field(2, 17))

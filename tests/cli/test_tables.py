@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: MIT
+"""Data sets, as the library reads them: every syntax of tables, windows of signals, images by class and in pairs, against numpy."""
+import gzip
+import json
+import os
+import subprocess
+import unittest
+
+import numpy as np
+from helper import CommandTest
+from PIL import Image
+
+DUMP = os.environ["GCONV_DATASET_DUMP"]
+rng = np.random.default_rng(5)
+
+
+class DataTest(CommandTest):
+    def write(self, name, content):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def dump(self, kind, name, status=0, env=None, **options):
+        words = [f"{key.rstrip('_')}={value}" for key, values in options.items() for value in (values if isinstance(values, list) else [values])]
+        result = subprocess.run([DUMP, kind, name, *words], cwd=self.folder, capture_output=True, text=True, errors="surrogateescape", timeout=60, env={**os.environ, **(env or {})}, check=False)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def read(self, kind, name, **options):
+        """The data set in the order of its cases: inputs, targets, and the rest."""
+        found = json.loads(self.dump(kind, name, **options).stdout, strict=False)
+        inputs = np.array(found["inputs"], np.float32).reshape(found["cases"], *found["shape"])[::-1]
+        targets = np.array(found["targets"], np.float32).reshape(found["cases"], -1)[::-1]
+        return inputs, targets, found
+
+    def fails(self, fragments, kind, name, **options):
+        text = self.dump(kind, name, status=1, **options).stderr
+        for fragment in [fragments] if isinstance(fragments, str) else fragments:
+            self.assertIn(fragment, text)
+        return text
+
+
+class Csv(DataTest):
+    ROWS = [["5.1", "-3.5e-1", "red"], ["4.9", "3", "blue"], ["+.25", "1.0000001", "red"]]
+
+    def table(self, separator=",", end="\n", header="width,height,colour"):
+        rows = ([header.split(",")] if header else []) + self.ROWS
+        return "".join(separator.join(row) + end for row in rows)
+
+    def check(self, found, columns=("width", "height")):
+        inputs, targets, info = found
+        expected = np.array([[float(x) for x in row[:2]] for row in self.ROWS], np.float32)
+        np.testing.assert_array_equal(inputs[:, :, 0, 0], expected)
+        self.assertEqual(targets.ravel().tolist(), [0, 1, 0])
+        self.assertEqual(info["classes"], ["red", "blue"])
+        self.assertEqual(info["columns"], list(columns))
+
+    def test_separators_and_ends(self):
+        for separator in ",;\t ":
+            for end in "\n", "\r\n", "\r":
+                self.write("a.csv", self.table(separator, end))
+                self.check(self.read("table", "a.csv"))
+        self.write("a.csv", self.table().rstrip("\n"))
+        self.check(self.read("table", "a.csv"))
+        self.write("a.csv", "\ufeff" + self.table().replace("\n", "\n\n"))
+        self.check(self.read("table", "a.csv"))
+
+    def test_no_header_and_gzip(self):
+        self.write("a.csv", self.table(header=None))
+        self.check(self.read("table", "a.csv"), ())
+        self.write("a.csv.gz", gzip.compress(self.table().encode()[:20]) + gzip.compress(self.table().encode()[20:]))
+        self.check(self.read("table", "a.csv.gz"))
+        self.write("short.gz", gzip.compress(self.table().encode())[:-9])
+        self.fails("short.gz: the file ends too early", "table", "short.gz")
+
+    def test_quotes(self):
+        self.write("a.csv", '"a ""b""",c\n"1","two\nlines"\n 2 , "x,y" \n')
+        inputs, targets, info = self.read("table", "a.csv")
+        self.assertEqual(inputs.ravel().tolist(), [1, 2])
+        self.assertEqual((info["columns"], info["classes"]), (["a \"b\""], ["two\nlines", "x,y"]))
+        self.write("a.csv", '1,"a\n2,b\n')
+        self.fails("a.csv:1: a quote (\") begins in this line, and none ends it", "table", "a.csv")
+        self.write("a.csv", '1,a\n2,"b" c\n')
+        self.fails("a.csv:2: field 2 goes on behind the quote", "table", "a.csv")
+        self.write("a.csv", '"1\n",a\n2,b\nx,b\n')
+        self.fails("a.csv:4: column 1 (1?) is", "table", "a.csv")
+
+    def test_label_by_name_and_number(self):
+        self.write("a.csv", "kind,x,y\nb,1,2\na,3,4\n")
+        for label in "kind", "KIND", "1":
+            inputs, targets, info = self.read("table", "a.csv", label=label)
+            self.assertEqual(inputs.reshape(2, 2).tolist(), [[1, 2], [3, 4]])
+            self.assertEqual((info["classes"], info["columns"], targets.ravel().tolist()), (["b", "a"], ["x", "y"], [0, 1]))
+        self.fails(["a.csv:2: column 1 (kind) is \"b\", which is no number", "--label kind (now it is column 3 (y))"], "table", "a.csv")
+        self.fails("a.csv: there is no column 'z'; there are kind, x, y", "table", "a.csv", label="z")
+        self.fails("there is no column '4'", "table", "a.csv", label="4")
+        self.write("b.csv", "1,2\n3,4\n")
+        self.fails("the file has no header, so --label takes the number of the column, 1 to 2", "table", "b.csv", label="z")
+
+    def test_header_of_numbers_is_known_by_the_label(self):
+        self.write("a.csv", "0,1,target\n5,6,1\n7,8,0\n")
+        inputs, targets, info = self.read("table", "a.csv", label="target")
+        self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([5, 6, 7, 8], ["0", "1"]))
+
+    def test_header_that_counts(self):
+        self.write("a.csv", "1,2,3,kind\n5,6,7,b\n7,8,9,a\n")
+        inputs, targets, info = self.read("table", "a.csv")
+        self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([5, 6, 7, 7, 8, 9], ["1", "2", "3"]))
+        self.assertIn("which counts the columns, is taken for a header", self.dump("table", "a.csv").stderr)
+
+    def test_labels_that_are_numbers(self):
+        self.write("a.csv", "x,y\n1,10\n2,9\n3,+9.0\n4,2\n")
+        inputs, targets, info = self.read("table", "a.csv")
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["2", "9", "10"], [2, 1, 1, 0]))
+        inputs, targets, info = self.read("table", "a.csv", regression=1)
+        self.assertEqual((info["classes"], targets.ravel().tolist(), info["outputs"]), ([], [10, 9, 9, 2], 1))
+        self.write("a.csv", "x,y\n1,10\n2,9.5\n")
+        self.fails("labels are numbers with fractions, such as 9.5: say --regression", "table", "a.csv")
+        self.write("a.csv", "x,y\n1,10\n2,b\n")
+        self.fails("a.csv:3: column 2 (y), of the targets, is \"b\", which is no number", "table", "a.csv", regression=1)
+
+    def test_known_classes(self):
+        self.write("a.csv", "1,b\n2,a\n")
+        inputs, targets, info = self.read("table", "a.csv", class_=["a", "b", "c"])
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["a", "b", "c"], [1, 0]))
+        self.fails("a.csv:1: the label \"b\" is none of the classes that are known from training", "table", "a.csv", class_=["a", "c"])
+
+    def test_missing(self):
+        self.write("a.csv", "x,y,c\n1,2,a\n,4,b\n5,?,a\nNA,8,b\n")
+        self.fails("a.csv:3: column 1 (x) is missing: --missing mean", "table", "a.csv")
+        inputs, targets, info = self.read("table", "a.csv", missing="mean")
+        np.testing.assert_array_equal(inputs.reshape(4, 2), np.float32([[1, 2], [3, 4], [5, 14 / 3], [3, 8]]))
+        self.write("a.csv", "x,y,c\n1,2,a\n,4,b\n5,6,\n7,8,b\n")
+        inputs, targets, info = self.read("table", "a.csv", missing="drop")
+        self.assertEqual((inputs.ravel().tolist(), targets.ravel().tolist()), ([1, 2, 7, 8], [0, 1]))
+        self.assertIn("2 lines were left out", self.dump("table", "a.csv", missing="drop").stderr)
+        self.fails("a.csv:4: column 3 (c), of the labels, is missing", "table", "a.csv", missing="mean")
+        self.write("a.csv", "x,c\n,a\n,b\n")
+        self.fails("column 1 (x) has no number at all", "table", "a.csv", missing="mean")
+        self.fails("every line lacks a number", "table", "a.csv", missing="drop")
+        self.fails("missing is 'x': there are mean and drop", "table", "a.csv", missing="x")
+
+    def test_errors(self):
+        for text, message in [
+                ("1,2,a\n3,b\n", "a.csv:2: has 2 fields, where line 1 has 3"),
+                ("1,2,a\n3,4,b\n5,6,7,a\n", "a.csv:3: has 4 fields, where line 1 has 3"),
+                ("1,2,a\n3,nan,b\n", "a.csv:2: column 2 is nan: numbers must be finite"),
+                ("1,2,a\n-inf,3,b\n", "a.csv:2: column 1 is -inf: numbers must be finite"),
+                ("1,2,a\n3,1e39,b\n", "a.csv:2: column 2 is 1e39: numbers must be finite, and fit into float32"),
+                ("1,2,a\n3,0x10,b\n", "a.csv:2: column 2 is \"0x10\", which is no number"),
+                ("1,2,a\n3,4,a\n", "all cases have the label \"a\": there must be two classes"),
+                ("", "a.csv: the file is empty"), ("\n\n", "a.csv: has no cases"), ("x,y\n", "a.csv: has no cases"),
+                (b"1,a\n2,caf\xe9\n", "is no UTF-8, which networks keep their classes in: convert it"), ("a\nb\n", "has a column of labels alone"), ("1,2\x00,a\n", "a.csv:1: has a byte 0")]:
+            self.write("a.csv", text)
+            self.fails(message, "table", "a.csv")
+        self.fails("none.csv: cannot open", "table", "none.csv")
+
+    def test_decimal_commas(self):
+        self.write("a.csv", "x;y;c\n1,5;2;a\n-0,25;3,0;b\n")
+        self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), [1.5, 2, -0.25, 3])
+        self.write("b.csv", "1,5;2,25;a\n-0,25;3,0;b\n")  # no header, and as many commas as semicolons
+        inputs, _, info = self.read("table", "b.csv")
+        self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([1.5, 2.25, -0.25, 3], []))
+        self.write("c.csv", "1,5;2,25;3,5\n-0,25;3,0;4,5\n")
+        self.assertEqual(self.read("table", "c.csv", regression=1)[1].ravel().tolist(), [3.5, 4.5])
+        self.write("d.csv", "1,5;x;a\n2,5;1;b\n")
+        self.fails("d.csv:1: column 2 is \"x\"", "table", "d.csv")
+
+    def test_unlabelled(self):
+        self.write("a.csv", "x,y\n1,2\n3,4\n")
+        inputs, targets, info = self.read("table", "a.csv", unlabelled=1)
+        self.assertEqual((inputs.ravel().tolist(), info["outputs"], info["columns"]), ([1, 2, 3, 4], 0, ["x", "y"]))
+        self.write("b.csv", "x,c\n1,a\n3,b\n")
+        self.assertEqual(self.read("table", "b.csv", unlabelled=1, label="c")[0].ravel().tolist(), [1, 3])
+
+    def test_targets_in_a_file_of_their_own(self):
+        self.write("a.csv", "x,y\n1,2\n3,4\n")
+        self.write("t.csv", "dog\ncat\n")
+        inputs, targets, info = self.read("table", "a.csv", targets="t.csv")
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["dog", "cat"], [0, 1]))
+        self.write("t.csv", "1,.5\n2,.25\n")
+        self.assertEqual(self.read("table", "a.csv", targets="t.csv")[1].tolist(), [[1, 0.5], [2, 0.25]])
+        self.write("t.csv", "1,.5\n")
+        self.fails("t.csv: has the targets of 1 cases, and a.csv has 2", "table", "a.csv", targets="t.csv")
+        self.write("t.csv", "kind\ndog\ncat\n")
+        self.fails("if its first line is the name of the column, give that name with --label", "table", "a.csv", targets="t.csv")
+        self.assertEqual(self.read("table", "a.csv", targets="t.csv", label="kind")[2]["classes"], ["dog", "cat"])
+
+    def test_many_numbers_are_read_as_python_does(self):
+        numbers = rng.standard_normal((200, 7)) * 10.0 ** rng.integers(-30, 30, (200, 7))
+        for form in "%.3g", "%.17g", "%.20f":
+            texts = [[form % x for x in row] for row in numbers]
+            self.write("a.csv", "".join(",".join(row) + f",{i % 2}\n" for i, row in enumerate(texts)))
+            expected = np.array([[float(x) for x in row] for row in texts]).astype(np.float32)
+            np.testing.assert_array_equal(self.read("table", "a.csv")[0].reshape(200, 7), expected)
+
+
+class OtherSyntaxes(DataTest):
+    def test_libsvm(self):
+        text = "+1 1:0.5 4:-2 # a comment\n-1 2:1e-3\n\n1\n-1.0 3:7 5:1\n"
+        self.write("a.libsvm", text)
+        inputs, targets, info = self.read("table", "a.libsvm")
+        expected = np.float32([[0.5, 0, 0, -2, 0], [0, 1e-3, 0, 0, 0], [0] * 5, [0, 0, 7, 0, 1]])
+        np.testing.assert_array_equal(inputs.reshape(4, 5), expected)
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["-1", "1"], [1, 0, 1, 0]))
+        self.assertEqual(self.read("table", "a.libsvm", columns=7)[0].shape, (4, 7, 1, 1))
+        self.assertEqual(self.read("table", "a.libsvm", regression=1)[1].ravel().tolist(), [1, -1, 1, -1])
+        self.assertEqual(self.read("table", "a.libsvm", unlabelled=1)[2]["outputs"], 0)
+        for line, message in [("1 0:1", "indices begin with 1"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
+                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
+                              ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
+            self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
+            self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
+
+    def test_libsvm_of_too_many_columns_is_not_trained_on(self):
+        self.write("w.libsvm", "1 1:1 16777216:1\n2 2:1\n")
+        result = self.gconv("train", "--table", "w.libsvm", "--net", "dense 2 softmax", "-o", "n.safetensors", "--normalize", "no", status=1)
+        self.assertIn("layer 1, a dense one, has 16777216 inputs: at most 4194304 can be trained", result.stderr)
+
+    def test_libsvm_takes_memory_by_its_entries(self):
+        self.write("a.libsvm", "".join(f"{i % 2} 16000000:1\n" for i in range(2000)))
+        self.fails("", "table", "a.libsvm", split=2)  # opened, in a moment; the fraction is refused
+
+    def test_fann(self):
+        self.write("xor.data", "4 2 1\n-1 -1\n-1\n-1 1\n1\n1 -1\n1\n1 1\n-1\n")
+        inputs, targets, info = self.read("table", "xor.data")
+        self.assertEqual(inputs.reshape(4, 2).tolist(), [[-1, -1], [-1, 1], [1, -1], [1, 1]])
+        self.assertEqual((targets.ravel().tolist(), info["classes"]), ([-1, 1, 1, -1], []))
+        for text, message in [("2 2 1\n1 2\n3\n1\n", "b.data:4: has 1 numbers, where 2 inputs are expected"), ("2 2 1\n1 2\n3\n1 2\n", "fewer cases follow"),
+                              ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: follows behind the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
+                              ("1 2 1\n1 inf\n3\n", "b.data:2: number 2 is inf"), ("2 2\n1 2\n", "first line must have")]:
+            self.write("b.data", text)
+            self.fails(message, "table", "b.data", syntax="fann")
+
+    def test_letters(self):
+        self.write("a.txt", "2, 3\n1,0,5,6,7\n0,1,8,9,10\n0, 1, 0.5, 0, 0\n")
+        inputs, targets, info = self.read("table", "a.txt")
+        self.assertEqual(inputs.reshape(3, 3).tolist(), [[5, 6, 7], [8, 9, 10], [0.5, 0, 0]])
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["1", "2"], [0, 1, 1]))
+        self.assertEqual(self.read("table", "a.txt", regression=1)[1].tolist(), [[1, 0], [0, 1], [0, 1]])
+        self.write("a.txt", "2 3\n1 -1 5 6 7\n-1 1 8 9 10\n")
+        self.assertEqual(self.read("table", "a.txt")[1].tolist(), [[1, -1], [-1, 1]])
+        self.write("a.txt", "2, 3\n1,0,5,6,7\n0,1,8,9\n")
+        self.fails("a.txt:3: has 4 numbers, where 2 targets and 3 inputs are expected", "table", "a.txt")
+
+    def npy(self, name, array, **options):
+        np.save(self.folder / name, array, **options)
+
+    def test_npy(self):
+        table = rng.integers(0, 9, (6, 4)).astype(float)
+        table[:, 3] = [1, 0, 0, 2, 1, 2]
+        for array in table, table.astype("<f4"), table.astype(">i2"), table.astype("u1"), np.asfortranarray(table), np.asfortranarray(table.astype(">f4")):
+            self.npy("a.npy", array)
+            inputs, targets, info = self.read("table", "a.npy")
+            np.testing.assert_array_equal(inputs.reshape(6, 3), table[:, :3].astype(np.float32))
+            self.assertEqual((info["classes"], targets.ravel().tolist()), (["0", "1", "2"], table[:, 3].tolist()))
+        inputs, targets, info = self.read("table", "a.npy", label=1, regression=1)
+        np.testing.assert_array_equal(inputs.reshape(6, 3), table[:, 1:].astype(np.float32))
+        np.testing.assert_array_equal(targets.ravel(), table[:, 0])
+
+    def test_npy_pairs_and_shapes(self):
+        images, labels = rng.standard_normal((5, 2, 3, 4)).astype("f4"), np.array([3, 1, 3, 2, 1])
+        self.npy("x.npy", images)
+        self.npy("y.npy", labels)
+        inputs, targets, info = self.read("table", "x.npy", targets="y.npy")
+        np.testing.assert_array_equal(inputs, images)
+        self.assertEqual((info["classes"], targets.ravel().tolist()), (["1", "2", "3"], [2, 0, 2, 1, 0]))
+        self.npy("x.npy", np.asfortranarray(images[:, 0]))
+        self.npy("y.npy", np.asfortranarray(images))
+        inputs, targets, info = self.read("table", "x.npy", targets="y.npy")
+        np.testing.assert_array_equal(inputs[:, 0], images[:, 0])
+        np.testing.assert_array_equal(targets, images.reshape(5, -1))
+        self.assertEqual((info["shape"], info["target"]), ([1, 3, 4], [2, 3, 4]))
+        self.npy("y.npy", np.eye(3)[[0, 2, 1, 1, 0]])
+        self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), [0, 2, 1, 1, 0])
+
+    def test_npy_errors(self):
+        array = np.arange(12.0).reshape(4, 3)
+        array[2, 1] = np.nan
+        self.npy("a.npy", array)
+        self.fails("a.npy: row 3, column 2 is NaN", "table", "a.npy")
+        self.assertEqual(self.read("table", "a.npy", missing="mean")[0][2].ravel().tolist(), [6, 5])
+        array[2, 1] = np.inf
+        self.npy("a.npy", array)
+        self.fails("a.npy: row 3, column 2 is infinite", "table", "a.npy", missing="mean")
+        self.npy("a.npy", np.arange(4.0))
+        self.fails("a.npy: has 1 dimension: a table has two", "table", "a.npy")
+        self.npy("a.npy", np.zeros((2, 3, 4)))
+        self.fails("name the file of its targets", "table", "a.npy")
+        self.npy("a.npy", np.zeros((0, 3)))
+        self.fails("a.npy: has no cases", "table", "a.npy")
+        content = (self.folder / "a.npy").read_bytes()
+        self.write("a.npy", content.replace(b"(0, 3)", b"(9, 3)"))
+        self.fails("a.npy: the file ends too early", "table", "a.npy")
+
+
+class Windows(DataTest):
+    def test_windows(self):
+        signal = rng.standard_normal(1000).astype("<f4")
+        np.save(self.folder / "s.npy", signal)
+        self.write("s.f32le", signal.tobytes())
+        self.write("s.raw", np.rint(signal * 9000).astype("<i2").tobytes())
+        starts = range(0, 1000 - 50 + 1, 20)
+        np.save(self.folder / "t.npy", np.arange(len(starts)) % 2)
+        expected = np.stack([signal[i:i + 50] for i in starts])
+        for name, options in [("s.npy", {}), ("s.f32le", {}), ("s.f32le", {"syntax": "f32le"})]:
+            inputs, targets, info = self.read("windows", name, window=50, hop=20, targets="t.npy", **options)
+            np.testing.assert_array_equal(inputs[:, 0, 0], expected)
+            self.assertEqual(targets.ravel().tolist(), [i % 2 for i in range(len(starts))])
+        inputs, _, _ = self.read("windows", "s.raw", window=50, hop=20, targets="t.npy", syntax="s16le")
+        np.testing.assert_array_equal(inputs[:, 0, 0], np.rint(expected * 9000).astype("f4") / np.float32(32768))
+        inputs, _, _ = self.read("windows", "s.raw", window=5, syntax="u8", unlabelled=1)
+        np.testing.assert_array_equal(inputs.ravel(), np.frombuffer((self.folder / "s.raw").read_bytes(), "u1").astype("f4") / np.float32(255))
+
+    def test_a_target_for_each_sample(self):
+        np.save(self.folder / "s.npy", np.arange(100.0))
+        np.save(self.folder / "t.npy", np.arange(100) // 50)
+        _, targets, _ = self.read("windows", "s.npy", window=10, hop=5, targets="t.npy")
+        self.assertEqual(targets.ravel().tolist(), [(i + 5) // 50 for i in range(0, 91, 5)])
+
+    def test_channels(self):
+        signal = rng.standard_normal((40, 3)).astype("f4")
+        np.save(self.folder / "s.npy", signal)
+        self.write("s.raw", signal.tobytes())
+        expected = np.stack([signal[i:i + 8].T for i in range(0, 33, 8)])
+        for name, options in [("s.npy", {}), ("s.raw", {"syntax": "f32le:3"})]:
+            np.testing.assert_array_equal(self.read("windows", name, window=8, unlabelled=1, **options)[0][:, :, 0], expected)
+
+    def test_errors(self):
+        np.save(self.folder / "s.npy", np.arange(10.0))
+        self.write("s.raw", b"1234567")
+        self.fails("has 10 samples, and a window 11", "windows", "s.npy", window=11, unlabelled=1)
+        self.fails("have no targets of their own", "windows", "s.npy", window=2)
+        self.fails("say with --raw", "windows", "s.raw", window=2, unlabelled=1)
+        self.fails("no whole number of samples f32le", "windows", "s.raw", window=1, syntax="f32le", unlabelled=1)
+        self.fails("there are no samples 'f64'", "windows", "s.raw", window=1, syntax="f64", unlabelled=1)
+        np.save(self.folder / "t.npy", np.arange(7))
+        self.fails("t.npy: has 7 targets; there must be one for each of the 5 windows of s.npy, or for each of its 10 samples", "windows", "s.npy", window=2, targets="t.npy")
+        np.save(self.folder / "s.npy", np.array([1, np.nan]))
+        self.fails("s.npy: sample 2 is NaN", "windows", "s.npy", window=1, unlabelled=1)
+
+
+def turned(patch):
+    """The eight ways to lay a square."""
+    return [np.rot90(p, k) for p in (patch, patch[:, ::-1]) for k in range(4)]
+
+
+class Images(DataTest):
+    def test_classes(self):
+        photos = {name: self.photo(name, 9, 7, seed, channels) for seed, (name, channels) in
+                  enumerate([("d/cat/1.png", 3), ("d/cat/2.png", 3), ("d/ant/x.png", 3), ("d/dog/y.png", 3)])}
+        inputs, targets, info = self.read("classes", "d")
+        self.assertEqual((info["classes"], targets.ravel().tolist(), info["shape"]), (["ant", "cat", "dog"], [0, 1, 1, 2], [3, 7, 9]))
+        expected = np.stack([photos[f"d/{name}"].transpose(2, 0, 1) for name in ("ant/x.png", "cat/1.png", "cat/2.png", "dog/y.png")])
+        np.testing.assert_array_equal(inputs, expected.astype("f4") / np.float32(255))
+        inputs, _, info = self.read("classes", "d", gray=1)
+        grey = (expected * np.array([299, 587, 114]).reshape(1, 3, 1, 1)).sum(1) / 255000
+        np.testing.assert_allclose(inputs[:, 0], grey, atol=1e-7)
+        self.photo("d/dog/z.png", 9, 7, 9, 1)
+        inputs, _, info = self.read("classes", "d")
+        self.assertEqual(info["shape"], [3, 7, 9])
+        np.testing.assert_array_equal(inputs[4, 0], inputs[4, 2])
+
+    def test_patches(self):
+        photo = self.photo("d/a/1.png", 30, 20, 1, 1)
+        self.photo("d/b/1.png", 25, 40, 2, 1)
+        where = set()
+        for epoch in range(4):
+            inputs, _, _ = self.read("classes", "d", patch=8, epoch=epoch, seed=3)
+            levels = np.rint(inputs[0, 0] * 255).astype(int)
+            places = [(y, x) for y in range(13) for x in range(23) if (photo[y:y + 8, x:x + 8] == levels).all()]
+            self.assertEqual(len(places), 1)
+            where.add(places[0])
+            np.testing.assert_array_equal(self.read("classes", "d", patch=8, epoch=epoch, seed=3)[0], inputs)
+        self.assertGreater(len(where), 2)
+        ways = set()
+        for epoch in range(12):
+            inputs, _, _ = self.read("classes", "d", patch=20, epoch=epoch, augment=1)
+            levels = np.rint(inputs[0, 0] * 255).astype(int)
+            found = [(x, k) for x in range(11) for k, p in enumerate(turned(photo[:20, x:x + 20])) if (p == levels).all()]
+            self.assertEqual(len(found), 1)
+            ways.add(found[0][1])
+        self.assertGreater(len(ways), 3)
+
+    def test_pairs(self):
+        before, after = self.photo("b/x.png", 32, 24, 1), self.photo("a/x.png", 32, 24, 2)
+        self.photo("b/y.png", 16, 16, 3), self.photo("a/y.png", 16, 16, 4)
+        inputs, targets, info = self.read("pairs", "b", targets="a", patch=8, augment=1)
+        self.assertEqual((info["cases"], info["shape"], info["target"]), (12 + 4, [3, 8, 8], [3, 8, 8]))
+        for case in range(12):
+            levels = np.rint(inputs[case] * 255).astype(int).transpose(1, 2, 0)
+            wanted = np.rint(targets[case].reshape(3, 8, 8) * 255).astype(int).transpose(1, 2, 0)
+            found = [(y, x, k) for y in range(17) for x in range(25) for k, p in enumerate(turned(before[y:y + 8, x:x + 8])) if (p == levels).all()]
+            self.assertEqual(len(found), 1)
+            y, x, k = found[0]
+            np.testing.assert_array_equal(turned(after[y:y + 8, x:x + 8])[k], wanted)
+        inputs, targets, info = self.read("pairs", "b/x.png", targets="a/x.png")
+        np.testing.assert_array_equal(inputs[0], before.transpose(2, 0, 1).astype("f4") / np.float32(255))
+        self.assertEqual(info["cases"], 1)
+
+    def test_parts_keep_patches_of_a_picture_together(self):
+        for i in range(10):
+            Image.fromarray(np.full((16, 16), i, np.uint8)).save(self.write(f"b/{i}.png", ""))
+            Image.fromarray(np.full((16, 16), i, np.uint8)).save(self.write(f"a/{i}.png", ""))
+        inputs, _, info = self.read("pairs", "b", targets="a", patch=8, split=0.3)
+        self.assertEqual(info["cases"], 12)
+        self.assertEqual(len(np.unique(inputs)), 3)
+
+    def test_errors(self):
+        self.photo("d/a/1.png"), self.photo("d/b/1.png", 8, 8)
+        self.fails(["d/a/1.png has 17 x 13 pixels, and d/b/1.png 8 x 8", "--patch N"], "classes", "d")
+        self.fails("d/b/1.png: has 8 x 8 pixels, less than the patches of 9 x 9", "classes", "d", patch=9)
+        (self.folder / "d/c").mkdir()
+        self.fails("d/c: the class \"c\" has no images", "classes", "d", patch=4)
+        self.fails("d/a: has no folders in it", "classes", "d/a")
+        self.fails("class \"b\" is none of the classes", "classes", "d", class_=["a", "c"])
+        self.photo("e/a/1.png")
+        self.fails("all images are of the class \"a\"", "classes", "e")
+        self.photo("p/x.png"), self.photo("q/x.png", 8, 8)
+        self.fails("p/x.png has 17 x 13 pixels, and q/x.png 8 x 8: the images of a pair", "pairs", "p", targets="q")
+        self.photo("q/y.png")
+        self.fails("q/y.png: there is no image of this name in p", "pairs", "p", targets="q")
+        self.fails("name what is wanted of these images", "pairs", "p")
+
+
+class Parts(DataTest):
+    def test_each_class_gives_its_share(self):
+        labels = ["a"] * 50 + ["b"] * 30 + ["c"] * 20
+        self.write("a.csv", "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
+        inputs, targets, info = self.read("table", "a.csv", split=0.2)
+        self.assertEqual(np.bincount(targets.ravel().astype(int)).tolist(), [10, 6, 4])
+        numbers = inputs.ravel().astype(int)
+        self.assertEqual([labels[i] for i in numbers], [info["classes"][int(t)] for t in targets.ravel()])
+        self.assertEqual(len(set(numbers)), 20)
+        self.assertEqual(self.read("table", "a.csv", split=0.2)[0].tolist(), inputs.tolist())
+        self.assertNotEqual(self.read("table", "a.csv", split=0.2, seed=1)[0].tolist(), inputs.tolist())
+        self.fails("leave no case for one of the two parts", "table", "a.csv", split=0.001)
+
+
+if __name__ == "__main__":
+    unittest.main()
