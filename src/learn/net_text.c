@@ -184,7 +184,10 @@ static gconv_status read_words(reader *r, spec *s) {
     const char *begin = r->at, *end = end_of_word(r);
     bool activation = false;
     GCONV_TRY(read_activation(r, begin, end, s, &activation));
-    int option = s->kind == SPEC_CONV ? find_word(begin, end, option_names, OPTIONS) : -1;
+    const char *sign = begin + strcspn(begin, ":="), *end_name = sign < end ? sign : end;
+    int option = s->kind == SPEC_CONV ? find_word(begin, end_name, option_names, OPTIONS) : -1;
+    if (option >= 0 && end_name < end && option < 2) /* same and valid take no number */
+      option = -1;
     if (!activation && option < 0) {
       gconv_suggestion best = {0};
       suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
@@ -194,14 +197,14 @@ static gconv_status read_words(reader *r, spec *s) {
           r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
           "behind the sizes of %s stands an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
           "or a comma%s%s%s",
-          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation D, groups G" : "",
+          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation:D, groups:G" : "",
           best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
     if (seen[number])
       return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "this layer has had such a word already");
     seen[number] = true;
-    r->at = end;
+    r->at = option >= 0 && end_name < end ? end_name + 1 : end;
     if (option >= 0)
       GCONV_TRY(read_option(r, option, s));
   }

@@ -107,7 +107,7 @@ class Faults(helper.CommandTest):
 
     def sweep(self, kind, words, most=60, expected=1):
         """Lets each call fail, but at most `most` of them, at equal distances; then every call, every second, ..."""
-        if FAULTY and "GCONV_LONG_TESTS" not in os.environ:  # several times as slow
+        if "GCONV_LONG_TESTS" not in os.environ:
             most = -(-most // 3)
         calls = self.check(f"{kind}:0:0", words)
         self.assertGreaterEqual(calls, expected, f"{kind} is not called")

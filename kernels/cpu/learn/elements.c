@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 256 }; /* numbers of a row that go through softmax at a time */
+enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at a time */
 
 /* ---- Activations ---- */
 
@@ -28,33 +28,6 @@ void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *f
   static void (*const rows[])(const float *, float, float, int64_t, float *) = {
       activate_none, activate_relu, activate_leaky, activate_sigmoid, activate_tanh, activate_none};
   rows[problem->activation](from, bias, problem->slope, count, to);
-}
-
-GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t count) {
-  float largest[BLOCK], sum[BLOCK];
-  for (int64_t i = 0; i < count; i++) {
-    largest[i] = y[i];
-    sum[i] = 0;
-  }
-  for (int64_t k = 1; k < filters; k++)
-    for (int64_t i = 0; i < count; i++)
-      largest[i] = y[k * pitch + i] > largest[i] ? y[k * pitch + i] : largest[i];
-  for (int64_t k = 0; k < filters; k++) {
-    float *restrict row = y + k * pitch;
-    for (int64_t i = 0; i < count; i++) {
-      row[i] = gconv_exp_negative(row[i] - largest[i]);
-      sum[i] += row[i];
-    }
-  }
-  for (int64_t k = 0; k < filters; k++)
-    for (int64_t i = 0; i < count; i++)
-      y[k * pitch + i] /= sum[i];
-}
-GCONV_VECTORIZED(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count))
-
-void gconv_learn_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count) {
-  for (int64_t i = 0; i < count; i += BLOCK)
-    softmax(y + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
 }
 
 /* ---- Derivatives ---- */
