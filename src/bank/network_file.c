@@ -116,6 +116,10 @@ gconv_status gconv_network_check(const char *where, gconv_status status, const g
   return check_normalisation(where, status, network);
 }
 
+gconv_status gconv_network_check_empty(const char *function, const gconv_network *network) {
+  return network->layers ? gconv_fail(GCONV_BAD_ARGUMENT, "%s(): network is not empty", function) : GCONV_OK;
+}
+
 /* ---- Reading ---- */
 
 static gconv_status fail_tensor(const gconv_bank_file *file, const char *name, const char *wrong) {
@@ -257,6 +261,7 @@ gconv_status gconv_network_file_read_bytes(const char *name, uint8_t *bytes, siz
 gconv_status gconv_network_read(const char *path, gconv_network *network) {
   GCONV_NEED(path);
   GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_network_read", network));
   return gconv_network_file_read(path, network, NULL);
 }
 
@@ -290,8 +295,7 @@ static gconv_status check_conv(const gconv_layer *layer, size_t number) {
   return gconv_bank_check(layer->bank);
 }
 
-/* Of a network that a caller made. */
-static gconv_status check_network(const gconv_network *network) {
+gconv_status gconv_network_check_given(const gconv_network *network) {
   GCONV_NEED_AS(network->layers, "network->layers");
   if (network->count < 1 || network->count > GCONV_NETWORK_MAX_LAYERS)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network of %zu layers; there can be 1 to %d", network->count,
@@ -300,15 +304,16 @@ static gconv_status check_network(const gconv_network *network) {
   GCONV_TRY(gconv_check_value("the network's height", network->height, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("the network's width", network->width, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("the network's loss", network->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
-  for (size_t i = 0; i < network->class_count; i++)
-    if (!network->classes || !network->classes[i])
-      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network has no name", i + 1);
   for (size_t i = 0; i < network->count; i++) {
     GCONV_TRY(gconv_check_value("the kind of a layer", network->layers[i].kind, GCONV_LAYER_CONV, GCONV_LAYER_RESIDUAL));
     if (network->layers[i].kind == GCONV_LAYER_CONV)
       GCONV_TRY(check_conv(&network->layers[i], i + 1));
   }
-  return gconv_network_check("the network", GCONV_BAD_ARGUMENT, network);
+  GCONV_TRY(gconv_network_check("the network", GCONV_BAD_ARGUMENT, network));
+  for (size_t i = 0; i < network->class_count; i++)
+    if (!network->classes || !network->classes[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network has no name", i + 1);
+  return GCONV_OK;
 }
 
 /* Fails unless a file with these extras could be read again. */
@@ -386,7 +391,7 @@ static gconv_status write_contents(const char *path, const contents *c) {
 
 gconv_status gconv_network_file_write(const char *path, const gconv_network *network, const gconv_network_extras *extras) {
   contents c = {0};
-  GCONV_TRY(check_network(network));
+  GCONV_TRY(gconv_network_check_given(network));
   if (extras)
     GCONV_TRY(check_extras(extras));
   gconv_status status = list_tensors(network, extras, &c);

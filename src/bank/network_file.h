@@ -39,6 +39,12 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
  * that are finite. `where` begins the text. */
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
 
+/* The same of a network that a caller made, of which nothing is known: its arrays, kinds and numbers are checked first. */
+gconv_status gconv_network_check_given(const gconv_network *network);
+
+/* Fails unless a function would fill an empty network. */
+gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
+
 /* ---- Models of other programs ---- */
 
 /* Fill *network, which is empty, from an ONNX model, and from weights of a state_dict, with the text that
@@ -52,6 +58,10 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
                      double epsilon);
 
 /* ---- network_json.c: all but the weights ---- */
+
+/* What the activations are called in files and texts of networks, by gconv_activation. */
+enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
+extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
 
 /* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees
  * it. */

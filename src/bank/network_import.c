@@ -28,6 +28,7 @@ gconv_status gconv_network_import(const char *path, const char *net, gconv_netwo
   gconv_network made = {0};
   GCONV_NEED(path);
   GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_network_import", network));
   GCONV_TRY(gconv_bank_file_open_path(path, NULL, &file));
   gconv_status status = import(file, net, &made);
   gconv_bank_file_close(file);

@@ -13,8 +13,8 @@ enum { VERSION = 1, SHOWN_BYTES = 60 /* of a text of the file, in an error text 
 
 /* ---- Words ---- */
 
+const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
 static const char *const kinds[] = {"conv", "mean", "residual"};
-static const char *const activations[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
 static const char *const losses[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
 static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
 #define COUNT(array) (sizeof array / sizeof *array)
@@ -149,7 +149,7 @@ static gconv_status take_conv(const part *p, gconv_layer *layer) {
   GCONV_TRY(take_numbers(p, "dilation", 1, 2, dilation));
   GCONV_TRY(take_numbers(p, "groups", 1, 1, groups));
   GCONV_TRY(take_padding(p, layer));
-  GCONV_TRY(take_word(p, "activation", activations, COUNT(activations), &activation));
+  GCONV_TRY(take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
   if (slope && !is_finite(slope))
     return fail_part(p, GCONV_BAD_FILE, "its 'slope' is no finite number");
   if (flip && !json_is_boolean(flip))
@@ -320,11 +320,11 @@ static json_t *make_conv(const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   bool has = bank->has_geometry;
   int32_t groups = resolve(layer->groups, has && bank->groups > 1, bank->groups, 0);
-  json_t *made =
-      json_pack("{s:s, s:[i, i], s:o, s:[i, i], s:s}", "kind", kinds[layer->kind], "stride",
-                resolve(layer->stride_y, has, bank->stride_y, 1), resolve(layer->stride_x, has, bank->stride_x, 1),
-                "padding", make_padding(layer), "dilation", resolve(layer->dilation_y, has, bank->dilation_y, 1),
-                resolve(layer->dilation_x, has, bank->dilation_x, 1), "activation", activations[layer->activation]);
+  json_t *made = json_pack(
+      "{s:s, s:[i, i], s:o, s:[i, i], s:s}", "kind", kinds[layer->kind], "stride",
+      resolve(layer->stride_y, has, bank->stride_y, 1), resolve(layer->stride_x, has, bank->stride_x, 1), "padding",
+      make_padding(layer), "dilation", resolve(layer->dilation_y, has, bank->dilation_y, 1),
+      resolve(layer->dilation_x, has, bank->dilation_x, 1), "activation", gconv_activation_words[layer->activation]);
   bool good = made && (groups == 0 || json_object_set_new(made, "groups", json_integer(groups)) == 0) &&
               (layer->slope == 0 || json_object_set_new(made, "slope", json_real((double)layer->slope)) == 0) &&
               (!layer->flip || json_object_set_new(made, "flip", json_true()) == 0);

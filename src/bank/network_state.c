@@ -111,17 +111,16 @@ static bool parse_pair(const char *text, int32_t *a, int32_t *b) {
 }
 
 static bool take_activation(const char *word, gconv_layer *layer) {
-  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
-  size_t length = strcspn(word, ":");
-  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-    if (strlen(names[i]) == length && strncmp(word, names[i], length) == 0) {
+  size_t length = strcspn(word, ":=");
+  for (int i = 0; i < GCONV_ACTIVATIONS; i++)
+    if (strlen(gconv_activation_words[i]) == length && strncmp(word, gconv_activation_words[i], length) == 0) {
       bool sloped = i == GCONV_ACTIVATION_LEAKY || i == GCONV_ACTIVATION_SIGMOID;
       char *end = (char *)word + length;
       layer->activation = (gconv_activation)i;
       layer->slope = i == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
-      if (word[length] == ':' && sloped)
+      if (word[length] && sloped)
         layer->slope = strtof(word + length + 1, &end);
-      return *end == '\0' && isfinite(layer->slope) && (word[length] != ':' || end > word + length + 1);
+      return *end == '\0' && isfinite(layer->slope) && (!word[length] || end > word + length + 1);
     }
   return false;
 }

@@ -55,6 +55,20 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
   return (float)bits;
 }
 
+void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers) {
+  if (element.kind == 'u' && element.bytes == 1) {
+    for (size_t i = 0; i < count; i++)
+      numbers[i] = bytes[i];
+  } else if (element.kind == 'i' && element.bytes == 2) {
+    const int low = element.big_endian ? 1 : 0;
+    for (size_t i = 0; i < count; i++)
+      numbers[i] = (int16_t)(uint16_t)(bytes[2 * i + low] | bytes[2 * i + 1 - low] << 8);
+  } else {
+    for (size_t i = 0; i < count; i++)
+      numbers[i] = gconv_element_read(element, bytes + i * element.bytes);
+  }
+}
+
 gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
                                  float *numbers) {
   if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
@@ -65,8 +79,7 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
   for (size_t done = 0; done < count;) {
     size_t now = count - done < most ? count - done : most;
     GCONV_TRY(gconv_source_read_exactly(source, chunk, now * element.bytes, what));
-    for (size_t i = 0; i < now; i++)
-      numbers[done + i] = gconv_element_read(element, chunk + i * element.bytes);
+    gconv_elements_convert(element, chunk, now, numbers + done);
     done += now;
   }
   return GCONV_OK;

@@ -15,6 +15,9 @@ typedef struct gconv_element {
  * is 0, or 1 for any byte but 0. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
+/* The same of `count` elements, one behind the other. */
+void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers);
+
 /* Returns the unsigned number that `count` bytes are, at most 8. */
 uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
 

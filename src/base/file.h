@@ -33,6 +33,9 @@ size_t gconv_member_split(const char *spec);
 /* As gconv_source_open(), of PATH or PATH:MEMBER. */
 gconv_status gconv_source_open_member(const char *spec, gconv_source *source);
 
+/* As gconv_source_open(). A file that gzip compressed is read as what it holds. */
+gconv_status gconv_source_open_unzipped(const char *path, gconv_source *source);
+
 /* A source of bytes that are in memory and stay the caller's; it is not closed. `name` is for error texts. */
 void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source);
 
@@ -47,6 +50,13 @@ gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_
 
 /* Reads up to `wanted` bytes. *got is smaller only at the end. Large reads (from 4096 bytes on) go directly into `bytes`. */
 gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted, size_t *got);
+
+/* Reads what is there, 1 to `wanted` bytes, and waits only if there is nothing. *got = 0 only at the end. */
+gconv_status gconv_source_read_some(gconv_source *source, void *bytes, size_t wanted, size_t *got);
+
+/* Waits until that does not have to wait, for `milliseconds` at most. Returns whether it came to that. True for sources
+ * that cannot tell, such as those of what gzip compressed. */
+bool gconv_source_wait(const gconv_source *source, int milliseconds);
 
 /* Reads exactly `wanted` bytes. If there are fewer: GCONV_BAD_FILE "...: the file ends too early, in <what>". */
 gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what);
@@ -87,6 +97,9 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **sink);
 
 /* Writes with a buffer. After a failure, only gconv_sink_discard() may be called. */
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size);
+
+/* Writes what is in the buffer, for a reader of a pipe that waits for it. */
+gconv_status gconv_sink_flush(gconv_sink *sink);
 
 /* Returns the number of bytes given to gconv_sink_write() so far. */
 uint64_t gconv_sink_position(const gconv_sink *sink);

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,10 @@ json_t *gconv_json_text(const char *text) {
   json_t *string = json_string(whole);
   free(whole);
   return string;
+}
+
+json_t *gconv_json_number(double number) {
+  return isfinite(number) ? json_real(number) : json_null();
 }
 
 /* U+0080 to U+009F are the bytes c2 80 to c2 9f. DEL is a byte of its own. */

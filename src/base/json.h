@@ -12,6 +12,9 @@
  * makes of them. NULL becomes JSON's null. Without memory, the result is NULL. */
 json_t *gconv_json_text(const char *text);
 
+/* Returns a JSON number with all bits of this one, or null for what is not finite, which JSON has no number for. */
+json_t *gconv_json_number(double number);
+
 /* Writes `json` and a line feed. `flags` are jansson's. Control characters beyond ASCII, which terminals would obey, are
  * escaped, as those of ASCII are. Returns false without memory, or if `json` is NULL: then nothing is written. */
 bool gconv_json_print(FILE *out, const json_t *json, size_t flags);

@@ -264,6 +264,10 @@ gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) 
   return GCONV_OK;
 }
 
+gconv_status gconv_sink_flush(gconv_sink *sink) {
+  return flush(sink);
+}
+
 uint64_t gconv_sink_position(const gconv_sink *sink) {
   return sink->position;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,6 +171,25 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
   }
   *got = done;
   return GCONV_OK;
+}
+
+gconv_status gconv_source_read_some(gconv_source *source, void *bytes, size_t wanted, size_t *got) {
+  if (source->begin == source->end && wanted < SMALL_BYTES)
+    GCONV_TRY(refill(source, got));
+  *got = take(source, bytes, wanted);
+  if (*got > 0 || wanted < SMALL_BYTES || is_of_bytes(source))
+    return GCONV_OK;
+  source->begin = source->end = 0;
+  GCONV_TRY(read_some(source, bytes, wanted, got));
+  source->position += *got;
+  return GCONV_OK;
+}
+
+bool gconv_source_wait(const gconv_source *source, int milliseconds) {
+  struct pollfd file = {.fd = source->file, .events = POLLIN};
+  if (source->begin < source->end || source->file < 0)
+    return true;
+  return poll(&file, 1, milliseconds) != 0; /* a failure is told by reading */
 }
 
 gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what) {

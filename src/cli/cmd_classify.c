@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/learn.h"
+#include "cli/rows.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -21,17 +22,14 @@ typedef struct classifying {
   const char *path; /* of the network */
   gconv_network network;
   gconv_device *device;
-  gconv_sink *sink; /* NULL: predictions are not written */
+  gconv_sink *sink;     /* NULL: predictions are not written */
+  bool terminal, begun; /* they go to a terminal; the first line is written */
   gconv_confusion confusion;
   const char *unit;            /* what a case is called: "case", "path", "sample" */
   size_t hop;                  /* of windows: samples from one to the next; else 0 */
   double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
   size_t numbers;
 } classifying;
-
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
 
 /* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
 
@@ -45,34 +43,20 @@ static gconv_status put(classifying *c, const char *format, ...) {
   return gconv_sink_write(c->sink, text, (size_t)length);
 }
 
-/* A field of CSV, quoted where it must be. */
-static gconv_status put_field(classifying *c, const char *text) {
-  if (!strpbrk(text, ",\"\r\n"))
-    return gconv_sink_write(c->sink, text, strlen(text));
-  GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-  for (; *text; text++) {
-    if (*text == '"')
-      GCONV_TRY(gconv_sink_write(c->sink, "\"", 1));
-    GCONV_TRY(gconv_sink_write(c->sink, text, 1));
-  }
-  return gconv_sink_write(c->sink, "\"", 1);
-}
-
 static bool yields_probabilities(const gconv_network *network) {
   return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
 }
 
-static gconv_status put_header(classifying *c) {
-  if (!c->sink)
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(classifying *c, size_t outputs) {
+  if (c->begun)
     return GCONV_OK;
+  c->begun = true;
   GCONV_TRY(put(c, "%s", c->unit));
   if (c->network.class_count > 0) {
     GCONV_TRY(put(c, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
     return put(c, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
   }
-  size_t outputs = 0;
-  for (size_t i = c->network.count; i > 0 && outputs == 0; i--)
-    outputs = c->network.layers[i - 1].bank ? (size_t)c->network.layers[i - 1].bank->filters : 0;
   for (size_t k = 0; k < outputs; k++)
     GCONV_TRY(put(c, ",output%zu", k + 1));
   return put(c, "\n");
@@ -87,11 +71,11 @@ static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   }
   size_t best = gconv_predict_best(p->outputs, p->count);
   GCONV_TRY(put(c, ","));
-  GCONV_TRY(put_field(c, c->network.classes[best]));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[best]));
   GCONV_TRY(put(c, ",%.6g", (double)p->outputs[best]));
   if (c->settings->learn.evaluate) {
     GCONV_TRY(put(c, ","));
-    GCONV_TRY(put_field(c, c->network.classes[p->class]));
+    GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[p->class]));
   }
   return put(c, "\n");
 }
@@ -111,6 +95,7 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
   compare_targets(c, p);
   if (!c->sink)
     return GCONV_OK;
+  GCONV_TRY(put_header(c, p->count));
   GCONV_TRY(put(c, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
   return put_prediction(c, p);
 }
@@ -148,7 +133,7 @@ static gconv_status open_unlabelled(const classifying *c, gconv_dataset_options 
   gconv_status status = gconv_dataset_open(&options, data);
   if (status == GCONV_OK && fits(c, *data))
     return status;
-  complain_library(status, message);
+  gconv_learn_complain(status, message);
   if (options.label || options.kind != GCONV_DATASET_TABLE)
     return status;
   gconv_dataset *without = NULL;
@@ -170,7 +155,7 @@ static gconv_status open_data(const classifying *c, gconv_dataset **data, gconv_
   if (options.unlabelled)
     GCONV_TRY(open_unlabelled(c, options, data, message));
   else
-    GCONV_TRY(complain_library(gconv_dataset_open(&options, data), message));
+    GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&options, data), message));
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (fits(c, *data))
     return GCONV_OK;
@@ -192,10 +177,8 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
     c->unit = "sample";
     c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
   }
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
   if (status == GCONV_OK) {
-    status = complain_library(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
+    status = gconv_learn_complain(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
     c->confusion.names = (const char *const *)c->network.classes; /* the data go */
   }
   gconv_dataset_free(data);
@@ -203,6 +186,21 @@ static gconv_status classify_data(classifying *c, gconv_message *message) {
 }
 
 /* ---- Images ----------------------------------------------------------------------------------------------------------- */
+
+/* Makes a grey image RGB, as training did beside images of RGB. Alpha, which does not count, is left out. */
+static gconv_status widen(gconv_image *image) {
+  gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
+  GCONV_TRY(gconv_image_allocate(&wide));
+  const size_t bytes = gconv_type_bytes(image->type), step = bytes * (image->planar ? 1 : (size_t)image->channels);
+  for (size_t y = 0; y < (size_t)wide.height; y++)
+    for (size_t x = 0; x < (size_t)wide.width; x++)
+      for (size_t c = 0; c < 3; c++)
+        memcpy((uint8_t *)wide.data + y * wide.row_bytes + (3 * x + c) * bytes,
+               (const uint8_t *)image->data + y * image->row_bytes + x * step, bytes);
+  gconv_image_free(image);
+  *image = wide;
+  return GCONV_OK;
+}
 
 /* A plan for images of one shape, which are often many. */
 typedef struct image_plan {
@@ -227,6 +225,9 @@ static gconv_status run_image(classifying *c, image_plan *p, const gconv_image *
   GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, NULL));
   if (p->out.height == 1 && p->out.width == 1 && p->out.frames == 1)
     return GCONV_OK;
+  if (c->network.height > 0 && (c->network.height != image->height || c->network.width != image->width))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %d x %d pixels, where the network takes %d x %d: scale or crop it", path,
+                      (int)image->width, (int)image->height, (int)c->network.width, (int)c->network.height);
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "%s: the network yields %d x %d x %d numbers, a picture rather than a class: gconv -i %s -f NETWORK "
                     "applies it",
@@ -253,7 +254,10 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
   if (c->settings->learn.evaluate)
     GCONV_TRY(find_class(c, input, &found.class));
   GCONV_TRY(gconv_image_read(input->path, NULL, &image));
-  gconv_status status = run_image(c, p, &image, input->path);
+  bool grey = image.channels - image.alpha == 1 && image.frames == 1 && c->network.channels == 3;
+  gconv_status status = grey ? widen(&image) : GCONV_OK;
+  if (status == GCONV_OK)
+    status = run_image(c, p, &image, input->path);
   gconv_image_free(&image);
   GCONV_TRY(status);
   found.outputs = p->out.data;
@@ -262,7 +266,8 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
     gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
   if (!c->sink)
     return GCONV_OK;
-  GCONV_TRY(put_field(c, input->path));
+  GCONV_TRY(put_header(c, found.count));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, input->path));
   return put_prediction(c, &found);
 }
 
@@ -273,14 +278,12 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
   c->unit = "path";
   gconv_status status = gconv_inputs_find(&c->settings->inputs, true, "-", &inputs, message);
   if (status == GCONV_OK && c->settings->learn.evaluate)
-    status = complain_library(
+    status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
   if (status == GCONV_OK)
-    status = complain_library(gconv_operation_of_network(&c->network, &options, &p.operation), message);
-  if (status == GCONV_OK)
-    status = complain_library(put_header(c), message);
+    status = gconv_learn_complain(gconv_operation_of_network(&c->network, &options, &p.operation), message);
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
-    status = complain_library(classify_image(c, &p, &inputs.items[i]), message);
+    status = gconv_learn_complain(classify_image(c, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
@@ -312,14 +315,16 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   gconv_sandbox_files(settings, &output, 1, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
-  GCONV_TRY(complain_library(gconv_network_read(c->path, &c->network), message));
+  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
   if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
-  GCONV_TRY(complain_library(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
-                                               gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
-                             message));
+  GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
+                                                   gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
+                                 message));
+  bool standard = !output || strcmp(output, "-") == 0;
+  c->terminal = standard && isatty(STDOUT_FILENO);
   if (output || !settings->learn.evaluate)
-    GCONV_TRY(complain_library(gconv_sink_open(output ? output : "-", &c->sink), message));
+    GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message));
   return GCONV_OK;
 }
 
@@ -362,7 +367,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   if (status == GCONV_OK)
     status = is_of_numbers(&c.network) ? classify_data(&c, &message) : classify_images(&c, &message);
   if (status == GCONV_OK && c.sink) {
-    status = complain_library(gconv_sink_commit(c.sink, false), &message);
+    status = gconv_learn_complain(gconv_sink_commit(c.sink, false), &message);
     c.sink = status == GCONV_OK ? c.sink : NULL;
   } else {
     gconv_sink_discard(c.sink);

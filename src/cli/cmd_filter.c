@@ -6,6 +6,7 @@
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +209,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_message message;
   int status = GCONV_EXIT_USAGE;
   if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
-    status = run_job(&job);
+    status = settings->learn.data.window > 0 ? gconv_windows_run(settings) : run_job(&job);
   else
     gconv_say("%s", message.text);
   gconv_memory_limit_end();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv train: a network from cases, by backpropagation. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -59,22 +60,19 @@ static gconv_status check_outputs(const gconv_settings *settings, const gconv_te
 
 /* ---- Preparing -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
 /* Images have any size where patches are learned, and in pairs. */
 static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
   const gconv_learn_settings *learn = &run->settings->learn;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = learn->data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->data.patch > 0;
   bool images = pairs || learn->data.kind == GCONV_DATASET_CLASSES;
-  GCONV_TRY(complain_library(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
-                             message));
+  GCONV_TRY(
+      gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                              pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
+                           message));
   if (learn->normalize == 2 || (learn->normalize == 0 && images))
     return GCONV_OK;
-  return complain_library(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
+  return gconv_learn_complain(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -84,14 +82,25 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.epochs = (size_t)learn->epochs;
   options.patience = (size_t)learn->patience;
   options.seed = (uint64_t)learn->seed;
-  options.algorithm = learn->exact ? "exact" : NULL;
+  options.algorithm = learn->algorithm ? "exact" : NULL;
   options.stop = &gconv_interrupted;
   bool resume = run->settings->resume;
   if (resume && access(checkpoint, F_OK) != 0)
     return gconv_refuse(message, "--resume: there is no %s: a run that is stopped leaves it", checkpoint);
-  return complain_library(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
-                                               run->data.validation, resume ? checkpoint : NULL, trainer),
-                          message);
+  return gconv_learn_complain(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
+                                                   run->data.validation, resume ? checkpoint : NULL, trainer),
+                              message);
+}
+
+/* Removes what a run that was killed left of its files. */
+static gconv_status remove_leftovers(const gconv_settings *settings, const char *checkpoint, gconv_message *message) {
+  char *paths[] = {(char *)checkpoint, (char *)settings->naming.output, (char *)settings->learn.report,
+                   (char *)settings->learn.plot};
+  size_t count = 2, removed;
+  for (size_t i = count; i < sizeof paths / sizeof *paths; i++)
+    if (paths[i])
+      paths[count++] = paths[i];
+  return gconv_learn_complain(gconv_remove_leftovers(paths, count, &removed), message);
 }
 
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -100,10 +109,11 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   const char *device = settings->job.device ? settings->job.device : "cpu";
   const char *outputs[] = {settings->naming.output, settings->learn.plot, settings->learn.report};
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
-  GCONV_TRY(complain_library(
+  GCONV_TRY(gconv_learn_complain(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
+  GCONV_TRY(remove_leftovers(settings, checkpoint, message));
   GCONV_TRY(make_network(run, message));
   return create_trainer(run, checkpoint, trainer, message);
 }
@@ -129,17 +139,13 @@ static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epo
     snprintf(text + used, size - used, "  %.0f s left", seconds_left);
 }
 
-static json_t *number_or_null(double number) {
-  return isfinite(number) ? json_real(number) : json_null();
-}
-
 static void print_epoch_json(const gconv_epoch *epoch, double seconds) {
   json_t *json = json_object();
   json_object_set_new(json, "epoch", json_integer((json_int_t)epoch->number));
-  json_object_set_new(json, "loss", number_or_null(epoch->loss));
-  json_object_set_new(json, "accuracy", number_or_null(epoch->accuracy));
-  json_object_set_new(json, "validation_loss", number_or_null(epoch->validation_loss));
-  json_object_set_new(json, "validation_accuracy", number_or_null(epoch->validation_accuracy));
+  json_object_set_new(json, "loss", gconv_json_number(epoch->loss));
+  json_object_set_new(json, "accuracy", gconv_json_number(epoch->accuracy));
+  json_object_set_new(json, "validation_loss", gconv_json_number(epoch->validation_loss));
+  json_object_set_new(json, "validation_accuracy", gconv_json_number(epoch->validation_accuracy));
   json_object_set_new(json, "best", json_boolean(epoch->best));
   json_object_set_new(json, "seconds", json_real(seconds));
   gconv_json_print(stdout, json, JSON_COMPACT);
@@ -188,6 +194,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
   gconv_epoch epoch = {0};
   while (!epoch.ended && !gconv_interrupted) {
     GCONV_TRY(gconv_trainer_epoch(trainer, &epoch));
+    run->done = epoch.number;
     if (epoch.interrupted)
       break;
     now = gconv_now_ms();
@@ -208,9 +215,8 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
 
 /* Leaves a checkpoint, and ends the program as the signal would. */
 static int stop(const gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint) {
-  size_t done = run->epoch_count > 0 ? run->epochs[run->epoch_count - 1].number : 0;
   if (save(trainer, checkpoint))
-    gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", done,
+    gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", run->done,
               all_epochs(run), checkpoint);
   fflush(stdout);
   gconv_interrupt_end();
@@ -275,10 +281,13 @@ static void print_summary(const gconv_training_run *run) {
 /* Takes the best weights, and writes what was asked for. */
 static int finish(gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint, bool had_checkpoint) {
   bool diverged = run->ended && strstr(run->ended, "diverged");
+  if (diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
+    gconv_say("training diverged in its first epoch, as the loss or a weight is no longer finite, so that nothing is "
+              "written: take a smaller rate, or normalise the inputs");
+    return GCONV_EXIT_FAILED;
+  }
   if (diverged)
     gconv_say("%s", run->ended);
-  if (diverged && run->best.number == 0 && !had_checkpoint)
-    return GCONV_EXIT_FAILED; /* there is nothing but the random weights of the beginning */
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
   if (status == GCONV_OK)

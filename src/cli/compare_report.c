@@ -105,22 +105,17 @@ void gconv_compare_print_all(FILE *out, const gconv_pair *p) {
 
 /* ---- As JSON --------------------------------------------------------------------------------------------------------- */
 
-/* JSON has no infinity, and no NaN. */
-static json_t *json_number(double number) {
-  return isfinite(number) ? json_real(number) : json_null();
-}
-
 json_t *gconv_compare_describe(const gconv_difference *found) {
   json_t *object = json_object();
-  json_object_set_new(object, "largest", json_number(found->largest));
+  json_object_set_new(object, "largest", gconv_json_number(found->largest));
   json_object_set_new(object, "at",
                       found->differing == 0 ? json_null()
                                             : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame + 1, "x",
                                                         (int)found->x, "y", (int)found->y, "channel", (int)found->channel));
-  json_object_set_new(object, "mean", json_number(found->mean));
-  json_object_set_new(object, "rmse", json_number(found->rmse));
-  json_object_set_new(object, "psnr", json_number(found->psnr));
-  json_object_set_new(object, "ssim", json_number(found->ssim));
+  json_object_set_new(object, "mean", gconv_json_number(found->mean));
+  json_object_set_new(object, "rmse", gconv_json_number(found->rmse));
+  json_object_set_new(object, "psnr", gconv_json_number(found->psnr));
+  json_object_set_new(object, "ssim", gconv_json_number(found->ssim));
   json_object_set_new(object, "differing", json_integer((json_int_t)found->differing));
   json_object_set_new(object, "samples", json_integer((json_int_t)found->samples));
   return object;

@@ -107,6 +107,13 @@ static gconv_status parse_format(const gconv_given *given) {
   const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
   int index;
   naming->same = strcmp(given->value, "same") == 0;
+  given->settings->rows = strcmp(given->value, "csv") == 0     ? GCONV_ROWS_CSV
+                          : strcmp(given->value, "f32le") == 0 ? GCONV_ROWS_F32LE
+                                                               : GCONV_ROWS_UNKNOWN;
+  if (given->settings->rows != GCONV_ROWS_UNKNOWN) {
+    naming->format = NULL;
+    return GCONV_OK;
+  }
   if (!naming->same && (!format || !format->writes))
     return gconv_option_find_word(given->option, given->value, &index, given->message);
   naming->format = naming->same ? NULL : format;

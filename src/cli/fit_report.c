@@ -68,15 +68,10 @@ static void print_text(const gconv_fitting *f) {
 
 /* ---- As JSON --------------------------------------------------------------------------------------------------------- */
 
-/* JSON has no NaN. */
-static json_t *json_number(double number) {
-  return isfinite(number) ? json_real(number) : json_null();
-}
-
 static void describe(json_t *object, const gconv_fit_result *r, const gconv_fit_quality *q) {
-  json_object_set_new(object, "r2", json_number(q->r2));
-  json_object_set_new(object, "residual", json_number(q->residual));
-  json_object_set_new(object, "residual_levels", r->white > 1 ? json_number(q->residual * r->white) : json_null());
+  json_object_set_new(object, "r2", gconv_json_number(q->r2));
+  json_object_set_new(object, "residual", gconv_json_number(q->residual));
+  json_object_set_new(object, "residual_levels", r->white > 1 ? gconv_json_number(q->residual * r->white) : json_null());
   json_object_set_new(object, "samples", json_integer((json_int_t)q->samples));
   json_object_set_new(object, "clipped", json_integer((json_int_t)q->clipped));
 }
@@ -99,13 +94,13 @@ static bool print_json(const gconv_fitting *f) {
   json_object_set_new(object, "pairs", json_integer((json_int_t)f->pairs));
   json_object_set_new(object, "without_partner", json_integer((json_int_t)f->alone));
   describe(object, r, &r->fitted);
-  json_object_set_new(object, "condition", json_number(r->condition));
-  json_object_set_new(object, "bias", json_number(r->bias));
+  json_object_set_new(object, "condition", gconv_json_number(r->condition));
+  json_object_set_new(object, "bias", gconv_json_number(r->bias));
   json_object_set_new(object, "taps", describe_taps(f));
   json_object_set_new(object, "linear", json_boolean(!r->nonlinear));
-  json_object_set_new(object, "correlation", json_number(r->correlation));
+  json_object_set_new(object, "correlation", gconv_json_number(r->correlation));
   json_object_set_new(object, "shift", r->shifted ? json_pack("{s:f, s:f}", "x", r->shift_x, "y", r->shift_y) : json_null());
-  json_object_set_new(object, "rim", json_number(r->rim));
+  json_object_set_new(object, "rim", gconv_json_number(r->rim));
   json_object_set_new(object, "cut", json_boolean(r->cut));
   if (f->settings->holdout > 0) {
     describe(held, r, &r->held);

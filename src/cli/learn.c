@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "cli/options.h"
 
 #include <errno.h>
@@ -50,8 +51,8 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   return GCONV_OK;
 }
 
-static gconv_status complain_library(gconv_status status, gconv_message *message) {
-  return gconv_complain(message, status, "%s", gconv_last_error());
+gconv_status gconv_learn_complain(gconv_status status, gconv_message *message) {
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
 static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset **set, gconv_texts *paths,
@@ -59,18 +60,7 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   if (!gconv_texts_add(paths, strdup(options->inputs)) ||
       (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
     return gconv_complain_memory(message);
-  gconv_status status = gconv_dataset_open(options, set);
-  return status == GCONV_OK ? status : complain_library(status, message);
-}
-
-/* A share, "20%". False if the text is none. */
-static bool parse_share(const char *text, double *share) {
-  size_t length = strlen(text);
-  char *number = length > 1 && text[length - 1] == '%' ? strndup(text, length - 1) : NULL;
-  bool good = number && gconv_parse_number(number, share);
-  free(number);
-  *share /= 100;
-  return good;
+  return gconv_learn_complain(gconv_dataset_open(options, set), message);
 }
 
 /* "PATH" or "PATH:TARGETS". */
@@ -102,7 +92,7 @@ gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, g
   GCONV_TRY(open_set(&learn->data, &data->all, &data->paths, message));
   if (!learn->validate)
     return GCONV_OK;
-  if (!parse_share(learn->validate, &share))
+  if (!gconv_parse_share(learn->validate, &share))
     return open_validation(settings, data, message);
   if (!(share > 0 && share < 1))
     return gconv_refuse(message, "--validate %s: this takes a share between 0%% and 100%%, or a file", learn->validate);
@@ -229,17 +219,33 @@ void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind
   snprintf(text, size, "%zu case%s of %s%s", info->cases, info->cases == 1 ? "" : "s", shape, targets);
 }
 
+/* A name in a column of `width` characters; one that is longer is cut, between characters. */
+static void print_name(FILE *out, int width, const char *name) {
+  enum { LONGEST = 12 };
+  size_t size = strlen(name), used = 0;
+  int characters = 0;
+  while (used < size && characters < LONGEST) {
+    size_t bytes = gconv_utf8_bytes(name + used, size - used);
+    used += bytes > 0 ? bytes : 1;
+    characters++;
+  }
+  gconv_print(out, "%*s%.*s", width - characters > 0 ? width - characters : 0, "", (int)used, name);
+}
+
 static void print_matrix(FILE *out, const gconv_confusion *c) {
-  enum { NAME = 12 };
-  gconv_print(out, "%*s  taken for\n", NAME, "");
-  fprintf(out, "%*s", NAME, "");
+  enum { NARROW = 6, WIDE = 12 };
+  int width = NARROW;
   for (size_t k = 0; k < c->classes; k++)
-    gconv_print(out, " %6.6s", c->names[k]);
+    width = (int)strnlen(c->names[k], WIDE) > width ? (int)strnlen(c->names[k], WIDE) : width;
+  gconv_print(out, "%*s  taken for\n", WIDE, "");
+  fprintf(out, "%*s", WIDE, "");
+  for (size_t k = 0; k < c->classes; k++)
+    print_name(out, width + 1, c->names[k]);
   fputc('\n', out);
   for (size_t i = 0; i < c->classes; i++) {
-    gconv_print(out, "%*.*s", NAME, NAME, c->names[i]);
+    print_name(out, WIDE, c->names[i]);
     for (size_t k = 0; k < c->classes; k++)
-      fprintf(out, " %6llu", (unsigned long long)c->counts[i * c->classes + k]);
+      fprintf(out, " %*llu", width, (unsigned long long)c->counts[i * c->classes + k]);
     fputc('\n', out);
   }
 }
@@ -268,7 +274,9 @@ static void print_worst(FILE *out, const gconv_confusion *c) {
 
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
   enum { MOST_SHOWN = 10 };
-  if (confusion->classes <= MOST_SHOWN)
+  if (!confusion->counts)
+    fprintf(out, "  (no table of %zu classes: it would be too large)\n", confusion->classes);
+  else if (confusion->classes <= MOST_SHOWN)
     print_matrix(out, confusion);
   else
     print_worst(out, confusion);
@@ -279,8 +287,10 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
   for (size_t i = 0; i < c->classes; i++) {
-    json_t *row = json_array();
     json_array_append_new(names, gconv_json_text(c->names[i]));
+    if (!c->counts)
+      continue;
+    json_t *row = json_array();
     for (size_t k = 0; k < c->classes; k++)
       json_array_append_new(row, json_integer((json_int_t)c->counts[i * c->classes + k]));
     json_array_append_new(rows, row);

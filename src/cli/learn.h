@@ -16,6 +16,9 @@ typedef struct gconv_data {
   gconv_texts paths;         /* of everything that is read */
 } gconv_data;
 
+/* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
+gconv_status gconv_learn_complain(gconv_status status, gconv_message *message);
+
 /* GCONV_OK if the options name one kind of data, with the kind and paths in settings->learn.data. */
 gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message);
 

@@ -55,18 +55,20 @@ static gconv_status parse_separator(const gconv_given *given) {
 }
 
 const gconv_kind gconv_value_separator = {parse_separator, NULL};
+
+bool gconv_parse_share(const char *text, double *share) {
+  size_t length = strlen(text), percent = length > 0 && text[length - 1] == '%';
+  char *number = strndup(text, length - percent);
+  bool good = number && gconv_parse_number(number, share);
+  if (good && percent)
+    *share /= 100;
+  free(number);
+  return good;
+}
+
 static gconv_status parse_share(const gconv_given *given) {
-  char number[32];
   double *share = given->field;
-  size_t length = strlen(given->value), percent = length > 0 && given->value[length - 1] == '%';
-  bool good = length - percent < sizeof number;
-  if (good) {
-    memcpy(number, given->value, length - percent);
-    number[length - percent] = '\0';
-    good = gconv_parse_number(number, share);
-    *share /= percent ? 100 : 1;
-  }
-  if (!good || !(*share > 0 && *share < 1))
+  if (!gconv_parse_share(given->value, share) || !(*share > 0 && *share < 1))
     return gconv_refuse(given->message, "this takes a share above 0 and below 100%%, such as 20%% or 0.2");
   return GCONV_OK;
 }

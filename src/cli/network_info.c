@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32 };
+enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
 
 /* A network, and the plan that tells the shapes of its layers; NULL if an image of ANY_SIZE does not fit. */
 typedef struct drawn {
@@ -80,24 +80,22 @@ static void print_activation(const gconv_layer *layer, char text[TEXT_BYTES]) {
 }
 
 /* How the layer is applied, where that is not what most have. */
-static void print_geometry(const gconv_layer *layer, char text[TEXT_BYTES]) {
+static void print_geometry(const gconv_layer *layer) {
   static const char *const paddings[] = {"", "", "valid", "full", "padded", "same_upper", "same_lower"};
-  int used = 0;
-  text[0] = '\0';
   if (layer->stride_y > 1 || layer->stride_x > 1)
-    used += snprintf(text + used, TEXT_BYTES - (size_t)used, " stride %d,%d", layer->stride_y, layer->stride_x);
+    printf(" stride %d,%d", layer->stride_y, layer->stride_x);
   if (layer->dilation_y > 1 || layer->dilation_x > 1)
-    used += snprintf(text + used, TEXT_BYTES - (size_t)used, " dilation %d,%d", layer->dilation_y, layer->dilation_x);
+    printf(" dilation %d,%d", layer->dilation_y, layer->dilation_x);
   if (layer->groups > 1)
-    used += snprintf(text + used, TEXT_BYTES - (size_t)used, " groups %d", layer->groups);
+    printf(" groups %d", layer->groups);
   if (paddings[layer->padding][0])
-    snprintf(text + used, TEXT_BYTES - (size_t)used, " %s", paddings[layer->padding]);
+    printf(" %s", paddings[layer->padding]);
 }
 
 static void print_layer(const drawn *d, size_t i) {
   const gconv_layer *layer = &d->network.layers[i];
   const gconv_layer_info *info = gconv_plan_layer_info(d->plan, i);
-  char weights[TEXT_BYTES] = "", in[TEXT_BYTES] = "?", out[TEXT_BYTES] = "?", activation[TEXT_BYTES], geometry[TEXT_BYTES];
+  char weights[TEXT_BYTES] = "", in[TEXT_BYTES] = "?", out[TEXT_BYTES] = "?", activation[TEXT_BYTES];
   if (layer->bank)
     snprintf(weights, sizeof weights, "%d x %d x %d x %d", layer->bank->filters, layer->bank->channels, layer->bank->rows,
              layer->bank->columns);
@@ -108,18 +106,19 @@ static void print_layer(const drawn *d, size_t i) {
              info->out_width);
   }
   print_activation(layer, activation);
-  print_geometry(layer, geometry);
-  printf("  %5zu  %-8s  %-18s  %16s -> %-16s  %-10s %11" PRIu64 "%s\n", i + 1, name_kind(layer, info), weights, in, out,
-         activation, count_parameters(layer->bank), geometry);
+  printf("  %5zu  %-8s  %-18s  %16s -> %-16s  %-10s %11" PRIu64, i + 1, name_kind(layer, info), weights, in, out, activation,
+         count_parameters(layer->bank));
+  print_geometry(layer);
+  putchar('\n');
 }
 
 static void print_floats(const char *name, const float *floats, int32_t count) {
   if (count == 0)
     return;
   printf("  %-10s ", name);
-  for (int32_t i = 0; i < count; i++)
+  for (int32_t i = 0; i < count && i < LISTED_NUMBERS; i++)
     printf(" %.6g", (double)floats[i]);
-  putchar('\n');
+  puts(count > LISTED_NUMBERS ? " ..." : "");
 }
 
 static void print_classes(const gconv_network *network) {

@@ -145,6 +145,8 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
 /* A decimal number such as -1, 0.5 or 1e-3, in *number. False for anything else: "0.5x", "0,5", "nan", "inf", "0x10", "", or
  * what overflows. */
 bool gconv_parse_number(const char *text, double *number);
+/* A share, "20%" or "0.2"; its range is not checked. */
+bool gconv_parse_share(const char *text, double *share);
 
 /* A decimal integer from least to most, in *integer. False for anything else. */
 bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t *integer);

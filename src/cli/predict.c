@@ -111,14 +111,16 @@ static gconv_status predict_batch(gconv_predictor *p, const gconv_dataset *data,
 }
 
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion) {
-  size_t cells;
   *confusion = (gconv_confusion){.names = names, .classes = classes};
-  confusion->counts = gconv_multiply(classes, classes, &cells) ? calloc(cells, sizeof *confusion->counts) : NULL;
+  if (classes > GCONV_CONFUSION_CLASSES)
+    return GCONV_OK;
+  confusion->counts = calloc(classes * classes, sizeof *confusion->counts);
   return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
 }
 
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for) {
-  confusion->counts[class * confusion->classes + taken_for]++;
+  if (confusion->counts)
+    confusion->counts[class * confusion->classes + taken_for]++;
   confusion->cases++;
   confusion->right += class == taken_for;
 }
@@ -129,6 +131,11 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
   gconv_predictor p = {0};
   batch b = {0};
   gconv_status status = gconv_predictor_open(network, device, info->channels, info->height, info->width, &p);
+  if (status == GCONV_OK && network->class_count > 0 && p.output_floats != network->class_count)
+    status = gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the network yields %zu numbers for a case, where it has %zu classes: it ends in neither \"mean\" "
+                        "nor a dense layer, and cannot classify",
+                        p.output_floats, network->class_count);
   if (status == GCONV_OK && info->class_count > 0 && p.output_floats != info->class_count)
     status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
                         info->class_count);

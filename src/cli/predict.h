@@ -22,11 +22,13 @@ gconv_status gconv_predictor_run(gconv_predictor *predictor, const float *inputs
 
 void gconv_predictor_free(gconv_predictor *predictor);
 
+enum { GCONV_CONFUSION_CLASSES = 4096 }; /* whose table takes 128 MB */
+
 /* Which classes were taken for which. */
 typedef struct gconv_confusion {
   const char *const *names; /* of the classes */
   size_t classes, cases, right;
-  uint64_t *counts; /* owned: [true class * classes + predicted class] */
+  uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL of more classes than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 
 /* Counts a case. */

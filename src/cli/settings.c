@@ -148,6 +148,17 @@ static gconv_status complain_output(const gconv_settings *settings, gconv_messag
                       meant ? ": did you mean -o " : "", meant ? meant : "", meant ? "?" : "");
 }
 
+/* Options of signals alone. */
+static gconv_status check_signal(const gconv_settings *settings, gconv_message *message) {
+  const char *option = settings->learn.raw                    ? "--raw"
+                       : settings->rows == GCONV_ROWS_CSV     ? "--format csv"
+                       : settings->rows != GCONV_ROWS_UNKNOWN ? "--format f32le"
+                                                              : NULL;
+  if (!option || settings->learn.data.window > 0)
+    return GCONV_OK;
+  return gconv_refuse(message, "%s is for signals: --windows S:HOP says which samples a network gets at a time", option);
+}
+
 static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
   const char *missing = NULL;
   if (!settings->inputs.count)
@@ -190,6 +201,7 @@ static gconv_status check_resumption(const gconv_settings *settings, gconv_messa
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
   gconv_batch *batch = &settings->job;
   GCONV_TRY(check_given(settings, message));
+  GCONV_TRY(check_signal(settings, message));
   GCONV_TRY(check_resumption(settings, message));
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));

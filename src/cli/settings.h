@@ -18,6 +18,9 @@ enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };
 /* Values of --depth beyond gconv_type: f32 that files store otherwise. */
 enum { GCONV_DEPTH_I16 = GCONV_F32 + 1, GCONV_DEPTH_F16 };
 
+/* How --windows writes its rows of numbers. */
+typedef enum gconv_rows_format { GCONV_ROWS_UNKNOWN, GCONV_ROWS_CSV, GCONV_ROWS_NPY, GCONV_ROWS_F32LE } gconv_rows_format;
+
 /* Numbers with commas between; owned. */
 typedef struct gconv_numbers {
   float *items;
@@ -31,7 +34,7 @@ typedef struct gconv_layer_settings {
   gconv_layer layer;  /* its bank is NULL; its algorithm is the one given before the --then that ends it; "all" is a race */
 } gconv_layer_settings;
 
-/* Where train and classify get their cases, and how training goes. */
+/* Where train and classify get their cases, and how training goes. The main job takes windows and raw samples from it. */
 typedef struct gconv_learn_settings {
   gconv_dataset_options data; /* what options set directly; kind and inputs follow from those below */
   const char *table, *classes, *signal;
@@ -44,7 +47,7 @@ typedef struct gconv_learn_settings {
   gconv_training_options training;
   int epochs, patience, seed; /* 0: not given */
   int normalize;              /* 0: not given, 1: yes, 2: no */
-  bool exact;
+  int algorithm;              /* 0: auto, 1: exact */
   const char *plot, *report;
   bool evaluate; /* classify */
 } gconv_learn_settings;
@@ -53,9 +56,10 @@ typedef struct gconv_settings {
   /* ---- The main job ---- */
   gconv_texts inputs;
   bool recursive;
-  gconv_naming naming; /* without the names of filters */
-  int depth;           /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
-  int png_level;       /* -1: not given */
+  gconv_naming naming;    /* without the names of filters */
+  gconv_rows_format rows; /* of --format, where that is not for images */
+  int depth;              /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
+  int png_level;          /* -1: not given */
 
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */

@@ -45,7 +45,8 @@ static const char *written_format_at(size_t index) {
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
     if (format->writes && index-- == 0)
       return format->name;
-  return index == 0 ? "same" : NULL;
+  static const char *const others[] = {"same", "csv", "f32le"};
+  return index < sizeof others / sizeof *others ? others[index] : NULL;
 }
 
 static const char *syntax_at(size_t i) {
@@ -138,6 +139,12 @@ static const gconv_synonym type_words[] = {
 #define THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
 #define DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"
 
+/* What --windows, which makes no images, has no use for. */
+#define OF_IMAGES                                                                                                           \
+  "recursive filter-format max-pixels then suffix depth png-level quality lossless tiff-compression strip skip-existing "   \
+  "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
+  "activation mean std batch layout decode jobs memory fail-fast dry-run timings verify explain"
+
 const gconv_option gconv_option_table[] = {
     /* ---- filter ---- */
     HEADING(FILTER, "Input"),
@@ -168,8 +175,8 @@ const gconv_option gconv_option_table[] = {
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
                    "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
     OPTION(FILTER, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
-           .help = "the file format of the results, of those listed below, or same: that of each input; default: by the "
-                   "extension of the output, otherwise png"),
+           .help = "the file format of the results, of those listed below, or same: that of each input; of --windows csv, "
+                   "npy or f32le; default: by the extension of the output, otherwise png"),
     OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
            .help =
                "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
@@ -278,6 +285,16 @@ const gconv_option gconv_option_table[] = {
            .help = "images of one size to compute together; default: as memory allows"),
     OPTION(FILTER, 0, "layout", "nchw|nhwc", word, layout, CHANGES, .of_banks = true, .words = "nchw|nhwc",
            .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
+
+    HEADING(FILTER, "Signals"),
+    OPTION(FILTER, 0, "windows", "S[:HOP]", windows, learn.data, KEEPS, .near = "window hop frame stream",
+           .excludes = OF_IMAGES,
+           .excluded = "--windows and --%s exclude each other: --windows runs a network over a signal, and makes no images",
+           .help = "run a network over a signal: each S samples, of all channels, give a row of outputs, every HOP samples "
+                   "(default: S); -i is .npy or raw, - too; -o is .csv, .npy or .f32le; - gets CSV, row by row"),
+    OPTION(FILTER, 0, "raw", "TYPE[:C]", text, learn.raw, KEEPS, .excludes = OF_IMAGES,
+           .excluded = "--raw and --%s exclude each other: --raw is for signals, which --windows cuts",
+           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1"),
 
     HEADING(FILTER, "How it is computed"),
     OPTION(FILTER, 'a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
@@ -474,7 +491,8 @@ const gconv_option gconv_option_table[] = {
            .help = "end once the loss is no more than E; default: never"),
     OPTION(TRAIN, 0, "seed", "N", integer, learn.seed, KEEPS, .least = 0, .most = INT_MAX,
            .help = "of all random numbers: one seed, one result; default: 0"),
-    OPTION(TRAIN, 0, "exact", NULL, flag, learn.exact, KEEPS, .help = "the same bytes on every device"),
+    OPTION(TRAIN, 'a', "algorithm", "NAME", word, learn.algorithm, KEEPS, .words = "auto|exact",
+           .help = "auto (default), the fastest, or exact: the same bytes on every device"),
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
     OPTION(TRAIN, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,

@@ -13,6 +13,7 @@ typedef struct gconv_training_run {
   gconv_epoch *epochs;   /* owned: those of this run */
   size_t epoch_count;
   gconv_epoch best;          /* the epoch of the best weights, if there is one in this run: else its number is 0 */
+  size_t done;               /* epochs that are complete, those before --resume too */
   double seconds;            /* of training */
   const char *ended;         /* why, a sentence */
   gconv_confusion confusion; /* of the validation, or of the data if there is none; of classes */

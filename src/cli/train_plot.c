@@ -99,18 +99,22 @@ static void draw_axes(FILE *out, const panel *p, const char *title, const char *
 }
 
 static void draw_curve(FILE *out, const panel *p, const curve *c, int number) {
-  bool begun = false;
+  size_t count = 0;
+  double x = 0, y = 0;
   for (size_t i = 0; i < p->run->epoch_count; i++) {
     double value = c->get(&p->run->epochs[i]);
     if (!isfinite(value))
       continue;
-    fprintf(out, "%s%.1f,%.1f", begun ? " " : "<polyline fill='none' stroke-width='1.5' points='",
-            place_x(p, (double)p->run->epochs[i].number), place_y(p, value));
-    begun = true;
+    x = place_x(p, (double)p->run->epochs[i].number);
+    y = place_y(p, value);
+    fprintf(out, "%s%.1f,%.1f", count++ ? " " : "<polyline fill='none' stroke-width='1.5' points='", x, y);
   }
-  if (begun)
-    fprintf(out, "' stroke='%s'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", c->colour, WIDTH - 200 + 90 * number,
-            p->top + 20, c->colour, c->name);
+  if (count == 0)
+    return;
+  fprintf(out, "' stroke='%s'/>\n", c->colour);
+  if (count == 1) /* a line of one point is not seen */
+    fprintf(out, "<circle cx='%.1f' cy='%.1f' r='3' fill='%s'/>\n", x, y, c->colour);
+  fprintf(out, "<text x='%d' y='%d' fill='%s'>%s</text>\n", WIDTH - 200 + 90 * number, p->top + 20, c->colour, c->name);
 }
 
 static void draw_panel(FILE *out, panel *p, const curve *curves, const char *title, const char *unit) {
@@ -119,8 +123,9 @@ static void draw_panel(FILE *out, panel *p, const curve *curves, const char *tit
   p->logarithmic = p->low > 0 && p->high / p->low > 5 && unit[0] == '\0';
   if (p->high <= p->low) { /* a line in the middle */
     p->logarithmic = false;
-    p->low -= 0.5;
-    p->high += 0.5;
+    double half = p->low != 0 ? fabs(p->low) / 2 : 0.5;
+    p->low -= half;
+    p->high += half;
   }
   draw_axes(out, p, title, unit);
   for (int k = 0; k < CURVES; k++)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_SIDE = 256 }; /* pixels of an example */
+
 /* ---- Pictures --------------------------------------------------------------------------------------------------------- */
 
 static void put_number(uint8_t at[4], uint32_t number) {
@@ -91,20 +93,25 @@ static void put_image(FILE *out, const gconv_image *image, const char *title, in
   free(png);
 }
 
-/* Puts planes of samples, where white is 1, into the page. */
+/* Puts planes of samples, where white is 1, into the page: of large ones the middle, as a page is to be read. */
 static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t height, int32_t width, const char *title) {
-  gconv_image image = {.type = GCONV_U8, .frames = 1, .height = height, .width = width, .channels = channels == 3 ? 3 : 1};
+  gconv_image image = {.type = GCONV_U8,
+                       .frames = 1,
+                       .height = height < MOST_SIDE ? height : MOST_SIDE,
+                       .width = width < MOST_SIDE ? width : MOST_SIDE,
+                       .channels = channels == 3 ? 3 : 1};
   if (gconv_image_allocate(&image) != GCONV_OK)
     return;
-  size_t plane = (size_t)height * (size_t)width;
+  size_t plane = (size_t)height * (size_t)width, top = (size_t)(height - image.height) / 2;
+  size_t first = top * (size_t)width + (size_t)(width - image.width) / 2;
   for (int32_t c = 0; c < image.channels; c++)
-    for (int32_t y = 0; y < height; y++)
-      for (int32_t x = 0; x < width; x++) {
-        float value = planes[(size_t)c * plane + (size_t)y * (size_t)width + (size_t)x] * 255;
+    for (int32_t y = 0; y < image.height; y++)
+      for (int32_t x = 0; x < image.width; x++) {
+        float value = planes[(size_t)c * plane + first + (size_t)y * (size_t)width + (size_t)x] * 255;
         uint8_t *row = (uint8_t *)image.data + (size_t)y * image.row_bytes;
         row[x * image.channels + c] = (uint8_t)(value < 0 || isnan(value) ? 0 : value > 255 ? 255 : lrintf(value));
       }
-  int zoom = width < 128 ? 256 / width : 1;
+  int zoom = image.width < 128 ? 256 / image.width : 1;
   put_image(out, &image, title, zoom < 1 ? 1 : zoom);
   gconv_image_free(&image);
 }
@@ -140,13 +147,32 @@ static void put_text(FILE *out, const char *text) {
 static void put_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
 static void put_row(FILE *out, const char *name, const char *format, ...) {
   va_list arguments;
-  char text[1000];
+  char *text = NULL;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  int length = vasprintf(&text, format, arguments);
   va_end(arguments);
   fprintf(out, "<tr><th>%s</th><td>", name);
-  put_text(out, text);
+  put_text(out, length >= 0 ? text : "");
   fputs("</td></tr>\n", out);
+  if (length >= 0)
+    free(text);
+}
+
+/* How it was trained: the JSON object, which is flat, without its quotes and braces. */
+static void put_trained(FILE *out, const char *json) {
+  char *text = malloc(2 * strlen(json) + 1), *to = text;
+  for (const char *at = json; text && *at; at++)
+    if (*at == ',' || *at == ':' || *at == '_') {
+      *to++ = *at == ',' ? ',' : ' ';
+      if (*at == ',')
+        *to++ = ' ';
+    } else if (!strchr("{}\"", *at))
+      *to++ = *at;
+  if (!text)
+    return;
+  *to = '\0';
+  put_row(out, "how", "%s", text);
+  free(text);
 }
 
 static void put_summary(FILE *out, const gconv_training_run *run) {
@@ -159,8 +185,9 @@ static void put_summary(FILE *out, const gconv_training_run *run) {
   if (run->data.validation)
     put_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases, learn->validate);
   put_row(out, "network", "%s", learn->net);
-  put_row(out, "how", "%s", run->network.trained ? run->network.trained : "");
-  put_row(out, "epochs", "%zu, %.1f s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
+  if (run->network.trained)
+    put_trained(out, run->network.trained);
+  put_row(out, "epochs", "%zu, %.3g s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
           run->ended ? run->ended : "");
   if (run->best.number > 0) {
     put_row(out, "best epoch", "%zu", run->best.number);
@@ -205,8 +232,8 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
     fputs("</th>", out);
     for (size_t k = 0; k < c->classes; k++) {
       uint64_t count = c->counts[i * c->classes + k];
-      fprintf(out, "<td style='background:rgba(%s,%.2f)'>%llu</td>", i == k ? "44,160,44" : "214,39,40",
-              0.8 * (double)count / (double)most, (unsigned long long)count);
+      fprintf(out, "<td%s style='background:rgba(%s,%.2f)'>%llu</td>", count == 0 ? " class='none'" : "",
+              i == k ? "44,160,44" : "214,39,40", 0.8 * (double)count / (double)most, (unsigned long long)count);
     }
     fputs("</tr>\n", out);
   }
@@ -214,7 +241,7 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
 }
 
 static void put_filters(FILE *out, const gconv_training_run *run) {
-  enum { MOST_WEIGHTS = 1 << 17, SIDE = 20 /* pixels of a filter */ };
+  enum { MOST_WEIGHTS = 1 << 17, SIDE = 48, PLACE = 10 /* pixels of a filter, and of one that is a single weight */ };
   for (size_t i = 0; i < run->network.count; i++) {
     const gconv_bank *bank = run->network.layers[i].bank;
     gconv_image sheet = {0};
@@ -222,13 +249,24 @@ static void put_filters(FILE *out, const gconv_training_run *run) {
       continue;
     size_t weights = (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
     const int32_t side = bank->rows > bank->columns ? bank->rows : bank->columns;
-    const gconv_bank_sheet small = {.zoom = side < SIDE ? SIDE / side : 1};
+    const bool table = side == 1 && bank->channels > 1;
+    const gconv_bank_sheet small = {.zoom = table         ? PLACE
+                                            : side < SIDE ? SIDE / side
+                                                          : 1,
+                                    .columns = table,
+                                    .one_scale = table};
     if (weights > MOST_WEIGHTS || gconv_bank_draw(bank, &small, &sheet) != GCONV_OK)
       return;
-    fprintf(out,
-            "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
-            "weight; 0 is mid-grey.</p>\n",
-            (int)bank->filters, (int)bank->rows, (int)bank->columns, (int)bank->channels, bank->channels == 1 ? "" : "s");
+    if (table)
+      fprintf(out,
+              "<h2>Weights of the first layer</h2>\n<p>A row for each of %d outputs, a column for each of %d inputs. "
+              "Mid-grey is 0, the brightest and darkest are the largest weights.</p>\n",
+              (int)bank->filters, (int)bank->channels);
+    else
+      fprintf(out,
+              "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
+              "weight; 0 is mid-grey.</p>\n",
+              (int)bank->filters, (int)bank->rows, (int)bank->columns, (int)bank->channels, bank->channels == 1 ? "" : "s");
     put_image(out, &sheet, "filters", 1);
     gconv_image_free(&sheet);
     return;
@@ -250,7 +288,8 @@ static void put_examples(FILE *out, const gconv_training_run *run) {
               gconv_predictor_open(&run->network, run->device, info->channels, info->height, info->width, &p) == GCONV_OK &&
               p.output_floats == info->outputs;
   if (good)
-    fputs("<h2>Examples</h2>\n<p>Before, after, and what was wanted.</p>\n", out);
+    fprintf(out, "<h2>Examples</h2>\n<p>Before, after, and what was wanted%s.</p>\n",
+            info->height > MOST_SIDE || info->width > MOST_SIDE ? "; the middle of each" : "");
   for (size_t i = 0; i < EXAMPLES && i < info->cases && good; i++) {
     size_t number = i * info->cases / (info->cases < EXAMPLES ? info->cases : EXAMPLES);
     good = gconv_dataset_read(data, 0, &number, 1, inputs, targets) == GCONV_OK &&
@@ -273,9 +312,10 @@ static void put_page(FILE *out, const gconv_training_run *run) {
   fputs("<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>gconv train</title>\n<style>\n"
         "body { font-family: sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }\n"
         "table { border-collapse: collapse } th, td { padding: .2em .5em; font-size: .9em }\n"
-        ".summary th { text-align: left; vertical-align: top }\n"
-        ".confusion td { text-align: right } .confusion { display: block; overflow-x: auto }\n"
-        "img { image-rendering: pixelated; margin: .2em } svg { max-width: 100%; height: auto }\n"
+        ".summary th { text-align: left; vertical-align: top; white-space: nowrap } td { overflow-wrap: anywhere }\n"
+        ".confusion td { text-align: right } .confusion { display: block; overflow-x: auto } .none { color: #ccc }\n"
+        "img { image-rendering: pixelated; margin: .2em; max-width: 100%; height: auto } svg { max-width: 100%; height: "
+        "auto }\n"
         "</style></head><body>\n<h1>",
         out);
   put_text(out, run->settings->naming.output);

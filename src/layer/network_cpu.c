@@ -2,7 +2,7 @@
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "kernels/activation.h"
+#include "kernels/cpu/layer/softmax.h"
 #include "kernels/mean.h"
 #include "layer/input.h"
 
@@ -109,7 +109,8 @@ static void convert_plane(void *context, size_t turn, int thread) {
   ptrdiff_t step = input->planar ? 1 : input->file_channels;
   float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
   float levels[256];
-  normalize_levels(mean, std, levels);
+  if (input->type == GCONV_U8)
+    normalize_levels(mean, std, levels);
   float *to = job->to + turn * (size_t)input->rows * (size_t)input->width;
   int32_t begin, end;
   gconv_rows_inside(job->first, input->rows, job->in->height, &begin, &end);
@@ -234,10 +235,9 @@ typedef struct softmax_job {
 static void softmax_part(void *context, size_t turn, int thread) {
   const softmax_job *job = context;
   float *image = job->tensor + (int64_t)(turn / job->parts) * job->filters * job->plane;
-  int64_t begin = (int64_t)(turn % job->parts) * SOFTMAX_PIXELS, end = begin + SOFTMAX_PIXELS;
+  int64_t begin = (int64_t)(turn % job->parts) * SOFTMAX_PIXELS, left = job->plane - begin;
   (void)thread;
-  for (int64_t i = begin; i < end && i < job->plane; i++)
-    gconv_softmax(image + i, job->filters, job->plane);
+  gconv_softmax_rows(image + begin, job->plane, job->filters, left < SOFTMAX_PIXELS ? left : SOFTMAX_PIXELS);
 }
 
 static void execute_softmax(const cpu_run *run, const gconv_step *step, float *tensor) {

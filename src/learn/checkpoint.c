@@ -3,10 +3,13 @@
  * tensors are the best weights and the optimiser's two; its JSON has the state, and the options that must be the same. */
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/checksum.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "learn/dataset.h"
 #include "learn/trainer.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,11 +20,6 @@ static const char *const tensor_names[TENSORS] = {GCONV_EXTRA_PREFIX "best", GCO
                                                   GCONV_EXTRA_PREFIX "second"};
 
 /* ---- Numbers in JSON ---- */
-
-/* A double with all its bits: a number, or null for what is not finite. */
-static json_t *real(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *whole(uint64_t value) {
   return json_integer((json_int_t)value);
@@ -39,6 +37,14 @@ static uint64_t get_whole(const json_t *json, const char *key) {
 
 /* ---- Writing ---- */
 
+/* What tells a data set from others, 16 hexadecimal digits; "none" where there is no such thing. */
+static json_t *digest_of(const gconv_dataset *data) {
+  char text[24] = "none";
+  if (data && data->type->digest)
+    snprintf(text, sizeof text, "%016" PRIx64, data->type->digest(data, GCONV_FNV1A_BASIS));
+  return json_string(text);
+}
+
 /* What must be the same when training goes on. The number of epochs matters only to schedules. */
 static json_t *describe_setting(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
@@ -50,26 +56,30 @@ static json_t *describe_setting(const gconv_trainer *t) {
   json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
   json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
   json_object_set_new(json, "epochs", whole(o->schedule == GCONV_SCHEDULE_CONSTANT ? 0 : o->epochs));
-  json_object_set_new(json, "rate", real(o->rate));
-  json_object_set_new(json, "momentum", real(o->momentum));
-  json_object_set_new(json, "weight decay", real(o->weight_decay));
-  json_object_set_new(json, "elimination", real(o->elimination));
-  json_object_set_new(json, "elimination scale", real(o->elimination_scale));
+  json_object_set_new(json, "rate", gconv_json_number(o->rate));
+  json_object_set_new(json, "momentum", gconv_json_number(o->momentum));
+  json_object_set_new(json, "weight decay", gconv_json_number(o->weight_decay));
+  json_object_set_new(json, "elimination", gconv_json_number(o->elimination));
+  json_object_set_new(json, "elimination scale", gconv_json_number(o->elimination_scale));
   json_object_set_new(json, "batch", whole(o->batch));
   json_object_set_new(json, "seed", json_string(seed));
+  json_object_set_new(json, "algorithm", json_string(o->algorithm));
   json_object_set_new(json, "cases", whole(info->cases));
   json_object_set_new(json, "outputs", whole(gconv_learn_outputs(&t->net)));
   json_object_set_new(json, "validation cases", whole(t->validation ? gconv_dataset_get_info(t->validation)->cases : 0));
+  json_object_set_new(json, "data", digest_of(t->data));
+  json_object_set_new(json, "validation data", digest_of(t->validation));
   return json;
 }
 
 static json_t *describe_state(const gconv_training_state *s) {
   return json_pack("{sososososososososo sososososo}", "epochs", whole(s->epochs), "at", whole(s->at), "steps",
-                   whole(s->steps), "loss", real(s->loss), "hits", whole(s->hits), "best_loss", real(s->best_loss),
-                   "best_epoch", whole(s->best_epoch), "ending", whole((uint64_t)s->ending), "last_loss", real(s->last.loss),
-                   "last_accuracy", real(s->last.accuracy), "last_validation_loss", real(s->last.validation_loss),
-                   "last_validation_accuracy", real(s->last.validation_accuracy), "last_best", whole(s->last.best),
-                   "last_number", whole(s->last.number));
+                   whole(s->steps), "loss", gconv_json_number(s->loss), "hits", whole(s->hits), "best_loss",
+                   gconv_json_number(s->best_loss), "best_epoch", whole(s->best_epoch), "ending", whole((uint64_t)s->ending),
+                   "last_loss", gconv_json_number(s->last.loss), "last_accuracy", gconv_json_number(s->last.accuracy),
+                   "last_validation_loss", gconv_json_number(s->last.validation_loss), "last_validation_accuracy",
+                   gconv_json_number(s->last.validation_accuracy), "last_best", whole(s->last.best), "last_number",
+                   whole(s->last.number));
 }
 
 static char *describe(const gconv_trainer *t) {
@@ -111,24 +121,45 @@ gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) 
 
 /* ---- Reading ---- */
 
+static gconv_status complain_setting(const char *path, const char *key, const json_t *before, const json_t *now) {
+  enum { HOW = JSON_ENCODE_ANY | JSON_REAL_PRECISION(9) };
+  if (strcmp(key, "data") == 0 || strcmp(key, "validation data") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with other %s: go on with the same, or begin anew", path, key);
+  char *was = before ? json_dumps(before, HOW) : NULL, *is = json_dumps(now, HOW);
+  gconv_fail(GCONV_BAD_ARGUMENT,
+             "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew", path, key,
+             was ? was : "not given", is ? is : "?");
+  free(was);
+  free(is);
+  return GCONV_BAD_ARGUMENT;
+}
+
 /* Fails if the checkpoint was made with another setting: says which part of it differs. */
 static gconv_status check_setting(const gconv_trainer *t, const char *path, const json_t *found) {
   json_t *wanted = describe_setting(t), *value;
   const char *key;
   gconv_status status = GCONV_OK;
   json_object_foreach(wanted, key, value) {
-    json_t *other = json_object_get(found, key);
-    if (status != GCONV_OK || (other && json_equal(value, other)))
-      continue;
-    char *is = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL, *now = json_dumps(value, JSON_ENCODE_ANY);
-    status = gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew",
-                        path, key, is ? is : "not given", now ? now : "?");
-    free(is);
-    free(now);
+    const json_t *other = json_object_get(found, key);
+    if (status == GCONV_OK && !(other && json_equal(value, other)))
+      status = complain_setting(path, key, other, value);
   }
   json_decref(wanted);
   return status;
+}
+
+static bool same_floats(const float *a, int32_t count_a, const float *b, int32_t count_b) {
+  return count_a == count_b && (count_a == 0 || memcmp(a, b, (size_t)count_a * sizeof *a) == 0);
+}
+
+static gconv_status check_normalisation(const gconv_trainer *t, const char *path, const gconv_network *found) {
+  const gconv_network *network = &t->network;
+  if (same_floats(network->mean, network->mean_count, found->mean, found->mean_count) &&
+      same_floats(network->std, network->std_count, found->std, found->std_count))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s was made with another mean and standard deviation of the inputs: go on with the same, or begin anew",
+                    path);
 }
 
 static gconv_status take_state(const char *path, const json_t *json, uint64_t cases, gconv_training_state *s) {
@@ -212,6 +243,8 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
   if (status == GCONV_OK)
     status = check_setting(t, path, json_object_get(json, "setting"));
   if (status == GCONV_OK)
+    status = check_normalisation(t, path, network);
+  if (status == GCONV_OK)
     status = take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state);
   if (status == GCONV_OK)
     status = take_weights(t, path, network, extras);
@@ -220,6 +253,8 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
     return status;
   if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
     state.ending = GCONV_ENDING_NONE; /* more are wanted now */
+  if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
+    state.ending = GCONV_ENDING_EPOCHS; /* fewer are wanted now */
   t->state = state;
   return GCONV_OK;
 }

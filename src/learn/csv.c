@@ -115,8 +115,10 @@ static size_t try_separator(const char *text, size_t size, char separator) {
   return first;
 }
 
+/* The separator that the first lines have most often, and all as often. Semicolons go first: commas between them may be
+ * points of numbers. */
 static gconv_status choose_separator(csv *c, gconv_source *source) {
-  static const char candidates[] = {',', ';', '\t', ' '};
+  static const char candidates[] = {';', ',', '\t', ' '};
   const uint8_t *bytes;
   size_t got, most = 0;
   c->separator = c->table->options->separator;
@@ -126,7 +128,8 @@ static gconv_status choose_separator(csv *c, gconv_source *source) {
   GCONV_TRY(gconv_source_peek(source, 4096, &bytes, &got));
   for (size_t i = 0; i < sizeof candidates; i++) {
     size_t count = try_separator((const char *)bytes, got, candidates[i]);
-    if (count > most && !(most > 0 && candidates[i] == ' ')) {
+    bool behind = most > 0 && (c->separator == ';' || candidates[i] == ' ');
+    if (count > most && !behind) {
       most = count;
       c->separator = candidates[i];
     }
@@ -145,8 +148,12 @@ static gconv_status choose_separator(csv *c, gconv_source *source) {
 static gconv_field read_number(const csv *c, const field *f, double *value) {
   if (c->separator == ';') {
     char *comma = memchr(f->begin, ',', (size_t)(f->end - f->begin));
-    if (comma && !memchr(f->begin, '.', (size_t)(f->end - f->begin)))
+    if (comma && !memchr(f->begin, '.', (size_t)(f->end - f->begin))) {
       *comma = '.';
+      gconv_field kind = gconv_field_read(f->begin, f->end, value);
+      *comma = ',';
+      return kind;
+    }
   }
   return gconv_field_read(f->begin, f->end, value);
 }
@@ -159,7 +166,7 @@ static bool is_header(const csv *c) {
     const field *f = &c->fields[i];
     size_t length = (size_t)(f->end - f->begin);
     double value;
-    bool number = gconv_field_read(f->begin, f->end, &value) != GCONV_FIELD_TEXT;
+    bool number = read_number(c, f, &value) != GCONV_FIELD_TEXT;
     numbers |= number;
     texts |= !number && !gconv_field_is_missing(f->begin, f->end);
     if (label && !number && strlen(label) == length && strncasecmp(label, f->begin, length) == 0)
@@ -238,10 +245,10 @@ static gconv_status find_label(csv *c) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no column '%s'; there are %s", table->path, label, list);
 }
 
-/* The names of the inputs. */
+/* Keeps the names of the inputs, which a file of targets has not. */
 static gconv_status name_columns(csv *c) {
   gconv_table *table = c->table;
-  if (!c->header)
+  if (!c->header || table->of_targets)
     return GCONV_OK;
   table->names = calloc(c->width, sizeof *table->names);
   if (!table->names)
@@ -268,7 +275,7 @@ static gconv_status begin(csv *c, bool *header) {
   }
   if (*header)
     GCONV_TRY(keep_header(c));
-  bool all_inputs = (table->unlabelled && !table->options->label) || (table->of_targets && c->width > 1);
+  bool all_inputs = gconv_table_is_inputs(table) || (table->of_targets && c->width > 1);
   if (all_inputs) {
     c->label = SIZE_MAX;
     table->unlabelled = true;

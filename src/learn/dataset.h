@@ -18,6 +18,9 @@ typedef struct gconv_dataset_type {
   /* The number of the picture that a case is from: its cases stay together when the data set is parted. NULL: each case is
    * by itself. Numbers ascend with cases. */
   size_t (*group_of)(const gconv_dataset *dataset, size_t index);
+  /* Continues a hash (base/checksum.h) with what tells this data set from others: its numbers and classes; of images, whose
+   * pixels would take too long, the names, shapes and bytes of their files. NULL: nothing does. */
+  uint64_t (*digest)(const gconv_dataset *dataset, uint64_t hash);
 } gconv_dataset_type;
 
 struct gconv_dataset {

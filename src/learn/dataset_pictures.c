@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets of images: by class, and in pairs. */
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "learn/dataset.h"
 #include "learn/labels.h"
 #include "learn/pictures.h"
 #include "learn/random.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,8 +90,21 @@ static void free_pictures(gconv_dataset *dataset) {
   free(set);
 }
 
-static const gconv_dataset_type classes_type = {.read = read_pictures, .free = free_pictures, .class_of = class_of};
-static const gconv_dataset_type pairs_type = {.read = read_pictures, .free = free_pictures, .group_of = picture_of};
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const picture_set *set = (const picture_set *)dataset;
+  const uint64_t chosen[] = {(uint64_t)set->patch, set->augment, set->inputs.gray, set->seed};
+  hash = gconv_fnv1a(hash, chosen, sizeof chosen);
+  hash = gconv_pictures_digest(&set->inputs, hash);
+  hash = gconv_pictures_digest(&set->targets, hash);
+  if (set->classes)
+    hash = gconv_fnv1a(hash, set->classes, set->inputs.count * sizeof *set->classes);
+  return gconv_labels_digest(&set->labels, hash);
+}
+
+static const gconv_dataset_type classes_type = {
+    .read = read_pictures, .free = free_pictures, .class_of = class_of, .digest = digest};
+static const gconv_dataset_type pairs_type = {
+    .read = read_pictures, .free = free_pictures, .group_of = picture_of, .digest = digest};
 
 static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, picture_set **made) {
   picture_set *set = calloc(1, sizeof *set);
@@ -127,14 +139,6 @@ static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset 
 
 /* ---- Classes ------------------------------------------------------------------------------------------------------- */
 
-static int is_visible(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
-}
-
-static int compare_names(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* Notes the class of the images from number `first` on. */
 static gconv_status set_class(picture_set *set, size_t first, size_t class) {
   size_t *classes = realloc(set->classes, set->inputs.count * sizeof *classes);
@@ -166,9 +170,8 @@ static bool is_folder(const char *path) {
 
 static gconv_status add_classes(picture_set *set, const char *folder) {
   struct dirent **entries = NULL;
-  int count = scandir(folder, &entries, is_visible, compare_names);
-  if (count < 0)
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno));
+  int count;
+  GCONV_TRY(gconv_folder_scan(folder, &entries, &count));
   gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
     char *path = gconv_format_text("%s/%s", folder, entries[i]->d_name);
@@ -303,6 +306,8 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
   bool targets = !options->unlabelled;
   if (targets) {
     GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, &found));
+    if (found == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
     GCONV_TRY(match(set, options));
     GCONV_TRY(gconv_pictures_finish(&set->targets));
   }

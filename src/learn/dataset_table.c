@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets of tables, and of windows of a signal, whose targets are tables. */
+#include "base/checksum.h"
 #include "learn/dataset.h"
 #include "learn/signal.h"
 #include "learn/table.h"
@@ -54,7 +55,16 @@ static void free_table(gconv_dataset *dataset) {
   free(set);
 }
 
-static const gconv_dataset_type type = {.read = read_table, .free = free_table, .class_of = class_of};
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const table_set *set = (const table_set *)dataset;
+  const int32_t steps[] = {set->window, set->hop};
+  hash = gconv_fnv1a(hash, steps, sizeof steps);
+  hash = gconv_table_digest(&set->inputs, hash);
+  hash = gconv_table_digest(&set->targets, hash);
+  return gconv_store_digest(&set->signal.store, hash);
+}
+
+static const gconv_dataset_type type = {.read = read_table, .free = free_table, .class_of = class_of, .digest = digest};
 
 static table_set *make_set(const gconv_dataset_options *options) {
   table_set *set = calloc(1, sizeof *set);
@@ -81,13 +91,15 @@ static gconv_status open_targets(table_set *set, const gconv_dataset_options *op
     return GCONV_OK;
   }
   size_t found = set->targets.cases;
+  bool one_more = set->targets.labelled && (found == cases + 1 || (samples > 0 && found == samples + 1));
+  const char *header = one_more ? "; if its first line is the name of the column, give that name with --label" : "";
   if (samples > 0)
     return gconv_fail(
         GCONV_BAD_FILE,
-        "%s: has %zu targets; there must be one for each of the %zu windows of %s, or for each of its %zu samples",
-        options->targets, found, cases, options->inputs, samples);
-  return gconv_fail(GCONV_BAD_FILE, "%s: has the targets of %zu cases, and %s has %zu", options->targets, found,
-                    options->inputs, cases);
+        "%s: has %zu targets; there must be one for each of the %zu windows of %s, or for each of its %zu samples%s",
+        options->targets, found, cases, options->inputs, samples, header);
+  return gconv_fail(GCONV_BAD_FILE, "%s: has the targets of %zu cases, and %s has %zu%s", options->targets, found,
+                    options->inputs, cases, header);
 }
 
 static void set_targets(table_set *set) {

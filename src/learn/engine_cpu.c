@@ -7,6 +7,7 @@
  * then backward through the first part.
  */
 #include "base/memory.h"
+#include "kernels/cpu/layer/softmax.h"
 #include "kernels/cpu/learn/conv.h"
 #include "kernels/cpu/learn/dense.h"
 #include "kernels/cpu/learn/elements.h"
@@ -408,7 +409,7 @@ static void forward_case(engine *e, seat *s, float *values) {
     else
       gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y);
     if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
-      gconv_learn_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
+      gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
   }
 }
 
@@ -474,9 +475,15 @@ static void add_leaf(gconv_tree *tree, size_t count) {
     gconv_tree_push(tree);
 }
 
+/* There may be none, and no memory for them then. */
+static void copy_floats(const float *from, size_t count, float *to) {
+  if (count > 0)
+    memcpy(to, from, count * sizeof *to);
+}
+
 static void store_sum(gconv_tree *tree, size_t count, float *sum) {
   if (count > 1)
-    memcpy(sum, gconv_tree_sum(tree), tree->floats * sizeof *sum);
+    copy_floats(gconv_tree_sum(tree), tree->floats, sum);
 }
 
 /* A task of a network without a tail: cases forward and backward. */
@@ -683,16 +690,16 @@ static size_t run_chunk(pass *p) {
 }
 
 static void push_chunk(engine *e) {
-  memcpy(gconv_tree_leaf(&e->case_chunks), e->case_sums[0], e->first * sizeof(float));
-  memcpy(gconv_tree_leaf(&e->slice_chunks), e->slice_sums[0], (e->all - e->first) * sizeof(float));
+  copy_floats(e->case_sums[0], e->first, gconv_tree_leaf(&e->case_chunks));
+  copy_floats(e->slice_sums[0], e->all - e->first, gconv_tree_leaf(&e->slice_chunks));
   gconv_tree_push(&e->case_chunks);
   gconv_tree_push(&e->slice_chunks);
 }
 
 static void sum_chunks(engine *e) {
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT];
-  memcpy(gradient, gconv_tree_sum(&e->case_chunks), e->first * sizeof(float));
-  memcpy(gradient + e->first, gconv_tree_sum(&e->slice_chunks), (e->all - e->first) * sizeof(float));
+  copy_floats(gconv_tree_sum(&e->case_chunks), e->first, gradient);
+  copy_floats(gconv_tree_sum(&e->slice_chunks), e->all - e->first, gradient + e->first);
 }
 
 static gconv_status run_pass(pass *p, gconv_learn_sums *sums) {

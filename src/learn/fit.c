@@ -26,6 +26,15 @@ static gconv_status check_fit(const gconv_fit *fit) {
   return GCONV_OK;
 }
 
+/* The sums are those of one size. */
+static gconv_status check_size(const gconv_fit *fit) {
+  const gconv_moments *sums = fit->sums->fitted;
+  if (sums->rows == fit->rows && sums->columns == fit->columns)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "the filter was %d x %d when the first pair was added, and is %d x %d now",
+                    sums->rows, sums->columns, fit->rows, fit->columns);
+}
+
 static gconv_status check_image(const gconv_compared *given, const char *name) {
   if (!given || (!given->path && !given->image))
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_add(): %s is NULL, or names no image", name);
@@ -57,9 +66,7 @@ gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_com
   gconv_threads *threads = gconv_device_threads(device);
   if (!fit->sums)
     GCONV_TRY(make_sums(fit));
-  if (fit->sums->fitted->rows != fit->rows || fit->sums->fitted->columns != fit->columns)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_add(): the filter was %d x %d when the first pair was added",
-                      fit->sums->fitted->rows, fit->sums->fitted->columns);
+  GCONV_TRY(check_size(fit));
   GCONV_TRY(gconv_moments_prepare(fit->sums->fitted, gconv_threads_count(threads)));
   GCONV_TRY(gconv_moments_prepare(fit->sums->held, gconv_threads_count(threads)));
   return gconv_fit_add_pair(fit, threads, before, after, held);
@@ -111,6 +118,7 @@ gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_f
   GCONV_TRY(check_fit(fit));
   if (!fit->sums)
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_solve(): no pair was added");
+  GCONV_TRY(check_size(fit));
   gconv_fit_result found = {0};
   gconv_status status = solve(fit, gconv_device_threads(device), &found);
   if (status != GCONV_OK) {

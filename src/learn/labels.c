@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/labels.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "learn/lines.h"
@@ -150,6 +151,12 @@ gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order) {
   labels->names = names;
   free(places);
   return GCONV_OK;
+}
+
+uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash) {
+  for (size_t i = 0; i < labels->count; i++)
+    hash = gconv_fnv1a(hash, labels->names[i], strlen(labels->names[i]) + 1);
+  return hash;
 }
 
 void gconv_labels_free(gconv_labels *labels) {

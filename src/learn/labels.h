@@ -28,6 +28,9 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
  * NULL in *order: they stay as they are. */
 gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order);
 
+/* Continues a hash (base/checksum.h) with the names. */
+uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash);
+
 void gconv_labels_free(gconv_labels *labels);
 
 #endif

@@ -5,9 +5,6 @@
 
 #include "base/file.h"
 
-/* Opens a file, or "-"; one that is compressed by gzip is read as what it holds. To be closed in any case. */
-gconv_status gconv_open_unzipped(const char *path, gconv_source *source);
-
 enum { GCONV_MOST_LINE_BYTES = 1 << 28 }; /* of a line of a table */
 
 /* Zero-initialise all but the source. */

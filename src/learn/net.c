@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; engines keep those of GCONV_LEARN_SLICE cases a thread, 2 GiB then */
+
 /* ---- Shapes ---- */
 
 /* Resolves a convolution for one case of channels x height x width. */
@@ -104,6 +106,15 @@ static gconv_status check_outputs(const gconv_learn_net *net, const gconv_datase
   return GCONV_OK;
 }
 
+/* A file of few bytes can ask for millions of columns. */
+static gconv_status check_dense(const gconv_learn_net *net) {
+  size_t tail = gconv_learn_tail(net), inputs = tail < net->count ? gconv_learn_in_floats(&net->layers[tail]) : 0;
+  if (inputs <= MOST_DENSE_INPUTS)
+    return GCONV_OK;
+  return gconv_fail(GCONV_TOO_LARGE, "layer %zu, a dense one, has %zu inputs: at most %d can be trained", tail + 1, inputs,
+                    MOST_DENSE_INPUTS);
+}
+
 static gconv_status choose_loss(gconv_learn_net *net, gconv_loss loss) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
   bool softmax = last->kind == GCONV_LAYER_CONV && last->problem.activation == GCONV_ACTIVATION_SOFTMAX;
@@ -128,6 +139,8 @@ gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_data
   gconv_status status = resolve_layers(network, &first, layers, &made.parameters);
   if (status == GCONV_OK)
     status = check_outputs(&made, info);
+  if (status == GCONV_OK)
+    status = check_dense(&made);
   if (status == GCONV_OK)
     status = choose_loss(&made, loss);
   if (status == GCONV_OK && made.parameters == 0)
@@ -245,7 +258,7 @@ static bool copy_layers(const gconv_network *network, gconv_network *copy) {
 }
 
 static bool copy_classes(const gconv_network *network, gconv_network *copy) {
-  if (!network->classes)
+  if (!network->classes || network->class_count == 0)
     return true;
   copy->classes = calloc(network->class_count, sizeof *copy->classes);
   copy->class_count = copy->classes ? network->class_count : 0;

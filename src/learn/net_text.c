@@ -23,9 +23,8 @@ enum {
 
 typedef enum spec_kind { SPEC_DENSE, SPEC_CONV, SPEC_MEAN, SPEC_RESIDUAL } spec_kind;
 static const char *const kind_names[] = {"dense", "conv", "mean", "residual"};
-static const char *const activation_names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
-enum { KINDS = 4, ACTIVATIONS = 6, OPTIONS = 4 };
+enum { KINDS = 4, OPTIONS = 4 };
 
 /* A layer as it is written. */
 typedef struct spec {
@@ -148,17 +147,18 @@ static gconv_status read_size(reader *r, spec *s) {
 
 /* Reads an activation, such as "leaky=0.1", if the word begin .. end is one. */
 static gconv_status read_activation(const reader *r, const char *begin, const char *end, spec *s, bool *is_one) {
-  const char *equals = memchr(begin, '=', (size_t)(end - begin)), *end_name = equals ? equals : end;
-  int found = find_word(begin, end_name, activation_names, ACTIVATIONS);
+  const char *equals = begin + strcspn(begin, "=:"), *end_name = equals < end ? equals : end;
+  bool given = equals < end;
+  int found = find_word(begin, end_name, gconv_activation_words, GCONV_ACTIVATIONS);
   *is_one = found >= 0;
   if (found < 0)
     return GCONV_OK;
   s->activation = (gconv_activation)found;
   bool sloped = s->activation == GCONV_ACTIVATION_LEAKY || s->activation == GCONV_ACTIVATION_SIGMOID;
   double slope = s->activation == GCONV_ACTIVATION_LEAKY ? 0.01 : s->activation == GCONV_ACTIVATION_SIGMOID ? 1 : 0;
-  if (equals && !sloped)
+  if (given && !sloped)
     return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "only leaky and sigmoid have a slope");
-  if (equals && (gconv_number_read(equals + 1, end, &slope) || !((float)slope > 0)))
+  if (given && (gconv_number_read(equals + 1, end, &slope) || !((float)slope > 0)))
     return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "the slope is a number above 0, as in leaky=0.1");
   s->slope = (float)slope;
   return GCONV_OK;
@@ -184,24 +184,27 @@ static gconv_status read_words(reader *r, spec *s) {
     const char *begin = r->at, *end = end_of_word(r);
     bool activation = false;
     GCONV_TRY(read_activation(r, begin, end, s, &activation));
-    int option = s->kind == SPEC_CONV ? find_word(begin, end, option_names, OPTIONS) : -1;
+    const char *sign = begin + strcspn(begin, ":="), *end_name = sign < end ? sign : end;
+    int option = s->kind == SPEC_CONV ? find_word(begin, end_name, option_names, OPTIONS) : -1;
+    if (option >= 0 && end_name < end && option < 2) /* same and valid take no number */
+      option = -1;
     if (!activation && option < 0) {
       gconv_suggestion best = {0};
-      suggest(begin, end, activation_names, ACTIVATIONS, &best);
+      suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
       if (s->kind == SPEC_CONV)
         suggest(begin, end, option_names, OPTIONS, &best);
       return fail_at(
           r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
           "behind the sizes of %s stands an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
           "or a comma%s%s%s",
-          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation D, groups G" : "",
+          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation:D, groups:G" : "",
           best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
     if (seen[number])
       return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "this layer has had such a word already");
     seen[number] = true;
-    r->at = end;
+    r->at = option >= 0 && end_name < end ? end_name + 1 : end;
     if (option >= 0)
       GCONV_TRY(read_option(r, option, s));
   }
@@ -494,7 +497,6 @@ gconv_status gconv_network_make(const char *text, int32_t channels, int32_t heig
   if ((height == 0) != (width == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "an input of height %d and width %d: both are 0, for any size, or none", height,
                       width);
-  if (network->layers)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_network_make(): network is not empty");
+  GCONV_TRY(gconv_network_check_empty("gconv_network_make", network));
   return gconv_network_make_within(text, channels, height, width, outputs, seed, MOST_PARAMETERS, network);
 }

@@ -60,8 +60,7 @@ static gconv_status check_shape(reading *r, const gconv_npy_header *header) {
   }
   if (header->items == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: has no cases", table->path);
-  bool all_inputs = table->unlabelled && !table->options->label;
-  if (table->of_targets ? r->width > 1 : all_inputs) {
+  if (table->of_targets ? r->width > 1 : gconv_table_is_inputs(table)) {
     r->label = SIZE_MAX;
     table->unlabelled = true;
   } else {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/pictures.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "image/colour.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 typedef struct gconv_pictures_cache {
   pthread_mutex_t lock;
-  size_t bytes;   /* of decoded images */
-  uint64_t clock; /* how often one was used */
+  size_t bytes; /* of decoded images */
+  size_t hand;  /* the image that is looked at next when room is needed */
 } gconv_pictures_cache;
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray) {
@@ -48,6 +48,8 @@ gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path)
   item->height = header.height;
   item->width = header.width;
   item->channels = header.channels - header.alpha;
+  struct stat status;
+  item->bytes = stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
   int32_t frames = header.frames;
   gconv_image_free(&header);
   if (frames > 1)
@@ -64,6 +66,11 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count) {
+  *count = scandir(folder, entries, is_visible, compare_names);
+  return *count < 0 ? gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno)) : GCONV_OK;
+}
+
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found) {
   struct dirent **entries = NULL;
   struct stat status;
@@ -72,9 +79,8 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
     *found = 1;
     return gconv_pictures_add_file(pictures, path);
   }
-  int count = scandir(path, &entries, is_visible, compare_names);
-  if (count < 0)
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", path, strerror(errno));
+  int count;
+  GCONV_TRY(gconv_folder_scan(path, &entries, &count));
   gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
     if (result == GCONV_OK && gconv_picture_is_name(entries[i]->d_name)) {
@@ -135,20 +141,19 @@ static size_t bytes_of(const gconv_image *image) {
   return image->plane_bytes * (size_t)image->frames * (size_t)(image->planar ? image->channels : 1);
 }
 
-/* Frees what was not used for longest, until the rest is small enough. Called with the lock. */
+/* Frees images that were not used lately, until the others are few enough: the clock algorithm, of which a hand goes round,
+ * and frees what was not used since its last visit. Called with the lock. */
 static void shrink(const gconv_pictures *pictures) {
   gconv_pictures_cache *cache = pictures->cache;
-  while (cache->bytes > GCONV_PICTURES_CACHE) {
-    gconv_picture *oldest = NULL;
-    for (size_t i = 0; i < pictures->count; i++) {
-      gconv_picture *item = &pictures->items[i];
-      if (item->image.data && item->users == 0 && (!oldest || item->used < oldest->used))
-        oldest = item;
-    }
-    if (!oldest)
-      return;
-    cache->bytes -= bytes_of(&oldest->image);
-    gconv_image_free(&oldest->image);
+  for (size_t i = 0; i < 2 * pictures->count && cache->bytes > GCONV_PICTURES_CACHE; i++) {
+    gconv_picture *item = &pictures->items[cache->hand];
+    bool spared = item->used || item->users > 0;
+    cache->hand = (cache->hand + 1) % pictures->count;
+    item->used = false;
+    if (spared || !item->image.data)
+      continue;
+    cache->bytes -= bytes_of(&item->image);
+    gconv_image_free(&item->image);
   }
 }
 
@@ -158,7 +163,7 @@ static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item)
   gconv_image image = {0};
   pthread_mutex_lock(&cache->lock);
   item->users++;
-  item->used = ++cache->clock;
+  item->used = true;
   bool there = item->image.data != NULL;
   pthread_mutex_unlock(&cache->lock);
   if (there)
@@ -250,6 +255,17 @@ gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gc
   gconv_status status = convert(pictures, &item->image, crop, samples);
   release(pictures, item);
   return status;
+}
+
+uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash) {
+  for (size_t i = 0; i < pictures->count; i++) {
+    const gconv_picture *item = &pictures->items[i];
+    const char *slash = strrchr(item->path, '/'), *name = slash ? slash + 1 : item->path;
+    const uint64_t numbers[] = {(uint64_t)item->height, (uint64_t)item->width, (uint64_t)item->channels, item->bytes};
+    hash = gconv_fnv1a(hash, name, strlen(name) + 1);
+    hash = gconv_fnv1a(hash, numbers, sizeof numbers);
+  }
+  return hash;
 }
 
 void gconv_pictures_free(gconv_pictures *pictures) {

@@ -5,14 +5,17 @@
 
 #include "gconv.h"
 
+#include <dirent.h>
+
 enum { GCONV_PICTURES_CACHE = 1 << 30 }; /* bytes of decoded images that are kept for the next time */
 
 typedef struct gconv_picture {
   char *path; /* owned */
   int32_t height, width, channels;
+  uint64_t bytes;    /* of the file */
   gconv_image image; /* decoded, or empty */
   int users;         /* who read it now */
-  uint64_t used;     /* when it was used last */
+  bool used;         /* since the hand of the cache was there */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
@@ -25,6 +28,10 @@ typedef struct gconv_pictures {
 } gconv_pictures;
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray);
+
+/* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
+ * list. */
+gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
 
 /* Whether the name is that of an image that can be read, by its extension. */
 bool gconv_picture_is_name(const char *name);
@@ -50,6 +57,9 @@ typedef struct gconv_crop {
 /* Puts the part into samples, channels x height x width, where white is 1. Decodes the image if it is not there. Several
  * threads may call it. */
 gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gconv_crop crop, float *samples);
+
+/* Continues a hash (base/checksum.h) with the names, shapes and bytes of the files, without their folders. */
+uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash);
 
 void gconv_pictures_free(gconv_pictures *pictures);
 

@@ -3,9 +3,8 @@
 #ifndef GCONV_LEARN_SIGNAL_H
 #define GCONV_LEARN_SIGNAL_H
 
+#include "base/samples.h"
 #include "learn/store.h"
-
-enum { GCONV_MOST_SIGNAL_CHANNELS = 65536 };
 
 /* Zero-initialise before first use. */
 typedef struct gconv_signal {
@@ -14,9 +13,7 @@ typedef struct gconv_signal {
   int32_t channels;
 } gconv_signal;
 
-/* Reads all of the file: .npy of samples, or samples x channels; or raw samples, "f32le", "s16le" or "u8", of which s16le
- * and u8 are divided by 32768 and 255, with ":CHANNELS" behind it where they are not one. syntax NULL: by the content, then
- * by the extension of the path. */
+/* Reads all samples of the file (gconv_samples_open()). */
 gconv_status gconv_signal_read(const char *path, const char *syntax, gconv_signal *signal);
 
 /* Puts `count` samples from number `first` on into numbers, channels x count. */

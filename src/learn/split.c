@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of a data set. */
 #include "base/arguments.h"
+#include "base/checksum.h"
 #include "learn/dataset.h"
 #include "learn/random.h"
 
@@ -38,13 +39,20 @@ static size_t group_of(const gconv_dataset *dataset, size_t index) {
   return p->whole->type->group_of ? p->whole->type->group_of(p->whole, p->cases[index]) : p->cases[index];
 }
 
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const part *p = (const part *)dataset;
+  hash = p->whole->type->digest ? p->whole->type->digest(p->whole, hash) : hash;
+  return gconv_fnv1a(hash, p->cases, dataset->info.cases * sizeof *p->cases);
+}
+
 static void free_part(gconv_dataset *dataset) {
   part *p = (part *)dataset;
   free(p->cases);
   free(p);
 }
 
-static const gconv_dataset_type type = {read_part, free_part, class_of, group_of};
+static const gconv_dataset_type type = {
+    .read = read_part, .free = free_part, .class_of = class_of, .group_of = group_of, .digest = digest};
 
 /* Cases by class, and which are drawn. */
 typedef struct drawing {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/store.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -92,6 +93,12 @@ gconv_status gconv_store_finish(gconv_store *store) {
   store->bytes = mapped;
   store->mapped = true;
   return GCONV_OK;
+}
+
+uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash) {
+  uint32_t sum = gconv_crc32(0, store->bytes, (size_t)store->size);
+  hash = gconv_fnv1a(hash, &store->size, sizeof store->size);
+  return gconv_fnv1a(hash, &sum, sizeof sum);
 }
 
 void gconv_store_free(gconv_store *store) {

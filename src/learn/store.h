@@ -25,6 +25,9 @@ gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t si
 /* After the last append: from now on, all of it is at store->bytes, for reading. */
 gconv_status gconv_store_finish(gconv_store *store);
 
+/* Continues a hash (base/checksum.h) with the size and the bytes. After gconv_store_finish(). */
+uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash);
+
 /* Frees all and zeroes the store. */
 void gconv_store_free(gconv_store *store);
 

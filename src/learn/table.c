@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What all syntaxes of tables have in common: rows, labels, missing numbers, and how the syntax of a file is found. */
 #include "learn/table.h"
+#include "base/checksum.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -24,6 +25,10 @@ gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t column
     return GCONV_OK;
   return gconv_fail(GCONV_TOO_LARGE, "%s: has %llu columns; a table may have %d", table->path, (unsigned long long)columns,
                     GCONV_MOST_COLUMNS);
+}
+
+bool gconv_table_is_inputs(const gconv_table *table) {
+  return table->unlabelled && !table->of_targets && (!table->options->label || table->options->targets);
 }
 
 /* Adds the numbers of the row to the sums of their columns. */
@@ -229,6 +234,15 @@ static gconv_status finish(gconv_table *table) {
   return !table->unlabelled && are_classes(table) ? make_labels(table) : GCONV_OK;
 }
 
+uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash) {
+  hash = gconv_store_digest(&table->inputs, hash);
+  hash = gconv_store_digest(&table->ends, hash);
+  hash = gconv_store_digest(&table->targets, hash);
+  if (table->means)
+    hash = gconv_fnv1a(hash, table->means, table->columns * sizeof *table->means);
+  return gconv_labels_digest(&table->labels, hash);
+}
+
 /* ---- Syntaxes ------------------------------------------------------------------------------------------------------ */
 
 static const gconv_table_syntax *by_name(const char *name) {
@@ -279,7 +293,7 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
 
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
   gconv_source source;
-  gconv_status status = gconv_open_unzipped(path, &source);
+  gconv_status status = gconv_source_open_unzipped(path, &source);
   if (status == GCONV_OK)
     status = gconv_table_read_source(&source, syntax, table);
   table->path = path;

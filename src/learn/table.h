@@ -69,6 +69,9 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
 gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table);
 void gconv_table_free(gconv_table *table);
 
+/* Continues a hash (base/checksum.h) with the numbers and labels. */
+uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash);
+
 /* Puts case `index` into numbers[0 .. columns). */
 void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
 
@@ -78,6 +81,9 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
  * class. NaN is a number that is missing. All rows must have one length, which the syntax checks, as its errors name lines.
  * The row is empty then. */
 gconv_status gconv_table_end_row(gconv_table *table, size_t label);
+
+/* Whether all columns are inputs. Else one is that of labels; --label names it, unless labels are a file of their own. */
+bool gconv_table_is_inputs(const gconv_table *table);
 
 /* Whether a field is one of "", "?" and "NA". */
 bool gconv_field_is_missing(const char *begin, const char *end);

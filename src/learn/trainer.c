@@ -79,6 +79,7 @@ static gconv_training_options resolve_options(const gconv_training_options *give
   if (o.batch > cases || o.optimizer == GCONV_OPTIMIZER_RPROP)
     o.batch = cases;
   o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
+  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
   return o;
 }
 
@@ -207,7 +208,7 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   gconv_training_options none = {0};
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   GCONV_TRY(check_options(options ? options : &none));
-  GCONV_TRY(gconv_network_check("the network", GCONV_BAD_ARGUMENT, network));
+  GCONV_TRY(gconv_network_check_given(network));
   if (info->cases == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the data have no cases to be trained on");
   if (validation)
@@ -485,8 +486,7 @@ static char *describe(const gconv_trainer *t, bool last) {
 gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network) {
   GCONV_NEED(trainer);
   GCONV_NEED(network);
-  if (network->layers)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_trainer_network(): network is not empty");
+  GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
   float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
   if (!parameters)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");

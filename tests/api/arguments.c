@@ -2,6 +2,7 @@
 /* The part of the program of arguments.py that is the same whatever the headers declare: what is right of each kind. */
 #include "base/status.h"
 #include "gconv_jobs.h"
+#include "gconv_learn.h"
 
 #include <limits.h>
 #include <math.h>
@@ -68,6 +69,24 @@ static gconv_shard shard, undivided = {1, 1};
 static gconv_manifest *manifest;
 static gconv_message message;
 static gconv_batch batch;
+static gconv_network net;
+static gconv_dataset_options dataset_options = {.inputs = "table.csv"};
+static gconv_dataset *dataset;
+static gconv_training_options training_options = {.epochs = 3};
+static gconv_trainer *trainer;
+static float noise_samples[64];
+static gconv_image noise_picture = {.type = GCONV_F32,
+                                    .frames = 1,
+                                    .height = 8,
+                                    .width = 8,
+                                    .channels = 1,
+                                    .row_bytes = 32,
+                                    .plane_bytes = 256,
+                                    .data = noise_samples};
+static gconv_compared noise = {.path = "noise.pfm"};
+static gconv_fit fit = {.rows = 3, .columns = 3};
+static const size_t case_number;
+static float floats[8];
 
 /* ---- What is wrong ---- */
 
@@ -76,6 +95,16 @@ static const gconv_format_info no_format;
 static const gconv_bank no_bank;
 static const gconv_bank huge_bank = {
     .filters = INT32_MAX, .channels = INT32_MAX, .rows = 3, .columns = 3, .weights = weights};
+static gconv_layer bad_layers[] = {{.kind = 99},
+                                   {.kind = -1},
+                                   {.bank = NULL},
+                                   {.bank = (gconv_bank *)&no_bank},
+                                   {.bank = (gconv_bank *)&huge_bank},
+                                   {.bank = &bank, .padding = 99},
+                                   {.bank = &bank, .activation = 99},
+                                   {.bank = &bank, .stride_y = -1},
+                                   {.bank = &bank, .groups = INT32_MIN},
+                                   {.bank = &bank, .slope = NAN}};
 static const gconv_filters no_filters;
 static const gconv_inputs no_inputs = {.count = 1};
 static const gconv_outputs no_outputs = {.paths = {NULL, 1}};
@@ -131,6 +160,30 @@ static void need(gconv_status status, const char *what) {
   exit(1);
 }
 
+/* A table of two columns and three classes, a network for it, its trainer, and a fit of a picture to itself. */
+static void set_up_learning(void) {
+  static const char *const names[] = {"a", "b", "c"};
+  FILE *table = fopen("table.csv", "w");
+  for (int i = 0; table && i < 12; i++)
+    fprintf(table, "%d,%d,%s\n", i, 2 * i, names[i % 3]);
+  if (!table || fclose(table) != 0)
+    exit(1);
+  need(gconv_dataset_open(&dataset_options, &dataset), "data set");
+  need(gconv_network_make("dense 3 softmax", 2, 1, 1, 3, 1, &net), "network");
+  net.classes = calloc(3, sizeof *net.classes);
+  net.class_count = 3;
+  for (size_t i = 0; i < 3; i++)
+    net.classes[i] = strdup(names[i]);
+  net.mean = calloc(2, sizeof *net.mean);
+  net.mean_count = 2;
+  need(gconv_network_write("net.safetensors", &net), "net.safetensors");
+  need(gconv_trainer_create(device, &net, &training_options, dataset, NULL, NULL, &trainer), "trainer");
+  for (size_t i = 0; i < 64; i++)
+    noise_samples[i] = (float)(i * i * 37 % 101) / 101;
+  need(gconv_image_write("noise.pfm", NULL, &noise_picture), "noise.pfm");
+  need(gconv_fit_add(&fit, device, &noise, &noise, 0), "fit");
+}
+
 static void set_up(void) {
   char folder[] = "/tmp/gconv-arguments-XXXXXX";
   signal(SIGSEGV, tell);
@@ -153,11 +206,43 @@ static void set_up(void) {
   need(gconv_inputs_find(&specs, false, "-", &inputs, &message), "inputs");
   need(gconv_outputs_name(&inputs, &naming, &outputs, &message), "outputs");
   need(gconv_manifest_open(&outputs, &shard, 1, NULL, &manifest, &message), "manifest");
+  set_up_learning();
   batch = (gconv_batch){
       .inputs = &inputs, .outputs = &outputs, .operation = operation, .device = "cpu", .threads = 1, .report = report};
 }
 
+/* What no single argument tells: outputs that are not empty, numbers of cases, a fit without pairs. */
+static void give_more(void) {
+  gconv_fit empty = {.rows = 3, .columns = 3};
+  gconv_fit_result fitted = {0};
+  const size_t beyond = 12;
+  begin("gconv_network_read: network is not empty");
+  refused("network", gconv_network_read("net.safetensors", &net), true, true);
+  begin("gconv_network_import: network is not empty");
+  refused("network", gconv_network_import("net.safetensors", "softmax", &net), true, true);
+  begin("gconv_network_make: network is not empty");
+  refused("network", gconv_network_make("dense 3", 2, 1, 1, 3, 1, &net), true, true);
+  begin("gconv_trainer_network: network is not empty");
+  refused("network", gconv_trainer_network(trainer, false, &net), true, true);
+  begin("gconv_dataset_read: a case beyond the last");
+  refused("case", gconv_dataset_read(dataset, 0, &beyond, 1, floats, floats), true, true);
+  begin("gconv_fit_solve: no pair was added");
+  refused("pair", gconv_fit_solve(&empty, device, &fitted), true, true);
+}
+
+static void tear_down_learning(void) {
+  gconv_fit_free(&fit);
+  gconv_trainer_free(trainer);
+  gconv_network_free(&net);
+  gconv_dataset_free(dataset);
+  if (unlink("table.csv") != 0 || unlink("net.safetensors") != 0 || unlink("noise.pfm") != 0)
+    mistake("the files of learning are gone", "");
+  unlink("out.safetensors");
+  unlink("out.checkpoint");
+}
+
 static void tear_down(void) {
+  tear_down_learning();
   gconv_image_free(&unallocated);
   gconv_image_free(&spare);
   gconv_manifest_close(manifest);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a C program that calls every public function with every wrong argument.
 
-usage: arguments.py OUTPUT.c        reads src/gconv.h and src/gconv_jobs.h
+usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h and src/gconv_learn.h
 
 Of each function, each parameter becomes wrong in turn, by the rules of its type below, and all others are right. A pointer
 that is required must be refused, with GCONV_BAD_ARGUMENT and a text that names it; so must be what REFUSED lists. Whatever
@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h"))
 
 # ---- What the headers declare ----
 
@@ -31,7 +31,7 @@ def fields_of(body):
         line = " ".join(line.split())
         if not line or "(" in line:  # a function pointer has rules of its own
             continue
-        kind, names = re.match(r"((?:const )?\w+) ?(.*)", line).groups()
+        kind, names = re.match(r"((?:const |volatile |struct )*\w+) ?(.*)", line).groups()
         for name in names.split(","):
             stars, word, array = re.match(r"\s*((?:\*| ?const )*)(\w+)(\[.*\])?", name).groups()
             found.append((kind + (" " + stars.strip() if stars else ""), word, bool(array)))
@@ -63,6 +63,14 @@ RIGHT = {
     "gconv_plan_execute_rows.outputs": "&result", "gconv_threads_allowed.wanted": "1", "gconv_device_open.threads": "1",
     "gconv_bank_file_read.index": "0",
     "gconv_image_allocate.image": "&unallocated",
+    "gconv_network_is_one.path": '"net.safetensors"', "gconv_network_read.path": '"net.safetensors"', "gconv_network_import.path": '"net.safetensors"',
+    "gconv_network_import.net": '"softmax"', "gconv_network_write.path": '"out.safetensors"', "gconv_network_make.text": '"dense 3 softmax"',
+    "gconv_network_make.outputs": "3", "gconv_trainer_save.path": '"out.checkpoint"', "gconv_trainer_create.checkpoint": "NULL",
+    "gconv_dataset_read.count": "1", "gconv_dataset_split.fraction": "0.5", "gconv_trainer_create.validation": "dataset",
+    "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
+    "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
+    "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
+    "gconv_fit *": "&fit", "const gconv_fit *": "&fit",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
     "gconv_operation * const *": "&operation", "gconv_device *": "device", "const gconv_device *": "device",
@@ -83,9 +91,12 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
-            "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format"}
+            "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
+            "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
+            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
-CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count"}
+CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count"}
+NONE_IS_RIGHT = {"gconv_dataset_read.count"}  # of them, those that may be 0
 # Only NULL is given to what ends a thing, and only what is made fresh for it else.
 ENDS = re.compile(r"gconv_\w+_(free|close)$")
 
@@ -167,16 +178,37 @@ FIELDS = {
         "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "existing": ["!99", "!-1"], "manifest": ["NULL"],
         "fail_fast": ANY, "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
         "user": ANY},
+    "gconv_network": {
+        "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],
+        "height": [".-1", ".INT32_MIN", ".0"], "width": [".-1", ".INT32_MIN", ".0"], "mean": [".NULL"], "std": ["NULL"], "mean_count": [".-1", ".INT32_MIN"],
+        "std_count": [".-1", ".1"], "classes": [".NULL"], "class_count": ["0", ".1", ".2"], "loss": [".99", ".-1"], "seed": ANY,
+        "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+    "gconv_dataset_options": {
+        "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'],
+        "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
+        "class_count": ["!1", "!SIZE_MAX"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
+        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY},
+    "gconv_training_options": {
+        "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
+        "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
+        "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
+        "algorithm": ['!"nothing"', '!""'], "stop": ["NULL"]},
+    "gconv_fit": {
+        "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "bias": ANY,
+        "ridge": ["!NAN", "!-1", "!INFINITY"], "whole": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "max_pixels": ["1"], "sums": TOLD},
 }
 # Where a "!" does not hold: functions that look at less. Where a "." field is looked at by functions that look at pixels.
 LOOKS = {"gconv_image": {"header": {"gconv_image_allocate", "gconv_plan_create"},
                          "pixels": {"gconv_image_write", "gconv_plan_execute", "gconv_plan_execute_rows", "gconv_plan_verify"},
                          "empty": {"gconv_plan_execute.outputs"}},  # an output without pixels gets some,
+         "gconv_network": {"header": {"gconv_network_write", "gconv_trainer_create", "gconv_operation_of_network"},
+                           "pixels": {"gconv_network_write", "gconv_trainer_create"}},
          "gconv_outputs": {"header": {"gconv_outputs_check", "gconv_outputs_check_filters", "gconv_manifest_open"}, "pixels": {"gconv_outputs_check"}},
          "gconv_inputs": {"header": {"gconv_outputs_name", "gconv_outputs_check"}, "pixels": set()}}
 # Structs that optional pointers point to: right ones, to make wrong ones of.
 OPTIONS = {"const gconv_read_options *": "read_options", "const gconv_write_options *": "write_options",
-           "const gconv_compare_options *": "compare_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network"}
+           "const gconv_compare_options *": "compare_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network",
+           "const gconv_training_options *": "training_options"}
 
 
 def split(argument):
@@ -235,7 +267,7 @@ def wrong_values(function, kind, name, good):
     path = f"{function}.{name}"
     if kind in ("...", "bool") or path in CLAIMS:
         if path in CLAIMS:
-            yield "", "0", True, f"{name} = 0"
+            yield "", "0", path not in NONE_IS_RIGHT, f"{name} = 0"
         return
     if is_pointer(kind):
         must = path not in OPTIONAL and kind not in ("void *", "gconv_log_function *")
@@ -282,7 +314,9 @@ RELEASE = {"gconv_image": "gconv_image_free(&out{0});", "gconv_filters": "gconv_
            "gconv_plan *": "gconv_plan_free(out{0});", "gconv_device *": "gconv_device_close(out{0});",
            "gconv_bank_file *": "gconv_bank_file_close(out{0});", "gconv_inputs": "gconv_inputs_free(&out{0});",
            "gconv_outputs": "gconv_outputs_free(&out{0});", "gconv_texts": "gconv_texts_free(&out{0});",
-           "gconv_manifest *": "gconv_manifest_close(out{0});"}
+           "gconv_manifest *": "gconv_manifest_close(out{0});", "gconv_network": "gconv_network_free(&out{0});",
+           "gconv_dataset *": "gconv_dataset_free(out{0});", "gconv_trainer *": "gconv_trainer_free(out{0});",
+           "gconv_fit_result": "free(out{0}.taps); gconv_filters_free(&out{0}.filters);"}
 
 
 def main():
@@ -308,6 +342,7 @@ MAIN = """
 int main(void) {
   set_up();
   give_all();
+  give_more();
   tear_down();
   printf("%d functions, %d calls with a wrong argument, %d mistakes\\n", FUNCTIONS, CALLS, mistakes);
   return mistakes > 0;

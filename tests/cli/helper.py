@@ -13,6 +13,7 @@ from PIL import Image
 
 GCONV = os.environ["GCONV"]
 NOBODY = 65534
+LONGEST = 600 if "GCONV_LONG_TESTS" in os.environ else 120  # seconds of a command: those tests run with sanitizers, too
 
 # Memory goes with the number of threads: so that limits of it mean the same on every machine, tests have two processors.
 PROCESSORS = sorted(os.sched_getaffinity(0))
@@ -43,7 +44,7 @@ class CommandTest(unittest.TestCase):
         if unprivileged and os.geteuid() == 0:
             options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         result = subprocess.run([GCONV, *map(str, words)], cwd=self.folder, env=self.environment(env), input=stdin,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False, **options)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LONGEST, check=False, **options)
         errors = result.stderr.decode()
         self.assertEqual(result.returncode, status, f"gconv {' '.join(map(str, words))}\n{errors}")
         result.stderr = errors

@@ -3,10 +3,14 @@
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
 import unittest
 
 import numpy as np
-from helper import CommandTest
+from helper import GCONV, CommandTest
+from network_helper import Layer, save_network
 from PIL import Image
 from test_train import read_network
 
@@ -109,6 +113,25 @@ class Classify(CommandTest):
         (self.folder / "photos/dark").rename(self.folder / "photos/black")
         self.usage_error("knows no class \"black\"", "classify", "n.safetensors", "-i", "photos", "--evaluate")
 
+    def test_grey_images_beside_rgb(self):
+        rng = np.random.default_rng(4)
+        for kind, low in ("dark", 0), ("light", 128):
+            for i in range(4):
+                path = self.folder / "photos" / kind / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray((low + rng.integers(0, 120, (9, 11) if i % 2 else (9, 11, 3))).astype(np.uint8)).save(path)
+        net = self.train("--classes", "photos", "--rate", "0.05", "--validate", "photos", "--json", net="conv 2 3x3 relu, dense 2 softmax")
+        self.assertEqual(net[1]["input"], {"channels": 3, "height": 9, "width": 11})
+        self.assertIn("of 8\n", self.gconv("classify", "n.safetensors", "-i", "photos", "--evaluate").stdout)
+        grey = Image.open(self.folder / "photos/dark/1.png")
+        grey.convert("RGB").save(self.folder / "rgb.png")
+        grey.convert("LA").save(self.folder / "alpha.png")
+        rows = [self.gconv("classify", "n.safetensors", "-i", name).stdout.split(",", 1)[1].split(",", 1)[1] for name in ("photos/dark/1.png", "rgb.png", "alpha.png")]
+        self.assertEqual(rows[0].split(",")[-2:], rows[1].split(",")[-2:])
+        self.assertEqual(rows[0].split(",")[-2:], rows[2].split(",")[-2:])
+        grey.resize((12, 9)).save(self.folder / "large.png")
+        self.usage_error("large.png: has 12 x 9 pixels, where the network takes 11 x 9", "classify", "n.safetensors", "-i", "large.png")
+
     def test_refusals(self):
         self.blobs()
         self.train("--table", "t.csv", "--epochs", "1", net="dense 3 softmax")
@@ -124,6 +147,39 @@ class Classify(CommandTest):
         result = self.gconv("classify", "n.safetensors", "-i", "bad.csv", "--evaluate", "-o", "p.csv", status=1)
         self.assertIn("bad.csv:2: the label \"pink\" is none of the classes that are known from training", result.stderr)
         self.assertNotIn("p.csv", self.files())
+
+    def test_more_outputs_than_classes(self):
+        """A network over windows that yields a number for each sample: its largest output is no number of a class."""
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4, classes=["a", "b"])
+        np.save(self.folder / "s.npy", np.array([-1, -2, -3, 9, 0, 0, 0, 7], "f4"))
+        self.usage_error("yields 8 numbers for a case, where it has 2 classes", "classify", "n.safetensors", "-i", "s.npy")
+
+    def test_no_table_of_thousands_of_classes(self):
+        names = [f"c{i}" for i in range(4097)]
+        save_network(self.folder / "n.safetensors", [Layer(np.arange(4097, dtype="f4").reshape(-1, 1, 1, 1))], 1, 1, 1, classes=names)
+        (self.folder / "t.csv").write_text("1,c4096\n2,c7\n")
+        result = self.gconv("classify", "n.safetensors", "-i", "t.csv", "--evaluate")
+        self.assertEqual(result.stdout, "50.00% right: 1 of 2\n  (no table of 4097 classes: it would be too large)\n")
+        found = json.loads(self.gconv("classify", "n.safetensors", "-i", "t.csv", "--evaluate", "--json").stdout)
+        self.assertEqual((found["accuracy"], found["confusion"], found["classes"]), (0.5, [], names))
+
+    def test_a_column_for_each_output(self):
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4)
+        np.save(self.folder / "s.npy", np.arange(8, dtype="f4"))
+        rows = list(csv.reader(io.StringIO(self.gconv("classify", "n.safetensors", "-i", "s.npy").stdout)))
+        self.assertEqual(rows, [["sample", *[f"output{i}" for i in range(1, 9)]], ["0", *"01230246"], ["4", *"4567", "8", "10", "12", "14"]])
+
+    def test_names_of_classes_are_no_commands_to_a_terminal(self):
+        save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 1, classes=["a", "\x1b]0;x\x07"])
+        (self.folder / "t.csv").write_text("1\n2\n")
+        self.assertIn("\x1b]0;x\x07", self.gconv("classify", "n.safetensors", "-i", "t.csv").stdout)
+        master, slave = pty.openpty()
+        subprocess.run([GCONV, "classify", "n.safetensors", "-i", "t.csv"], cwd=self.folder, env=self.environment(), stdout=slave, check=True)
+        os.close(slave)
+        text = os.read(master, 1000)
+        os.close(master)
+        self.assertIn(b"1,?]0;x?,2", text)
+        self.assertNotIn(b"\x1b", text)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,8 @@ class Complete(CommandTest):
         self.photo("a.png")
         for option in "--border", "--combine", "--padding", "--range", "--alpha", "--activation", "--math", "--format", "--layout":
             for value in self.offers(option, ""):
+                if value in ("csv", "f32le"): # of --windows: test_windows.py
+                    continue
                 value += {"constant": ":0", "leaky": ":0.1"}.get(value, "")
                 self.gconv("-i", "a.png", "-f", "average", option, value, "-o", "out/", "--dry-run")
 

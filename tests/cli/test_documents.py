@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 from helper import GCONV, CommandTest
-from network_helper import save_tensors
+from network_helper import Layer, save_network, save_tensors
 from onnx_helper import model, node
 from PIL import Image
 
@@ -65,6 +65,8 @@ class Commands(CommandTest):
         (self.folder / "model.onnx").write_bytes(onnx(b"Conv_0", weights(6, 3, 3, 3)))
         denoiser = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]), node("Add", ["a", "x"], "y")]
         (self.folder / "denoiser.onnx").write_bytes(model(denoiser, {"w": weights(3, 3, 3, 3)}, ("n", 3, "h", "w")))
+        np.save(self.folder / "signal.npy", weights(2000))
+        save_network(self.folder / "detector.safetensors", [Layer(weights(2, 1, 1, 200), padding="valid", activation="tanh")], 1, 1, 200)
         save_tensors(self.folder / "state.safetensors", {"0.weight": weights(4, 3, 3, 3), "2.weight": weights(5, 4, 3, 3), "6.weight": weights(2, 5)})
 
     def environment(self, extra=None):
@@ -110,9 +112,6 @@ class Commands(CommandTest):
             difference = abs(np.asarray(picture).astype(float) - self.pixels("edges.png"))
         self.assertLess(difference.mean(), 0.5)  # libraries of JPEG may round otherwise
 
-    def test_learning(self):
-        self.run_all(self.commands_of("docs/learning.md"), 1)
-
     def test_guide(self):
         self.run_all(self.commands_of("docs/guide.md"), 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
@@ -126,8 +125,10 @@ class Commands(CommandTest):
         for i in range(4):
             for name in ("photos/cat", "photos/dog", "photos/owl", "noisy", "clean"):
                 self.photo(f"{name}/{i}.png", 32, 24, seed=i, channels=1)
+        weights(2000).tofile(self.folder / "signal.f32le")
+        (self.folder / "events.csv").write_text("\n".join(["calm", "event"] * 18 + ["calm"]))
         commands = self.commands_of("docs/learning.md")
-        self.run_all([c for c in commands if c.split()[1] in ("train", "classify")], 6)
+        self.run_all([c for c in commands if c.split()[1] in ("train", "classify") or "--windows" in c], 9)
 
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)

@@ -337,6 +337,15 @@ class Refusals(NetworkTest):
                 (self.folder / "bad.safetensors").write_bytes(raw)
                 self.refuse(fragment, "-f", "bad.safetensors")
 
+    def test_info_of_geometry_with_as_many_digits_as_can_be(self):
+        most = 2 ** 31 - 1
+        self.save("n.safetensors", [Layer(np.zeros((65536, 1, 1, 1)), stride=most, dilation=most, groups=65536, padding="same_upper")], 65536)
+        self.assertIn(f" stride {most},{most} dilation {most},{most} groups 65536 same_upper\n", self.gconv("info", "n.safetensors").stdout)
+
+    def test_info_lists_some_of_many_means(self):
+        self.save("n.safetensors", [self.conv(2, 40, 1)], 40, mean=[0.5] * 40, std=[2] * 40)
+        self.assertRegex(self.gconv("info", "n.safetensors").stdout, r"\n  mean       ( 0\.5){16} \.\.\.\n  std        ( 2){16} \.\.\.\n")
+
 
 if __name__ == "__main__":
     unittest.main()

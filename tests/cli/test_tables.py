@@ -159,6 +159,13 @@ class Csv(DataTest):
     def test_decimal_commas(self):
         self.write("a.csv", "x;y;c\n1,5;2;a\n-0,25;3,0;b\n")
         self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), [1.5, 2, -0.25, 3])
+        self.write("b.csv", "1,5;2,25;a\n-0,25;3,0;b\n")  # no header, and as many commas as semicolons
+        inputs, _, info = self.read("table", "b.csv")
+        self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([1.5, 2.25, -0.25, 3], []))
+        self.write("c.csv", "1,5;2,25;3,5\n-0,25;3,0;4,5\n")
+        self.assertEqual(self.read("table", "c.csv", regression=1)[1].ravel().tolist(), [3.5, 4.5])
+        self.write("d.csv", "1,5;x;a\n2,5;1;b\n")
+        self.fails("d.csv:1: column 2 is \"x\"", "table", "d.csv")
 
     def test_unlabelled(self):
         self.write("a.csv", "x,y\n1,2\n3,4\n")
@@ -176,6 +183,9 @@ class Csv(DataTest):
         self.assertEqual(self.read("table", "a.csv", targets="t.csv")[1].tolist(), [[1, 0.5], [2, 0.25]])
         self.write("t.csv", "1,.5\n")
         self.fails("t.csv: has the targets of 1 cases, and a.csv has 2", "table", "a.csv", targets="t.csv")
+        self.write("t.csv", "kind\ndog\ncat\n")
+        self.fails("if its first line is the name of the column, give that name with --label", "table", "a.csv", targets="t.csv")
+        self.assertEqual(self.read("table", "a.csv", targets="t.csv", label="kind")[2]["classes"], ["dog", "cat"])
 
     def test_many_numbers_are_read_as_python_does(self):
         numbers = rng.standard_normal((200, 7)) * 10.0 ** rng.integers(-30, 30, (200, 7))
@@ -202,6 +212,11 @@ class OtherSyntaxes(DataTest):
                               ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
+
+    def test_libsvm_of_too_many_columns_is_not_trained_on(self):
+        self.write("w.libsvm", "1 1:1 16777216:1\n2 2:1\n")
+        result = self.gconv("train", "--table", "w.libsvm", "--net", "dense 2 softmax", "-o", "n.safetensors", "--normalize", "no", status=1)
+        self.assertIn("layer 1, a dense one, has 16777216 inputs: at most 4194304 can be trained", result.stderr)
 
     def test_libsvm_takes_memory_by_its_entries(self):
         self.write("a.libsvm", "".join(f"{i % 2} 16000000:1\n" for i in range(2000)))

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """gconv train: networks that learn spirals, pictures and signals, what is printed and written, checkpoints, and what is refused."""
+import base64
+import io
 import json
-import os
 import re
 import shutil
 import signal
 import struct
 import subprocess
-import time
 import unittest
-import xml.dom.minidom
-from html.parser import HTMLParser
 
 import numpy as np
 from helper import GCONV, CommandTest
@@ -117,7 +115,7 @@ class Tables(TrainTest):
     def test_options_of_training(self):
         self.spirals()
         for words in (["--optimizer", "rprop"], ["--optimizer", "momentum", "--momentum", "0.5", "--rate", "0.01"], ["--optimizer", "sgd", "--schedule", "cosine", "--batch", "full"],
-                      ["--loss", "sse", "--elimination", "1e-4:0.5"], ["--weight-decay", "1e-3", "--schedule", "step", "--exact"]):
+                      ["--loss", "sse", "--elimination", "1e-4:0.5"], ["--weight-decay", "1e-3", "--schedule", "step", "-a", "exact"]):
             self.train("--table", "s.csv", "--epochs", "4", *words, net="dense 8 sigmoid, dense 2 sigmoid")
             how = read_network(self.folder / "n.safetensors")[1]["trained"]
             for name, value in zip(words, words[1:]):
@@ -182,60 +180,6 @@ class Signals(TrainTest):
         self.assertRegex(result.stdout, r"validation  loss [\d.e-]+, (9\d|100)\.\d\d% right")
 
 
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.outside, self.open = [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "img", "br", "rect", "line", "polyline"):
-            self.open.append(tag)
-        self.outside += [value for name, value in attributes if name in ("src", "href", "xlink:href") and not value.startswith("data:")]
-        self.outside += [tag] if tag in ("script", "link", "iframe") else []
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-
-class Reports(TrainTest):
-    def report(self):
-        points, arms = spirals(200)
-        (self.folder / "s.csv").write_text("".join(f"{x:.5f},{y:.5f},{['<b>&amp', 'x'][arm]}\n" for (x, y), arm in zip(points, arms)))
-        self.table("--epochs", "12", "--validate", "20%", "--report", "r.html", "--plot", "p.svg")
-
-    def test_report_and_plot(self):
-        self.report()
-        text = (self.folder / "r.html").read_text()
-        page = Page()
-        page.feed(text)
-        self.assertEqual((page.outside, page.open), ([], []))
-        self.assertEqual(text.count("<polyline"), 4)
-        self.assertIn("&lt;b&gt;&amp;amp", text)
-        self.assertNotIn("<b>", text)
-        self.assertIn("Filters of the first layer", text)
-        self.assertNotIn("http", text)
-        drawing = xml.dom.minidom.parse(str(self.folder / "p.svg"))
-        curves = drawing.getElementsByTagName("polyline")
-        self.assertEqual([len(c.getAttribute("points").split()) for c in curves], [12] * 4)
-        numbers = [float(v) for c in curves for point in c.getAttribute("points").split() for v in point.split(",")]
-        self.assertTrue(np.isfinite(numbers).all() and min(numbers) >= 0 and max(numbers) <= 720)
-        self.assertEqual(self.files(), ["n.safetensors", "p.svg", "r.html", "s.csv"])
-
-    @unittest.skipUnless(os.environ.get("GCONV_LONG_TESTS"), "a long test")
-    def test_report_in_a_browser(self):
-        browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-        if not browser:
-            self.skipTest("there is no Chromium")
-        self.report()
-        result = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={self.folder}/profile", "--dump-dom",
-                                 f"file://{self.folder}/r.html"], capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(result.stdout.count("<polyline"), 4)
-        self.assertNotIn("CONSOLE", result.stderr)
-
-
 class Interruptions(TrainTest):
     def stop(self, number, *words):
         process = subprocess.Popen([GCONV, "train", "--table", "s.csv", "--net", NET, "-o", "n.safetensors", "--json", "--rate", "0.001", *words], cwd=self.folder,
@@ -260,12 +204,64 @@ class Interruptions(TrainTest):
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
 
+    def test_a_report_has_the_middle_of_large_pictures(self):
+        rng = np.random.default_rng(3)
+        for side in "ab":
+            Image.fromarray(rng.integers(0, 256, (20, 300)).astype("u1")).save(self.folder / f"{side}.png")
+        self.train("-i", "a.png", "-t", "b.png", "--epochs", "1", "--report", "r.html", net="conv 1 3x3")
+        page = (self.folder / "r.html").read_text()
+        pictures = re.findall(r"title='(before|after|wanted)' width='(\d+)' height='(\d+)' src='data:image/png;base64,([^']+)'", page)
+        self.assertEqual([picture[:3] for picture in pictures], [(name, "256", "20") for name in ("before", "after", "wanted")])
+        shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[0][3]))))
+        np.testing.assert_array_equal(shown, np.asarray(Image.open(self.folder / "a.png"))[:, 22:278])
+        self.assertIn("what was wanted; the middle of each", page)
+
+    def test_what_a_killed_run_left_is_removed(self):
+        self.spirals()
+        for name in (".n.safetensors.gconv-aBc123", ".n.safetensors.checkpoint.gconv-aBc123", ".r.html.gconv-aBc123"):
+            (self.folder / name).write_text("half")
+        self.table("--epochs", "1", "--report", "r.html")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["n.safetensors", "r.html", "s.csv"])
+
+    def test_resume_of_pictures_that_differ(self):
+        rng = np.random.default_rng(3)
+        for side in "ab":
+            (self.folder / side).mkdir()
+            for i in range(3):
+                Image.fromarray(rng.integers(0, 256, (16, 16)).astype("u1")).save(self.folder / side / f"{i}.png")
+        words = ["-i", "a", "-t", "b", "--patch", "8", "--epochs", "100000"]
+        process = subprocess.Popen([GCONV, "train", *words, "--net", "conv 1 3x3", "-o", "n.safetensors", "--json"], cwd=self.folder, env=self.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=60)
+        self.refused("was made with other data", *words, "--augment", "--resume", net="conv 1 3x3")
+        shutil.copy(self.folder / "a/0.png", self.folder / "a/2.png")
+        Image.fromarray(np.zeros((16, 16), "u1")).save(self.folder / "a/2.png")
+        self.refused("was made with other data", *words, "--resume", net="conv 1 3x3")
+
+    def test_resume_tells_epochs_of_all_runs(self):
+        self.spirals()
+        self.stop(signal.SIGTERM, "--epochs", "100000")
+        _, errors = self.stop(signal.SIGTERM, "--epochs", "100000", "--resume")
+        self.assertGreater(int(re.search(r"stopped after (\d+) of", errors)[1]), 20)
+        result = self.train("--table", "s.csv", "--rate", "0.001", "--epochs", "7", "--resume")  # fewer than are done
+        self.assertIn("all epochs are done", result.stdout)
+
     def test_resume_needs_the_same_run(self):
         self.spirals()
         self.refused("--resume: there is no n.safetensors.checkpoint", "--table", "s.csv", "--resume")
         self.stop(signal.SIGTERM, "--epochs", "100000")
-        result = self.gconv("train", "--table", "s.csv", "--net", "dense 2 softmax", "-o", "n.safetensors", "--resume", status=2)
-        self.assertIn("n.safetensors.checkpoint", result.stderr)
+        words = ["--epochs", "100000", "--json", "--rate", "0.001", "--resume"]
+        self.refused("was made with another network", "--table", "s.csv", *words, net=NET.replace("32", "31"))
+        self.refused("its rate was 0.001, and is 0.1 now", "--table", "s.csv", *words, "--rate", "0.1")
+        self.refused("its algorithm was \"auto\", and is \"exact\" now", "--table", "s.csv", *words, "-a", "exact")
+        self.refused("its cases was 500, and is 400 now", "--table", "s.csv", *words, "--validate", "20%")
+        self.refused("was made with another mean and standard deviation", "--table", "s.csv", *words, "--normalize", "no")
+        lines = (self.folder / "s.csv").read_text().splitlines(keepends=True)
+        (self.folder / "s.csv").write_text("".join(lines[:-1]) + lines[1])
+        self.refused("n.safetensors.checkpoint was made with other data: go on with the same, or begin anew", "--table", "s.csv", *words)
+        (self.folder / "s.csv").write_text("".join(lines))
         self.assertIn("--resume would go on with it", self.train("--table", "s.csv", "--epochs", "1").stderr)
 
 
@@ -307,7 +303,8 @@ class Refusals(TrainTest):
         self.spirals()
         result = self.gconv("train", "--table", "s.csv", "--net", "dense 8, dense 2", "-o", "n.safetensors", "--optimizer", "sgd", "--rate", "1e5", "--normalize", "no", status=1)
         self.assertIn("training diverged", result.stderr)
-        self.assertIn("smaller rate", result.stderr)
+        self.assertIn("in its first epoch", result.stderr)
+        self.assertIn("nothing is written: take a smaller rate", result.stderr)
         self.assertEqual(self.files(), ["s.csv"])
 
     def test_the_sandbox_lets_reports_lie_elsewhere(self):

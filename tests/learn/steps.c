@@ -63,6 +63,7 @@ static void step_down(const gconv_learn_net *net, double *parameters, const doub
       parameters[j] -= rate * gradient[j];
   }
   put(parameters, net->parameters);
+  free(gradient);
 }
 
 static void train(const gconv_learn_net *net, const gconv_network *network, const gconv_dataset *data,
@@ -81,6 +82,10 @@ static void train(const gconv_learn_net *net, const gconv_network *network, cons
   check(gconv_trainer_network(trainer, true, &trained));
   gconv_learn_net_take(net, &trained, parameters);
   put_floats(parameters, net->parameters);
+  free(parameters);
+  gconv_network_free(&trained);
+  gconv_trainer_free(trainer);
+  gconv_device_close(device);
 }
 
 int main(int count, char **words) {
@@ -102,8 +107,9 @@ int main(int count, char **words) {
   check(gconv_network_make(words[2], channels, height, width, outputs, 1, &network));
   size_t in = (size_t)channels * (size_t)height * (size_t)width, target = classes ? 1 : outputs;
   double *inputs = get(cases * in), *targets = get(cases * target);
-  array_dataset data = make_dataset(cases, channels, height, width, classes ? outputs : 0, outputs,
-                                    narrow(inputs, cases * in), narrow(targets, cases * target));
+  float *narrow_inputs = narrow(inputs, cases * in), *narrow_targets = narrow(targets, cases * target);
+  array_dataset data =
+      make_dataset(cases, channels, height, width, classes ? outputs : 0, outputs, narrow_inputs, narrow_targets);
   check(gconv_learn_net_make(&network, &data.base.info, options.loss, &net));
   float *first = need(malloc(net.parameters * sizeof *first));
   double *parameters = need(malloc(net.parameters * sizeof *parameters));
@@ -115,5 +121,10 @@ int main(int count, char **words) {
     step_down(&net, parameters, inputs, targets, cases, (int)options.epochs, options.rate);
   else
     train(&net, &network, &data.base, &options);
+  void *const all[] = {inputs, targets, narrow_inputs, narrow_targets, first, parameters};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    free(all[i]);
+  gconv_learn_net_free(&net);
+  gconv_network_free(&network);
   return 0;
 }

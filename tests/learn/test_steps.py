@@ -192,7 +192,7 @@ class Problem:
         loss = {SSE: lambda: 0.5 * (d * d).sum(), MSE: lambda: (d * d).mean(), MAE: lambda: d.abs().mean(),
                 CROSS_ENTROPY: lambda: -(torch.tensor(self.wanted) * torch.log(x)).sum() / self.cases}[self.loss]()
         loss.backward()
-        return float(loss), wide.grad.numpy()
+        return loss.item(), wide.grad.numpy()
 
     def weights(self):
         """1 for weights, 0 for biases."""

@@ -56,6 +56,12 @@ static const given all[] = {
     {1, 7, 3, 1201, 33, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, false, 0, 0, false},
     {2, 6, 30, 31, 20, 3, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
     {2, 3, 9, 40, 10, 1, 2, 1, 1, 2, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
+    /* one pixel of each image, which gemm on the CPU takes for a row */
+    {700, 1, 1, 200, 33, 1, 200, 1, 1, 1, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
+    {301, 40, 1, 1, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false},
+    {270, 6, 3, 5, 20, 2, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false},
+    {110, 3400, 1, 1, 18, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false},
+    {9, 5, 2, 3, 130, 2, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, 0, 0, false},
 };
 
 uint64_t gconv_given_layers(void) {

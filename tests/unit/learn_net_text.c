@@ -39,9 +39,10 @@ static void texts_make_layers(void **state) {
   } cases[] = {
       {"dense 63 tanh, dense 26 softmax", 16, 1, 1, "63x16x1x1 - s0 d0 g0 tanh=0; 26x63x1x1 - s0 d0 g0 softmax=0"},
       {"dense 2", 3, 4, 5, "2x3x4x5 valid s0 d0 g0 none=0"},
+      {"dense 2 leaky:0.25, dense 1 tanh", 3, 1, 1, "2x3x1x1 - s0 d0 g0 leaky=0.25; 1x2x1x1 - s0 d0 g0 tanh=0"},
       {" conv 4 5x3/2 relu ,dense 2 sigmoid=0.5", 1, 9, 8,
        "4x1x5x3 same s2 d1 g1 relu=0; 2x4x5x4 valid s0 d0 g0 sigmoid=0.5"},
-      {"conv 4 3x3 valid groups 2 dilation 3 leaky, mean, dense 3", 2, 0, 0,
+      {"conv 4 3x3 valid groups:2 dilation 3 leaky, mean, dense 3", 2, 0, 0,
        "4x1x3x3 valid s1 d3 g2 leaky=0.01; mean; 3x4x1x1 - s0 d0 g0 none=0"},
       {"2*(conv 2 3x3 tanh, 2 (conv 1 1x1)), residual", 1, 0, 0,
        "2x1x3x3 same s1 d1 g1 tanh=0; 1x2x1x1 same s1 d1 g1 none=0; 1x1x1x1 same s1 d1 g1 none=0; "
@@ -84,7 +85,8 @@ static void errors_point_at_the_text(void **state) {
       {"conv 3 99999x99999", "32768", 4, 0},
       {"conv 3 3x3/9999999", "a stride is at most", 4, 0},
       {"conv 3 3x3 dilation 9999999", "spans at most", 4, 0},
-      {"conv 4 3x3 groups 2", "2 groups do not divide 3 channels and 4 filters", 4, 0},
+      {"conv 4 3x3 valid:2", "behind the sizes of conv", 12, 0},
+      {"conv 4 3x3 groups:2", "2 groups do not divide 3 channels and 4 filters", 4, 0},
       {"conv 4 5x5 valid", "does not lie inside an input of 4", 4, 0},
       {"conv 4 3x3, dense 2", "at \"dense 2\" (character 13): a dense layer sees the whole input", 0, 0},
       {"dense 2 softmax", "the size of the input is not known", 0, 0},

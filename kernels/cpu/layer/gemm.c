@@ -14,6 +14,9 @@
  * filters should fill the vectors. Samples are read from their places in the staged input (stage.h). So the patches are only
  * an arrangement of addresses.
  *
+ * Where a layer yields one pixel of each image, as a dense layer does, the images of a batch are the pixels of a row. Then
+ * [pixel][filter] is the output itself, and nothing is transposed.
+ *
  * Taps are processed a few channels at a time. So their weights, in the order in which prepare() wrote them, stay in the L2
  * cache for all pixels of a task. Meanwhile the sums are in memory, which does not round them. At the end they are
  * transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so direct is faster for few
@@ -32,6 +35,7 @@ enum {
   LEAST_PIXELS = 96,    /* of a task, where the image has more: so often is a panel used */
   LONG_ROW = 1024,      /* rows of more pixels are cut, if nothing is staged, into ... */
   PIECE = 256,          /* ... pieces of about so many, whose samples stay in the L2 cache for all filters */
+  ACTIVATED = 2048,     /* floats of a dense layer's output that are activated while they are in the L1 cache */
   REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
 };
 
@@ -49,22 +53,52 @@ static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
   return (int)gconv_clamp(vectors_of_group(problem) - block * VECTORS, 0, VECTORS);
 }
 
+/* ---- Dense layers ---- */
+
+/* Whether each image becomes one pixel, and no tap is outside of it. */
+static bool is_dense(const gconv_layer_problem *problem) {
+  return problem->out_height == 1 && problem->out_width == 1 && gconv_layer_stage_of_any_step(problem, 1).in_place;
+}
+
+/* Whether the taps of all channels meet neighbouring samples: then they are as those of one channel, in one loop. */
+static bool is_flat(const gconv_layer_problem *problem) {
+  return is_dense(problem) && problem->rows == problem->height && problem->columns == problem->width;
+}
+
+static gconv_layer_stage stage_of(const gconv_layer_problem *problem, int32_t rows) {
+  gconv_layer_stage stage = gconv_layer_stage_of_any_step(problem, rows);
+  if (is_dense(problem))
+    stage.step = problem->channels * stage.channel; /* from an image to the next */
+  return stage;
+}
+
 /* ---- Tasks: images, groups, bands of rows, pieces of rows, parts of a group's filters ---- */
 
 typedef struct cut {
+  bool dense;                 /* the images are a row, which the pieces divide */
   int32_t bands, band_rows;   /* rows of a band; the last may have fewer */
   int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Several only of bands of one row */
   int32_t parts, part_blocks; /* blocks of a part; the last may have fewer */
   int32_t channels;           /* of a panel */
 } cut;
 
+/* Pieces of a row of `images` pixels. */
+static int32_t pieces_of_images(int32_t images) {
+  int64_t least = gconv_divide_up(images, PIECE);
+  return (int32_t)(least < LEAST_TASKS ? gconv_clamp(gconv_divide_up(images, LEAST_PIXELS), 1, LEAST_TASKS) : least);
+}
+
 static cut cut_of(const gconv_layer_problem *problem) {
-  int64_t others = (int64_t)problem->images * problem->groups;
+  bool dense = is_dense(problem);
+  int64_t others = (int64_t)(dense ? 1 : problem->images) * problem->groups;
+  int32_t row = dense ? problem->images : problem->out_width;
   int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, blocks = blocks_of_group(problem);
-  bool long_rows = problem->out_width > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
-  cut c = {.pieces = long_rows ? (int32_t)gconv_divide_up(problem->out_width, PIECE) : 1};
-  c.piece = (int32_t)gconv_divide_up(problem->out_width, c.pieces);
-  c.pieces = (int32_t)gconv_divide_up(problem->out_width, c.piece);
+  bool long_rows = row > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
+  cut c = {.dense = dense, .pieces = long_rows ? (int32_t)gconv_divide_up(row, PIECE) : 1};
+  if (dense)
+    c.pieces = pieces_of_images(row);
+  c.piece = (int32_t)gconv_divide_up(row, c.pieces);
+  c.pieces = (int32_t)gconv_divide_up(row, c.piece);
   others *= c.pieces;
   int64_t width = c.piece;
   int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
@@ -86,7 +120,8 @@ static cut cut_of(const gconv_layer_problem *problem) {
 
 static size_t tasks(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
-  return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.pieces * (size_t)c.parts;
+  size_t images = c.dense ? 1 : (size_t)problem->images;
+  return images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.pieces * (size_t)c.parts;
 }
 
 /* One task. */
@@ -114,7 +149,7 @@ static void add_panel(const walk *w, const gconv_panel *p, const float *x, float
 /* Whether the samples of a piece are copied side by side: those of 1 x 1 filters come from as many pages of memory as there
  * are channels, for each tile. */
 static bool is_packed(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage) {
-  return c->pieces > 1 && stage->step == 1 && problem->rows * problem->columns == 1;
+  return c->pieces > 1 && !c->dense && stage->step == 1 && problem->rows * problem->columns == 1;
 }
 
 static const float *pack(const walk *w, const float *x, int32_t channels) {
@@ -133,18 +168,24 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
                    .channel = packed ? w->cut.piece : w->stage.channel,
                    .step = w->stage.step,
                    .taps = problem->rows * problem->columns};
-  for (int32_t c = 0; c < channels; c += p.channels) {
-    p.channels = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
+  for (int32_t c = 0; c < channels; c += w->cut.channels) {
+    int32_t slice = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
+    p.channels = slice;
     p.begins = c == 0;
-    const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width,
-                                            p.channels, w->first_row, w->rows, w->staged) +
+    if (is_flat(problem)) {
+      p.taps = p.channels * problem->rows * problem->columns;
+      p.channels = 1;
+    }
+    const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width, slice,
+                                            w->first_row, w->rows, w->staged) +
                      w->first_column * w->stage.step;
     if (packed)
-      x = pack(w, x, p.channels);
+      x = pack(w, x, slice);
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
-      p.weights = weights + ((int64_t)b * VECTORS * depth + (int64_t)c * p.taps * V) * w->set->lanes;
+      p.weights =
+          weights + ((int64_t)b * VECTORS * depth + (int64_t)c * problem->rows * problem->columns * V) * w->set->lanes;
       add_panel(w, &p, x, sums, V);
       sums += pixels * V * w->set->lanes;
     }
@@ -169,7 +210,55 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
+/* out = sums + biases. Blocks that are full have one of two sizes, for which the compiler makes code without remainders. */
+static void add_biases(const float *restrict sums, const float *restrict biases, int64_t count, float *restrict out) {
+  if (count == 16)
+    for (int f = 0; f < 16; f++)
+      out[f] = sums[f] + biases[f];
+  else if (count == 32)
+    for (int f = 0; f < 32; f++)
+      out[f] = sums[f] + biases[f];
+  else
+    for (int64_t f = 0; f < count; f++)
+      out[f] = sums[f] + biases[f];
+}
+
+/* The same of a dense layer, whose output is [image][filter]: biases are added, then the activation is applied, for as many
+ * images at a time as stay in the L1 cache. biases and out are those of the group's first filter; out is at the task's first
+ * image. */
+static void finish_dense(const walk *w, const float *biases, float *out) {
+  const int64_t all = w->problem->filters, filters = all / w->problem->groups, width = VECTORS * w->set->lanes;
+  const int64_t first = w->first_block * width, count = gconv_clamp(w->end_block * width, 0, filters) - first;
+  const int64_t most = gconv_clamp(ACTIVATED / count, 1, w->columns);
+  out += first;
+  for (int64_t i = 0; i < w->columns; i += most, out += most * all) {
+    const int64_t images = gconv_clamp(w->columns - i, 0, most);
+    const float *sums = w->sums;
+    for (int64_t k = 0; k < count; k += width) {
+      int64_t pitch = vectors_of_block(w->problem, w->first_block + (int32_t)(k / width)) * w->set->lanes;
+      for (int64_t n = 0; n < images; n++)
+        add_biases(sums + (i + n) * pitch, biases + first + k, gconv_clamp(count - k, 0, width), out + n * all + k);
+      sums += w->columns * width;
+    }
+    for (int64_t n = 0; n < (count == all ? 1 : images); n++) /* of all filters, images are neighbours */
+      gconv_layer_activate(w->problem, out + n * all, (size_t)(count == all ? images * count : count));
+  }
+}
+
 /* ---- The descriptor ---- */
+
+static size_t offset_floats(const gconv_layer_problem *problem, const cut *c) {
+  gconv_layer_problem like = *problem;
+  like.rows *= is_flat(problem) ? c->channels : 1;
+  return gconv_layer_offset_floats(&like);
+}
+
+static void fill_offsets(const walk *w) {
+  int32_t taps = is_flat(w->problem) ? w->cut.channels * w->problem->rows * w->problem->columns : 0;
+  gconv_layer_stage_offsets(&w->stage, w->problem, w->offsets);
+  for (int32_t i = 0; i < taps; i++)
+    w->offsets[i] = i;
+}
 
 /* The workspace: offsets of taps, sums, the staged channels of a panel. */
 static size_t sums_floats(const cut *c) {
@@ -178,10 +267,10 @@ static size_t sums_floats(const cut *c) {
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
-  gconv_layer_stage stage = gconv_layer_stage_of_any_step(problem, c.band_rows);
+  gconv_layer_stage stage = stage_of(problem, c.band_rows);
   size_t staged = is_packed(problem, &c, &stage) ? (size_t)c.channels * (size_t)c.piece + GCONV_STAGE_SLACK
                                                  : gconv_layer_stage_floats(&stage, c.channels);
-  return (gconv_layer_offset_floats(problem) + sums_floats(&c) + staged) * sizeof(float);
+  return (offset_floats(problem, &c) + sums_floats(&c) + staged) * sizeof(float);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
@@ -189,23 +278,27 @@ static gconv_status execute(const gconv_layer_execution *e) {
   walk w = {.problem = problem, .cut = cut_of(problem), .set = gconv_product_here(), .offsets = e->workspace};
   size_t parts = (size_t)w.cut.parts, pieces = (size_t)w.cut.pieces, bands = (size_t)w.cut.bands;
   int64_t image_group = (int64_t)(e->task / parts / pieces / bands), group = image_group % problem->groups; /* n * G + g */
-  w.stage = gconv_layer_stage_of_any_step(problem, w.cut.band_rows);
-  w.sums = (float *)e->workspace + gconv_layer_offset_floats(problem);
+  w.stage = stage_of(problem, w.cut.band_rows);
+  w.sums = (float *)e->workspace + offset_floats(problem, &w.cut);
   w.staged = w.sums + sums_floats(&w.cut);
   w.first_row = (int32_t)(e->task / parts / pieces % bands) * w.cut.band_rows;
   w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
   w.first_column = (int32_t)(e->task / parts % pieces) * w.cut.piece;
-  w.columns = (int32_t)gconv_clamp(problem->out_width - w.first_column, 0, w.cut.piece);
+  w.columns = (int32_t)gconv_clamp((w.cut.dense ? problem->images : problem->out_width) - w.first_column, 0, w.cut.piece);
   w.first_block = (int32_t)(e->task % parts) * w.cut.part_blocks;
   w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
-  gconv_layer_stage_offsets(&w.stage, problem, w.offsets);
+  fill_offsets(&w);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
   add_channels(&w,
                gconv_layer_prepared(problem, e->weights) +
                    group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
                e->in + image_group * channels * problem->height * problem->width);
-  finish(&w, gconv_layer_biases(problem, e->weights) + group * filters,
-         e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width + w.first_column);
+  const float *biases = gconv_layer_biases(problem, e->weights) + group * filters;
+  if (w.cut.dense)
+    finish_dense(&w, biases, e->out + (int64_t)w.first_column * problem->filters + group * filters);
+  else
+    finish(&w, biases,
+           e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width + w.first_column);
   return GCONV_OK;
 }
 
@@ -231,7 +324,8 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 
 /* A tap of a tile takes a cycle for each multiply-add or load, or 4 cycles if a sum waits for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  double width = problem->out_width, outputs = (double)problem->images * problem->out_height * width * problem->filters;
+  double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
+  double width = is_dense(problem) ? problem->images : problem->out_width; /* of the rows that tiles divide */
   double vectors = ceil((double)problem->filters / problem->groups / GCONV_REFERENCE_LANES);
   double N = width / ceil(width / REFERENCE_PIXELS), V = vectors > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);

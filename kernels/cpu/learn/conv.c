@@ -118,6 +118,28 @@ static gconv_status prepare_offsets(gconv_learn_conv *conv) {
   return GCONV_OK;
 }
 
+/* Decides whether the gradient of weights has channels in its vectors. */
+static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, lanes = gconv_learn_padded(1);
+  int64_t rows = gconv_learn_band_rows(p);
+  conv->group_channels = gconv_learn_padded(channels);
+  /* Vectors multiplied for a tap of all channels. The stage must be turned besides, so it must be much less. */
+  conv->by_channels = 2 * filters * conv->group_channels < channels * conv->group_filters && channels >= lanes;
+  if (!conv->by_channels)
+    return GCONV_OK;
+  conv->by_channel = (size_t)(conv->stage.channel * conv->group_channels);
+  conv->taps_at_once = p->stride_x == 1 && p->dilation_x == 1 ? p->columns : 1;
+  conv->of_taps = (size_t)(filters * conv->taps_at_once * conv->group_channels);
+  conv->places_of_band = malloc((size_t)(rows * p->out_width) * sizeof *conv->places_of_band);
+  if (!conv->places_of_band)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t column = 0; column < p->out_width; column++)
+      conv->places_of_band[row * p->out_width + column] = (row * conv->stage.pitch + column) * conv->group_channels;
+  return GCONV_OK;
+}
+
 gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, gconv_learn_conv *conv) {
   const gconv_layer_problem *p = problem;
   *conv = (gconv_learn_conv){.problem = *p, .taps = gconv_layer_taps(p)};
@@ -131,6 +153,7 @@ gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool i
   conv->sums = (size_t)conv->sums_pitch * (size_t)(p->filters / p->groups);
   conv->gradient = (size_t)gconv_learn_band_rows(p) * (size_t)p->out_width * (size_t)conv->group_filters * (size_t)p->groups;
   GCONV_TRY(prepare_offsets(conv));
+  GCONV_TRY(prepare_by_channels(conv));
   if (!inputs)
     return GCONV_OK;
   size_t taps = (size_t)larger(p->rows, p->columns);
@@ -150,6 +173,7 @@ void gconv_learn_conv_free(gconv_learn_conv *conv) {
   }
   free(conv->phases);
   free(conv->offsets);
+  free(conv->places_of_band);
   *conv = (gconv_learn_conv){0};
 }
 
@@ -198,11 +222,16 @@ static size_t padded(size_t floats) {
 
 size_t gconv_learn_conv_workspace(const gconv_learn_conv *conv) {
   return padded(conv->staged + GCONV_STAGE_SLACK) +
-         padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK);
+         padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK) + padded(conv->by_channel) +
+         padded(conv->of_taps);
 }
 
 static float *sums_of(const gconv_learn_conv *conv, float *workspace) {
   return workspace + padded(conv->staged + GCONV_STAGE_SLACK);
+}
+
+static float *channels_of(const gconv_learn_conv *conv, float *workspace) {
+  return sums_of(conv, workspace) + padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK);
 }
 
 /* ---- Forward ---- */
@@ -274,6 +303,49 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
 
 /* ---- The gradient of weights ---- */
 
+/* The weights of a group: vectors of filters. `turned` are gradients [place][filter], of all groups. */
+static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+                               float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t pitch = conv->group_filters * p->groups, step = larger(OUTER_FLOATS / (p->out_width * pitch), 1);
+  for (int64_t row = 0; row < rows; row += step) {
+    gconv_outer outer = {.offsets = conv->offsets,
+                         .rows = smaller(step, rows - row),
+                         .x_pitch = conv->stage.pitch,
+                         .columns = p->out_width,
+                         .g_pitch = pitch,
+                         .out_pitch = conv->group_filters,
+                         .begins = row == 0};
+    gconv_learn_outer(&outer, conv->taps, p->filters / p->groups, staged + row * conv->stage.pitch,
+                      turned + row * p->out_width * pitch, gradient);
+  }
+}
+
+/* The same with vectors of channels. */
+static void weights_by_channels(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+                                float *workspace, float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
+  float *x = channels_of(conv, workspace), *sums = x + padded(conv->by_channel);
+  if (channels < conv->group_channels)
+    memset(x, 0, conv->by_channel * sizeof *x);
+  int64_t floats = conv->stage.in_place ? (rows + conv->stage.reach_y) * conv->stage.pitch : conv->stage.channel;
+  gconv_learn_turn(staged, conv->stage.channel, channels, floats, x, conv->group_channels);
+  int64_t width = conv->taps_at_once * conv->group_channels;
+  gconv_gather gather = {.a = turned,
+                         .a_pitch = conv->group_filters * p->groups,
+                         .offsets = conv->places_of_band,
+                         .count = rows * p->out_width,
+                         .out_pitch = width};
+  for (int64_t tap = 0; tap < plane; tap += conv->taps_at_once) {
+    gconv_learn_gather(&gather, filters, width, x + conv->offsets[tap] * conv->group_channels, sums);
+    for (int64_t k = 0; k < filters; k++)
+      for (int64_t s = 0; s < conv->taps_at_once; s++)
+        for (int64_t c = 0; c < channels; c++)
+          gradient[(c * plane + tap + s) * conv->group_filters + k] = sums[k * width + s * conv->group_channels + c];
+  }
+}
+
 void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, const float *dz, int32_t band, float *workspace,
                               float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
@@ -288,19 +360,13 @@ void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, cons
   for (int32_t g = 0; g < p->groups; g++)
     gconv_learn_turn(dz + g * filters * plane + (int64_t)first * p->out_width, plane, filters, rows * p->out_width,
                      turned + g * conv->group_filters, pitch);
-  int64_t step = larger(OUTER_FLOATS / (p->out_width * pitch), 1);
-  for (int32_t g = 0; g < p->groups; g++)
-    for (int64_t row = 0; row < rows; row += step) {
-      gconv_outer outer = {.offsets = conv->offsets,
-                           .rows = smaller(step, rows - row),
-                           .x_pitch = conv->stage.pitch,
-                           .columns = p->out_width,
-                           .g_pitch = pitch,
-                           .out_pitch = conv->group_filters,
-                           .begins = row == 0};
-      gconv_learn_outer(&outer, conv->taps, filters, staged + g * channels * conv->stage.channel + row * conv->stage.pitch,
-                        turned + row * p->out_width * pitch + g * conv->group_filters,
-                        gradient + g * conv->taps * conv->group_filters);
-    }
+  for (int32_t g = 0; g < p->groups; g++) {
+    const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = turned + g * conv->group_filters;
+    float *to = gradient + g * conv->taps * conv->group_filters;
+    if (conv->by_channels)
+      weights_by_channels(conv, of_group, rows, dz_of_group, workspace, to);
+    else
+      weights_by_filters(conv, of_group, rows, dz_of_group, to);
+  }
   gconv_learn_sum_rows(turned, rows * p->out_width, pitch, gradient + conv->weights);
 }

@@ -36,6 +36,13 @@ typedef struct gconv_learn_conv {
   int64_t pitch, channel;        /* of that stage */
   size_t panels;                 /* floats of the weights of a group, turned, for all phases */
   size_t staged, sums, gradient; /* floats of a workspace: the larger stage; sums of places; gradients [place][filter] */
+  /* Where a group has so few filters that they do not fill a vector, the gradient of weights has channels in its vectors:
+   * it is a gather over places, from the stage as [place][channel]. */
+  bool by_channels;
+  int64_t group_channels;     /* C/G, padded */
+  int64_t *places_of_band;    /* owned: where the places of a band are in that stage */
+  int64_t taps_at_once;       /* those of a row of a filter, where they are neighbours in that stage; else 1 */
+  size_t by_channel, of_taps; /* floats of a workspace: that stage; sums [filter][tap][channel] */
 } gconv_learn_conv;
 
 /* Free with gconv_learn_conv_free(), on failure too. */

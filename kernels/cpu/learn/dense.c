@@ -2,6 +2,7 @@
 #include "dense.h"
 #include "base/memory.h"
 #include "elements.h"
+#include "kernels/cpu/layer/softmax.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ void gconv_learn_dense_forward(const gconv_learn_dense *dense, const float *own,
     gconv_learn_activate_row(&dense->problem, y + k * GCONV_LEARN_PITCH, own[(int64_t)dense->weights + k], cases,
                              y + k * GCONV_LEARN_PITCH);
   if (dense->problem.activation == GCONV_ACTIVATION_SOFTMAX)
-    gconv_learn_softmax_rows(y, GCONV_LEARN_PITCH, dense->outputs, cases);
+    gconv_softmax_rows(y, GCONV_LEARN_PITCH, dense->outputs, cases);
 }
 
 void gconv_learn_dense_inputs(const gconv_learn_dense *dense, const float *panel, const float *dz, int64_t cases,

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 256 }; /* numbers of a row that go through softmax at a time */
+enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at a time */
 
 /* ---- Activations ---- */
 
@@ -28,33 +28,6 @@ void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *f
   static void (*const rows[])(const float *, float, float, int64_t, float *) = {
       activate_none, activate_relu, activate_leaky, activate_sigmoid, activate_tanh, activate_none};
   rows[problem->activation](from, bias, problem->slope, count, to);
-}
-
-GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t count) {
-  float largest[BLOCK], sum[BLOCK];
-  for (int64_t i = 0; i < count; i++) {
-    largest[i] = y[i];
-    sum[i] = 0;
-  }
-  for (int64_t k = 1; k < filters; k++)
-    for (int64_t i = 0; i < count; i++)
-      largest[i] = y[k * pitch + i] > largest[i] ? y[k * pitch + i] : largest[i];
-  for (int64_t k = 0; k < filters; k++) {
-    float *restrict row = y + k * pitch;
-    for (int64_t i = 0; i < count; i++) {
-      row[i] = gconv_exp_negative(row[i] - largest[i]);
-      sum[i] += row[i];
-    }
-  }
-  for (int64_t k = 0; k < filters; k++)
-    for (int64_t i = 0; i < count; i++)
-      y[k * pitch + i] /= sum[i];
-}
-GCONV_VECTORIZED(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count))
-
-void gconv_learn_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count) {
-  for (int64_t i = 0; i < count; i += BLOCK)
-    softmax(y + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
 }
 
 /* ---- Derivatives ---- */
@@ -139,11 +112,22 @@ void gconv_learn_sum(const float *first, const float *second, size_t count, floa
     to[i] = first[i] + second[i];
 }
 
+/* Sums of SUMMED numbers stay in registers. */
+enum { SUMMED = 16 };
+
 GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, float *restrict sums) {
-  memset(sums, 0, (size_t)pitch * sizeof *sums);
-  for (int64_t m = 0; m < count; m++)
-    for (int64_t k = 0; k < pitch; k++)
-      sums[k] += g[m * pitch + k];
+  int64_t k = 0;
+  for (; k + SUMMED <= pitch; k += SUMMED) {
+    float sum[SUMMED] = {0};
+    for (int64_t m = 0; m < count; m++)
+      for (int i = 0; i < SUMMED; i++)
+        sum[i] += g[m * pitch + k + i];
+    memcpy(sums + k, sum, sizeof sum);
+  }
+  memset(sums + k, 0, (size_t)(pitch - k) * sizeof *sums);
+  for (int64_t m = 0; m < count && k < pitch; m++)
+    for (int64_t i = k; i < pitch; i++)
+      sums[i] += g[m * pitch + i];
 }
 GCONV_VECTORIZED(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums))
 

@@ -8,9 +8,6 @@
 /* to[i] = activation(from[i] + bias); of softmax, the sum alone. `to` may be `from`. */
 void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *from, float bias, int64_t count, float *to);
 
-/* Softmax over `filters` rows, in place. */
-void gconv_learn_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count);
-
 /* dy becomes the gradient of the sums, in place. */
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
                                     int64_t filters, int64_t count);

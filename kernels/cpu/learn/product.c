@@ -23,10 +23,26 @@ static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+/* How many numbers and vectors tiles of this shape load for a row of a: vectors, spread factors, and offsets. */
+static int64_t loads_of(const gconv_learn_shape *shape, int64_t rows, int64_t vectors) {
+  int64_t across = divide_up(vectors, shape->vectors), down = divide_up(rows, shape->rows);
+  return down * vectors + across * (rows + down);
+}
+
+/* The shape that loads least. */
+static gconv_learn_shape choose_shape(const gconv_learn_tiles *set, int64_t rows, int64_t vectors) {
+  const gconv_learn_shape *best = &set->shapes[0];
+  for (int i = 1; i < GCONV_LEARN_SHAPES && set->shapes[i].rows > 0; i++)
+    if (loads_of(&set->shapes[i], rows, vectors) < loads_of(best, rows, vectors))
+      best = &set->shapes[i];
+  return *best;
+}
+
 void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out) {
   const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  int64_t vectors = divide_up(columns, set->lanes), across = divide_up(vectors, set->vectors);
-  int64_t down = divide_up(rows, set->rows);
+  int64_t vectors = divide_up(columns, set->lanes);
+  gconv_learn_shape shape = choose_shape(set, rows, vectors);
+  int64_t across = divide_up(vectors, shape.vectors), down = divide_up(rows, shape.rows);
   for (int64_t j = 0; j < across; j++) {
     int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
     for (int64_t i = 0; i < down; i++) {
@@ -39,8 +55,8 @@ void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t column
 void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
                        float *sums) {
   const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->vectors);
-  int64_t down = divide_up(count, set->rows);
+  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->shapes[0].vectors);
+  int64_t down = divide_up(count, set->shapes[0].rows);
   for (int64_t j = 0; j < across; j++) {
     int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
     for (int64_t i = 0; i < down; i++) {

@@ -15,10 +15,9 @@
 
 enum {
   GCONV_LEARN_ROWS = 8,    /* of a tile, at most */
-  GCONV_LEARN_VECTORS = 3, /* the same */
-  GCONV_LEARN_LANES = 16,  /* of a vector, at most */
-  /* Floats behind the last one that gather may read of b: a tile's width. */
-  GCONV_LEARN_SLACK = GCONV_LEARN_VECTORS * GCONV_LEARN_LANES
+  GCONV_LEARN_VECTORS = 6, /* the same */
+  GCONV_LEARN_SHAPES = 3,  /* of tiles, at most */
+  GCONV_LEARN_SLACK = 48   /* floats behind the last one that gather may read of b, and outer may write */
 };
 
 typedef struct gconv_gather {
@@ -41,9 +40,15 @@ typedef struct gconv_outer {
 typedef void gconv_gather_tile(const gconv_gather *gather, const float *a, const float *b, float *out);
 typedef void gconv_outer_tile(const gconv_outer *outer, const int64_t *offsets, const float *x, const float *g, float *sums);
 
-/* The tiles for a kind of processor: N rows times V vectors. */
+/* The largest tiles have so many rows and vectors. */
+typedef struct gconv_learn_shape {
+  int rows, vectors;
+} gconv_learn_shape;
+
+/* The tiles for a kind of processor: N rows times V vectors, up to each shape. */
 typedef struct gconv_learn_tiles {
-  int lanes, rows, vectors; /* of a vector; of the largest tile */
+  int lanes;                                    /* of a vector */
+  gconv_learn_shape shapes[GCONV_LEARN_SHAPES]; /* of gather, in ascending order of vectors; the first is that of outer */
   gconv_gather_tile *gather[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
   gconv_outer_tile *outer[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
 } gconv_learn_tiles;

@@ -44,11 +44,13 @@ GCONV_INLINE TARGET void NAME(outer)(const gconv_outer *p, const int64_t *offset
       STORE(sums + i * p->out_pitch + v * LANES, sum[i][v]);
 }
 
-#define TILE(N, V)                                                                                                          \
+#define GATHER_TILE(N, V)                                                                                                   \
   static TARGET __attribute__((noinline)) void NAME(gather_##N##_##V)(const gconv_gather *p, const float *a,                \
                                                                       const float *b, float *out) {                         \
     NAME(gather)(p, a, b, out, N, V);                                                                                       \
-  }                                                                                                                         \
+  }
+#define TILE(N, V)                                                                                                          \
+  GATHER_TILE(N, V)                                                                                                         \
   static TARGET __attribute__((noinline)) void NAME(outer_##N##_##V)(const gconv_outer *p, const int64_t *offsets,          \
                                                                      const float *x, const float *g, float *sums) {         \
     NAME(outer)(p, offsets, x, g, sums, N, V);                                                                              \
@@ -63,6 +65,8 @@ GCONV_INLINE TARGET void NAME(outer)(const gconv_outer *p, const int64_t *offset
 #define TILES(N) TILE(N, 1) TILE(N, 2)
 #define GATHER(N)                                                                                                           \
   { NULL, NAME(gather_##N##_1), NAME(gather_##N##_2) }
+#define GATHER_3(N)                                                                                                         \
+  { NULL, NAME(gather_##N##_1), NAME(gather_##N##_2), NAME(gather_##N##_3) }
 #define OUTER(N)                                                                                                            \
   { NULL, NAME(outer_##N##_1), NAME(outer_##N##_2) }
 #endif
@@ -72,26 +76,37 @@ TILES(3)
 TILES(4)
 TILES(5)
 TILES(6)
+GATHER_TILE(1, 4)
+GATHER_TILE(1, 5)
+GATHER_TILE(1, 6)
 #if REGISTERS == 32
 TILES(7)
 TILES(8)
+#else
+GATHER_TILE(1, 3)
+GATHER_TILE(2, 3)
+GATHER_TILE(3, 3)
+GATHER_TILE(4, 3)
 #endif
 
+#define GATHER_1                                                                                                            \
+  { NULL, NAME(gather_1_1), NAME(gather_1_2), NAME(gather_1_3), NAME(gather_1_4), NAME(gather_1_5), NAME(gather_1_6) }
 static const gconv_learn_tiles NAME(tiles) = {
     .lanes = LANES,
 #if REGISTERS == 32
-    .rows = 8,
-    .vectors = 3,
-    .gather = {{NULL}, GATHER(1), GATHER(2), GATHER(3), GATHER(4), GATHER(5), GATHER(6), GATHER(7), GATHER(8)},
+    .shapes = {{8, 3}, {1, 6}},
+    .gather = {{NULL}, GATHER_1, GATHER(2), GATHER(3), GATHER(4), GATHER(5), GATHER(6), GATHER(7), GATHER(8)},
     .outer = {{NULL}, OUTER(1), OUTER(2), OUTER(3), OUTER(4), OUTER(5), OUTER(6), OUTER(7), OUTER(8)},
 #else
-    .rows = 6,
-    .vectors = 2,
-    .gather = {{NULL}, GATHER(1), GATHER(2), GATHER(3), GATHER(4), GATHER(5), GATHER(6)},
+    .shapes = {{6, 2}, {4, 3}, {1, 6}},
+    .gather = {{NULL}, GATHER_1, GATHER_3(2), GATHER_3(3), GATHER_3(4), GATHER(5), GATHER(6)},
     .outer = {{NULL}, OUTER(1), OUTER(2), OUTER(3), OUTER(4), OUTER(5), OUTER(6)},
 #endif
 };
+#undef GATHER_TILE
 #undef TILE
 #undef TILES
 #undef GATHER
+#undef GATHER_1
+#undef GATHER_3
 #undef OUTER

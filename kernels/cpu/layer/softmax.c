@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "softmax.h"
+#include "base/cpu.h"
+#include "kernels/activation.h"
+
+enum { BLOCK = 256 }; /* places at a time */
+
+GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t count) {
+  float largest[BLOCK], sum[BLOCK];
+  for (int64_t i = 0; i < count; i++) {
+    largest[i] = y[i];
+    sum[i] = 0;
+  }
+  for (int64_t k = 1; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      largest[i] = y[k * pitch + i] > largest[i] ? y[k * pitch + i] : largest[i];
+  for (int64_t k = 0; k < filters; k++) {
+    float *restrict row = y + k * pitch;
+    for (int64_t i = 0; i < count; i++) {
+      row[i] = gconv_exp_negative(row[i] - largest[i]);
+      sum[i] += row[i];
+    }
+  }
+  for (int64_t k = 0; k < filters; k++)
+    for (int64_t i = 0; i < count; i++)
+      y[k * pitch + i] /= sum[i];
+}
+GCONV_VECTORIZED(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count))
+
+/* One place whose values are neighbours: as of a dense layer. */
+GCONV_INLINE void softmax_one_body(float *y, int64_t filters) {
+  float largest = y[0], sum = 0;
+  for (int64_t k = 1; k < filters; k++)
+    largest = y[k] > largest ? y[k] : largest;
+  for (int64_t k = 0; k < filters; k++)
+    y[k] = gconv_exp_negative(y[k] - largest);
+  for (int64_t k = 0; k < filters; k++)
+    sum += y[k];
+  for (int64_t k = 0; k < filters; k++)
+    y[k] /= sum;
+}
+GCONV_VECTORIZED(softmax_one, (float *y, int64_t filters), (y, filters))
+
+void gconv_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count) {
+  if (pitch == 1 && count == 1)
+    softmax_one(y, filters);
+  else
+    for (int64_t i = 0; i < count; i += BLOCK)
+      softmax(y + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of numbers as a file, or for a pipe: CSV, .npy, or raw float32. */
+#ifndef GCONV_CLI_ROWS_H
+#define GCONV_CLI_ROWS_H
+
+#include "base/file.h"
+#include "cli/settings.h"
+
+/* Rows that are written. Zero-initialise before first use. */
+typedef struct gconv_rows {
+  gconv_sink *sink;
+  gconv_rows_format format;
+  size_t columns;
+  uint64_t count;   /* rows so far */
+  uint64_t counted; /* rows that the header of .npy has */
+} gconv_rows;
+
+/* The format for an output: the one that was asked for, else that of the extension; what is no file gets CSV. */
+gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format *format, gconv_message *message);
+
+/* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;
+ * UINT64_MAX: unknown, then .npy needs a file. In any case, gconv_rows_discard() frees what gconv_rows_commit() did not. */
+gconv_status gconv_rows_open(const char *path, gconv_rows_format format, size_t columns, char *const *names,
+                             uint64_t expected, gconv_rows *rows);
+/* Writes count x columns numbers; a pipe gets them at once. */
+gconv_status gconv_rows_write(gconv_rows *rows, const float *numbers, size_t count);
+gconv_status gconv_rows_commit(gconv_rows *rows, bool keep_existing);
+void gconv_rows_discard(gconv_rows *rows);
+
+/* Writes a field of CSV, in quotes where it needs them. Names come from files: a terminal gets none of their control
+ * characters. */
+gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text);
+
+/* As "%.9g", with which every float32 keeps its bits; much faster for most numbers. Returns the number of letters. */
+enum { GCONV_NUMBER_LETTERS = 32 };
+size_t gconv_rows_number(float number, char text[GCONV_NUMBER_LETTERS]);
+
+#endif
