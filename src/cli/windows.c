@@ -205,7 +205,9 @@ static gconv_image part_of(const gconv_image *image, size_t first, int32_t count
   return part;
 }
 
-/* Half a batch or more is computed as a whole one: what is in its other windows does not matter. */
+/* If more than half of a batch is filled, the plan for a whole batch computes it in one call. It then also computes the
+ * windows that an earlier batch left there; nobody reads these results. If less is filled, the plan for a few windows is
+ * called as often as it takes. */
 static gconv_status compute_batch(windows *w, batch *b) {
   for (size_t first = 0; first < b->count;) {
     const group *g = b->count - first > (size_t)w->all.windows / 2 && first == 0 ? &w->all : &w->few;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The trainer: that it learns, ends when it shall, and goes on after interruptions to the very same bytes. */
+#include "learn_devices.h"
 #include "learn_test.h"
 
 #include <math.h>
@@ -9,21 +10,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static gconv_device *devices[2]; /* of 1 thread, and of 2 */
-
-static int open_devices(void **state) {
-  (void)state;
-  return gconv_device_open("cpu", 1, &devices[0]) == GCONV_OK && gconv_device_open("cpu", 2, &devices[1]) == GCONV_OK ? 0
-                                                                                                                      : -1;
-}
-
-static int close_devices(void **state) {
-  (void)state;
-  gconv_device_close(devices[0]);
-  gconv_device_close(devices[1]);
-  return 0;
-}
 
 enum { CASES = 300, SIDE = 6 };
 

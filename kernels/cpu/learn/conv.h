@@ -5,8 +5,9 @@
  * gradients have the layout of this engine: for each group [tap][filter], with filters padded to whole vectors, a tap being
  * (c, r, s); then biases [group][filter], padded in the same way. In this layout all three products read weights in order.
  *
- * The gradient of inputs, for stride n, is n * n convolutions of stride 1, a phase each: the input rows y with the same
- * y % n meet the same taps.
+ * The gradient of inputs is itself a convolution: of the gradient of sums, with turned weights. With a stride of n, not all
+ * taps reach an input: which of them do depends on its row modulo n and its column modulo n. All inputs for which these two
+ * numbers are the same form a phase. So there are n * n phases, and each is a convolution of stride 1 with its own taps.
  */
 #ifndef GCONV_KERNELS_CPU_LEARN_CONV_H
 #define GCONV_KERNELS_CPU_LEARN_CONV_H
