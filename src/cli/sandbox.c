@@ -123,6 +123,51 @@ static void allow_special(sandbox *box, const char *path) {
   free(target);
 }
 
+/* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether this gconv has a driver of GPUs. */
+static bool knows_gpus(void) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->device, "cuda") == 0)
+      return true;
+  return false;
+}
+
+/* A cache in `folder`, which `below` extends; NULL is none. It is made where there is a GPU to use it. */
+static void allow_cache(sandbox *box, const char *folder, const char *below) {
+  bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+  char *path = NULL;
+  if (!folder || !folder[0] || asprintf(&path, "%s%s/", folder, below) < 0)
+    return;
+  if (used)
+    gconv_make_folders(path, 0700);
+  allow(box, path, ~UINT64_C(0));
+  free(path);
+}
+
+/* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements.
+ * Only for commands that may use a GPU. */
+static void allow_gpus(sandbox *box, const gconv_settings *settings) {
+  static const char *const places[] = {"/dev", "/proc", "/tmp"};
+  static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
+  const char *cache = getenv("CUDA_CACHE_PATH");
+  const char *device = settings->job.device;
+  if (!device || strcmp(device, "cpu") == 0 || !knows_gpus())
+    return;
+  char *own = gconv_cache_path("");
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    allow(box, places[i], ~UINT64_C(0));
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (getenv(variables[i]))
+      allow(box, getenv(variables[i]), ~UINT64_C(0));
+  allow_cache(box, cache ? cache : getenv("HOME"), cache ? "" : "/.nv");
+  allow_cache(box, own, "");
+  free(own);
+}
+
+/* ---- Files ---------------------------------------------------------------------------------------------------------- */
+
 void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary) {
   const char *folder = getenv("TMPDIR");
   sandbox box;
@@ -137,6 +182,7 @@ void gconv_sandbox_files(const gconv_settings *settings, const char *const *path
   }
   if (temporary)
     allow(&box, folder && folder[0] ? folder : "/tmp", ~UINT64_C(0));
+  allow_gpus(&box, settings);
   enforce(&box);
 }
 
@@ -205,46 +251,9 @@ void gconv_sandbox_tidy(void) {
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether this gconv has a driver of GPUs. */
-static bool knows_gpus(void) {
-  const gconv_algorithm_info *algorithm;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    if (strcmp(algorithm->device, "cuda") == 0)
-      return true;
-  return false;
-}
-
-/* A cache in `folder`, which `below` extends; NULL is none. It is made where there is a GPU to use it. */
-static void allow_cache(sandbox *box, const char *folder, const char *below) {
-  bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
-  char *path = NULL;
-  if (!folder || !folder[0] || asprintf(&path, "%s%s/", folder, below) < 0)
-    return;
-  if (used)
-    gconv_make_folders(path, 0700);
-  allow(box, path, ~UINT64_C(0));
-  free(path);
-}
-
-/* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements. */
-static void allow_gpus(sandbox *box) {
-  static const char *const places[] = {"/dev", "/proc", "/tmp"};
-  static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
-  const char *cache = getenv("CUDA_CACHE_PATH");
-  char *own = gconv_cache_path("");
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    allow(box, places[i], ~UINT64_C(0));
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    if (getenv(variables[i]))
-      allow(box, getenv(variables[i]), ~UINT64_C(0));
-  allow_cache(box, cache ? cache : getenv("HOME"), cache ? "" : "/.nv");
-  allow_cache(box, own, "");
-  free(own);
-}
-
 void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs) {
   sandbox box;
-  const char *pattern = outputs ? outputs->pattern : NULL, *device = settings->job.device;
+  const char *pattern = outputs ? outputs->pattern : NULL;
   if (!begin(settings, &box))
     return;
   bool single = pattern && outputs->paths.count == 1 && is_written_into(outputs->paths.items[0]);
@@ -256,8 +265,7 @@ void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *
     allow(&box, folder, ~UINT64_C(0));
   for (size_t i = 0; outputs && i < outputs->paths.count; i++)
     allow_special(&box, outputs->paths.items[i]);
-  if (device && strcmp(device, "cpu") != 0 && knows_gpus())
-    allow_gpus(&box);
+  allow_gpus(&box, settings);
   enforce(&box);
   free(folder);
 }

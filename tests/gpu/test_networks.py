@@ -64,6 +64,15 @@ class Networks(NetworkTest):
             self.gconv("-i", "a.png", "-f", "net.safetensors", "-o", "gpu.png", "-a", "direct", "-d", "cuda", *memory)
             np.testing.assert_array_equal(self.pixels("gpu.png"), self.pixels("cpu.png"))
 
+    def test_windows(self):
+        self.save("net.safetensors", [self.conv(20, 1, 1, 50, activation="sigmoid"), self.conv(3, 20, 1, activation="tanh")], 1)
+        np.save(self.folder / "x.npy", self.x(10007))
+        results = []
+        for device in ("cpu", "cuda"):
+            self.gconv("-i", "x.npy", "-f", "net.safetensors", "--windows", "50:10", "-o", f"{device}.npy", "-a", "direct", "-d", device)
+            results.append((self.folder / f"{device}.npy").read_bytes())
+        self.assertEqual(*results)
+
 
 if __name__ == "__main__":
     if not has_gpu():

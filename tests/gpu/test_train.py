@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Training on a GPU with --algorithm exact: the bytes of the CPU, for every kind of layer, loss and optimiser; and --resume."""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+from test_networks import SKIPPED, has_gpu
+from helper import GCONV  # test_networks has told Python where this is
+from network_helper import NetworkTest
+
+
+class Training(NetworkTest):
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(1)
+        x = random.normal(size=(333, 7))
+        rows = zip(x, (x @ random.normal(size=(7, 5))).argmax(1))
+        lines = ["a,b,c,d,e,f,g,class", *(",".join([*(f"{v:.5f}" for v in row), "vwxyz"[label]]) for row, label in rows)]
+        (self.folder / "t.csv").write_text("\n".join(lines) + "\n")
+        for name, array in (("x", random.normal(size=(70, 3, 11, 9))), ("y", random.normal(size=(70, 6))), ("large", random.normal(size=(5, 2, 70, 50)))):
+            np.save(self.folder / f"{name}.npy", array.astype("f4"))
+        np.save(self.folder / "class.npy", random.integers(0, 4, 70))
+        np.save(self.folder / "large_class.npy", np.array([0, 1, 2, 1, 0]))
+
+    def train(self, name, *words):
+        """The bytes of the trained network, but of what the file says of how it was trained."""
+        self.gconv("train", *words, "-o", name, "-q")
+        return (self.folder / name).read_bytes()
+
+    def check(self, *words):
+        for seed in (1, 2):
+            more = (*words, "-a", "exact", "--seed", str(seed))
+            with self.subTest(words=more):
+                on = [self.train("n.safetensors", *more, "-d", device) for device in ("cpu", "cuda")]
+                self.assertEqual(*on)
+
+    TABLE = ("--table", "t.csv", "--label", "class", "--epochs", "3")
+
+    def test_optimizers(self):
+        for optimizer in ("adam", "sgd", "momentum", "rprop"):
+            for batch in ("32", "full") if optimizer != "rprop" else ("full",):
+                self.check(*self.TABLE, "--net", "dense 13 tanh, dense 5 softmax", "--optimizer", optimizer, "--batch", batch)
+
+    def test_dense_networks(self):
+        for net, *words in (
+            ("dense 13 sigmoid, dense 9 relu, dense 5 softmax", "--validate", "20%", "--batch", "17"),
+            ("dense 13 leaky, dense 5 softmax", "--validate", "20%", "--batch", "7", "--weight-decay", "0.01", "--elimination", "0.001:1", "--optimizer", "sgd"),
+            ("dense 13 sigmoid=2, dense 5 sigmoid", "--loss", "mse"),
+            ("dense 13 sigmoid, dense 5", "--loss", "mae", "--batch", "40"),
+            ("dense 13 sigmoid, dense 5 sigmoid", "--loss", "sse", "--batch", "full", "--validate", "20%", "--rate", "0.001", "--optimizer", "sgd"),
+            ("dense 13 sigmoid, dense 5 softmax", "--batch", "200", "--validate", "10%"),
+            ("dense 6 softmax, dense 5 softmax", "--loss", "mse"),
+            ("dense 5 softmax", "--batch", "1"),
+            ("dense 300 relu, dense 200 relu, dense 5 softmax", "--batch", "128"),
+            ("dense 63 sigmoid, dense 5 softmax", "--batch", "128"),
+        ):
+            self.check(*self.TABLE, "--net", net, *words)
+
+    def test_divergence(self):
+        """In the first epoch, when nothing is written, and later, when the best weights are."""
+        words = (*self.TABLE[:-2], "--epochs", "30", "--loss", "sse", "--optimizer", "sgd", "-a", "exact", "-o", "n.safetensors")
+        output, seen = self.folder / "n.safetensors", set()
+        for net in ("dense 13 relu, dense 5", "dense 13 relu, dense 9 relu, dense 5"):
+            for rate in ("0.2", "0.3", "0.5"):
+                results = []
+                for device in ("cpu", "cuda"):
+                    done = subprocess.run([GCONV, "train", *words, "--net", net, "--rate", rate, "-d", device, "-q"], cwd=self.folder, env=self.environment(),
+                                          stderr=subprocess.PIPE, check=False)
+                    results.append((done.returncode, done.stderr, output.read_bytes() if output.exists() else None))
+                    output.unlink(missing_ok=True)
+                self.assertEqual(*results)
+                seen.add(results[0][0])
+        self.assertEqual(seen, {1, 3})
+
+    def test_images(self):
+        for net in ("conv 4 3x3 relu, mean, dense 4 softmax", "conv 4 5x3/2 tanh, conv 6 3x3 leaky groups 2, dense 4 softmax",
+                    "conv 4 3x3 dilation 2 valid sigmoid, mean, dense 4 softmax", "conv 6 3x3 groups 3, conv 70 1x1 relu, dense 4 softmax",
+                    "conv 3 3x3 relu, conv 3 3x3, residual, mean, dense 9 relu, dense 4 softmax", "conv 5 3x3 softmax, dense 4 softmax",
+                    "dense 8 relu, dense 4 softmax"):
+            for batch in ("16", "full"):
+                self.check("--table", "x.npy", "-t", "class.npy", "--epochs", "2", "--net", net, "--batch", batch)
+        self.check("--table", "x.npy", "-t", "y.npy", "--regression", "--epochs", "2", "--net", "conv 5 3x3/2 relu, dense 6", "--batch", "9")
+        self.check("--table", "large.npy", "-t", "large_class.npy", "--epochs", "2", "--batch", "4",
+                   "--net", "conv 5 3x3 relu, conv 4 3x3 tanh, mean, dense 3 softmax")
+
+    def test_pairs(self):
+        for side in ("before", "after"):
+            os.mkdir(self.folder / side)
+            for i in range(3):
+                self.photo(f"{side}/{i}.png", 40, 50, i, 1)
+        self.check("-i", "before", "-t", "after", "--patch", "16", "--augment", "--epochs", "2", "--net", "2*(conv 4 3x3 relu), conv 1 3x3, residual",
+                   "--batch", "5")
+
+    def test_resume(self):
+        """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped."""
+        words = (*self.TABLE[:-2], "-a", "exact", "--net", "dense 13 tanh, dense 5 softmax", "--validate", "20%", "--epochs", "1500")
+        whole, output = self.train("whole.safetensors", *words), self.folder / "n.safetensors"
+        for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
+            process = subprocess.Popen([GCONV, "train", *words, "-o", output.name, "-d", first, "--json"], cwd=self.folder, env=self.environment(),
+                                       stdout=subprocess.PIPE)
+            for _ in range(20):
+                process.stdout.readline()  # of an epoch
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=100)
+            self.assertTrue((self.folder / "n.safetensors.checkpoint").exists())
+            self.assertEqual(self.train(output.name, *words, "-d", second, "--resume"), whole)
+            output.unlink()
+
+
+if __name__ == "__main__":
+    if not has_gpu():
+        sys.exit(SKIPPED)
+    unittest.main()
