@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "learn/cases_cuda.h"
 #include "device/cuda_error.h"
 #include "kernels/cuda/learn/layers.h"
+#include "learn/cases_cuda.h"
 #include "learn/dataset.h"
 
 #include <algorithm>
@@ -163,13 +163,16 @@ gconv_status gconv_cuda_cases_begin(gconv_cuda_cases *own, const gconv_learn_cas
   if (cases->count > own->numbers_room) {
     cudaFree(own->numbers);
     own->numbers = NULL;
-    own->numbers_room = 0;
+    own->numbers_room = own->in_order = 0;
     CUDA_TRY(cudaMalloc(&own->numbers, cases->count * sizeof *own->numbers));
     own->numbers_room = cases->count;
   }
+  *held = found;
+  if (cases->in_order && cases->count <= own->in_order)
+    return GCONV_OK;
   CUDA_TRY(cudaMemcpyAsync(own->numbers, cases->numbers, cases->count * sizeof *own->numbers, cudaMemcpyHostToDevice,
                            own->stream));
-  *held = found;
+  own->in_order = cases->in_order ? cases->count : 0;
   return GCONV_OK;
 }
 

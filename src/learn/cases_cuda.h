@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases of data sets on a GPU: data sets that stay the same and fit are held there; of others, the cases of each step are
- * read on the host, by all its threads, while the GPU works on the step before. */
+/* The cases of data sets on a GPU: data sets that stay the same and fit are held there; of others, the cases of each step
+ * are read on the host, by all its threads, while the GPU works on the step before. */
 #ifndef GCONV_LEARN_CASES_CUDA_H
 #define GCONV_LEARN_CASES_CUDA_H
 
@@ -18,13 +18,13 @@ enum { GCONV_CUDA_HELD = 2, GCONV_CUDA_STAGES = 2 };
 
 typedef struct gconv_cuda_cases {
   const gconv_engine_order *order;
-  size_t in, target, room;                 /* floats of a case; cases that are loaded at a time, at most */
-  float *mean, *std;                       /* of the device; NULL: 0, 1 */
-  gconv_held_cases held[GCONV_CUDA_HELD];  /* for training, and for validation */
-  size_t *numbers;                         /* of the device: those of gconv_cuda_cases_begin() */
-  size_t numbers_room;
-  float *staged[GCONV_CUDA_STAGES];        /* pinned: inputs, then targets, of `room` cases */
-  cudaEvent_t copied[GCONV_CUDA_STAGES];   /* when a stage may be written again */
+  size_t in, target, room;                /* floats of a case; cases that are loaded at a time, at most */
+  float *mean, *std;                      /* of the device; NULL: 0, 1 */
+  gconv_held_cases held[GCONV_CUDA_HELD]; /* for training, and for validation */
+  size_t *numbers;                        /* of the device: those of gconv_cuda_cases_begin() */
+  size_t numbers_room, in_order;          /* how many of them are known to be in order */
+  float *staged[GCONV_CUDA_STAGES];       /* pinned: inputs, then targets, of `room` cases */
+  cudaEvent_t copied[GCONV_CUDA_STAGES];  /* when a stage may be written again */
   size_t turn;
   cudaStream_t stream;
 } gconv_cuda_cases;

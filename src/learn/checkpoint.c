@@ -18,6 +18,7 @@
 enum { VERSION = 1, TENSORS = 3 };
 static const char *const tensor_names[TENSORS] = {GCONV_EXTRA_PREFIX "best", GCONV_EXTRA_PREFIX "first",
                                                   GCONV_EXTRA_PREFIX "second"};
+static const gconv_learn_array arrays[TENSORS] = {GCONV_LEARN_BEST, GCONV_LEARN_FIRST, GCONV_LEARN_SECOND};
 
 /* ---- Numbers in JSON ---- */
 
@@ -96,19 +97,21 @@ gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) 
   GCONV_NEED(trainer);
   GCONV_NEED(path);
   size_t count = trainer->net.parameters;
-  float *room = malloc(2 * count * sizeof *room);
+  float *room = malloc(TENSORS * count * sizeof *room);
   gconv_network network = {0};
   gconv_status status = room ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
   if (status == GCONV_OK)
     status = gconv_trainer_network(trainer, true, &network);
   if (status == GCONV_OK) {
-    trainer->type->get(trainer->engine, GCONV_LEARN_FIRST, room);
-    trainer->type->get(trainer->engine, GCONV_LEARN_SECOND, room + count);
-    float *const data[TENSORS] = {trainer->best, room, room + count};
     gconv_tensor tensors[TENSORS];
-    for (int i = 0; i < TENSORS; i++)
-      tensors[i] = (gconv_tensor){
-          .name = (char *)tensor_names[i], .type = GCONV_TENSOR_F32, .dimensions = 1, .shape = {count}, .data = data[i]};
+    for (int i = 0; i < TENSORS; i++) {
+      trainer->type->get(trainer->engine, arrays[i], room + i * count);
+      tensors[i] = (gconv_tensor){.name = (char *)tensor_names[i],
+                                  .type = GCONV_TENSOR_F32,
+                                  .dimensions = 1,
+                                  .shape = {count},
+                                  .data = room + i * count};
+    }
     gconv_network_extras extras = {.tensors = tensors, .count = TENSORS, .json = describe(trainer)};
     status = extras.json ? gconv_network_file_write(path, &network, &extras)
                          : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
@@ -214,9 +217,8 @@ static gconv_status take_weights(gconv_trainer *t, const char *path, const gconv
       return GCONV_BAD_FILE;
     }
   if (same) {
-    memcpy(t->best, found[0], net.parameters * sizeof *t->best);
-    t->type->set(t->engine, GCONV_LEARN_FIRST, found[1]);
-    t->type->set(t->engine, GCONV_LEARN_SECOND, found[2]);
+    for (int i = 0; i < TENSORS; i++)
+      t->type->set(t->engine, arrays[i], found[i]);
     float *parameters = malloc(net.parameters * sizeof *parameters);
     if (parameters) {
       gconv_learn_net_take(&net, network, parameters);

@@ -21,6 +21,7 @@ typedef struct gconv_learn_cases {
   uint64_t epoch;
   const size_t *numbers;
   size_t count;
+  bool in_order; /* numbers[i] is i */
 } gconv_learn_cases;
 
 /* What cases came to: the sum of their losses, before it is multiplied by gconv_learn_loss_factor(), and how many were given
@@ -35,9 +36,10 @@ typedef enum gconv_learn_array {
   GCONV_LEARN_PARAMETERS,
   GCONV_LEARN_FIRST,
   GCONV_LEARN_SECOND,
-  GCONV_LEARN_GRADIENT
+  GCONV_LEARN_GRADIENT,
+  GCONV_LEARN_BEST /* the best parameters so far */
 } gconv_learn_array;
-enum { GCONV_LEARN_ARRAYS = 4 };
+enum { GCONV_LEARN_ARRAYS = 5 };
 
 typedef struct gconv_engine_type {
   const char *name;
@@ -46,6 +48,9 @@ typedef struct gconv_engine_type {
   void (*free)(void *engine);
   void (*set)(void *engine, gconv_learn_array array, const float *values);
   void (*get)(const void *engine, gconv_learn_array array, float *values);
+  /* The parameters become the best ones; whether they are all finite. */
+  void (*keep)(void *engine);
+  bool (*is_finite)(const void *engine);
   /* The losses of at most order.batch cases, and their gradient. */
   gconv_status (*backward)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Changes the parameters by the gradient. */
@@ -54,9 +59,10 @@ typedef struct gconv_engine_type {
   gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Takes some of `count` steps, at least one: *taken says how many, and sums[i] what step i came to, before its change.
    * Step i has the cases from i * order.batch on, at most order.batch of them. A step whose loss is not finite is the last
-   * one, and changes nothing. NULL: steps are taken one by one, by backward() and update(). */
+   * one, and changes nothing. Before a step whose loss, multiplied by gconv_learn_loss_factor(), is below `best`, keep() is
+   * done. NULL: steps are taken one by one, by backward() and update(). */
   gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
-                        gconv_learn_sums *sums, size_t *taken);
+                        double best, gconv_learn_sums *sums, size_t *taken);
 } gconv_engine_type;
 
 #ifdef __cplusplus

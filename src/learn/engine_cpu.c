@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "kernels/cpu/learn/update.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +237,19 @@ static void get(const void *state, gconv_learn_array array, float *values) {
   }
 }
 
+static void keep(void *state) {
+  gconv_cpu_engine *e = state;
+  memcpy(e->arrays[GCONV_LEARN_BEST], e->arrays[GCONV_LEARN_PARAMETERS], e->all * sizeof(float));
+}
+
+static bool is_finite(const void *state) {
+  const gconv_cpu_engine *e = state;
+  for (size_t i = 0; i < e->all; i++)
+    if (!isfinite(e->arrays[GCONV_LEARN_PARAMETERS][i]))
+      return false;
+  return true;
+}
+
 /* ---- Steps --------------------------------------------------------------------------------------------------------------
  */
 
@@ -278,6 +292,8 @@ const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
                                             .free = destroy,
                                             .set = set,
                                             .get = get,
+                                            .keep = keep,
+                                            .is_finite = is_finite,
                                             .backward = backward,
                                             .update = update,
                                             .evaluate = evaluate};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine of a GPU. A step goes through the layers one by one, with kernels for each (kernels/cuda/learn/layers.h); small
- * networks of dense layers train inside of one kernel (resident.h). Parameters and data stay on the device. Several steps are
- * started before the host waits for their losses.
+ * networks of dense layers train inside of one kernel (resident.h). Parameters and data stay on the device. Several steps
+ * are started before the host waits for their losses.
  */
 #include "device/cuda_error.h"
 #include "kernels/cuda/learn/layers.h"
 #include "kernels/cuda/learn/resident.h"
 #include "learn/cases_cuda.h"
+#include "learn/plans_cuda.h"
 
 #include <algorithm>
 #include <math.h>
@@ -17,10 +18,10 @@
 namespace {
 
 enum {
-  MOST_STEPS = 64,              /* that are started at a time */
-  EVALUATED = 1024,             /* cases at a time, if their values take at most so much memory: */
+  MOST_STEPS = 64,  /* that are started at a time */
+  EVALUATED = 1024, /* cases at a time, if their values take at most so much memory: */
   EVALUATED_BYTES = 256 << 20,
-  LEAVES_BYTES = 256 << 20      /* of chains of gradients at a time */
+  LEAVES_BYTES = 256 << 20 /* of chains of gradients at a time */
 };
 
 struct engine {
@@ -39,11 +40,12 @@ struct engine {
   double *losses;
   uint32_t *hits;
   size_t losses_room;
-  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of as many as a resident kernel takes */
-  gconv_learn_outcome *seen;     /* the host's copy, pinned */
-  uint32_t *stop;
+  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of as many as a resident kernel takes; pinned, of the host */
+  uint32_t *stop, *bad;          /* a loss is not finite: of the device; a parameter is not: pinned, of the host */
   gconv_cuda_cases cases;
-  gconv_resident *resident; /* NULL: the network is not resident */
+  gconv_learn_plans plans;
+  gconv_resident *resident;         /* NULL: the network is not resident */
+  const gconv_held_cases *arranged; /* what the resident network has in place: all of these, in their order; or NULL */
 };
 
 /* ---- Making one ---- */
@@ -113,8 +115,6 @@ gconv_status prepare_sums(engine *e) {
       case_sums = std::max(case_sums, cases * own->layer.parameters);
     chunk_sums = std::max(chunk_sums, chunks > 1 ? chunks * own->layer.parameters : 0);
   }
-  if (gconv_resident_takes_slices(e->resident))
-    leaves = std::max(leaves, (e->order.batch + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE * e->net->parameters);
   GCONV_TRY(allocate(e, leaves, "the gradients of cases", &e->leaves));
   GCONV_TRY(allocate(e, case_sums, "the gradients of cases", &e->case_sums));
   return allocate(e, chunk_sums, "the gradients of cases", &e->chunk_sums);
@@ -129,6 +129,9 @@ gconv_status prepare_values(engine *e) {
   }
   const size_t evaluated = EVALUATED_BYTES / sizeof(float) / all;
   e->room = std::max({e->order.batch, std::min<size_t>(EVALUATED, evaluated), (size_t)1});
+  for (size_t i = 0; i < e->net->count; i++)
+    if (e->plans.forward[i].algorithm)
+      e->room = e->order.batch; /* plans are for so many */
   e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
   if (!e->values)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
@@ -154,12 +157,14 @@ gconv_status fill_engine(engine *e) {
   CUDA_TRY(cudaStreamSynchronize(e->stream)); /* they are 0 now */
   for (size_t i = 0; i < e->net->count; i++)
     GCONV_TRY(prepare_layer(e, i, tail));
+  GCONV_TRY(gconv_learn_plans_make(&e->order, e->layers, e->order.batch, &e->plans));
   GCONV_TRY(prepare_values(e));
   GCONV_TRY(gconv_resident_make(e->net, e->order.batch, &e->resident));
   GCONV_TRY(prepare_sums(e));
   const size_t steps = std::max<size_t>(MOST_STEPS, GCONV_RESIDENT_STEPS);
-  GCONV_TRY(allocate(e, steps, "the losses", &e->outcomes));
-  CUDA_TRY(cudaHostAlloc(&e->seen, steps * sizeof *e->seen, cudaHostAllocDefault));
+  CUDA_TRY(cudaHostAlloc(&e->outcomes, steps * sizeof *e->outcomes, cudaHostAllocDefault));
+  CUDA_TRY(cudaHostAlloc(&e->bad, sizeof *e->bad, cudaHostAllocDefault));
+  *e->bad = 0;
   GCONV_TRY(gconv_cuda_cases_make(&e->order, e->room, e->stream, &e->cases));
   CUDA_TRY(cudaStreamSynchronize(e->stream));
   return GCONV_OK;
@@ -174,11 +179,13 @@ void destroy(void *state) {
     cudaStreamSynchronize(e->stream);
   gconv_cuda_cases_free(&e->cases);
   gconv_resident_free(e->resident);
+  gconv_learn_plans_free(&e->plans);
   for (size_t i = 0; i < e->owned_count; i++)
     cudaFree(e->owned[i]);
   cudaFree(e->losses);
   cudaFree(e->hits);
-  cudaFreeHost(e->seen);
+  cudaFreeHost(e->outcomes);
+  cudaFreeHost(e->bad);
   if (e->stream)
     cudaStreamDestroy(e->stream);
   free(e->owned);
@@ -218,6 +225,24 @@ void get(const void *state, gconv_learn_array array, float *values) {
   cudaMemcpy(values, e->arrays[array], e->net->parameters * sizeof *values, cudaMemcpyDeviceToHost);
 }
 
+void copy_array(engine *e, gconv_learn_array from, gconv_learn_array to) {
+  cudaMemcpyAsync(e->arrays[to], e->arrays[from], e->net->parameters * sizeof(float), cudaMemcpyDeviceToDevice, e->stream);
+}
+
+void keep(void *state) {
+  engine *e = (engine *)state;
+  gconv_device_enter(e->order.device);
+  copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST);
+}
+
+/* Steps tell of a parameter that is not finite, and none becomes finite again. */
+bool is_finite(const void *state) {
+  const engine *e = (const engine *)state;
+  gconv_device_enter(e->order.device);
+  cudaStreamSynchronize(e->stream);
+  return *(volatile uint32_t *)e->bad == 0;
+}
+
 /* ---- A pass over cases ---- */
 
 gconv_status make_room_for_losses(engine *e, size_t cases) {
@@ -240,15 +265,24 @@ gconv_status make_room_for_losses(engine *e, size_t cases) {
 gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, bool learns, size_t at) {
   const gconv_learn_net *net = e->net;
   GCONV_TRY(gconv_cuda_cases_load(&e->cases, cases, first, count, e->values[0], e->targets));
-  for (size_t i = 0; i < net->count; i++)
-    gconv_learn_cuda_forward(&e->layers[i], e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], e->values[0], (int64_t)count,
-                             e->values[i + 1], e->stream);
+  gconv_learn_plans_place(&e->plans, e->arrays[GCONV_LEARN_PARAMETERS], e->stream);
+  for (size_t i = 0; i < net->count; i++) {
+    const gconv_learn_own *own = &e->layers[i];
+    if (e->plans.forward[i].algorithm)
+      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.forward[i], e->values[i], e->values[i + 1], e->stream));
+    else
+      gconv_learn_cuda_forward(own, e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], e->values[0], (int64_t)count,
+                               e->values[i + 1], e->stream);
+    if (own->layer.problem.activation == GCONV_ACTIVATION_SOFTMAX)
+      gconv_learn_cuda_soften(own, (int64_t)count, e->values[i + 1], e->stream);
+  }
   gconv_learn_cuda_losses(net, e->values[net->count], e->targets, (int64_t)count, (float)gconv_learn_factor(net, count),
                           e->losses + at, e->hits + at, learns ? e->gradients[0] : NULL, e->stream);
   return GCONV_OK;
 }
 
-/* The gradient of a layer's parameters: chunk after chunk of cases, whose chains are summed by a tree, and then the chunks. */
+/* The gradient of a layer's parameters: chunk after chunk of cases, whose chains are summed by a tree, and then the chunks.
+ */
 void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const float *dz, size_t count) {
   const gconv_learn_layer *layer = &own->layer;
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
@@ -273,7 +307,7 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
 }
 
 /* Goes back through the layers: gradients[0] has the gradient of the outputs. */
-void run_backward(engine *e, size_t count) {
+gconv_status run_backward(engine *e, size_t count) {
   float *dz = e->gradients[0], *dx = e->gradients[1];
   for (size_t i = e->net->count; i-- > 0;) {
     const gconv_learn_own *own = &e->layers[i];
@@ -281,17 +315,18 @@ void run_backward(engine *e, size_t count) {
       gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
     if (own->layer.parameters)
       find_gradient(e, own, e->values[i], dz, count);
-    if (i == 0)
-      return;
-    gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
+    if (i > 0 && e->plans.inputs[i].algorithm)
+      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
+    else if (i > 0)
+      gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
     std::swap(dz, dx);
   }
+  return GCONV_OK;
 }
 
-/* Waits for what was started, and copies the outcomes of `count` steps. */
-gconv_status see_outcomes(engine *e, size_t count) {
+/* Waits for what was started: then the outcomes are there. */
+gconv_status finish(engine *e) {
   CUDA_TRY(cudaGetLastError());
-  CUDA_TRY(cudaMemcpyAsync(e->seen, e->outcomes, count * sizeof *e->seen, cudaMemcpyDeviceToHost, e->stream));
   CUDA_TRY(cudaStreamSynchronize(e->stream));
   return GCONV_OK;
 }
@@ -303,43 +338,23 @@ void sum_losses(engine *e, size_t cases, size_t step) {
 gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, const gconv_held_cases **held) {
   gconv_device_enter(e->order.device);
   GCONV_TRY(make_room_for_losses(e, losses));
-  CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
   return gconv_cuda_cases_begin(&e->cases, cases, held);
 }
 
-gconv_resident_run resident_run(const engine *e, const gconv_held_cases *held, size_t first, size_t cases) {
-  return {held->inputs,
-          held->targets,
-          e->cases.numbers + first,
-          cases,
-          e->arrays[GCONV_LEARN_PARAMETERS],
-          e->arrays[GCONV_LEARN_FIRST],
-          e->arrays[GCONV_LEARN_SECOND]};
-}
-
 /* The gradient of cases first .. first + count - 1, and their losses. */
-gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held, size_t first,
-                            size_t count) {
-  if (held && count > GCONV_LEARN_SLICE && gconv_resident_takes_slices(e->resident)) {
-    const gconv_resident_run run = resident_run(e, held, first, count);
-    GCONV_TRY(gconv_resident_start_slices(e->resident, &run, e->leaves, e->losses, e->hits, e->stream));
-    gconv_learn_cuda_tree(e->leaves, 1, (int64_t)((count + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE),
-                          (int64_t)e->net->parameters, e->arrays[GCONV_LEARN_GRADIENT], e->stream);
-    return GCONV_OK;
-  }
+gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t first, size_t count) {
   GCONV_TRY(run_forward(e, cases, first, count, true, 0));
-  run_backward(e, count);
-  return GCONV_OK;
+  return run_backward(e, count);
 }
 
 gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
   GCONV_TRY(begin(e, cases, cases->count, &held));
-  GCONV_TRY(find_gradients(e, cases, held, 0, cases->count));
+  GCONV_TRY(find_gradients(e, cases, 0, cases->count));
   sum_losses(e, cases->count, 0);
-  GCONV_TRY(see_outcomes(e, 1));
-  *sums = {e->seen[0].loss, (size_t)e->seen[0].hits};
+  GCONV_TRY(finish(e));
+  *sums = {e->outcomes[0].loss, (size_t)e->outcomes[0].hits};
   return GCONV_OK;
 }
 
@@ -350,15 +365,15 @@ gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_s
   for (size_t at = 0; at < cases->count; at += e->room)
     GCONV_TRY(run_forward(e, cases, at, std::min(e->room, cases->count - at), false, at));
   sum_losses(e, cases->count, 0);
-  GCONV_TRY(see_outcomes(e, 1));
-  *sums = {e->seen[0].loss, (size_t)e->seen[0].hits};
+  GCONV_TRY(finish(e));
+  *sums = {e->outcomes[0].loss, (size_t)e->outcomes[0].hits};
   return GCONV_OK;
 }
 
 void start_update(engine *e, const gconv_learn_step *step) {
   gconv_learn_cuda_update(step, e->are_weights, (int64_t)e->net->parameters, e->arrays[GCONV_LEARN_GRADIENT],
                           e->arrays[GCONV_LEARN_PARAMETERS], e->arrays[GCONV_LEARN_FIRST], e->arrays[GCONV_LEARN_SECOND],
-                          e->stop, e->stream);
+                          e->stop, e->bad, e->stream);
 }
 
 gconv_status update(void *state, const gconv_learn_step *step) {
@@ -371,39 +386,66 @@ gconv_status update(void *state, const gconv_learn_step *step) {
 
 /* ---- Several steps ---- */
 
-gconv_status start_steps(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held,
-                         const gconv_learn_step *steps, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    const size_t first = i * e->order.batch, some = std::min(e->order.batch, cases->count - first);
-    GCONV_TRY(find_gradients(e, cases, held, first, some));
-    sum_losses(e, some, i);
-    start_update(e, &steps[i]);
+/* Steps in kernels of their own. */
+gconv_status take_resident(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held,
+                           const gconv_learn_step *steps, size_t count, double best) {
+  gconv_resident_run run = {held->inputs, held->targets, e->cases.numbers, std::min(cases->count, count * e->order.batch)};
+  const bool all = run.cases == gconv_dataset_get_info(cases->data)->cases && e->order.batch == run.cases;
+  run.same = all && e->arranged == held; /* full batches keep the order of the data */
+  e->arranged = all ? held : NULL;
+  run.parameters = e->arrays[GCONV_LEARN_PARAMETERS];
+  run.first = e->arrays[GCONV_LEARN_FIRST];
+  run.second = e->arrays[GCONV_LEARN_SECOND];
+  run.are_weights = e->are_weights;
+  run.outcomes = e->outcomes;
+  run.bad = e->bad;
+  run.best = e->arrays[GCONV_LEARN_BEST];
+  run.best_loss = best;
+  run.factor = gconv_learn_loss_factor(e->net, run.cases);
+  return gconv_resident_start(e->resident, &run, steps, count, e->stream);
+}
+
+gconv_status take_step(engine *e, const gconv_learn_cases *cases, const gconv_learn_step *step, size_t i, double best) {
+  const size_t first = i * e->order.batch, count = std::min(e->order.batch, cases->count - first);
+  GCONV_TRY(find_gradients(e, cases, first, count));
+  sum_losses(e, count, i);
+  if (best > -INFINITY) {
+    GCONV_TRY(finish(e));
+    if (e->outcomes[i].loss * gconv_learn_loss_factor(e->net, count) < best)
+      keep(e);
   }
+  start_update(e, step);
   return GCONV_OK;
 }
 
-gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
+gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count, double best,
                    gconv_learn_sums *sums, size_t *taken) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
   GCONV_TRY(begin(e, cases, e->order.batch, &held));
-  const bool resident = held && gconv_resident_takes_steps(e->resident, steps[0].optimizer);
-  count = std::min(count, resident ? (size_t)GCONV_RESIDENT_STEPS : (size_t)MOST_STEPS);
-  if (resident) {
-    const gconv_resident_run run = resident_run(e, held, 0, std::min(cases->count, count * e->order.batch));
-    GCONV_TRY(gconv_resident_start(e->resident, &run, steps, count, e->outcomes, e->stream));
-  } else {
-    GCONV_TRY(start_steps(e, cases, held, steps, count));
-  }
-  GCONV_TRY(see_outcomes(e, count));
+  const bool resident = held && gconv_resident_takes(e->resident, steps[0].optimizer);
+  count = std::min(count, resident ? gconv_resident_steps(e->resident) : (size_t)MOST_STEPS);
+  if (!resident)
+    CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
+  const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;
+  if (single) /* its kernel keeps no best ones: those before the step are kept until its loss is known */
+    copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_GRADIENT);
+  if (resident)
+    GCONV_TRY(take_resident(e, cases, held, steps, count, best));
+  for (size_t i = 0; i < count && !resident; i++)
+    GCONV_TRY(take_step(e, cases, &steps[i], i, best));
+  GCONV_TRY(finish(e));
+  if (single && e->outcomes[0].loss * gconv_learn_loss_factor(e->net, cases->count) < best)
+    copy_array(e, GCONV_LEARN_GRADIENT, GCONV_LEARN_BEST);
   bool finite = true;
   for (*taken = 0; *taken < count && finite; ++*taken) {
-    sums[*taken] = {e->seen[*taken].loss, (size_t)e->seen[*taken].hits};
-    finite = isfinite(e->seen[*taken].loss);
+    sums[*taken] = {e->outcomes[*taken].loss, (size_t)e->outcomes[*taken].hits};
+    finite = isfinite(sums[*taken].loss);
   }
   return GCONV_OK;
 }
 
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy, set, get, backward, update, evaluate, train};
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda",    create,   destroy, set,      get,  keep,
+                                                        is_finite, backward, update,  evaluate, train};

@@ -95,7 +95,6 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->mean);
   free(trainer->std);
   free(trainer->order);
-  free(trainer->best);
   free(trainer);
 }
 
@@ -162,21 +161,21 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
   gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch};
   GCONV_TRY(t->type->create(&order, &t->engine));
-  gconv_learn_net_take(&t->net, &t->network, t->best);
-  for (size_t i = 0; i < t->net.parameters; i++)
-    if (!isfinite(t->best[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
-  t->type->set(t->engine, GCONV_LEARN_PARAMETERS, t->best);
-  if (t->options.optimizer != GCONV_OPTIMIZER_RPROP)
-    return GCONV_OK;
-  float *steps = malloc(t->net.parameters * sizeof *steps);
-  if (!steps)
+  float *values = malloc(t->net.parameters * sizeof *values);
+  if (!values)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  gconv_learn_net_take(&t->net, &t->network, values);
+  bool finite = true;
   for (size_t i = 0; i < t->net.parameters; i++)
-    steps[i] = (float)t->options.rate;
-  t->type->set(t->engine, GCONV_LEARN_SECOND, steps);
-  free(steps);
-  return GCONV_OK;
+    finite = finite && isfinite(values[i]);
+  t->type->set(t->engine, GCONV_LEARN_PARAMETERS, values);
+  t->type->set(t->engine, GCONV_LEARN_BEST, values);
+  for (size_t i = 0; i < t->net.parameters; i++)
+    values[i] = (float)t->options.rate;
+  if (t->options.optimizer == GCONV_OPTIMIZER_RPROP)
+    t->type->set(t->engine, GCONV_LEARN_SECOND, values);
+  free(values);
+  return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
 }
 
 static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network) {
@@ -189,9 +188,8 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
   }
-  t->order = malloc(info->cases * sizeof *t->order);
-  t->best = malloc(t->net.parameters * sizeof *t->best);
-  if (!t->order || !t->best)
+  t->order = calloc(info->cases, sizeof *t->order);
+  if (!t->order)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
@@ -272,24 +270,30 @@ static gconv_learn_step make_step(const gconv_trainer *t, size_t ahead) {
   return step;
 }
 
-/* Sets the order of the cases of an epoch. Full batches keep the order of the data. */
+/* Whether a step has all cases. They keep the order of the data. */
+static bool is_full(const gconv_trainer *t) {
+  return t->options.batch == gconv_dataset_get_info(t->data)->cases;
+}
+
+/* Sets the order of the cases of an epoch. */
 static void set_order(gconv_trainer *t) {
   size_t cases = gconv_dataset_get_info(t->data)->cases;
+  if (is_full(t) && t->order[0] < t->order[cases - 1])
+    return; /* it is set */
   for (size_t i = 0; i < cases; i++)
     t->order[i] = i;
-  if (t->options.batch < cases)
+  if (!is_full(t))
     gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, t->state.epochs, t->order, cases);
 }
 
-static void keep_best(gconv_trainer *t, double loss) {
+static void note_best(gconv_trainer *t, double loss) {
   t->state.best_loss = loss;
   t->state.best_epoch = t->state.epochs + 1;
-  t->type->get(t->engine, GCONV_LEARN_PARAMETERS, t->best);
 }
 
 /* A full batch without validation: its loss is that of the weights before the step. */
 static bool judges_before_step(const gconv_trainer *t) {
-  return !t->validation && t->options.batch == gconv_dataset_get_info(t->data)->cases;
+  return !t->validation && is_full(t);
 }
 
 /* Adds what a step came to. Returns false if its loss is not finite: then training is at its end. */
@@ -309,15 +313,17 @@ static void count_step(gconv_trainer *t, size_t left) {
 }
 
 static gconv_status take_step(gconv_trainer *t, size_t left) {
-  gconv_learn_cases batch = {t->data, t->state.epochs, t->order + t->state.at, left};
+  gconv_learn_cases batch = {t->data, t->state.epochs, t->order + t->state.at, left, false};
   batch.count = left < t->options.batch ? left : t->options.batch;
   gconv_learn_sums sums = {0};
   GCONV_TRY(t->type->backward(t->engine, &batch, &sums));
   if (!add_sums(t, &sums))
     return GCONV_OK;
   double loss = sums.loss * gconv_learn_loss_factor(&t->net, batch.count);
-  if (judges_before_step(t) && loss < t->state.best_loss)
-    keep_best(t, loss);
+  if (judges_before_step(t) && loss < t->state.best_loss) {
+    t->type->keep(t->engine);
+    note_best(t, loss);
+  }
   gconv_learn_step step = make_step(t, 0);
   GCONV_TRY(t->type->update(t->engine, &step));
   count_step(t, left);
@@ -327,14 +333,18 @@ static gconv_status take_step(gconv_trainer *t, size_t left) {
 /* Takes as many steps of the epoch as the engine takes at a time. */
 static gconv_status take_steps(gconv_trainer *t) {
   size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
-  if (!t->type->train || judges_before_step(t))
+  double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
+  if (!t->type->train)
     return take_step(t, left);
   for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
     t->steps[count] = make_step(t, count);
-  gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left};
-  GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, t->sums, &taken));
+  gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
+  GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, best, t->sums, &taken));
   for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
     count_step(t, left);
+  double loss = t->sums[0].loss * gconv_learn_loss_factor(&t->net, t->options.batch);
+  if (judges_before_step(t) && loss < best)
+    note_best(t, loss);
   return GCONV_OK;
 }
 
@@ -344,7 +354,7 @@ static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
   size_t cases = gconv_dataset_get_info(t->validation)->cases, numbers[EVALUATED];
   gconv_learn_sums all = {0};
   for (size_t at = 0; at < cases;) {
-    gconv_learn_cases part = {t->validation, 0, numbers, 0};
+    gconv_learn_cases part = {t->validation, 0, numbers, 0, false};
     while (part.count < EVALUATED && at < cases)
       numbers[part.count++] = at++;
     gconv_learn_sums sums = {0};
@@ -358,40 +368,28 @@ static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
   return GCONV_OK;
 }
 
-static bool has_finite_weights(const gconv_trainer *t, float *room) {
-  t->type->get(t->engine, GCONV_LEARN_PARAMETERS, room);
-  for (size_t i = 0; i < t->net.parameters; i++)
-    if (!isfinite(room[i]))
-      return false;
-  return true;
-}
-
 /* Keeps the weights if they are the best so far, and finds whether training is at its end. */
-static gconv_status judge(gconv_trainer *t, gconv_epoch *epoch) {
+static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   gconv_training_state *s = &t->state;
   const gconv_training_options *o = &t->options;
   double loss = t->validation ? epoch->validation_loss : epoch->loss;
-  float *room = malloc(t->net.parameters * sizeof *room);
-  if (!room)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
-  bool finite = isfinite(loss) && has_finite_weights(t, room);
-  free(room);
-  if (!finite)
+  if (!isfinite(loss) || !t->type->is_finite(t->engine)) {
     s->ending = GCONV_ENDING_DIVERGED;
-  else if (!judges_before_step(t) && loss < s->best_loss)
-    keep_best(t, loss);
+  } else if (!judges_before_step(t) && loss < s->best_loss) {
+    t->type->keep(t->engine);
+    note_best(t, loss);
+  }
   epoch->best = s->best_epoch == s->epochs + 1;
   s->epochs++;
   epoch->number = (size_t)s->epochs;
   if (s->ending == GCONV_ENDING_DIVERGED)
-    return GCONV_OK;
+    return;
   if (o->stop_error > 0 && epoch->loss <= o->stop_error)
     s->ending = GCONV_ENDING_ERROR;
   else if (s->epochs >= o->epochs)
     s->ending = GCONV_ENDING_EPOCHS;
   else if (o->patience > 0 && s->epochs - s->best_epoch >= o->patience)
     s->ending = GCONV_ENDING_PATIENCE;
-  return GCONV_OK;
 }
 
 static gconv_status end_epoch(gconv_trainer *t) {
@@ -403,7 +401,7 @@ static gconv_status end_epoch(gconv_trainer *t) {
     epoch.accuracy = (double)s->hits / (double)cases;
   if (t->validation && s->ending != GCONV_ENDING_DIVERGED)
     GCONV_TRY(validate(t, &epoch));
-  GCONV_TRY(judge(t, &epoch));
+  judge(t, &epoch);
   s->at = s->hits = 0;
   s->loss = 0;
   s->last = epoch;
@@ -490,10 +488,7 @@ gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gcon
   float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
   if (!parameters)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
-  if (last)
-    trainer->type->get(trainer->engine, GCONV_LEARN_PARAMETERS, parameters);
-  else
-    memcpy(parameters, trainer->best, trainer->net.parameters * sizeof *parameters);
+  trainer->type->get(trainer->engine, last ? GCONV_LEARN_PARAMETERS : GCONV_LEARN_BEST, parameters);
   gconv_network copy = {0};
   gconv_status status = gconv_network_copy(&trainer->network, &copy);
   if (status == GCONV_OK) {

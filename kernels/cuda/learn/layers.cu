@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers in training: what products are made of, and the kernels around them. */
-#include "layers.h"
 #include "kernels/mean.h"
+#include "layers.h"
 #include "product.cuh"
 
 namespace {
@@ -26,10 +26,18 @@ struct weights_by_filter {
   int64_t first = 0;
   static constexpr bool BY_L = true;
   using place = int64_t;
-  __device__ void begin(int64_t z) { weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p); }
-  __device__ int64_t length(int64_t) const { return gconv_layer_taps(&p); }
-  __device__ place at(int64_t l) const { return l; }
-  __device__ float load(place l, int64_t m) const { return weights[m * gconv_layer_taps(&p) + l]; }
+  __device__ void begin(int64_t z) {
+    weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p);
+  }
+  __device__ int64_t length(int64_t) const {
+    return gconv_layer_taps(&p);
+  }
+  __device__ place at(int64_t l) const {
+    return l;
+  }
+  __device__ float load(place l, int64_t m) const {
+    return weights[m * gconv_layer_taps(&p) + l];
+  }
 };
 
 /* Inputs: under tap l of the output n = (case, place). */
@@ -43,7 +51,9 @@ struct inputs_by_place {
     const float *x;
     int32_t row, column;
   };
-  __device__ void begin(int64_t z) { x += (first + z) * (p.channels / p.groups) * p.height * p.width; }
+  __device__ void begin(int64_t z) {
+    x += (first + z) * (p.channels / p.groups) * p.height * p.width;
+  }
   __device__ place at(int64_t n) const {
     const int64_t places = (int64_t)p.out_height * p.out_width, image = n / places;
     const int32_t at = (int32_t)(n - image * places), row = at / p.out_width;
@@ -55,8 +65,8 @@ struct inputs_by_place {
   }
   __device__ float load(const place &own, int64_t l) const {
     const gconv_learn_tap tap = taps[l];
-    const bool inside = (unsigned)(own.row + tap.row) < (unsigned)p.height &&
-                        (unsigned)(own.column + tap.column) < (unsigned)p.width;
+    const bool inside =
+        (unsigned)(own.row + tap.row) < (unsigned)p.height && (unsigned)(own.column + tap.column) < (unsigned)p.width;
     return inside ? own.x[tap.offset] : 0.0f;
   }
 };
@@ -83,13 +93,19 @@ struct weights_by_channel {
   int64_t first = 0;
   static constexpr bool BY_L = true;
   using place = const float *;
-  __device__ void begin(int64_t z) { weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p); }
-  __device__ int64_t length(int64_t) const { return (int64_t)(p.filters / p.groups) * p.rows * p.columns; }
+  __device__ void begin(int64_t z) {
+    weights += (first + z) * (p.filters / p.groups) * gconv_layer_taps(&p);
+  }
+  __device__ int64_t length(int64_t) const {
+    return (int64_t)(p.filters / p.groups) * p.rows * p.columns;
+  }
   __device__ place at(int64_t l) const {
     const turn t = turn_of(p, l);
     return weights + t.k * gconv_layer_taps(&p) + t.r * p.columns + t.s;
   }
-  __device__ float load(place own, int64_t m) const { return own[m * p.rows * p.columns]; }
+  __device__ float load(place own, int64_t m) const {
+    return own[m * p.rows * p.columns];
+  }
 };
 
 /* Gradients of sums: of the output that the input n = (case, row, column) takes part in under the tap of l; 0 if there is
@@ -103,7 +119,9 @@ struct gradients_by_input {
     const float *dz;
     int32_t row, column;
   };
-  __device__ void begin(int64_t z) { dz += (first + z) * (p.filters / p.groups) * p.out_height * p.out_width; }
+  __device__ void begin(int64_t z) {
+    dz += (first + z) * (p.filters / p.groups) * p.out_height * p.out_width;
+  }
   __device__ place at(int64_t n) const {
     const int64_t places = (int64_t)p.height * p.width, image = n / places;
     const int32_t at = (int32_t)(n - image * places), row = at / p.width;
@@ -150,9 +168,15 @@ struct gradients_by_place {
     dz += (own.image * p.filters + own.group * (p.filters / p.groups)) * places + own.begin;
     count = places - own.begin < all ? places - own.begin : all;
   }
-  __device__ int64_t length(int64_t) const { return count; }
-  __device__ place at(int64_t l) const { return l; }
-  __device__ float load(place l, int64_t m) const { return dz[m * p.out_height * p.out_width + l]; }
+  __device__ int64_t length(int64_t) const {
+    return count;
+  }
+  __device__ place at(int64_t l) const {
+    return l;
+  }
+  __device__ float load(place l, int64_t m) const {
+    return dz[m * p.out_height * p.out_width + l];
+  }
 };
 
 /* Inputs under tap n; behind the last tap is the bias, whose input is 1. */
@@ -184,8 +208,8 @@ struct inputs_by_tap {
     if (n == gconv_layer_taps(&p))
       return 1.0f;
     const gconv_learn_tap tap = taps[n];
-    const bool inside = (unsigned)(own.row + tap.row) < (unsigned)p.height &&
-                        (unsigned)(own.column + tap.column) < (unsigned)p.width;
+    const bool inside =
+        (unsigned)(own.row + tap.row) < (unsigned)p.height && (unsigned)(own.column + tap.column) < (unsigned)p.width;
     return inside ? own.x[tap.offset] : 0.0f;
   }
 };
@@ -203,9 +227,15 @@ struct values_by_case {
     values += from * width;
     count = left < GCONV_LEARN_SLICE ? left : GCONV_LEARN_SLICE;
   }
-  __device__ int64_t length(int64_t) const { return count; }
-  __device__ place at(int64_t l) const { return values + l * width; }
-  __device__ float load(place own, int64_t n) const { return n == width ? 1.0f : own[n]; }
+  __device__ int64_t length(int64_t) const {
+    return count;
+  }
+  __device__ place at(int64_t l) const {
+    return values + l * width;
+  }
+  __device__ float load(place own, int64_t n) const {
+    return n == width ? 1.0f : own[n];
+  }
 };
 
 /* ---- Outputs of products ---- */
@@ -232,7 +262,9 @@ struct gradient_of_inputs {
   gconv_layer_problem p;
   float *dx;
   int64_t first = 0;
-  __device__ void begin(int64_t z) { dx += (first + z) * (p.channels / p.groups) * p.height * p.width; }
+  __device__ void begin(int64_t z) {
+    dx += (first + z) * (p.channels / p.groups) * p.height * p.width;
+  }
   __device__ void store(int64_t m, int64_t n, float sum) {
     const int64_t places = (int64_t)p.height * p.width, image = n / places;
     dx[(image * p.channels + m) * places + n - image * places] = sum + 0.0f;
@@ -329,18 +361,48 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
   }
 }
 
+/* Of many outputs: a block a case, whose threads share the terms; one adds them in their order. */
+__global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
+                                                          int64_t outputs, double *losses, uint32_t *hits) {
+  enum { TERMS = 2048 };
+  __shared__ double terms[TERMS];
+  const int64_t n = blockIdx.x;
+  double loss = 0;
+  for (int64_t first = 0; first < outputs; first += TERMS) {
+    const int count = (int)min((int64_t)TERMS, outputs - first);
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < count; i += BLOCK) {
+      const double d = (double)y[n * outputs + first + i] - (double)target_of(net, targets, n, first + i, outputs);
+      terms[i] = net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+#pragma unroll 16
+      for (int i = 0; i < count; i++)
+        loss += terms[i];
+  }
+  if (threadIdx.x > 0)
+    return;
+  losses[n] = loss;
+  hits[n] = net.classes && hits_class(y + n * outputs, targets[n], outputs);
+}
+
 __global__ void find_gradients(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs,
                                float factor, float *dy) {
   FOR_OWN (i, cases * outputs) {
     const int64_t n = i / outputs;
     const float d = y[i] - target_of(net, targets, n, i - n * outputs, outputs);
-    dy[i] = net.loss == GCONV_LOSS_SSE ? d : net.loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
+    dy[i] = net.loss == GCONV_LOSS_SSE   ? d
+            : net.loss != GCONV_LOSS_MAE ? d * factor
+            : d > 0                      ? factor
+            : d < 0                      ? -factor
+                                         : 0.0f;
   }
 }
 
 /* One block. */
-__global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_t *hits, int64_t cases,
-                                                   gconv_learn_outcome *outcome, uint32_t *stop) {
+__global__ void __launch_bounds__(1024)
+    add_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome, uint32_t *stop) {
   __shared__ unsigned long long all;
   if (threadIdx.x == 0)
     all = 0;
@@ -362,9 +424,16 @@ __global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_
     *stop = 1;
 }
 
+/* Four at a time, and those that are left. */
 __global__ void differentiate_each(gconv_layer_problem p, const float *y, float *dy, int64_t count) {
-  FOR_OWN (i, count)
-    dy[i] = gconv_learn_slope(p.activation, p.slope, y[i], dy[i]);
+  FOR_OWN (i, count / 4) {
+    const float4 ys = ((const float4 *)y)[i], dys = ((const float4 *)dy)[i];
+    ((float4 *)dy)[i] = {
+        gconv_learn_slope(p.activation, p.slope, ys.x, dys.x), gconv_learn_slope(p.activation, p.slope, ys.y, dys.y),
+        gconv_learn_slope(p.activation, p.slope, ys.z, dys.z), gconv_learn_slope(p.activation, p.slope, ys.w, dys.w)};
+  }
+  FOR_OWN (i, count % 4)
+    dy[count - 1 - i] = gconv_learn_slope(p.activation, p.slope, y[count - 1 - i], dy[count - 1 - i]);
 }
 
 __global__ void differentiate_softmax(const float *y, float *dy, int64_t cases, int32_t filters, int64_t places) {
@@ -389,9 +458,10 @@ __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
   return leaf[0];
 }
 
-/* A thread sums a column of leaves: groups of 32, and these as a binary counter counts. level[b] is the sum of 2^b groups. */
-__global__ void __launch_bounds__(BLOCK) add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats,
-                                                    float *sums) {
+/* A thread sums a column of leaves: groups of 32, and these as a binary counter counts. level[b] is the sum of 2^b groups.
+ */
+__global__ void __launch_bounds__(BLOCK)
+    add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums) {
   FOR_OWN (i, outer * floats) {
     const int64_t at = i / floats;
     const float *own = leaves + at * count * floats + i - at * floats;
@@ -420,11 +490,14 @@ __global__ void __launch_bounds__(BLOCK) add_leaves(const float *leaves, int64_t
 }
 
 __global__ void update_each(gconv_learn_step step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                            float *parameters, float *first, float *second, const uint32_t *stop) {
+                            float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad) {
   if (*stop)
     return;
-  FOR_OWN (i, count)
+  FOR_OWN (i, count) {
     gconv_learn_update(&step, are_weights[i], gradient[i], &parameters[i], &first[i], &second[i]);
+    if (!isfinite(parameters[i]))
+      *bad = 1;
+  }
 }
 
 } // namespace
@@ -458,14 +531,21 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
     start_products(weights_by_filter{p, weights}, inputs_by_place{p, x, own->taps},
                    activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
   }
-  if (p.activation == GCONV_ACTIVATION_SOFTMAX)
-    apply_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, cases, p.filters, places);
+}
+
+void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream) {
+  const gconv_layer_problem &p = own->layer.problem;
+  const int64_t places = (int64_t)p.out_height * p.out_width;
+  apply_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, cases, p.filters, places);
 }
 
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
                              double *losses, uint32_t *hits, float *dy, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  find_losses<<<blocks_of(cases), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
+  if (outputs > BLOCK && net->loss != GCONV_LOSS_CROSS_ENTROPY && cases <= INT32_MAX)
+    find_long_losses<<<(unsigned)cases, BLOCK, 0, stream>>>(*net, y, targets, outputs, losses, hits);
+  else
+    find_losses<<<blocks_of(cases), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
   if (dy)
     find_gradients<<<blocks_of(cases * outputs), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
 }
@@ -482,7 +562,7 @@ void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, 
   if (p.activation == GCONV_ACTIVATION_SOFTMAX)
     differentiate_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, dy, cases, p.filters, places);
   else if (p.activation != GCONV_ACTIVATION_NONE)
-    differentiate_each<<<blocks_of(count), BLOCK, 0, stream>>>(p, y, dy, count);
+    differentiate_each<<<blocks_of((count + 3) / 4), BLOCK, 0, stream>>>(p, y, dy, count);
 }
 
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
@@ -511,7 +591,7 @@ void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const 
   if (own->in_tail)
     start_products(values_by_case{dz, p.filters, cases}, values_by_case{x, p.channels, cases}, leaf, filters, taps + 1,
                    products, stream);
-  else
+  else if (!gconv_learn_cuda_gradient(own, x, dz, cases, leaves, stream))
     start_products(gradients_by_place{p, dz}, inputs_by_tap{p, x, own->taps}, leaf, filters, taps + 1, products, stream);
 }
 
@@ -521,6 +601,8 @@ void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, in
 }
 
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                             float *parameters, float *first, float *second, const uint32_t *stop, cudaStream_t stream) {
-  update_each<<<blocks_of(count), BLOCK, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second, stop);
+                             float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
+                             cudaStream_t stream) {
+  update_each<<<blocks_of(count), BLOCK, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second, stop,
+                                                      bad);
 }

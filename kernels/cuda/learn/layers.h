@@ -36,9 +36,11 @@ void gconv_learn_make_taps(const gconv_layer_problem *problem, gconv_learn_tap *
 /* x = the cases `numbers` of a data set. */
 void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
                            cudaStream_t stream);
-/* y from x; `input` is the input of the network, which a residual adds. */
+/* y from x, but for softmax; `input` is the input of the network, which a residual adds. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, const float *input,
                               int64_t cases, float *y, cudaStream_t stream);
+/* Softmax of sums. */
+void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream);
 /* The loss of each case, whether it was given its class, and, unless dy is NULL, the gradient. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
                              double *losses, uint32_t *hits, float *dy, cudaStream_t stream);
@@ -55,11 +57,15 @@ void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
+/* The same of a convolution, by a kernel for them. False if it does not take the layer (gradient.cu). */
+bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
+                               cudaStream_t stream);
 /* sums[i] = the sum, by a tree, of leaves[i][0 .. count - 1], each of `floats` floats, for all i < outer. */
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream);
 /* A step of all parameters, unless *stop. */
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                             float *parameters, float *first, float *second, const uint32_t *stop, cudaStream_t stream);
+                             float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
+                             cudaStream_t stream);
 
 #endif

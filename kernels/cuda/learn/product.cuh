@@ -49,8 +49,9 @@ template <int SIZE, int THREADS, class Operand> struct loader {
   }
 };
 
-template <int M, int N> __device__ __forceinline__ void add_products(const float (*a)[M + 4], const float (*b)[N + 4], int l,
-                                                                     int row, int column, float (&sums)[4][4]) {
+template <int M, int N>
+__device__ __forceinline__ void add_products(const float (*a)[M + 4], const float (*b)[N + 4], int l, int row, int column,
+                                             float (&sums)[4][4]) {
   const float4 x = *(const float4 *)&a[l][row], y = *(const float4 *)&b[l][column];
   const float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
@@ -108,7 +109,7 @@ void start_products(const A &a, const B &b, const Out &out, int64_t m_count, int
     part_a.first = part_b.first = part.first = first;
     if (m_count <= 16)
       multiply<16, 64><<<dim3(tiles(n_count, 64), tiles(m_count, 16), (unsigned)some), 64, 0, stream>>>(part_a, part_b, part,
-                                                                                                      m_count, n_count);
+                                                                                                        m_count, n_count);
     else
       multiply<64, 64><<<dim3(tiles(n_count, 64), tiles(m_count, 64), (unsigned)some), 256, 0, stream>>>(
           part_a, part_b, part, m_count, n_count);
