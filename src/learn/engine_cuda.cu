@@ -41,6 +41,7 @@ struct engine {
   uint32_t *hits;
   size_t losses_room;
   gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of as many as a resident kernel takes; pinned, of the host */
+  gconv_learn_outcome *many;     /* of the device: those of a kernel that takes many steps, which would wait for the bus */
   uint32_t *stop, *bad;          /* a loss is not finite: of the device; a parameter is not: pinned, of the host */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
@@ -162,6 +163,7 @@ gconv_status fill_engine(engine *e) {
   GCONV_TRY(gconv_resident_make(e->net, e->order.batch, &e->resident));
   GCONV_TRY(prepare_sums(e));
   const size_t steps = std::max<size_t>(MOST_STEPS, GCONV_RESIDENT_STEPS);
+  GCONV_TRY(allocate(e, GCONV_RESIDENT_STEPS, "the losses", &e->many));
   CUDA_TRY(cudaHostAlloc(&e->outcomes, steps * sizeof *e->outcomes, cudaHostAllocDefault));
   CUDA_TRY(cudaHostAlloc(&e->bad, sizeof *e->bad, cudaHostAllocDefault));
   *e->bad = 0;
@@ -397,12 +399,16 @@ gconv_status take_resident(engine *e, const gconv_learn_cases *cases, const gcon
   run.first = e->arrays[GCONV_LEARN_FIRST];
   run.second = e->arrays[GCONV_LEARN_SECOND];
   run.are_weights = e->are_weights;
-  run.outcomes = e->outcomes;
+  const bool many = gconv_resident_steps(e->resident) > 1;
+  run.outcomes = many ? e->many : e->outcomes;
   run.bad = e->bad;
   run.best = e->arrays[GCONV_LEARN_BEST];
   run.best_loss = best;
   run.factor = gconv_learn_loss_factor(e->net, run.cases);
-  return gconv_resident_start(e->resident, &run, steps, count, e->stream);
+  GCONV_TRY(gconv_resident_start(e->resident, &run, steps, count, e->stream));
+  if (many)
+    CUDA_TRY(cudaMemcpyAsync(e->outcomes, e->many, count * sizeof *e->many, cudaMemcpyDeviceToHost, e->stream));
+  return GCONV_OK;
 }
 
 gconv_status take_step(engine *e, const gconv_learn_cases *cases, const gconv_learn_step *step, size_t i, double best) {

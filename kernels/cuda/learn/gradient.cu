@@ -3,13 +3,13 @@
  * The gradient of a convolution's weights: for each case, and each band of its output rows, the sums over the places of the
  * band of dz[k][place] * x[under tap t of place], in chains from the first place to the last.
  *
- *     shared memory, some rows at a time                        sums in registers
+ *     shared memory, some rows at a time, of two stages         sums in registers
  *     x:  channels x rows under these x columns                 a thread has one tap t and FILTERS filters k
- *     dz: places x filters, those of a place side by side
+ *     dz: filters x rows x columns
  *
- * For each place, a thread reads one sample, and FILTERS gradients that all threads of its warp share, four at a time: then
- * it does FILTERS multiply-adds. The distances between rows and between channels in shared memory are chosen so that
- * neighbouring taps lie in neighbouring banks. The bias is a tap whose samples are all 1.
+ * For four places, a thread reads four samples, and FILTERS times four gradients that all threads of its warp share: then it
+ * does 4 FILTERS multiply-adds. While a stage is used, the other one is filled. The distances between rows and between
+ * channels of x are chosen so that neighbouring taps lie in neighbouring banks. The bias is a tap whose samples are all 1.
  */
 #include "../copies.cuh"
 #include "layers.h"
@@ -18,7 +18,7 @@
 
 namespace {
 
-enum : int { FILTERS = 8, MOST_FILTERS = 16, MOST_TAPS = 160, SHARED_BYTES = 100 << 10 };
+enum : int { FILTERS = 8, MOST_FILTERS = 16, MOST_TAPS = 160, SHARED_BYTES = 110 << 10, STAGES = 2 };
 
 struct arguments {
   gconv_layer_problem p;
@@ -29,22 +29,26 @@ struct arguments {
   int32_t threads_of_taps;     /* a multiple of 32 */
   int32_t filters;             /* of a block */
   int32_t bands, band_rows;
-  /* What is in shared memory at a time: rows and columns of outputs; rows and floats of a row of a channel of x, floats of a
-   * channel, and channels; floats from one place of dz to the next. */
-  int32_t rows, columns, x_rows, x_pitch, x_plane, channels, dz_pitch;
+  /* A stage: rows and columns of outputs; floats of a row of a channel of x, floats of a channel, and channels; floats of a
+   * row of dz. */
+  int32_t rows, columns, x_pitch, x_plane, channels, dz_pitch;
 };
 
-/* Copies dz of filters first .. at rows from p0 and columns from q0, so that filters lie side by side; 0 where there is
- * none. */
+/* Copies dz at rows from p0 and columns from q0; 0 where there is no filter. */
 DEVICE void load_gradients(const arguments &a, const float *dz, int32_t filters, int32_t p0, int32_t rows, int32_t q0,
                            int32_t columns, float *to) {
-  const int32_t plane = a.p.out_height * a.p.out_width, places = rows * columns;
-  for (int32_t i = (int32_t)threadIdx.x; i < places; i += (int32_t)blockDim.x) {
-    const int32_t row = i / columns, column = i - row * columns;
-    const float *from = dz + (p0 + row) * a.p.out_width + q0 + column;
-    const uint32_t place = shared_address(to + (row * a.columns + column) * a.dz_pitch);
-    for (int32_t k = 0; k < a.filters; k++)
-      copy_async_or_zero<4>(place + 4 * k, k < filters ? from + (int64_t)k * plane : dz, k < filters);
+  const int64_t plane = (int64_t)a.p.out_height * a.p.out_width;
+  const bool fours = a.p.out_width % 4 == 0 && ((uintptr_t)dz & 15) == 0;
+  const int32_t wide = fours ? columns / 4 : columns, all = a.filters * rows * wide;
+  for (int32_t i = (int32_t)threadIdx.x; i < all; i += (int32_t)blockDim.x) {
+    const int32_t line = i / wide, k = line / rows, row = line - k * rows, column = (i - line * wide) * (fours ? 4 : 1);
+    const bool there = k < filters;
+    const float *from = there ? dz + k * plane + (int64_t)(p0 + row) * a.p.out_width + q0 + column : dz;
+    const uint32_t at = shared_address(to + (k * a.rows + row) * a.dz_pitch + column);
+    if (fours)
+      copy_async_or_zero<16>(at, from, there);
+    else
+      copy_async_or_zero<4>(at, from, there);
   }
 }
 
@@ -68,35 +72,37 @@ DEVICE void load_samples(const arguments &a, const float *x, int32_t channels, i
   }
 }
 
-DEVICE void add_place(const float4 *dz, float x, float (&sums)[FILTERS]) {
-  UNROLLED_FOR (int k = 0; k < FILTERS; k += 4) {
-    const float4 four = dz[k / 4];
-    sums[k] = fmaf(x, four.x, sums[k]);
-    sums[k + 1] = fmaf(x, four.y, sums[k + 1]);
-    sums[k + 2] = fmaf(x, four.z, sums[k + 2]);
-    sums[k + 3] = fmaf(x, four.w, sums[k + 3]);
-  }
-}
-
-/* A place after the other, four at a time so that what they read is under way at once. DZ: from one place of dz to the next.
- */
-template <int DZ>
-DEVICE void add_row(const float *dz, const float *x, int32_t step, int32_t columns, float (&sums)[FILTERS]) {
+/* Adds the places of a row, one after the other, four at a time. apart: floats from one filter to the next. */
+DEVICE void add_row(const float *dz, int32_t apart, const float *x, int32_t step, int32_t columns, float (&sums)[FILTERS]) {
   int32_t q = 0;
-  for (; q + 4 <= columns; q += 4, dz += 4 * DZ, x += 4 * step) {
-    const float xs[4] = {x[0], x[step], x[2 * step], x[3 * step]};
-    float4 dzs[4][FILTERS / 4];
-    UNROLLED_FOR (int i = 0; i < 4; i++)
-      UNROLLED_FOR (int k = 0; k < FILTERS / 4; k++)
-        dzs[i][k] = ((const float4 *)(dz + i * DZ))[k];
-    UNROLLED_FOR (int i = 0; i < 4; i++)
-      add_place(dzs[i], xs[i], sums);
+  for (; q + 4 <= columns; q += 4, x += 4 * step) {
+    const float x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step];
+    float4 four[FILTERS];
+    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
+      four[k] = *(const float4 *)(dz + k * apart + q);
+    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
+      sums[k] = fmaf(x3, four[k].w, fmaf(x2, four[k].z, fmaf(x1, four[k].y, fmaf(x0, four[k].x, sums[k]))));
   }
-  for (; q < columns; q++, dz += DZ, x += step)
-    add_place((const float4 *)dz, *x, sums);
+  for (; q < columns; q++, x += step)
+    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
+      sums[k] = fmaf(*x, dz[k * apart + q], sums[k]);
 }
 
-template <int DZ> __global__ void __launch_bounds__(2 * MOST_TAPS, 2) sum_weights(const __grid_constant__ arguments a) {
+/* Where the outputs of a chunk are. */
+struct chunk {
+  int32_t p0, rows, q0, columns;
+};
+DEVICE chunk chunk_of(const arguments &a, int32_t number, int32_t first_row, int32_t last_row) {
+  const int32_t across = (a.p.out_width + a.columns - 1) / a.columns, down = number / across;
+  chunk at;
+  at.p0 = first_row + down * a.rows;
+  at.q0 = (number - down * across) * a.columns;
+  at.rows = min(a.rows, last_row - at.p0);
+  at.columns = min(a.columns, a.p.out_width - at.q0);
+  return at;
+}
+
+__global__ void __launch_bounds__(2 * MOST_TAPS, 2) sum_weights(const __grid_constant__ arguments a) {
   extern __shared__ __align__(16) float shared[];
   const gconv_layer_problem &p = a.p;
   const int32_t tile = (int32_t)blockIdx.y % a.tiles, block = (int32_t)blockIdx.y / a.tiles % a.blocks,
@@ -113,28 +119,37 @@ template <int DZ> __global__ void __launch_bounds__(2 * MOST_TAPS, 2) sum_weight
       min(min(first_tap + a.threads_of_taps - 1, a.taps - 1) / plane_taps, channels - 1) - first_channel + 1;
   const int32_t c = tap / plane_taps, r = (tap - c * plane_taps) / p.columns, s = tap - c * plane_taps - r * p.columns;
   const bool is_bias = tap == a.taps;
-  float *gradients = shared, *samples = gradients + a.rows * a.columns * a.dz_pitch,
-        *ones = samples + a.channels * a.x_plane;
+  const int32_t dz_floats = a.filters * a.rows * a.dz_pitch, stage_floats = (dz_floats + a.channels * a.x_plane + 3) / 4 * 4;
+  float *ones = shared + STAGES * stage_floats;
   for (int32_t i = (int32_t)threadIdx.x; i < a.x_pitch; i += (int32_t)blockDim.x)
     ones[i] = 1.0f;
-  const float *own =
-      is_bias ? ones : samples + (c - first_channel) * a.x_plane + r * p.dilation_y * a.x_pitch + s * p.dilation_x;
-  const int32_t down = is_bias ? 0 : p.stride_y * a.x_pitch;
+  const int32_t place = (c - first_channel) * a.x_plane + r * p.dilation_y * a.x_pitch + s * p.dilation_x;
+  const int32_t down = is_bias ? 0 : p.stride_y * a.x_pitch, apart = a.rows * a.dz_pitch;
   const float *x = a.x + (image * p.channels + group * channels + first_channel) * p.height * p.width;
   const float *dz = a.dz + (image * p.filters + group * of_group + block * a.filters) * p.out_height * p.out_width;
-  float sums[FILTERS] = {};
-  for (int32_t p0 = first_row; p0 < last_row; p0 += a.rows)
-    for (int32_t q0 = 0; q0 < p.out_width; q0 += a.columns) {
-      const int32_t rows = min(a.rows, last_row - p0), columns = min(a.columns, p.out_width - q0);
-      __syncthreads();
-      load_samples(a, x, some, p0, rows, q0, columns, samples);
-      load_gradients(a, dz, filters, p0, rows, q0, columns, gradients);
-      commit_copies();
-      await_copies<0>();
-      __syncthreads();
-      for (int32_t row = 0; row < rows; row++)
-        add_row<DZ>(gradients + row * a.columns * DZ + k, own + row * down, p.stride_x, columns, sums);
+  const int32_t across = (p.out_width + a.columns - 1) / a.columns,
+                chunks = (last_row - first_row + a.rows - 1) / a.rows * across;
+  const auto load = [&](int32_t number) {
+    if (number < chunks) {
+      const chunk at = chunk_of(a, number, first_row, last_row);
+      float *stage = shared + number % STAGES * stage_floats;
+      load_gradients(a, dz, filters, at.p0, at.rows, at.q0, at.columns, stage);
+      load_samples(a, x, some, at.p0, at.rows, at.q0, at.columns, stage + dz_floats);
     }
+    commit_copies();
+  };
+  float sums[FILTERS] = {};
+  load(0);
+  for (int32_t number = 0; number < chunks; number++) {
+    load(number + 1);
+    await_copies<1>();
+    __syncthreads();
+    const chunk at = chunk_of(a, number, first_row, last_row);
+    const float *stage = shared + number % STAGES * stage_floats, *from = is_bias ? ones : stage + dz_floats + place;
+    for (int32_t row = 0; row < at.rows; row++)
+      add_row(stage + k * apart + row * a.dz_pitch, apart, from + row * down, p.stride_x, at.columns, sums);
+    __syncthreads();
+  }
   if (first_tap + lane > a.taps)
     return;
   float *to = a.leaves + leaf * a.parameters;
@@ -151,7 +166,7 @@ int32_t padded(int32_t floats, int32_t wanted) {
 }
 
 int32_t shared_floats(const arguments &a) {
-  return a.channels * a.x_plane + a.x_pitch + a.rows * a.columns * a.dz_pitch;
+  return STAGES * ((a.filters * a.rows * a.dz_pitch + a.channels * a.x_plane + 3) / 4 * 4) + a.x_pitch;
 }
 
 /* Sets what is in shared memory at a time. */
@@ -159,15 +174,15 @@ void set_tile(arguments *a, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
   a->columns = columns;
-  a->x_rows = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
+  const int32_t x_rows = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
   a->x_pitch = padded((columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1, p.columns);
-  a->x_plane = padded(a->x_rows * a->x_pitch, p.rows * p.columns);
-  a->dz_pitch = a->filters + 4;
+  a->x_plane = padded(x_rows * a->x_pitch, p.rows * p.columns);
+  a->dz_pitch = (columns + 3) / 4 * 4;
 }
 
 /* As many rows as fit, or, of wide images, a part of one. */
 bool find_tile(arguments *a) {
-  int32_t rows = std::min(a->band_rows, 16), columns = a->p.out_width;
+  int32_t rows = std::min(a->band_rows, 8), columns = a->p.out_width;
   for (set_tile(a, rows, columns); shared_floats(*a) * 4 > SHARED_BYTES; set_tile(a, rows, columns))
     if (rows > 1)
       rows = (rows + 1) / 2;
@@ -200,10 +215,9 @@ bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const
   if (cases * a.bands > INT32_MAX || grid > 65535 || !find_tile(&a))
     return false;
   const int bytes = shared_floats(a) * (int)sizeof(float);
-  const auto kernel = a.filters == FILTERS ? sum_weights<FILTERS + 4> : sum_weights<MOST_FILTERS + 4>;
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES) != cudaSuccess)
+  if (cudaFuncSetAttribute(sum_weights, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES) != cudaSuccess)
     return false;
-  kernel<<<dim3((unsigned)(cases * a.bands), (unsigned)grid), (unsigned)(a.threads_of_taps * (a.filters / FILTERS)), bytes,
-           stream>>>(a);
+  sum_weights<<<dim3((unsigned)(cases * a.bands), (unsigned)grid), (unsigned)(a.threads_of_taps * (a.filters / FILTERS)),
+                bytes, stream>>>(a);
   return true;
 }

@@ -461,8 +461,9 @@ template <int ROOM> __device__ uint32_t hit_of(const resident_net &net, int32_t 
   const int32_t target = (int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n];
   const float own = y[target * PITCH<ROOM>];
   bool miss = false;
+#pragma unroll 8
   for (int32_t k = 0; k < net.outputs; k++)
-    miss = miss || (k < target ? !(y[k * PITCH<ROOM>] < own) : k > target ? !(y[k * PITCH<ROOM>] <= own) : false);
+    miss |= (k < target ? !(y[k * PITCH<ROOM>] < own) : k > target ? !(y[k * PITCH<ROOM>] <= own) : false);
   return !miss;
 }
 
