@@ -193,12 +193,13 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
 
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status) {
   gconv_bench_take_status(bench, row, status);
-  for (size_t i = 0; i < bench->count && row->obstacle[0] == '\0'; i++)
-    if (strcmp(bench->rows[i].filter, row->filter) == 0 && strcmp(bench->rows[i].algorithm, "one-core") == 0)
-      row->speed_up = bench->rows[i].ms / row->ms;
-  if (strcmp(row->algorithm, "one-core") == 0 && row->obstacle[0] == '\0')
-    row->speed_up = 1;
   gconv_bench_keep(bench, row);
+  const gconv_bench_row *one = NULL, *all = bench->rows;
+  for (size_t i = 0; i < bench->count; i++)
+    if (strcmp(all[i].algorithm, "one-core") == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
+      one = &all[i];
+  if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
+    bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
   gconv_bench_print_row(bench);
 }
 

@@ -76,7 +76,7 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
 static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char error[24] = "", a_second[24];
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
-  if (bench->count == 1)
+  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
     fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method", "net", "ms", "+-", a_second,
             "x one core", "error");
   else if (strcmp(row->filter, row[-1].filter) != 0)

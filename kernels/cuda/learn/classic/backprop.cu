@@ -73,6 +73,7 @@ static gconv_status fill(const gconv_backprop_order *order, gconv_backprop *b) {
   run->targets = b->targets;
   GCONV_TRY(put_cases(order->parameters, parameters, 1, false, &run->parameters));
   GCONV_TRY(allocate(b->method->workspace(*net), &run->workspace));
+  CUDA_TRY(cudaDeviceSynchronize()); /* copies that were begun are done */
   return b->method->acquire ? b->method->acquire(*run, &run->state) : GCONV_OK;
 }
 
