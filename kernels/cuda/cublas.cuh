@@ -21,7 +21,8 @@ namespace {
 
 typedef struct cublasContext *cublas_handle;
 enum { CUBLAS_OK = 0, CUBLAS_NOT_INITIALIZED = 1, CUBLAS_ALLOCATION_FAILED = 3 };
-enum { CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
+enum { CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_TRANSPOSED = 1 };
+enum { CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
 
 int (*cublas_create)(cublas_handle *);
 int (*cublas_destroy)(cublas_handle);
@@ -36,9 +37,12 @@ int (*cublas_sgemm)(cublas_handle, int, int, int m, int n, int k, const float *a
 int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
                             long long a_distance, const float *B, int ldb, long long b_distance, const float *beta, float *C,
                             int ldc, long long c_distance, int batch);
-/* y (m) = alpha * A (m x n) * x (n) + beta * y */
+/* y (m) = alpha * A (m x n) * x (n) + beta * y; or, with A transposed, y (n) = alpha * A' * x (m) + beta * y */
 int (*cublas_sgemv)(cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda, const float *x, int incx,
                     const float *beta, float *y, int incy);
+/* A (m x n) = alpha * x (m) * y' (n) + A */
+int (*cublas_sger)(cublas_handle, int m, int n, const float *alpha, const float *x, int incx, const float *y, int incy,
+                   float *A, int lda);
 
 /* Turns a failure into a status. If memory runs out while cuBLAS makes a handle, it reports "not initialized". */
 gconv_status cublas_failure(int status, const char *expression) {
@@ -57,6 +61,7 @@ const gconv_symbol cublas_symbols[] = {
     {"cublasSgemm_v2", &cublas_sgemm},
     {"cublasSgemmStridedBatched", &cublas_sgemm_batched},
     {"cublasSgemv_v2", &cublas_sgemv},
+    {"cublasSger_v2", &cublas_sger},
     {NULL, NULL},
 };
 gconv_library cublas = {cublas_files, cublas_symbols, "", 0};

@@ -72,6 +72,7 @@ static gconv_status run_with(gconv_bench *bench, int threads) {
   GCONV_TRY(gconv_bench_open(bench, bench->settings->device, threads));
   GCONV_TRY(gconv_bench_measure_machine(bench));
   bench->patience_ms = HUGE_VAL;
+  bench->items = gconv_bench_items(bench->settings);
   gconv_bench_print_head(bench);
   if (bench->settings->experiment)
     return gconv_bench_experiment(bench);

@@ -63,7 +63,8 @@ typedef struct gconv_bench_settings {
 
 /* ---- What was found ---- */
 
-/* One algorithm with one filter on one image; or, in an experiment, with one layer on a batch of images. */
+/* One algorithm with one filter on one image; or, in an experiment, with one layer on a batch of images, or a method with a
+ * net. */
 typedef struct gconv_bench_row {
   const char *algorithm; /* as asked for: "auto" stays auto */
   const char *chosen;    /* what it came to; static storage */
@@ -83,6 +84,8 @@ typedef struct gconv_bench_row {
   double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
+  double items;    /* in an experiment with nets: the cases or windows that `ms` is the time of */
+  double speed_up; /* and the time of one core over `ms`; 0 if that is not known */
   bool checked;
   double error, allowed; /* against float64, in units of the samples of the output */
   char obstacle[256];    /* why it was not measured; "" if it was */
@@ -104,6 +107,7 @@ typedef struct gconv_bench {
   bool unchecked;     /* results are not looked at */
   bool failed;        /* something did, which was told of */
   void *user;         /* what a gconv_bench_visit works on */
+  const char *items;  /* of an experiment with nets: "cases" or "windows"; else NULL */
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -239,7 +243,7 @@ const char *gconv_bench_figure_at(size_t index);
   "  large-1024   a filter of 64 x 64 on 1024 x 1024 x 3, f32\n"                                                            \
   "  roofline     7680x4320x3 planes, f32, 3 to 63: rate against arithmetic intensity\n"
 
-/* ---- Experiments with layers ---- */
+/* ---- Experiments with layers and with nets ---- */
 
 /* The name of an experiment, or NULL past the end. */
 const char *gconv_bench_experiment_at(size_t index);
@@ -247,12 +251,31 @@ const char *gconv_bench_experiment_at(size_t index);
 /* Measures and reports that of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 
+/* What an experiment with nets counts: "cases" or "windows"; NULL for others, and for none. */
+const char *gconv_bench_items(const gconv_bench_settings *settings);
+
+/* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
+gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
+
+/* Those with nets (backprop.c, windows.c): measure, and print rows as they come. */
+gconv_status gconv_bench_backprop(gconv_bench *bench);
+gconv_status gconv_bench_windows(gconv_bench *bench);
+
+/* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
+ * `one-core` of the same net. */
+void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
+
+/* Says that `methods` are left out, if the device is no GPU. */
+void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
+
 /* Lines of text for --help. */
 #define GCONV_BENCH_EXPERIMENTS                                                                                             \
   "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256, 8 to 64 filters, 3x3 and 8x8\n"        \
   "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
   "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
-  "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"
+  "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
+  "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
+  "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */
 

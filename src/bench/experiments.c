@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Experiments that are known by name: grids of layers, each solved by every algorithm, with some outputs held to float64. */
+/*
+ * Experiments that are known by name. Most are grids of layers, each solved by every algorithm, with some outputs held to
+ * float64. Those with nets have files of their own: backprop.c, windows.c.
+ */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -18,6 +21,10 @@ typedef struct experiment {
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
   int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
+
+  /* Of an experiment with nets, what it does, counts, and tells gnuplot; else NULL. */
+  gconv_status (*run)(gconv_bench *bench);
+  const char *items, *axes;
 } experiment;
 
 static const experiment experiments[] = {
@@ -46,6 +53,15 @@ static const experiment experiments[] = {
      .sizes = {8},
      .batches = {256},
      .workspaces = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}},
+    {.name = "backprop",
+     .run = gconv_bench_backprop,
+     .items = "cases",
+     .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
+             "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
+    {.name = "windows",
+     .run = gconv_bench_windows,
+     .items = "windows",
+     .axes = "set xlabel 'samples of a window'\nset ylabel 'ms of a stream of 4 million samples'\nset logscale y\n"},
 };
 
 static int32_t count_numbers(const int32_t *numbers) {
@@ -135,18 +151,59 @@ static const char *choose_axes(const experiment *chosen) {
   return axes[chosen->axis == OVER_BATCH && last > 20 ? 3 : (int)chosen->axis];
 }
 
-gconv_status gconv_bench_experiment(gconv_bench *bench) {
+const char *gconv_bench_items(const gconv_bench_settings *settings) {
+  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  return chosen ? chosen->items : NULL;
+}
+
+gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
+  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  if (!chosen || !chosen->run || (settings->image_count == 0 && settings->algorithms.count == 0))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "--experiment %s has nets and methods of its own: it takes no --image and no "
+                    "--algorithm, but --sizes, --device, --threads, --runs, --csv, --json and --plot",
+                    chosen->name);
+}
+
+static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen) {
   const gconv_bench_settings *settings = bench->settings;
-  const experiment *chosen = find_experiment(settings->experiment);
-  if (!chosen)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
   gconv_status status = GCONV_OK;
   for (int i = 0; status == GCONV_OK && i < settings->image_count; i++)
     status = measure_image(bench, chosen, &settings->images[i]);
   for (int i = 0; status == GCONV_OK && settings->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
     status = measure_image(bench, chosen, &chosen->images[i]);
+  return status;
+}
+
+gconv_status gconv_bench_experiment(gconv_bench *bench) {
+  const gconv_bench_settings *settings = bench->settings;
+  const experiment *chosen = find_experiment(settings->experiment);
+  if (!chosen)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
+  gconv_status status = chosen->run ? chosen->run(bench) : measure_layers(bench, chosen);
   gconv_status told = gconv_bench_print_end(bench);
   if (status == GCONV_OK)
     status = told;
-  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, choose_axes(chosen)) : status;
+  const char *axes = chosen->axes ? chosen->axes : choose_axes(chosen);
+  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, axes) : status;
+}
+
+/* ---- What experiments with nets share ---- */
+
+void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status) {
+  gconv_bench_take_status(bench, row, status);
+  gconv_bench_keep(bench, row);
+  const gconv_bench_row *one = NULL, *all = bench->rows;
+  for (size_t i = 0; i < bench->count; i++)
+    if (strcmp(all[i].algorithm, "one-core") == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
+      one = &all[i];
+  if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
+    bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
+  gconv_bench_print_row(bench);
+}
+
+void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods) {
+  if (strcmp(bench->type_name, "cuda") != 0)
+    gconv_bench_say(bench, "note: %s need a GPU, and are left out on the CPU (gconv devices tells of GPUs)", methods);
 }

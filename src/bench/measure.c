@@ -154,7 +154,8 @@ void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
     return;
   bench->rows = rows;
   rows[bench->count] = *row;
-  rows[bench->count].threads = gconv_threads_allowed(bench->threads);
+  if (row->threads == 0)
+    rows[bench->count].threads = gconv_threads_allowed(bench->threads);
   rows[bench->count].of_copy = row->bytes / row->ms / bench->machine.bytes_per_ms;
   rows[bench->count].of_fma = row->flop / 2 / row->ms / bench->machine.fma_per_ms;
   bench->count++;

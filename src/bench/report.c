@@ -72,7 +72,26 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
           tflop_per_s(row), peak, error);
 }
 
-/* ---- CSV: all columns, whatever is measured ---- */
+/* Of an experiment with nets. A blank line is between nets. */
+static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
+  char error[24] = "", a_second[24];
+  snprintf(a_second, sizeof a_second, "%s/s", bench->items);
+  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
+    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method", "net", "ms", "+-", a_second,
+            "x one core", "error");
+  else if (strcmp(row->filter, row[-1].filter) != 0)
+    fprintf(bench->out, "\n");
+  if (row->obstacle[0] != '\0') {
+    fprintf(bench->out, "%-15s %-12s %s\n", row->algorithm, row->filter, row->obstacle);
+    return;
+  }
+  if (row->checked)
+    snprintf(error, sizeof error, "%.2g", row->error);
+  fprintf(bench->out, "%-15s %-12s %10.4f %9.4f %10.3g %10.2f %9s\n", row->algorithm, row->filter, row->ms,
+          row->spread_ms / 2, row->items / row->ms * 1e3, row->speed_up, error);
+}
+
+/* ---- CSV: all columns, whatever is measured; experiments with nets have their own ---- */
 
 static void print_csv_head(const gconv_bench *bench) {
   fprintf(bench->out,
@@ -80,6 +99,19 @@ static void print_csv_head(const gconv_bench *bench) {
           "workspace_mib,workspace_bytes,chunk,threads,ms,spread_ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_"
           "per_s,"
           "fma_tflop_per_s,error,allowed\n");
+}
+
+static void print_net_csv_head(const gconv_bench *bench) {
+  fprintf(bench->out, "device,method,net,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n", bench->items,
+          bench->items);
+}
+
+static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) {
+  if (row->obstacle[0] != '\0')
+    return;
+  fprintf(bench->out, "%s,%s,%s,%d,%.0f,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n", gconv_device_get_info(bench->device)->name,
+          row->algorithm, row->filter, row->threads, row->items, row->ms, row->spread_ms, row->items / row->ms * 1e3,
+          row->speed_up, row->error, row->allowed);
 }
 
 /* Prints what was measured; obstacles are for people. */
@@ -115,7 +147,20 @@ static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) 
                    row->block.width, row->block.height, "grid", row->grid);
 }
 
+static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row) {
+  char a_second[24];
+  snprintf(a_second, sizeof a_second, "%s_per_s", bench->items);
+  if (row->obstacle[0] != '\0')
+    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, "net", row->filter, "obstacle",
+                     gconv_json_text(row->obstacle));
+  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm, "net", row->filter,
+                   "threads", row->threads, bench->items, row->items, "ms", row->ms, "spread_ms", row->spread_ms, a_second,
+                   row->items / row->ms * 1e3, "speed_up", row->speed_up, "error", row->error, "allowed", row->allowed);
+}
+
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
+  if (bench->items)
+    return json_net_row(bench, row);
   json_t *json = json_shape(bench, row);
   if (row->obstacle[0] != '\0') {
     json_object_set_new(json, "obstacle", gconv_json_text(row->obstacle));
@@ -156,7 +201,7 @@ static gconv_status print_json(const gconv_bench *bench) {
 
 void gconv_bench_print_head(const gconv_bench *bench) {
   if (bench->settings->csv && bench->count == 0)
-    print_csv_head(bench);
+    (bench->items ? print_net_csv_head : print_csv_head)(bench);
   else if (!bench->settings->csv && !bench->settings->json)
     print_text_head(bench);
 }
@@ -164,10 +209,11 @@ void gconv_bench_print_head(const gconv_bench *bench) {
 void gconv_bench_print_row(const gconv_bench *bench) {
   if (bench->count == 0)
     return;
+  const gconv_bench_row *row = &bench->rows[bench->count - 1];
   if (bench->settings->csv)
-    print_csv(bench, &bench->rows[bench->count - 1]);
+    (bench->items ? print_net_csv : print_csv)(bench, row);
   else if (!bench->settings->json)
-    print_text(bench, &bench->rows[bench->count - 1]);
+    (bench->items ? print_net_text : print_text)(bench, row);
   fflush(bench->out);
 }
 

@@ -165,6 +165,7 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
   if (settings->threads.count > 1 && (settings->experiment || settings->auto_check))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
   GCONV_TRY(gconv_bench_check_plot(settings->plot));
+  GCONV_TRY(gconv_bench_check_experiment(settings));
   apply_figure(settings);
   if (settings->auto_check) /* of all algorithms */
     gconv_texts_free(&settings->algorithms);

@@ -546,10 +546,10 @@ const gconv_option gconv_option_table[] = {
            .help = "a grid that is known by name: below; other options still count"),
     OPTION(BENCH, 0, "experiment", "NAME", name, bench.experiment, KEEPS, .word_at = experiment_at,
            .excludes = "planar type filter block grid sweep figure verify auto-check plot-kind",
-           .excluded = "--experiment measures layers: it takes --image, --sizes, --algorithm, --device, --threads, --runs, "
-                       "--csv, --json and --plot",
-           .help = "layers instead of images, by every algorithm: below; --image, --sizes and -a change what is measured; "
-                   "`list` lists them"),
+           .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --algorithm, --device, --threads, "
+                       "--runs, --csv, --json and --plot",
+           .help = "layers or nets instead of images: below; --image, --sizes and -a change what is measured; `list` lists "
+                   "them"),
     HEADING(BENCH, "How"),
     OPTION(BENCH_TUNE, 'd', "device", "NAME", text, bench.device, KEEPS, .words = "auto|cpu|cuda", .synonyms = device_words,
            .help = DEVICE_HELP),

@@ -2,6 +2,7 @@
 """bench: the rows that are asked for, with figures that fit together."""
 import csv
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -104,8 +105,8 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks"])
-        for name in listed:
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "windows"])
+        for name in listed[:4]:
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
             self.assertEqual((report["experiment"], report["device"]), (name, "cpu"))
@@ -145,6 +146,36 @@ class Bench(CommandTest):
         self.gconv(*words, "--plot", "b.svg", env={"PATH": "/nowhere"}, status=1)
         self.assertIn("layout 1,4", (self.folder / "b.svg.gp").read_text())
 
+    def nets(self, name, *words):
+        result = self.gconv("bench", "-d", "cpu", "--experiment", name, "--runs", "1", *words)
+        self.assertRegex(result.stderr, "^gconv: note: .* left out on the CPU")
+        return result.stdout
+
+    def test_backpropagation(self):
+        report = json.loads(self.nets("backprop", "--sizes", "40,7", "--threads", "2", "--json"))
+        self.assertEqual((report["experiment"], report["device"]), ("backprop", "cpu"))
+        names = ["2-511-2", "64-63-26", "120-120-120", "468-468-2"]
+        methods = {1: ["one-core"]}.get(os.cpu_count(), ["one-core", "all-cores"])
+        self.assertEqual([(row["cases"], row["net"], row["method"]) for row in report["rows"]],
+                         [(cases, net, method) for cases in (40, 7) for net in names for method in methods])
+        for one, row in zip(report["rows"][::len(methods)], report["rows"][len(methods) - 1::len(methods)]):
+            self.assertEqual((one["threads"], one["speed_up"], row["error"]), (1, 1, 0))  # threads change no bit
+            self.assertAlmostEqual(row["speed_up"], one["ms"] / row["ms"], delta=1e-6 * row["speed_up"])
+            self.assertAlmostEqual(row["cases_per_s"] * row["ms"], 1e3 * row["cases"], delta=1e-3)
+        self.assertRegex(self.nets("backprop", "--sizes", "9"), r"\n9 cases.*\nmethod +net +ms .* cases/s .*\none-core +2-511-2 ")
+        with self.subTest("plot"):
+            self.gconv("bench", "-d", "cpu", "--experiment", "backprop", "--runs", "1", "--sizes", "3", "--plot", "b.svg",
+                       env={"PATH": "/nowhere"}, status=1)
+            self.assertRegex((self.folder / "b.svg.gp").read_text(), "(?s)'468-468-2' 220430.*\n2557 [^ ]+\n5759 [^ ]+\n29040 ")
+
+    def test_windows(self):
+        rows = list(csv.DictReader(self.nets("windows", "--sizes", "50,64", "--csv").splitlines()))
+        self.assertEqual({(row["net"], row["windows"]) for row in rows}, {("50-50-50-1", "82944"), ("64-64-64-1", "65536")})
+        for row in rows:
+            self.assertEqual((row["device"], float(row["error"])), ("cpu", 0))
+            self.assertAlmostEqual(float(row["windows_per_s"]) * float(row["ms"]) / float(row["windows"]), 1e3, delta=0.1)
+        self.gconv("bench", "-d", "cpu", "--experiment", "windows", "--runs", "1", "--sizes", "4097", status=2)
+
     def test_spread(self):
         [row] = self.rows("--sizes", "9", "-a", "direct", "--runs", "9")
         self.assertGreater(float(row["spread_ms"]), 0)
@@ -175,7 +206,9 @@ class Bench(CommandTest):
 
     def test_mistakes(self):
         self.usage_error("did you mean sizes?", "bench", "--experiment", "size")
-        self.usage_error("--experiment measures layers", "bench", "--experiment", "sizes", "--type", "u8")
+        self.usage_error("--experiment measures layers or nets", "bench", "--experiment", "sizes", "--type", "u8")
+        for words in (("-a", "direct"), ("--image", "9x8")):
+            self.usage_error("nets and methods of its own", "bench", "--experiment", "windows", *words)
         self.usage_error("must end with .svg or .png", "bench", "--plot", "x.pdf")
         self.usage_error("exclude each other", "bench", "--csv", "--json")
         self.usage_error("table of its own", "bench", "--auto-check", "-a", "direct")

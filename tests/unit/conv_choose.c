@@ -235,6 +235,23 @@ static void batches_and_bands_change_no_price(void **state) {
   free(one);
 }
 
+/* Small dense layers of batches are not left to the definition, whose loops are 40 times as slow. */
+static void small_dense_layers_are_no_reference(void **state) {
+  (void)state;
+  static const float taps[64 * 64] = {0.5f};
+  for (int32_t width = 1; width <= 64; width += 21)
+    for (int any_batch = 0; any_batch < 2; any_batch++) {
+      gconv_bank bank = {.weights = (float *)taps, .filters = width, .channels = width, .rows = 1, .columns = 1};
+      gconv_layer layer = {.bank = &bank};
+      gconv_image like = {.type = GCONV_F32, .frames = 1024, .height = 1, .width = 1, .channels = width, .planar = true};
+      gconv_network_options options = {.any_batch = any_batch};
+      gconv_plan *network = NULL;
+      assert_int_equal(gconv_plan_layers(device, &like, &layer, 1, &options, 0, &network), GCONV_OK);
+      assert_string_not_equal(gconv_plan_layer_info(network, 0)->algorithm, "reference");
+      gconv_plan_free(network);
+    }
+}
+
 /* ---- Tuning ---- */
 
 static char head[512]; /* the lines that a file of this device begins with */
@@ -400,6 +417,7 @@ int main(int count, char **words) {
       cmocka_unit_test(libraries_are_asked_for_by_name),
       cmocka_unit_test(threads_change_no_price),
       cmocka_unit_test(batches_and_bands_change_no_price),
+      cmocka_unit_test(small_dense_layers_are_no_reference),
       cmocka_unit_test(broken_files_are_refused),
       cmocka_unit_test(whole_files_are_taken),
       cmocka_unit_test(ratios_are_interpolated),

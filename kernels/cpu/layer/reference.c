@@ -39,7 +39,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
 }
 
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  return gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / 220);
+  return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / 220);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_reference = {

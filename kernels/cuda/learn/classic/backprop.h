@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Backpropagation on a GPU as theses of the first years of CUDA did it: to learn from, and to compare with. gconv itself
+ * trains by layers.h and resident.h. A net of dense layers with sigmoids learns N cases, all of them in each step:
+ *
+ *     forward     y_0 = x        z_l = W_l y_(l-1) + b_l        y_l = 1 / (1 + exp(-z_l))          l = 1 .. L
+ *     loss        half the sum of (y_L - t)^2 over all outputs of all cases
+ *     backward    dz_L = (y_L - t) * y_L * (1 - y_L)            dz_l = (W_(l+1)' dz_(l+1)) * y_l * (1 - y_l)
+ *     gradient    dW_l = the sum over cases of dz_l y_(l-1)'    db_l = the sum over cases of dz_l
+ *     step        W_l = W_l - rate * dW_l                       b_l = b_l - rate * db_l
+ *
+ * W' is W transposed. These five lines, once for all cases, are an epoch. The methods differ in who computes what:
+ *
+ *     backprop_thread.cu    a thread takes a case through the whole net
+ *     backprop_block.cu     a block takes a case through the net, a thread for each neuron
+ *     backprop_layer.cu     a kernel takes all cases through a layer
+ *     backprop_cublas.cu    cuBLAS takes a case through a layer: a call for each
+ *
+ * All sums have a fixed order, so a method yields the same bits in every run; another method rounds differently.
+ */
+#ifndef GCONV_KERNELS_CUDA_LEARN_CLASSIC_BACKPROP_H
+#define GCONV_KERNELS_CUDA_LEARN_CLASSIC_BACKPROP_H
+
+#include "base/both.h"
+#include "base/status.h"
+
+enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096 }; /* of a net at most: what shared memory has room for */
+
+typedef struct gconv_backprop_net {
+  int32_t layers;                            /* L: those that have weights */
+  int32_t widths[GCONV_BACKPROP_LAYERS + 1]; /* neurons: of the input, and of each layer; at least 1 */
+  int32_t cases;
+} gconv_backprop_net;
+
+/* Where the parameters of layer l begin, l from 1 on: its weights by rows, a row for each of its neurons, then its biases.
+ * Of l = layers + 1: how many parameters there are. */
+GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int32_t l) {
+  int64_t at = 0;
+  for (int32_t i = 1; i < l; i++)
+    at += (int64_t)net->widths[i] * (net->widths[i - 1] + 1);
+  return at;
+}
+
+/* How many neurons are in the layers from 1 on that come before layer l. Of l = layers + 1: in all layers. */
+GCONV_BOTH int32_t gconv_backprop_neurons(const gconv_backprop_net *net, int32_t l) {
+  int32_t at = 0;
+  for (int32_t i = 1; i < l; i++)
+    at += net->widths[i];
+  return at;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The name of a method, such as "thread-a-case", or NULL past the end. */
+const char *gconv_backprop_method_at(size_t index);
+
+/* A net in training by one method, on the GPU that is current when it is made; one thread at a time. */
+typedef struct gconv_backprop gconv_backprop;
+
+/* What it is made of, which is copied: inputs are cases x widths[0], targets cases x widths[layers], all in host memory. */
+typedef struct gconv_backprop_order {
+  size_t method;
+  gconv_backprop_net net;
+  const float *inputs, *targets, *parameters;
+  float rate;
+} gconv_backprop_order;
+
+/* GCONV_UNSUPPORTED: the method cannot work here, or the net is too large. Free with gconv_backprop_free(). */
+gconv_status gconv_backprop_create(const gconv_backprop_order *order, gconv_backprop **made);
+/* Trains some epochs. *milliseconds is the time of all of them on the GPU, by events. */
+gconv_status gconv_backprop_train(gconv_backprop *backprop, int epochs, double *milliseconds);
+/* Copies the parameters to the host. */
+gconv_status gconv_backprop_get(const gconv_backprop *backprop, float *parameters);
+/* NULL is allowed. */
+void gconv_backprop_free(gconv_backprop *backprop);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread-a-case: each thread takes one case through the whole net, forward and back. Threads never wait for each other.
+ *
+ *              thread 0  thread 1  thread 2       thread N - 1
+ *               case 0    case 1    case 2         case N - 1
+ *     x[0]    |    .         .         .      ...      .      |    a row of memory: one number of all cases
+ *     x[1]    |    .         .         .      ...      .      |
+ *      ...         |         |         |               |           each thread goes down its own column,
+ *     y[0]    |    v         v         v      ...      v      |    and for dz up again
+ *     y[1]    |    .         .         .      ...      .      |
+ *
+ * Such a layout is a structure of arrays. The 32 threads of a warp do the same at the same time, so they read 32
+ * neighbouring numbers of a row: one access of 128 bytes. With the numbers of a case side by side (an array of structures)
+ * it would be 32 accesses. The weight is the same for all threads of a warp, and is read once for them.
+ *
+ * The gradient of a weight from neuron c to neuron k is the sum over cases of dz[k] * y[c]: the product of two rows. A
+ * second kernel has a warp for each weight and each bias:
+ *
+ *     dz[k]    | 0 1 2 ... 31 | 32 33 ... 63 | ...     lane i adds the products of cases i, i + 32, i + 64 ...
+ *     y[c]     | 0 1 2 ... 31 | 32 33 ... 63 | ...     then 32 sums become one by a tree: 16, 8, 4, 2, 1
+ *
+ * The arithmetic of an epoch with N cases and W weights: forward N W multiply-adds, backward as many but for the first
+ * layer, gradient N W. What bounds it: there are only N threads, where a GPU wants ten times as many to hide the time of
+ * reading; and each multiply-add reads a number of its own, forward and backward, and two for the gradient.
+ */
+#include "method.cuh"
+
+namespace {
+
+enum { CASES = 64, WARPS = 8 }; /* of a block */
+
+/* y and dz: neurons of all layers from 1 on x cases. */
+__global__ void take_cases(gconv_backprop_net net, const float *inputs, const float *targets, const float *parameters,
+                           float *y, float *dz) {
+  const int64_t cases = net.cases, own = (int64_t)blockIdx.x * CASES + threadIdx.x;
+  if (own >= cases)
+    return;
+
+  const float *in = inputs + own; /* of the layer: number c is in[c * cases] */
+  float *out = y + own;
+  for (int l = 1; l <= net.layers; l++) {
+    const int inputs_of = net.widths[l - 1], outputs_of = net.widths[l];
+    const float *weight = parameters + gconv_backprop_parameters(&net, l), *bias = weight + (int64_t)outputs_of * inputs_of;
+    for (int k = 0; k < outputs_of; k++) {
+      float z = bias[k];
+#pragma unroll 8
+      for (int c = 0; c < inputs_of; c++)
+        z = fmaf(*weight++, in[c * cases], z);
+      out[k * cases] = gconv_sigmoid(z);
+    }
+    in = out;
+    out += outputs_of * cases;
+  }
+
+  const int last = net.widths[net.layers];
+  float *behind = dz + gconv_backprop_neurons(&net, net.layers) * cases + own; /* dz of the layer behind */
+  for (int k = 0; k < last; k++)
+    behind[k * cases] = (in[k * cases] - targets[k * cases + own]) * slope_of(in[k * cases]);
+
+  for (int l = net.layers - 1; l >= 1; l--) {
+    const int width = net.widths[l], outputs_of = net.widths[l + 1];
+    const float *weight = parameters + gconv_backprop_parameters(&net, l + 1);
+    const int64_t row = gconv_backprop_neurons(&net, l) * cases + own;
+    for (int c = 0; c < width; c++) {
+      float sum = 0;
+#pragma unroll 8
+      for (int k = 0; k < outputs_of; k++)
+        sum = fmaf(weight[(int64_t)k * width + c], behind[k * cases], sum);
+      dz[row + c * cases] = sum * slope_of(y[row + c * cases]);
+    }
+    behind = dz + row;
+  }
+}
+
+/* A warp for each parameter: the sum over all cases, and the step. */
+__global__ void sum_over_cases(gconv_backprop_net net, const float *inputs, const float *y, const float *dz, float rate,
+                               float *parameters) {
+  const int64_t cases = net.cases, own = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  int l = 1;
+  while (l <= net.layers && own >= gconv_backprop_parameters(&net, l + 1))
+    l++;
+  if (l > net.layers)
+    return;
+  const int64_t inputs_of = net.widths[l - 1], weights = inputs_of * net.widths[l];
+  const int64_t at = own - gconv_backprop_parameters(&net, l);
+  const bool is_bias = at >= weights;
+  const int64_t k = is_bias ? at - weights : at / inputs_of, c = is_bias ? 0 : at % inputs_of;
+  const float *gradients = dz + (gconv_backprop_neurons(&net, l) + k) * cases;
+  const float *values = l == 1 ? inputs + c * cases : y + (gconv_backprop_neurons(&net, l - 1) + c) * cases;
+
+  float sum = 0;
+  for (int64_t i = lane; i < cases; i += 32)
+    sum = fmaf(is_bias ? 1.0f : values[i], gradients[i], sum);
+  for (int distance = 16; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(~0u, sum, distance);
+  if (lane == 0)
+    parameters[own] -= rate * sum;
+}
+
+int64_t workspace(const gconv_backprop_net &net) {
+  return 2 * (int64_t)gconv_backprop_neurons(&net, net.layers + 1) * net.cases;
+}
+
+gconv_status epoch(const gconv_backprop_run &run) {
+  float *y = run.workspace, *dz = y + workspace(run.net) / 2;
+  const int64_t parameters = gconv_backprop_parameters(&run.net, run.net.layers + 1);
+  take_cases<<<blocks_for(run.net.cases, CASES), CASES, 0, run.stream>>>(run.net, run.inputs, run.targets, run.parameters, y,
+                                                                         dz);
+  sum_over_cases<<<blocks_for(parameters, WARPS), WARPS * 32, 0, run.stream>>>(run.net, run.inputs, y, dz, run.rate,
+                                                                               run.parameters);
+  return GCONV_OK;
+}
+
+} // namespace
+
+const gconv_backprop_method gconv_backprop_thread = {"thread-a-case", true, workspace, NULL, NULL, epoch};
