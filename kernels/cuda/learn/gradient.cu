@@ -3,7 +3,7 @@
  * The gradient of a convolution's weights: for each case, and each band of its output rows, the sums over the places of the
  * band of dz[k][place] * x[under tap t of place], in chains from the first place to the last.
  *
- *     shared memory, in one or two stages                       sums in registers
+ *     shared memory, some rows at a time, of two stages         sums in registers
  *     x:  channels x rows under these x columns                 a thread has one tap t and FILTERS filters k
  *     dz: filters x rows x columns
  *
@@ -18,7 +18,7 @@
 
 namespace {
 
-enum : int { FILTERS = 8, MOST_FILTERS = 16, MOST_TAPS = 160, SHARED_BYTES = 110 << 10 };
+enum : int { FILTERS = 8, MOST_FILTERS = 16, MOST_TAPS = 160, SHARED_BYTES = 110 << 10, STAGES = 2 };
 
 struct arguments {
   gconv_layer_problem p;
@@ -31,7 +31,7 @@ struct arguments {
   int32_t bands, band_rows;
   /* A stage: rows and columns of outputs; floats of a row of a channel of x, floats of a channel, and channels; floats of a
    * row of dz. */
-  int32_t rows, columns, x_pitch, x_plane, channels, dz_pitch, stages;
+  int32_t rows, columns, x_pitch, x_plane, channels, dz_pitch;
 };
 
 /* Copies dz at rows from p0 and columns from q0; 0 where there is no filter. */
@@ -102,7 +102,7 @@ DEVICE chunk chunk_of(const arguments &a, int32_t number, int32_t first_row, int
   return at;
 }
 
-__global__ void __launch_bounds__(2 * MOST_TAPS, 3) sum_weights(const __grid_constant__ arguments a) {
+__global__ void __launch_bounds__(2 * MOST_TAPS, 2) sum_weights(const __grid_constant__ arguments a) {
   extern __shared__ __align__(16) float shared[];
   const gconv_layer_problem &p = a.p;
   const int32_t tile = (int32_t)blockIdx.y % a.tiles, block = (int32_t)blockIdx.y / a.tiles % a.blocks,
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(2 * MOST_TAPS, 3) sum_weights(const __grid_con
   const int32_t c = tap / plane_taps, r = (tap - c * plane_taps) / p.columns, s = tap - c * plane_taps - r * p.columns;
   const bool is_bias = tap == a.taps;
   const int32_t dz_floats = a.filters * a.rows * a.dz_pitch, stage_floats = (dz_floats + a.channels * a.x_plane + 3) / 4 * 4;
-  float *ones = shared + a.stages * stage_floats;
+  float *ones = shared + STAGES * stage_floats;
   for (int32_t i = (int32_t)threadIdx.x; i < a.x_pitch; i += (int32_t)blockDim.x)
     ones[i] = 1.0f;
   const int32_t place = (c - first_channel) * a.x_plane + r * p.dilation_y * a.x_pitch + s * p.dilation_x;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(2 * MOST_TAPS, 3) sum_weights(const __grid_con
   const auto load = [&](int32_t number) {
     if (number < chunks) {
       const chunk at = chunk_of(a, number, first_row, last_row);
-      float *stage = shared + number % a.stages * stage_floats;
+      float *stage = shared + number % STAGES * stage_floats;
       load_gradients(a, dz, filters, at.p0, at.rows, at.q0, at.columns, stage);
       load_samples(a, x, some, at.p0, at.rows, at.q0, at.columns, stage + dz_floats);
     }
@@ -141,11 +141,11 @@ __global__ void __launch_bounds__(2 * MOST_TAPS, 3) sum_weights(const __grid_con
   float sums[FILTERS] = {};
   load(0);
   for (int32_t number = 0; number < chunks; number++) {
-    load(number + 1); /* of a single stage, there is no next chunk */
+    load(number + 1);
     await_copies<1>();
     __syncthreads();
     const chunk at = chunk_of(a, number, first_row, last_row);
-    const float *stage = shared + number % a.stages * stage_floats, *from = is_bias ? ones : stage + dz_floats + place;
+    const float *stage = shared + number % STAGES * stage_floats, *from = is_bias ? ones : stage + dz_floats + place;
     for (int32_t row = 0; row < at.rows; row++)
       add_row(stage + k * apart + row * a.dz_pitch, apart, from + row * down, p.stride_x, at.columns, sums);
     __syncthreads();
@@ -166,7 +166,7 @@ int32_t padded(int32_t floats, int32_t wanted) {
 }
 
 int32_t shared_floats(const arguments &a) {
-  return a.stages * ((a.filters * a.rows * a.dz_pitch + a.channels * a.x_plane + 3) / 4 * 4) + a.x_pitch;
+  return STAGES * ((a.filters * a.rows * a.dz_pitch + a.channels * a.x_plane + 3) / 4 * 4) + a.x_pitch;
 }
 
 /* Sets what is in shared memory at a time. */
@@ -174,7 +174,6 @@ void set_tile(arguments *a, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
   a->columns = columns;
-  a->stages = rows < a->band_rows || columns < p.out_width ? 2 : 1;
   const int32_t x_rows = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
   a->x_pitch = padded((columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1, p.columns);
   a->x_plane = padded(x_rows * a->x_pitch, p.rows * p.columns);
