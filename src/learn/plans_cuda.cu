@@ -34,7 +34,7 @@ gconv_layer_problem inputs_problem(const gconv_layer_problem *layer, size_t imag
 /* The exact algorithm that is estimated to be the fastest; NULL: none takes the problem. */
 const gconv_layer_algorithm *choose(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const gconv_layer_algorithm *best = NULL, *row;
-  for (size_t i = 0; (row = gconv_layer_algorithm_row(i)); i++)
+  for (size_t i = 0; (row = gconv_layer_algorithm_row(i)) != NULL; i++)
     if (strcmp(row->info.device, "cuda") == 0 && row->info.exact && !row->library && !row->workspace_bytes &&
         !row->supports(problem) && (!best || row->cost(problem, machine) < best->cost(problem, machine)))
       best = row;

@@ -246,7 +246,7 @@ static void run_engine(const problem *p, gconv_device *device, size_t batch, gco
   size_t *numbers = malloc(p->cases * sizeof *numbers);
   for (size_t i = 0; i < p->cases; i++)
     numbers[i] = i;
-  gconv_learn_cases cases = {&p->data.base, 0, numbers, p->cases};
+  gconv_learn_cases cases = {&p->data.base, 0, numbers, p->cases, false};
   gconv_learn_sums evaluated;
   assert_int_equal(gconv_engine_cpu.create(&order, &engine), GCONV_OK);
   gconv_engine_cpu.set(engine, GCONV_LEARN_PARAMETERS, p->parameters);
