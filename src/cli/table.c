@@ -496,7 +496,7 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
     OPTION(TRAIN, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
-           .help = "cpu (default): training on a GPU is not there yet"),
+           .help = "cpu (default), cuda or cuda:N"),
     OPTION(CLASSIFY, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
            .help = "cpu (default), cuda or cuda:N"),
     OPTION(LEARN, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
