@@ -675,7 +675,8 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
   GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
   GCONV_PRESENT_LABELS,   /* one picture with a colour for each filter: of argmax */
-  GCONV_PRESENT_IMAGE     /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
+  GCONV_PRESENT_IMAGE,    /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
+  GCONV_PRESENT_CLASSES   /* one picture of one channel, u8 or u16, with a number for each filter: of argmax */
 } gconv_presentation;
 
 /* How the values of maps become samples of pictures. */
@@ -709,8 +710,11 @@ typedef struct gconv_network_options {
    * channel. In the order of k; the same bits on every device. */
   gconv_combine combine;
 
-  gconv_presentation presentation; /* combined and labels say what they are of */
-  gconv_tone tone;                 /* of pictures, but labels, which use the type alone */
+  gconv_presentation presentation; /* combined, labels and classes say what they are of */
+  gconv_tone tone;                 /* of pictures, but labels and classes, which use the type alone */
+  const uint16_t *class_values;    /* of classes: the number of each filter, as many as counted; NULL, and of any others: the
+                                      filter's own, from 1 on */
+  size_t class_value_count;
 } gconv_network_options;
 
 /* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */

@@ -50,6 +50,9 @@ typedef struct gconv_network {
   gconv_loss loss;
   uint64_t seed; /* of its random numbers */
   char *trained; /* owned: how it was trained, a JSON object; NULL if it is not known */
+  char *features; /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
+                     images, tables or signals as they are */
+  uint8_t *palette; /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
   char *others;  /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
 } gconv_network;
 

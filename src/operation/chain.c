@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
- * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs.
+ * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs. A
+ * stage whose results are large (gconv_operation_type.strip) is never made as a whole: the chain goes by strips of its own.
  */
 #include "base/arguments.h"
 #include "base/status.h"
@@ -23,6 +24,7 @@ typedef struct chain_plan {
   gconv_image *between;  /* [count - 1]: what the stages yield; without pixels until an execution wants them */
   gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
   size_t count;
+  int32_t strip; /* rows that are made at a time, also of whole images; 0: whole images are made as such */
 } chain_plan;
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */
@@ -106,12 +108,17 @@ static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
 
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const chain_plan *plan = (const chain_plan *)base;
-  find_rows(plan, first, count);
+  int32_t strip = plan->strip > 0 && count > plan->strip ? plan->strip : count, last = (count - 1) / strip * strip, unused;
+  find_rows(plan, first, strip);
   gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, begin, end);
+  if (last == 0)
+    return;
+  find_rows(plan, first + last, count - last);
+  gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, &unused, end);
 }
 
-static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
-                                 gconv_image *outputs, gconv_timings *timings) {
+static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                  gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
   gconv_image in = *window, out = {0}; /* all but `window` are owned here */
   gconv_status status = GCONV_OK;
@@ -132,6 +139,31 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   if (status == GCONV_OK)
     status = gconv_plan_execute_rows(plan->stages[plan->count - 1], &in, window_row, first, outputs, timings);
   gconv_image_free(&out);
+  return status;
+}
+
+/* Some rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
+static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
+  gconv_image rows = *image;
+  rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
+  rows.height = image->height - first < count ? image->height - first : count;
+  return rows;
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  const chain_plan *plan = (const chain_plan *)base;
+  const int32_t height = outputs[0].height;
+  if (plan->strip == 0 || height <= plan->strip)
+    return execute_strip(base, window, window_row, first, outputs, timings);
+  gconv_image *parts = calloc(base->output_count, sizeof *parts);
+  gconv_status status = parts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a chain");
+  for (int32_t row = 0; row < height && status == GCONV_OK; row += plan->strip) {
+    for (size_t i = 0; i < base->output_count; i++)
+      parts[i] = rows_of(&outputs[i], row, plan->strip);
+    status = execute_strip(base, window, window_row, first + row, parts, timings);
+  }
+  free(parts);
   return status;
 }
 
@@ -156,6 +188,8 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_
   const chain_plan *plan = (const chain_plan *)base;
   gconv_plan *last = plan->stages[plan->count - 1];
   const gconv_plan_input before = {.image = input_of(plan, plan->count - 1, in->image)};
+  if (plan->strip > 0)
+    return execute_rows(base, in->image, 0, 0, outputs, timings);
   GCONV_TRY(execute_before(plan, in, timings));
   return last->type->execute(last, plan->count == 1 ? in : &before, outputs, timings);
 }
@@ -174,8 +208,21 @@ static size_t held_bytes(const gconv_plan *base) {
   return bytes;
 }
 
+static gconv_status measure_strips(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
+                                   double *milliseconds) {
+  for (int run = -1; run < runs; run++) {
+    gconv_timings times = {0};
+    GCONV_TRY(execute_rows(base, in, 0, 0, outputs, &times));
+    if (run >= 0)
+      milliseconds[run] = times.kernel_ms + times.finish_ms;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   const chain_plan *plan = (const chain_plan *)base;
+  if (plan->strip > 0)
+    return measure_strips(base, in, outputs, runs, milliseconds);
   gconv_timings times = {0};
   double *ms = calloc((size_t)runs, sizeof *ms);
   gconv_status status = ms ? execute_before(plan, &(gconv_plan_input){.image = in}, &times)
@@ -208,6 +255,9 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   const chain_plan *plan = (const chain_plan *)base;
   gconv_timings times = {0};
   uint64_t compared = 0;
+  if (plan->strip > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "what lies between the stages of this chain is never whole in memory, so that it "
+                                         "cannot be verified: leave out --verify");
   GCONV_TRY(execute_before(plan, &(gconv_plan_input){.image = in}, &times));
   for (size_t i = 0; i < plan->count; i++) {
     gconv_verification one = {0};
@@ -226,7 +276,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
   const chain_plan *plan = (const chain_plan *)base;
   bool by_rows = row_step(base) > 0;
   if (by_rows)
-    find_rows(plan, 0, 1);
+    find_rows(plan, 0, plan->strip > 0 ? plan->strip : 1);
   for (size_t i = 0; i < plan->count; i++) {
     const gconv_plan *stage = plan->stages[i];
     bool last = i + 1 == plan->count;
@@ -234,6 +284,10 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     stage->type->find_need(stage, &one);
     double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
+    if (plan->strip > 0) { /* rows of the chain's own strips are the same, whatever rows are asked for */
+      need->fixed += one.fixed + one.rows + (row + one.row) * (plan->rows[i].end - plan->rows[i].first);
+      continue;
+    }
     need->fixed += one.fixed;
     need->image += one.image + row * height;
     need->verify += one.verify;
@@ -288,11 +342,17 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   if (!plan->stages || !plan->between || !plan->rows)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   next.rows = 0;
+  for (size_t i = 0; i + 1 < c->count && order->like->frames == 1; i++)
+    if (c->stages[i]->type->strip > next.rows)
+      next.rows = c->stages[i]->type->strip;
+  plan->strip = next.rows;
   for (; plan->count < c->count; plan->count++) {
     GCONV_TRY(gconv_plan_make(&next, c->stages[plan->count], &plan->stages[plan->count]));
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
+  if (row_step(&plan->base) == 0)
+    plan->strip = 0;
   gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.last = last;
   plan->base.output_count = last->output_count;

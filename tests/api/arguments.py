@@ -140,7 +140,8 @@ FIELDS = {
     "gconv_network_options": {
         "gray": ANY, "mean": UNKNOWN, "std": UNKNOWN, "mean_count": ["-1", "INT32_MIN"], "std_count": ["-1", "INT32_MIN"],
         "math": ["99", "-1"], "algorithm": ['"nothing"'], "without": ['"nothing"'], "workspace_bytes": None, "any_batch": ANY,
-        "combine": ["99", "-1", "GCONV_COMBINE_STACK"], "presentation": ["99", "-1"], "tone": UNKNOWN},
+        "combine": ["99", "-1", "GCONV_COMBINE_STACK"], "presentation": ["99", "-1"], "tone": UNKNOWN,
+        "class_values": UNKNOWN, "class_value_count": UNKNOWN},
     "gconv_area": {"x": None, "y": None, "width": ["!-1", "!INT32_MIN", "!0", "INT32_MAX"], "height": ["!-1", "!INT32_MIN", "!0", "INT32_MAX"],
                    "mask": ["!&no_picture"]},
     "gconv_array": {"data": ["!NULL"], "type": ["!99", "!-1"], "shape": ["!{0, 0, 0, 0}", "!{-1, 3, 6, 8}", "!{1, 3, INT64_MAX, INT64_MAX}"],
@@ -182,7 +183,7 @@ FIELDS = {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],
         "height": [".-1", ".INT32_MIN", ".0"], "width": [".-1", ".INT32_MIN", ".0"], "mean": [".NULL"], "std": ["NULL"], "mean_count": [".-1", ".INT32_MIN"],
         "std_count": [".-1", ".1"], "classes": [".NULL"], "class_count": ["0", ".1", ".2"], "loss": [".99", ".-1"], "seed": ANY,
-        "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+        "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'],
         "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
