@@ -97,7 +97,8 @@ typedef enum gconv_dataset_kind {
   GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
   GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
   GCONV_DATASET_CLASSES, /* a folder with a folder of images for each class */
-  GCONV_DATASET_PAIRS    /* images and what is wanted of them, by name */
+  GCONV_DATASET_PAIRS,   /* images and what is wanted of them, by name */
+  GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks, by name */
 } gconv_dataset_kind;
 
 /* What a data set is made of. All but kind and inputs may be 0 or NULL. */
@@ -121,6 +122,9 @@ typedef struct gconv_dataset_options {
   bool augment;        /* random flips, and turns by 90 degrees */
   bool gray;           /* images are made grey */
   uint64_t seed;       /* of patches and augmentation */
+  const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
+                           `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
+                           classes, in ascending order, called by these numbers */
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
@@ -131,6 +135,8 @@ typedef struct gconv_dataset_info {
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
+  const char *features;       /* of pixels: the list, with sets written out; else NULL */
+  const uint8_t *palette;     /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
 /* Errors name the file and line. */

@@ -152,11 +152,13 @@ FIELDS = {
         "names": ["NULL"], "has_geometry": ["!true"], "stride_y": ["-1"], "stride_x": ["-1"], "dilation_y": ["-1"], "dilation_x": ["-1"],
         "groups": ["0"], "pad_top": ["-1"], "pad_left": ["-1"], "pad_bottom": ["-1"], "pad_right": ["-1"], "same_upper": ANY, "same_lower": ANY},
     "gconv_bank_sheet": {"zoom": ["!-1", "!INT32_MAX", "!INT32_MIN"], "columns": ["!-1", "!INT32_MIN", "INT32_MAX"], "one_scale": ANY},
-    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"]},
+    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"],
+                           "palette": ["NULL"]},
     "gconv_write_options": {
         "format": ["!&no_format"], "keep_existing": ANY, "quality": ["!-1", "!101", "!INT_MAX", "!INT_MIN"], "lossless": ANY,
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
-        "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY},
+        "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY,
+        "palette": ["NULL"]},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
@@ -176,7 +178,8 @@ FIELDS = {
         "group": ["!-1", "!INT_MIN", "INT_MAX"], "device": ["!NULL", '!""', '!"nothing"'], "decoder": ["!99", "!-1"], "cpu_may_begin": ANY,
         "threads": ["!-1", "!INT_MIN"], "jobs": ["!-1", "!INT_MIN"], "memory": ["1", "UINT64_MAX"],
         "max_pixels": ["1", "UINT64_MAX"], "unrounded": ANY, "quality": ["-1", "101", "INT_MIN"], "png_level": ["-2", "10", "INT_MIN"],
-        "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "existing": ["!99", "!-1"], "manifest": ["NULL"],
+        "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "palette": ["NULL"], "existing": ["!99", "!-1"],
+        "manifest": ["NULL"],
         "fail_fast": ANY, "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
         "user": ANY},
     "gconv_network": {
@@ -188,7 +191,7 @@ FIELDS = {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'],
         "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
-        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY},
+        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY},
     "gconv_training_options": {
         "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
