@@ -48,10 +48,14 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
 
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */
 
+/* The number that each class has in masks and maps, class_count of them: what it is called, if all are called whole numbers
+ * up to 65535, which is so of networks that were trained on masks; else its place among the classes, from 1 on. Of a network
+ * without classes, nothing is stored. GCONV_TOO_LARGE for more classes than there are numbers. */
+gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *values);
+
 /* An image becomes what the network makes of the features that it names (gconv_network.features): a chain of
  * gconv_operation_features() and gconv_operation_of_network(), by rows, so that the features are never in memory as a whole.
- * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for the numbers that the classes of the
- * network are called. The network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
+ * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_network_class_values(). The network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
 

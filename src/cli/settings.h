@@ -50,6 +50,7 @@ typedef struct gconv_learn_settings {
   int algorithm;              /* 0: auto, 1: exact */
   const char *plot, *report;
   bool evaluate; /* classify */
+  bool probabilities; /* of pixels, in place of classes */
 } gconv_learn_settings;
 
 typedef struct gconv_settings {

@@ -318,24 +318,31 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
 
 /* ---- Features, then a network ------------------------------------------------------------------------------------------ */
 
-/* The value of a class in a map: the number that it is called, if all are called numbers from 0 to 65535; else its own
- * number, from 1 on. */
-static gconv_status find_values(const gconv_network *network, uint16_t **values) {
+/* The number that a name is; above UINT16_MAX: none. */
+static unsigned long number_of(const char *name) {
+  size_t digits = name ? strspn(name, "0123456789") : 0;
+  return digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : UINT16_MAX + 1UL;
+}
+
+gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *values) {
+  GCONV_NEED(network);
+  GCONV_NEED(values);
+  if (network->class_count > 0)
+    GCONV_NEED_AS(network->classes, "network->classes");
+  if (network->class_count > UINT16_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", network->class_count, UINT16_MAX);
   bool numbers = true;
+  for (size_t k = 0; k < network->class_count; k++)
+    numbers = numbers && number_of(network->classes[k]) <= UINT16_MAX;
+  for (size_t k = 0; k < network->class_count; k++)
+    values[k] = (uint16_t)(numbers ? number_of(network->classes[k]) : k + 1);
+  return GCONV_OK;
+}
+
+static gconv_status find_values(const gconv_network *network, uint16_t **values) {
   *values = calloc(network->class_count + 1, sizeof **values);
-  if (!*values)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a network");
-  for (size_t k = 0; k < network->class_count && numbers; k++) {
-    const char *name = network->classes[k];
-    size_t digits = strspn(name, "0123456789");
-    unsigned long value = digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : 1UL << 16;
-    numbers = value <= UINT16_MAX;
-    (*values)[k] = (uint16_t)value;
-  }
-  for (size_t k = 0; k < network->class_count && !numbers; k++)
-    (*values)[k] = (uint16_t)(k + 1);
-  return network->class_count > UINT16_MAX ? gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes", network->class_count)
-                                           : GCONV_OK;
+  return *values ? gconv_network_class_values(network, *values)
+                 : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a network");
 }
 
 static gconv_status make_stages(const gconv_network *network, int32_t channels, const gconv_network_options *options,

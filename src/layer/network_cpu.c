@@ -262,21 +262,25 @@ static void clear_outside(const gconv_step *step, int64_t first, float *out) {
 
 /* ---- Combining ---- */
 
+enum { COMBINED_PIXELS = 1024 }; /* that a thread combines at a time */
+
 typedef struct combine_job {
   const gconv_network_plan *network;
   const float *in;
   float *out;
+  size_t parts; /* of a plane */
 } combine_job;
 
-/* A plane of the output. */
-static void combine_plane(void *context, size_t turn, int thread) {
+/* A part of a plane of the output. */
+static void combine_part(void *context, size_t turn, int thread) {
   const combine_job *job = context;
   const gconv_network_plan *network = job->network;
   (void)thread;
-  int64_t plane = (int64_t)network->out.height * network->out.width;
-  const float *in = job->in + (int64_t)turn * network->combined * plane;
-  float *out = job->out + (int64_t)turn * plane;
-  for (int64_t i = 0; i < plane; i++)
+  int64_t plane = (int64_t)network->out.height * network->out.width, number = (int64_t)(turn / job->parts);
+  int64_t begin = (int64_t)(turn % job->parts) * COMBINED_PIXELS, end = begin + COMBINED_PIXELS;
+  const float *in = job->in + number * network->combined * plane;
+  float *out = job->out + number * plane;
+  for (int64_t i = begin; i < end && i < plane; i++)
     out[i] = gconv_combine_values(network->combine, in + i, network->combined, plane, network->filters);
 }
 
@@ -299,9 +303,10 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
     tensor = to;
   }
   if (network->combine != GCONV_COMBINE_NONE) {
-    combine_job job = {network, tensor, out};
     size_t planes = (size_t)network->out.frames * (size_t)network->out.channels;
-    gconv_threads_run(network->base.device->threads, planes, combine_plane, &job);
+    size_t plane = (size_t)network->out.height * (size_t)network->out.width;
+    combine_job job = {network, tensor, out, (plane - 1) / COMBINED_PIXELS + 1};
+    gconv_threads_run(network->base.device->threads, planes * job.parts, combine_part, &job);
   }
   return GCONV_OK;
 }

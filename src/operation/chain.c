@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PART_PIXELS = 8192 }; /* of the results that the last stage makes at a time */
+
 typedef struct chain {
   gconv_operation base;
   gconv_operation **stages; /* [count]: the chain is one of their users */
@@ -25,6 +27,7 @@ typedef struct chain_plan {
   gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
   size_t count;
   int32_t strip; /* rows that are made at a time, also of whole images; 0: whole images are made as such */
+  int32_t part;  /* with a strip: the rows of it that the last stage makes at a time, which then are in the caches */
 } chain_plan;
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */
@@ -91,7 +94,16 @@ static int32_t row_step(const gconv_plan *base) {
   for (size_t i = 0; i < plan->count; i++)
     if (gconv_plan_row_step(plan->stages[i]) == 0 || gconv_plan_passes(plan->stages[i]) > 1)
       return 0;
-  return gconv_plan_row_step(plan->stages[plan->count - 1]);
+  return plan->strip > 0 ? plan->strip : gconv_plan_row_step(plan->stages[plan->count - 1]);
+}
+
+/* The rows that the last stage needs: with a strip, those of all of its parts. */
+static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_plan *last = plan->stages[plan->count - 1];
+  int32_t part = plan->strip > 0 && count > plan->part ? plan->part : count, at = (count - 1) / part * part, unused;
+  gconv_plan_rows_needed(last, first, part, begin, end);
+  if (at > 0)
+    gconv_plan_rows_needed(last, first + at, count - at, &unused, end);
 }
 
 /* Sets plan->rows for a strip of the last stage: each stage before it makes what the next one needs, from a row on at which
@@ -101,7 +113,10 @@ static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
   for (size_t i = plan->count - 1; i > 0; i--) {
     const gconv_plan_pass *next = &plan->rows[i];
     int32_t begin, end;
-    gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
+    if (i + 1 == plan->count)
+      rows_of_last(plan, next->first, next->end - next->first, &begin, &end);
+    else
+      gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
     plan->rows[i - 1] = (gconv_plan_pass){begin - begin % gconv_plan_row_step(plan->stages[i - 1]), end, false};
   }
 }
@@ -115,6 +130,29 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
     return;
   find_rows(plan, first + last, count - last);
   gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, &unused, end);
+}
+
+/* Some rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
+static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
+  gconv_image rows = *image;
+  rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
+  rows.height = image->height - first < count ? image->height - first : count;
+  return rows;
+}
+
+/* Executes a plan for output rows from `first` on, `step` at a time. */
+static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image *window, int32_t window_row, int32_t first,
+                               gconv_image *outputs, gconv_timings *timings) {
+  const int32_t height = outputs[0].height;
+  gconv_image *parts = calloc(plan->output_count, sizeof *parts);
+  gconv_status status = parts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a chain");
+  for (int32_t row = 0; row < height && status == GCONV_OK; row += step) {
+    for (size_t i = 0; i < plan->output_count; i++)
+      parts[i] = rows_of(&outputs[i], row, step);
+    status = plan->type->execute_rows(plan, window, window_row, first + row, parts, timings);
+  }
+  free(parts);
+  return status;
 }
 
 static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
@@ -136,35 +174,20 @@ static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, i
     in = out;
     window_row = rows->first;
   }
+  gconv_plan *last = plan->stages[plan->count - 1];
   if (status == GCONV_OK)
-    status = gconv_plan_execute_rows(plan->stages[plan->count - 1], &in, window_row, first, outputs, timings);
+    status = plan->strip > 0 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
+                             : gconv_plan_execute_rows(last, &in, window_row, first, outputs, timings);
   gconv_image_free(&out);
   return status;
-}
-
-/* Some rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
-static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
-  gconv_image rows = *image;
-  rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
-  rows.height = image->height - first < count ? image->height - first : count;
-  return rows;
 }
 
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  const int32_t height = outputs[0].height;
-  if (plan->strip == 0 || height <= plan->strip)
-    return execute_strip(base, window, window_row, first, outputs, timings);
-  gconv_image *parts = calloc(base->output_count, sizeof *parts);
-  gconv_status status = parts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a chain");
-  for (int32_t row = 0; row < height && status == GCONV_OK; row += plan->strip) {
-    for (size_t i = 0; i < base->output_count; i++)
-      parts[i] = rows_of(&outputs[i], row, plan->strip);
-    status = execute_strip(base, window, window_row, first + row, parts, timings);
-  }
-  free(parts);
-  return status;
+  if (plan->strip > 0 && outputs[0].height > plan->strip)
+    return execute_by(base, plan->strip, window, window_row, first, outputs, timings);
+  return execute_strip(base, window, window_row, first, outputs, timings);
 }
 
 /* ---- Whole images ---------------------------------------------------------------------------------------------------- */
@@ -285,7 +308,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
     if (plan->strip > 0) { /* rows of the chain's own strips are the same, whatever rows are asked for */
-      need->fixed += one.fixed + one.rows + (row + one.row) * (plan->rows[i].end - plan->rows[i].first);
+      need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);
       continue;
     }
     need->fixed += one.fixed;
@@ -347,12 +370,20 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
       next.rows = c->stages[i]->type->strip;
   plan->strip = next.rows;
   for (; plan->count < c->count; plan->count++) {
+    if (plan->count + 1 == c->count && plan->strip > 0) {
+      for (plan->part = plan->strip; plan->part > 2 && (int64_t)plan->part * next.like->width > PART_PIXELS;)
+        plan->part /= 2;
+      next.rows = plan->part;
+    }
     GCONV_TRY(gconv_plan_make(&next, c->stages[plan->count], &plan->stages[plan->count]));
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
   if (row_step(&plan->base) == 0)
     plan->strip = 0;
+  gconv_plan_pass pass; /* the only one, of each stage */
+  for (size_t i = 0; i < plan->count && plan->strip > 0 && order->extent == GCONV_PLAN_WHOLE; i++)
+    GCONV_TRY(gconv_plan_begin_pass(plan->stages[i], 0, &pass));
   gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.last = last;
   plan->base.output_count = last->output_count;
