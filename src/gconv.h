@@ -181,8 +181,8 @@ typedef struct gconv_read_options {
   bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
                           f32: exact fractions of white, rounded once */
   uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */
-  gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the palette
-                             is put here, as soon as the header is read; of any others, its count becomes 0 */
+  gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the
+                             palette is put here, as soon as the header is read; of any others, its count becomes 0 */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
@@ -222,9 +222,9 @@ typedef struct gconv_write_options {
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
   gconv_tiff_compression tiff_compression;
-  gconv_stored_type store; /* for f32 images and formats that offer it; a warning counts what is out of range */
-  double unit;             /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
-  bool strip;              /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
+  gconv_stored_type store;      /* for f32 images and formats that offer it; a warning counts what is out of range */
+  double unit;                  /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
+  bool strip;                   /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
   const gconv_palette *palette; /* of PNG: images of one channel, u8, are numbers of these colours. NULL: they are grey */
 } gconv_write_options;
 

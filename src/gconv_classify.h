@@ -55,7 +55,8 @@ gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *
 
 /* An image becomes what the network makes of the features that it names (gconv_network.features): a chain of
  * gconv_operation_features() and gconv_operation_of_network(), by rows, so that the features are never in memory as a whole.
- * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_network_class_values(). The network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
+ * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_network_class_values(). The
+ * network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
 

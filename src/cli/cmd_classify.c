@@ -296,25 +296,25 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
 
 /* An option that was given, and is for networks that classify pixels; NULL: none. */
 static const char *find_map_option(const gconv_settings *s) {
-  return s->resume                                         ? "resume"
-         : s->shard.count > 0                              ? "shard"
-         : s->no_clobber                                   ? "no-clobber"
-         : s->skip_existing                                ? "skip-existing"
-         : s->dry_run                                      ? "dry-run"
-         : s->timings                                      ? "timings"
-         : s->job.memory > 0                               ? "memory"
-         : s->job.jobs > 0                                 ? "jobs"
-         : s->job.fail_fast                                ? "fail-fast"
-         : s->job.explain                                  ? "explain"
-         : s->job.max_pixels > 0                           ? "max-pixels"
-         : s->job.tiff_compression != GCONV_TIFF_NONE      ? "tiff-compression"
-         : s->png_level >= 0                               ? "png-level"
-         : s->naming.format || s->naming.same || s->rows   ? "format"
-         : s->naming.suffix                                ? "suffix"
-         : s->recursive                                    ? "recursive"
-         : s->verbose                                      ? "verbose"
-         : s->learn.probabilities                          ? "probabilities"
-                                                           : NULL;
+  return s->resume                                       ? "resume"
+         : s->shard.count > 0                            ? "shard"
+         : s->no_clobber                                 ? "no-clobber"
+         : s->skip_existing                              ? "skip-existing"
+         : s->dry_run                                    ? "dry-run"
+         : s->timings                                    ? "timings"
+         : s->job.memory > 0                             ? "memory"
+         : s->job.jobs > 0                               ? "jobs"
+         : s->job.fail_fast                              ? "fail-fast"
+         : s->job.explain                                ? "explain"
+         : s->job.max_pixels > 0                         ? "max-pixels"
+         : s->job.tiff_compression != GCONV_TIFF_NONE    ? "tiff-compression"
+         : s->png_level >= 0                             ? "png-level"
+         : s->naming.format || s->naming.same || s->rows ? "format"
+         : s->naming.suffix                              ? "suffix"
+         : s->recursive                                  ? "recursive"
+         : s->verbose                                    ? "verbose"
+         : s->learn.probabilities                        ? "probabilities"
+                                                         : NULL;
 }
 
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
@@ -328,7 +328,8 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
   const char *of_maps = find_map_option(settings);
   if (of_maps)
-    return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps, c->path);
+    return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps,
+                        c->path);
   if (settings->learn.targets && !settings->learn.evaluate)
     return gconv_refuse(message, "-t names labels, which --evaluate compares with");
   return GCONV_OK;

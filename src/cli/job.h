@@ -30,7 +30,7 @@ typedef struct gconv_main_job {
   gconv_options options;         /* of filters, and of the pictures of banks */
   gconv_network_options network; /* of banks */
   gconv_batch batch;
-  gconv_palette palette; /* of maps of classes */
+  gconv_palette palette;      /* of maps of classes */
   gconv_image mask;           /* of --mask; no pixels before gconv_job_read_mask(), and behind gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */

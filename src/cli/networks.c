@@ -180,7 +180,8 @@ gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_i
   job->network.presentation = GCONV_PRESENT_CLASSES;
   job->settings->combine = job->network.combine = GCONV_COMBINE_ARGMAX;
   if (format->quality && !job->settings->job.lossless)
-    return gconv_refuse(message, "%s changes pixels, and a map of classes would have wrong ones: -o with .png, .tif or .npy%s",
+    return gconv_refuse(message,
+                        "%s changes pixels, and a map of classes would have wrong ones: -o with .png, .tif or .npy%s",
                         format->name, format->lossless ? ", or --lossless" : "");
   if (!format->holds[job->network.tone.type])
     return gconv_refuse(message, "the maps have numbers up to %u, which %s cannot hold: -o with .png, .tif or .npy", most,

@@ -45,16 +45,18 @@ static unsigned number_at(const gconv_image *image, int32_t y, int32_t x) {
 static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, const char *path,
                                  gconv_message *message) {
   if (map->height != mask->height || map->width != mask->width)
-    return gconv_complain(message, GCONV_BAD_FILE, "%s: has %d x %d pixels, and the image %d x %d: a mask has the size of its image",
-                          path, (int)mask->width, (int)mask->height, (int)map->width, (int)map->height);
+    return gconv_complain(message, GCONV_BAD_FILE,
+                          "%s: has %d x %d pixels, and the image %d x %d: a mask has the size of its image", path,
+                          (int)mask->width, (int)mask->height, (int)map->width, (int)map->height);
   for (int32_t y = 0; y < mask->height; y++)
     for (int32_t x = 0; x < mask->width; x++) {
       unsigned wanted = number_at(mask, y, x), got = number_at(map, y, x);
       if (wanted == 0)
         continue;
       if (e->classes[wanted] == UNKNOWN || e->classes[got] == UNKNOWN)
-        return gconv_complain(message, GCONV_BAD_FILE, "%s: the pixel in column %d of row %d is %u, which is no class of the network",
-                              path, (int)x, (int)y, e->classes[wanted] == UNKNOWN ? wanted : got);
+        return gconv_complain(message, GCONV_BAD_FILE,
+                              "%s: the pixel in column %d of row %d is %u, which is no class of the network", path, (int)x,
+                              (int)y, e->classes[wanted] == UNKNOWN ? wanted : got);
       gconv_confusion_add(&e->found, (size_t)e->classes[wanted], (size_t)e->classes[got]);
     }
   return GCONV_OK;
@@ -79,7 +81,8 @@ static gconv_status compare_pair(evaluation *e, const char *map_path, const char
 }
 
 /* Compares all maps of the job. */
-static gconv_status compare_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *masks, gconv_message *message) {
+static gconv_status compare_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *masks,
+                                gconv_message *message) {
   gconv_matched *pairs = NULL;
   size_t count = 0;
   bool by_name = job->inputs.many || masks->many;
@@ -90,8 +93,8 @@ static gconv_status compare_all(evaluation *e, const gconv_main_job *job, const 
     if (!input) /* of another shard, or of an image that is not classified */
       continue;
     if (!mask)
-      status = gconv_complain(message, GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path,
-                              e->masks.items[0]);
+      status =
+          gconv_complain(message, GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->masks.items[0]);
     else
       status = compare_pair(e, job->outputs.paths.items[job->outputs.first[input - job->inputs.items]], mask->path, message);
   }
@@ -176,7 +179,8 @@ static gconv_status evaluate_job(evaluation *e, const gconv_main_job *job, gconv
   GCONV_TRY(gconv_learn_complain(
       gconv_confusion_begin((const char *const *)network->classes, network->class_count, &e->found), message));
   if (!e->found.counts)
-    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", network->class_count);
+    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table",
+                          network->class_count);
   gconv_status status = gconv_inputs_find(&e->masks, e->settings->recursive, "-", &masks, message);
   if (status == GCONV_OK)
     status = compare_all(e, job, &masks, message);
@@ -204,12 +208,14 @@ static gconv_status check(gconv_settings *settings, const gconv_texts *words, ev
   const char *network = words->items[0], *second = words->count > 1 ? words->items[1] : NULL;
   struct stat status;
   if (second && (!learn->evaluate || learn->targets || words->count > 2))
-    return gconv_refuse(message, "%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
+    return gconv_refuse(message,
+                        "%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
                         words->items[words->count - 1]);
   if (settings->inputs.count == 0)
     return gconv_refuse(message, "%s: name images, or a folder of them, with -i", network);
   if (!settings->naming.output)
-    return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder", network);
+    return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
+                        network);
   learn->targets = second ? second : learn->targets;
   if (learn->targets && !learn->evaluate)
     return gconv_refuse(message, "-t names masks, which --evaluate compares with");

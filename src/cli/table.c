@@ -450,8 +450,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
     OPTION(TRAIN, 0, "features", "LIST", text, learn.data.features, KEEPS, .near = "feature filters",
-           .help = "cases are the pixels of -i that the masks of -t label, and these are known by features: default, ilastik, "
-                   "skimage, or kinds with sigmas, 'gaussian 1 2 4, log 1 2' (docs/pixels.md)"),
+           .help =
+               "cases are the pixels of -i that the masks of -t label, and these are known by features: default, ilastik, "
+               "skimage, or kinds with sigmas, 'gaussian 1 2 4, log 1 2' (docs/pixels.md)"),
     OPTION(TRAIN, 0, "augment", NULL, flag, learn.data.augment, KEEPS,
            .help = "mirror images at random, and turn them by 90 degrees"),
     OPTION(LEARN, 0, "gray", NULL, flag, learn.data.gray, KEEPS, .also = "grey grayscale greyscale",
@@ -512,7 +513,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
     OPTION(CLASSIFY, 0, "evaluate", NULL, flag, learn.evaluate, KEEPS, .also = "eval",
-           .help = "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
+           .help =
+               "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
     OPTION(RUNS, 0, "probabilities", NULL, flag, learn.probabilities, CHANGES, .also = "proba",
            .help = "of pixels: write the probability of each class, as .npy or as pictures, in place of maps of classes"),
     OPTION(LEARN, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; train: a line an epoch"),

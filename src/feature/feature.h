@@ -46,9 +46,9 @@ typedef struct gconv_feature_kind {
   gconv_feature_info info;
   gconv_convention convention;
   unsigned planes;
-  double second;   /* not 0: it uses a second Gaussian, whose sigma is this times the first */
-  bool of_planes;  /* the second Gaussian smooths what is made of planes, whose rim is its radius; else the image */
-  int32_t rim;     /* of the planes, otherwise */
+  double second;  /* not 0: it uses a second Gaussian, whose sigma is this times the first */
+  bool of_planes; /* the second Gaussian smooths what is made of planes, whose rim is its radius; else the image */
+  int32_t rim;    /* of the planes, otherwise */
   /* Makes rows of outputs of a tile: row y of output i begins at out[i] + y * pitch. */
   void (*make)(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch);
 } gconv_feature_kind;
@@ -87,8 +87,8 @@ enum { GCONV_TILE_HEIGHT = 32, GCONV_TILE_WIDTH = 512 };
 
 enum { GCONV_FEATURE_SPARE = 4 }; /* planes for what kinds of features make on their way */
 
-/* A tile at work. Planes have one layout: the pixel at row y and column x of the tile is at plane[y * pitch + x], where y and
- * x may be negative, as far as the plane has a rim. */
+/* A tile at work. Planes have one layout: the pixel at row y and column x of the tile is at plane[y * pitch + x], where y
+ * and x may be negative, as far as the plane has a rim. */
 struct gconv_feature_work {
   const gconv_feature_list *list;
   int32_t height, width;    /* of the image */
@@ -96,10 +96,11 @@ struct gconv_feature_work {
   int32_t rows, columns;    /* of the tile */
   size_t pitch, plane_size; /* floats */
   float *memory;            /* owned */
-  float *source;            /* the image */
+  float *source;            /* the image, less `origin` */
+  float origin;             /* a sample of the tile, where features are differences, or 0: floats near 0 are finer */
   float *planes[GCONV_PLANES];
-  float *passes[GCONV_SMOOTH_ORDERS];  /* smoothed in y */
-  float *spare[GCONV_FEATURE_SPARE];   /* for gconv_feature_kind.make() */
+  float *passes[GCONV_SMOOTH_ORDERS]; /* smoothed in y */
+  float *spare[GCONV_FEATURE_SPARE];  /* for gconv_feature_kind.make() */
 };
 
 /* Bytes of memory that the tiles of one thread take. */
@@ -116,7 +117,8 @@ typedef void gconv_feature_source(const void *context, int32_t y, int32_t x, int
 void gconv_feature_tile_make(gconv_feature_work *work, gconv_feature_source *source, const void *context, float *out,
                              size_t plane, size_t pitch);
 
-/* For kinds: smooths `from`, which has a rim of `rim` + scale->radius, in both directions, order 0, into `to`, with a rim. */
+/* For kinds: smooths `from`, which has a rim of `rim` + scale->radius, in both directions, order 0, into `to`, with a rim.
+ */
 void gconv_feature_smooth(gconv_feature_work *work, const gconv_scale *scale, const float *from, int32_t rim, float *to);
 
 /* What lies outside the image, of a plane that is right within it, as far as `rim`. */

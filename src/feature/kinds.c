@@ -14,6 +14,12 @@ GCONV_INLINE void add_body(const float *a, const float *b, float *out, int32_t c
 }
 GCONV_VECTORIZED(add, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
+GCONV_INLINE void raise_body(const float *a, float b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = a[i] + b;
+}
+GCONV_VECTORIZED(raise, (const float *a, float b, float *out, int32_t count), (a, b, out, count))
+
 GCONV_INLINE void subtract_body(const float *a, const float *b, float *out, int32_t count) {
   for (int32_t i = 0; i < count; i++)
     out[i] = a[i] - b[i];
@@ -46,7 +52,8 @@ GCONV_VECTORIZED(split, (const float *a, const float *b, const float *c, float *
 /* The magnitude of Sobel's two derivatives, of three rows. */
 GCONV_INLINE void sobel_body(const float *above, const float *at, const float *below, float *out, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
-    float dx = 0.25F * (above[i + 1] - above[i - 1]) + 0.5F * (at[i + 1] - at[i - 1]) + 0.25F * (below[i + 1] - below[i - 1]);
+    float dx =
+        0.25F * (above[i + 1] - above[i - 1]) + 0.5F * (at[i + 1] - at[i - 1]) + 0.25F * (below[i + 1] - below[i - 1]);
     float dy = 0.25F * (below[i - 1] - above[i - 1]) + 0.5F * (below[i] - above[i]) + 0.25F * (below[i + 1] - above[i + 1]);
     out[i] = sqrtf(0.5F * (dx * dx + dy * dy));
   }
@@ -78,6 +85,11 @@ GCONV_VECTORIZED(bend, (const float *at, size_t pitch, float *large, float *smal
 static void make_gaussian(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
   (void)feature;
   EACH_ROW memcpy(OUT(0), ROW(work->planes[GCONV_PLANE_SMOOTH]), (size_t)work->columns * sizeof(float));
+}
+
+static void make_intensity(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW raise(ROW(work->planes[GCONV_PLANE_SMOOTH]), work->origin, OUT(0), work->columns);
 }
 
 static void make_log(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
@@ -166,7 +178,7 @@ const gconv_feature_kind gconv_feature_kinds[] = {
     {.info = {"intensity", NULL, "smoothed as by skimage.filters.gaussian()", 1},
      .convention = GCONV_SMOOTH_SKIMAGE,
      .planes = SMOOTH,
-     .make = make_gaussian},
+     .make = make_intensity},
     {.info = {"edges", NULL, "skimage.filters.sobel() of intensity", 1},
      .convention = GCONV_SMOOTH_SKIMAGE,
      .planes = SMOOTH,

@@ -42,8 +42,8 @@ static double derivative_at(int order, double sigma, double x) {
   return order == 0 ? bell : order == 1 ? x / square * bell : (x * x / square - 1) / square * bell;
 }
 
-/* Taps as vigra::Kernel1D::initGaussianDerivative() has them: the mean of the window is taken off derivatives of order 2, and
- * the filter of order d makes d! of x^d / d!, so that derivatives of polynomials are right. */
+/* Taps as vigra::Kernel1D::initGaussianDerivative() has them: the mean of the window is taken off derivatives of order 2,
+ * and the filter of order d makes d! of x^d / d!, so that derivatives of polynomials are right. */
 static void fill_taps(gconv_scale *scale, int order) {
   const int32_t radius = scale->radius;
   double sum = 0, mean = 0;
@@ -137,18 +137,17 @@ static gconv_status fail_name(const char *begin, const char *end) {
   const gconv_feature_info *info;
   for (size_t i = 0; (info = gconv_feature_at(i)); i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", info->name);
-  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no feature \"%.*s\": there are %s", (int)(end - begin < 40 ? end - begin : 40),
-                    begin, names);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no feature \"%.*s\": there are %s",
+                    (int)(end - begin < 40 ? end - begin : 40), begin, names);
 }
 
 static gconv_status read_sigma(const gconv_feature_kind *kind, const char *begin, const char *end, double *sigma) {
   char copy[40] = "";
   if (end - begin < (ptrdiff_t)sizeof copy)
     memcpy(copy, begin, (size_t)(end - begin));
-  const char *wrong = *copy ? gconv_number_read(copy, copy + strlen(copy), sigma) : "is too long";
-  if (wrong)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the sigma \"%.*s\" %s", kind->info.name,
-                      (int)(end - begin < 40 ? end - begin : 40), begin, wrong);
+  if (!*copy || gconv_number_read(copy, copy + strlen(copy), sigma))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the sigma \"%.*s\" is no number of pixels", kind->info.name,
+                      (int)(end - begin < 40 ? end - begin : 40), begin);
   if (!(*sigma >= LEAST_SIGMA && *sigma <= LARGEST_SIGMA))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a sigma of %g pixels: it must be %g to %g", kind->info.name, *sigma,
                       LEAST_SIGMA, LARGEST_SIGMA);
@@ -181,7 +180,8 @@ static gconv_status read_item(const char *text, const char *end, gconv_feature_l
     }
     if (list->count > before)
       return GCONV_OK;
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: say at which sigmas, in pixels: \"%s 1 2\"", kind->info.name, kind->info.name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: say at which sigmas, in pixels: \"%s 1 2\"", kind->info.name,
+                      kind->info.name);
   }
   return fail_name(word, text);
 }

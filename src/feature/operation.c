@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Features as an operation: tiles of rows, spread over the threads of the CPU. */
+#include "operation/operation.h"
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "feature/feature.h"
 #include "image/colour.h"
-#include "operation/operation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -316,7 +316,8 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
   return GCONV_OK;
 }
 
-/* ---- Features, then a network ------------------------------------------------------------------------------------------ */
+/* ---- Features, then a network ------------------------------------------------------------------------------------------
+ */
 
 /* The number that a name is; above UINT16_MAX: none. */
 static unsigned long number_of(const char *name) {
@@ -372,7 +373,8 @@ gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_ne
   GCONV_TRY(gconv_features_resolve(network->features, NULL, &count));
   int32_t channels = network->channels % count == 0 ? network->channels / count : 0;
   if (channels != 1 && channels != 3)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network takes %d channels, and its features are %d of a grey image, %d of RGB",
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the network takes %d channels, and its features are %d of a grey image, %d of RGB",
                       (int)network->channels, (int)count, 3 * (int)count);
   gconv_network_options own = options ? *options : defaults;
   uint16_t *values = NULL;

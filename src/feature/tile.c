@@ -4,6 +4,7 @@
 #include "feature/feature.h"
 #include "kernels/border.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +74,7 @@ void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border bord
     if (!is_outside(work->y + y, work->height))
       continue;
     int32_t from = (int32_t)(gconv_border_index(border, work->y + y, work->height) - work->y);
-    memcpy(row_at(work, plane, y) - rim, row_at(work, plane, from) - rim,
-           (size_t)(work->columns + 2 * rim) * sizeof(float));
+    memcpy(row_at(work, plane, y) - rim, row_at(work, plane, from) - rim, (size_t)(work->columns + 2 * rim) * sizeof(float));
   }
 }
 
@@ -175,8 +175,7 @@ static void make_planes(gconv_feature_work *work, const gconv_scale *scale) {
 /* ---- A tile ----------------------------------------------------------------------------------------------------------- */
 
 /* Fetches the samples that the scales of a convention need. Returns whether there are such scales. */
-static bool fetch(gconv_feature_work *work, gconv_convention convention, gconv_feature_source *source,
-                  const void *context) {
+static bool fetch(gconv_feature_work *work, gconv_convention convention, gconv_feature_source *source, const void *context) {
   int32_t reach = -1;
   for (size_t i = 0; i < work->list->scale_count; i++) {
     const gconv_scale *scale = &work->list->scales[i];
@@ -191,8 +190,16 @@ static bool fetch(gconv_feature_work *work, gconv_convention convention, gconv_f
   for (int32_t y = -reach; y < work->rows + reach; y++)
     if (!is_outside(work->y + y, work->height))
       source(context, work->y + y, left, right - left, row_at(work, work->source, y) + (left - work->x));
-  gconv_feature_fill_border(
-      work, convention == GCONV_SMOOTH_VIGRA ? GCONV_BORDER_REFLECT101 : GCONV_BORDER_REPLICATE, reach, work->source);
+  work->origin = 0;
+  if (convention == GCONV_SMOOTH_SKIMAGE && isfinite(work->source[0]))
+    work->origin = work->source[0];
+  for (int32_t y = -reach; y < work->rows + reach && work->origin != 0; y++) {
+    float *row = row_at(work, work->source, y);
+    for (int32_t x = left - work->x; x < right - work->x && !is_outside(work->y + y, work->height); x++)
+      row[x] -= work->origin;
+  }
+  gconv_feature_fill_border(work, convention == GCONV_SMOOTH_VIGRA ? GCONV_BORDER_REFLECT101 : GCONV_BORDER_REPLICATE, reach,
+                            work->source);
   return true;
 }
 

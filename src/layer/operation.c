@@ -105,8 +105,8 @@ static gconv_status own_options(gconv_network_options *options) {
   options->mean = copy_numbers(given.mean, given.mean_count);
   options->std = copy_numbers(given.std, given.std_count);
   options->class_values = copy_values(given.class_values, given.class_value_count);
-  if (!options->class_values != !given.class_values || !options->algorithm != !given.algorithm || !options->without != !given.without || !options->mean != !given.mean ||
-      !options->std != !given.std)
+  if (!options->class_values != !given.class_values || !options->algorithm != !given.algorithm ||
+      !options->without != !given.without || !options->mean != !given.mean || !options->std != !given.std)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return GCONV_OK;
 }

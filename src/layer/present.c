@@ -372,8 +372,7 @@ static void watch_tile(const gconv_presenter *p, const gconv_planes *planes, int
 }
 
 void gconv_presenter_watch(const gconv_presenter *p, const gconv_image *maps, int32_t first, gconv_losses *losses) {
-  bool loses =
-      gconv_presenter_presents(p) && !has_labels(p) && !gconv_tone_surveys(&p->tone) && p->tone.type != GCONV_F32;
+  bool loses = gconv_presenter_presents(p) && !has_labels(p) && !gconv_tone_surveys(&p->tone) && p->tone.type != GCONV_F32;
   for (int32_t frame = 0; loses && frame < maps->frames; frame++)
     for (int32_t tile = 0; tile < p->tiles; tile++) {
       gconv_planes planes = planes_of(p, maps, frame, tile);

@@ -40,10 +40,8 @@ void gconv_dataset_free(gconv_dataset *dataset) {
 typedef gconv_status open_function(const gconv_dataset_options *options, gconv_dataset **dataset);
 
 static open_function *const openers[] = {
-    [GCONV_DATASET_TABLE] = gconv_dataset_open_table,
-    [GCONV_DATASET_WINDOWS] = gconv_dataset_open_windows,
-    [GCONV_DATASET_CLASSES] = gconv_dataset_open_classes,
-    [GCONV_DATASET_PAIRS] = gconv_dataset_open_pairs,
+    [GCONV_DATASET_TABLE] = gconv_dataset_open_table,     [GCONV_DATASET_WINDOWS] = gconv_dataset_open_windows,
+    [GCONV_DATASET_CLASSES] = gconv_dataset_open_classes, [GCONV_DATASET_PAIRS] = gconv_dataset_open_pairs,
     [GCONV_DATASET_PIXELS] = gconv_dataset_open_pixels,
 };
 

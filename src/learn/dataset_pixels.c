@@ -224,8 +224,9 @@ static gconv_status take_row(pixel_set *set, const maker *m, const gconv_image *
     for (size_t c = 0; c < channels; c++) {
       float value = from[c * plane + (size_t)x];
       if (!isfinite(value))
-        return gconv_fail(GCONV_BAD_FILE, "%s: the features of the pixel in column %d of row %d are not finite: the image has NaN "
-                                          "or infinite samples near it",
+        return gconv_fail(GCONV_BAD_FILE,
+                          "%s: the features of the pixel in column %d of row %d are not finite: the image has NaN "
+                          "or infinite samples near it",
                           path, (int)x, (int)y);
       m->row[count++] = value;
     }

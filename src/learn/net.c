@@ -277,7 +277,8 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
               copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
               copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&
               copy_text(network->trained, &made.trained) && copy_text(network->features, &made.features) &&
-              (!network->palette || network->class_count == 0 || copy_bytes(network->palette, 3 * network->class_count, &made.palette)) &&
+              (!network->palette || network->class_count == 0 ||
+               copy_bytes(network->palette, 3 * network->class_count, &made.palette)) &&
               copy_text(network->others, &made.others);
   if (!good) {
     gconv_network_free(&made);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Images that belong together by their names: inputs and what is wanted of them, images and masks. */
-#include "learn/pictures.h"
 #include "base/status.h"
+#include "learn/pictures.h"
 
 #include <stdlib.h>
 #include <string.h>

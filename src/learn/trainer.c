@@ -148,10 +148,11 @@ static gconv_status take_features(gconv_network *network, const gconv_dataset_in
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network has other features than the data: %s", network->features);
   for (size_t i = 0; i < network->count; i++)
     if (!network->layers[i].bank || network->layers[i].bank->rows > 1 || network->layers[i].bank->columns > 1)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
-                        "features: take dense layers alone",
-                        i + 1);
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
+          "features: take dense layers alone",
+          i + 1);
   if (!network->features && !(network->features = strdup(info->features)))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   if (!network->palette && info->palette) {
