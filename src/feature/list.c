@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 512 }; /* of a channel */
+enum { MOST_FEATURES = 512 /* of a channel */, LARGEST_SIGMA = 64 };
 
-static const double LEAST_SIGMA = 0.1, LARGEST_SIGMA = 64;
+static const double LEAST_SIGMA = 0.1;
 
 /* Sets of features that have a name. */
 static const gconv_feature_info sets[] = {
@@ -150,7 +150,7 @@ static gconv_status read_sigma(const gconv_feature_kind *kind, const char *begin
                       (int)(end - begin < 40 ? end - begin : 40), begin);
   if (!(*sigma >= LEAST_SIGMA && *sigma <= LARGEST_SIGMA))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a sigma of %g pixels: it must be %g to %g", kind->info.name, *sigma,
-                      LEAST_SIGMA, LARGEST_SIGMA);
+                      LEAST_SIGMA, (double)LARGEST_SIGMA);
   return GCONV_OK;
 }
 

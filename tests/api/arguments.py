@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a C program that calls every public function with every wrong argument.
 
-usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h and src/gconv_learn.h
+usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h, src/gconv_learn.h and src/gconv_classify.h
 
 Of each function, each parameter becomes wrong in turn, by the rules of its type below, and all others are right. A pointer
 that is required must be refused, with GCONV_BAD_ARGUMENT and a text that names it; so must be what REFUSED lists. Whatever
@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
 
 # ---- What the headers declare ----
 
@@ -70,6 +70,7 @@ RIGHT = {
     "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
     "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
     "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
+    "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
     "gconv_fit *": "&fit", "const gconv_fit *": "&fit",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
@@ -93,6 +94,7 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
             "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
+            "gconv_features_resolve.list", "gconv_features_resolve.count", "gconv_operation_pixels.options",
             "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
 CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count"}
