@@ -155,22 +155,32 @@ static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image
   return status;
 }
 
+/* Room for rows of what stage i yields, for a stage of a strip: that of the strip before serves again, so that the system need
+ * not clear new pages. */
+static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
+  gconv_image *room = &plan->between[i];
+  if (!room->data || room->height < height) {
+    gconv_image_free(room);
+    *room = gconv_header_of(&plan->stages[i]->outputs[0]);
+    room->height = height;
+    GCONV_TRY(gconv_image_allocate(room));
+  }
+  *out = *room;
+  out->height = height;
+  return GCONV_OK;
+}
+
 static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                   gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  gconv_image in = *window, out = {0}; /* all but `window` are owned here */
+  gconv_image in = *window, out = {0}; /* pixels are those of plan->between */
   gconv_status status = GCONV_OK;
   find_rows(plan, first, outputs[0].height);
   for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
-    out = plan->between[i];
-    out.data = NULL;
-    out.height = rows->end - rows->first;
-    status = gconv_image_allocate(&out);
+    status = make_room(plan, i, rows->end - rows->first, &out);
     if (status == GCONV_OK)
       status = gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, timings);
-    if (i > 0)
-      gconv_image_free(&in);
     in = out;
     window_row = rows->first;
   }
@@ -178,7 +188,6 @@ static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, i
   if (status == GCONV_OK)
     status = plan->strip > 0 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
                              : gconv_plan_execute_rows(last, &in, window_row, first, outputs, timings);
-  gconv_image_free(&out);
   return status;
 }
 
@@ -201,7 +210,12 @@ static gconv_status execute_before(const chain_plan *plan, const gconv_plan_inpu
   for (size_t i = 0; i + 1 < plan->count; i++) {
     gconv_plan *stage = plan->stages[i];
     const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
-    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", &plan->between[i]));
+    gconv_image *room = &plan->between[i];
+    if (room->data && room->height != stage->outputs[0].height) /* rows were made in it */
+      gconv_image_free(room);
+    if (!room->data)
+      *room = gconv_header_of(&stage->outputs[0]);
+    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", room));
     GCONV_TRY(stage->type->execute(stage, i == 0 ? in : &before, &plan->between[i], timings));
   }
   return GCONV_OK;
@@ -305,7 +319,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     bool last = i + 1 == plan->count;
     gconv_need one = {0};
     stage->type->find_need(stage, &one);
-    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
+    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&stage->outputs[0]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
     if (plan->strip > 0) { /* rows of the chain's own strips are the same, whatever rows are asked for */
       need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);

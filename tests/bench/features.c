@@ -3,6 +3,7 @@
  * Features of pixels alone, without a classifier: writes them, or measures how fast they are made.
  *
  * usage: bench_features IMAGE FEATURES OUTPUT.npy [CHANNELS [THREADS]]      the features as a file
+ *        bench_features IMAGE NETWORK RUNS                                  the same of maps of classes, by a network
  *        bench_features IMAGE FEATURES RUNS [CHANNELS [THREADS]]            millions of pixels a second, the best of RUNS
  *
  * CHANNELS as for gconv_operation_features(). ROWS in the environment: the features are made of so many rows at a time.
@@ -57,8 +58,18 @@ static gconv_status measure(gconv_plan *plan, const gconv_image *image, int runs
   return status;
 }
 
+/* The operation that makes features, or maps of the classes that the network in a file names. */
+static gconv_status make_operation(const char *text, int channels, gconv_network *network, gconv_operation **operation) {
+  const gconv_network_options options = {.combine = GCONV_COMBINE_ARGMAX, .presentation = GCONV_PRESENT_CLASSES};
+  if (!gconv_network_is_one(text))
+    return gconv_operation_features(text, channels, operation);
+  gconv_status status = gconv_network_read(text, network);
+  return status == GCONV_OK ? gconv_operation_pixels(network, &options, operation) : status;
+}
+
 int main(int count, char **words) {
   gconv_image image = {0}, out = {0};
+  gconv_network network = {0};
   gconv_operation *operation = NULL;
   gconv_device *device = NULL;
   gconv_plan *plan = NULL;
@@ -67,7 +78,7 @@ int main(int count, char **words) {
   const char *rows = getenv("ROWS");
   bool writes = strstr(words[3], ".npy") != NULL;
   if (gconv_image_read(words[1], NULL, &image) != GCONV_OK ||
-      gconv_operation_features(words[2], count > 4 ? atoi(words[4]) : 0, &operation) != GCONV_OK ||
+      make_operation(words[2], count > 4 ? atoi(words[4]) : 0, &network, &operation) != GCONV_OK ||
       gconv_device_open("cpu", count > 5 ? atoi(words[5]) : 0, &device) != GCONV_OK ||
       gconv_plan_create(device, &image, operation, 0, &plan) != GCONV_OK)
     return complain();
@@ -79,6 +90,7 @@ int main(int count, char **words) {
   gconv_plan_free(plan);
   gconv_operation_free(operation);
   gconv_device_close(device);
+  gconv_network_free(&network);
   gconv_image_free(&image);
   gconv_image_free(&out);
   return status == GCONV_OK ? 0 : complain();
