@@ -15,7 +15,7 @@ static const double LEAST_SIGMA = 0.1;
 
 /* Sets of features that have a name. */
 static const gconv_feature_info sets[] = {
-    {"default", "gaussian 1 2 4 8, gradient 1 2 4 8, hessian 1 2 4 8, structure 2 4",
+    {"default", "gaussian 1 2 4 8 16, gradient 1 2 4 8 16, hessian 1 2 4 8 16",
      "what is used where nothing else is asked for", 20},
     {"ilastik",
      "gaussian 0.3 0.7 1 1.6 3.5 5 10, log 0.7 1 1.6 3.5 5 10, gradient 0.7 1 1.6 3.5 5 10, dog 0.7 1 1.6 3.5 5 10, "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/cpu/layer/softmax.h"
 #include "kernels/mean.h"
@@ -99,6 +100,15 @@ static void normalize_u8(const uint8_t *from, ptrdiff_t step, int32_t width, con
 GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
 GCONV_NORMALIZE_ROW(normalize_f32, float)
 
+/* Neighbouring floats, of which 1 is white: dividing by that changes nothing. */
+GCONV_INLINE void normalize_plain_body(const float *restrict from, int32_t width, float mean, float std,
+                                       float *restrict to) {
+  for (int32_t x = 0; x < width; x++)
+    to[x] = (from[x] - mean) / std;
+}
+GCONV_VECTORIZED(normalize_plain, (const float *restrict from, int32_t width, float mean, float std, float *restrict to),
+                 (from, width, mean, std, to))
+
 /* A plane of the tensor, with zeros where it has rows that the image has not. */
 static void convert_plane(void *context, size_t turn, int thread) {
   const input_job *job = context;
@@ -121,6 +131,8 @@ static void convert_plane(void *context, size_t turn, int thread) {
     const void *row = (const uint8_t *)job->in->data + plane * job->in->plane_bytes + (size_t)y * job->in->row_bytes;
     if (input->type == GCONV_U8)
       normalize_u8((const uint8_t *)row + first, step, input->width, levels, to);
+    else if (input->type == GCONV_F32 && step == 1)
+      normalize_plain((const float *)row + first, input->width, mean, std, to);
     else if (input->type == GCONV_U16)
       normalize_u16((const uint16_t *)row + first, step, input->width, white, mean, std, to);
     else

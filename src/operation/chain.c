@@ -155,8 +155,8 @@ static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image
   return status;
 }
 
-/* Room for rows of what stage i yields, for a stage of a strip: that of the strip before serves again, so that the system need
- * not clear new pages. */
+/* Room for rows of what stage i yields. That of the strip before serves again, so that the system need not clear new pages.
+ */
 static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
   gconv_image *room = &plan->between[i];
   if (!room->data || room->height < height) {
