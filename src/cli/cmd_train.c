@@ -10,6 +10,7 @@
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
+#include "gconv_classify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -381,6 +382,13 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   return result;
 }
 
+static void print_features(FILE *out) {
+  const gconv_feature_info *info;
+  fputs("\nFeatures of pixels, for --features; kinds have sigmas behind them, sets have their own:\n", out);
+  for (size_t i = 0; (info = gconv_feature_at(i)); i++)
+    fprintf(out, "  %-9s  %s%s\n", info->name, info->list ? "set: " : "", info->help);
+}
+
 const gconv_command gconv_command_train = {
     .name = "train",
     .synopsis = "train DATA --net LAYERS -o FILE.safetensors [OPTION...]",
@@ -397,6 +405,7 @@ const gconv_command gconv_command_train = {
         "    -o d.safetensors\n\n"
         "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
         "checkpoint beside the output, from which --resume goes on.\n",
+    .more = print_features,
     .of = GCONV_OF_TRAIN,
     .words = GCONV_WORDS_ANY,
     .run = run,

@@ -31,7 +31,10 @@ static gconv_status read_numbers(const char *path, const gconv_settings *setting
   GCONV_TRY(gconv_image_read(path, &options, image));
   if (image->frames == 1 && image->channels - image->alpha == 1 && image->type != GCONV_F32)
     return GCONV_OK;
+  const bool stack = image->frames > 1;
   gconv_image_free(image);
+  if (stack)
+    return gconv_set_error(GCONV_BAD_FILE, "holds several images, and maps are compared with masks one by one");
   return gconv_set_error(GCONV_BAD_FILE, "is no mask: that has one whole number a pixel, of 8 or 16 bits, or a palette");
 }
 
@@ -229,6 +232,8 @@ static gconv_status check(gconv_settings *settings, const gconv_texts *words, ev
   if (settings->json && !learn->evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds");
   settings->options.gray = false; /* the network's features tell */
+  if (!settings->job.device)
+    settings->job.device = "cpu";
   if (!gconv_texts_add(&settings->last.filters, strdup(network)) ||
       (learn->targets && !gconv_texts_add(&e->masks, strdup(learn->targets))))
     return gconv_complain_memory(message);

@@ -58,6 +58,7 @@ class Pixels(CommandTest):
         _, about = read_network(self.folder / "n.safetensors")
         self.assertEqual(about["features"], "gaussian 1 2, gradient 1, hessian 2")
         self.assertEqual([about["classes"], about["palette"]], [["3", "7", "9"], [list(COLOURS[k]) for k in (3, 7, 9)]])
+        self.assertIn("\n  features    gaussian 1 2, gradient 1, hessian 2\n", self.gconv("info", "n.safetensors").stdout)
         self.save("test/a.png", picture(5, 130, 170))
         self.save("test/b.png", picture(6, 70, 1100))
         self.save("masks/a.png", truth(130, 170))
@@ -144,6 +145,11 @@ class Pixels(CommandTest):
         self.gconv("classify", "n.safetensors", "-i", "i.tif", "-o", "o.tif")
         self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png")
         np.testing.assert_array_equal(self.read("o.tif"), self.read("o.png"))
+
+    def test_help_lists_kinds_and_sets(self):
+        said = self.gconv("train", "--help").stdout
+        for name in "gaussian log gradient dog structure hessian intensity edges texture default ilastik skimage".split():
+            self.assertRegex(said, rf"\n  {name} +\w")
 
     def test_training_on_folders_goes_on(self):
         for k, name in enumerate("abc"):
