@@ -168,6 +168,12 @@ gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted)
 /* Threads of a device, on which readers and writers can work too: gconv_device_threads(). */
 typedef struct gconv_threads gconv_threads;
 
+/* Colours by numbers, as palettes of PNG and TIFF have them. */
+typedef struct gconv_palette {
+  int32_t count;           /* 0: there is none */
+  uint8_t colours[256][3]; /* R, G, B; those beyond the count are 0 */
+} gconv_palette;
+
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
                           default */
@@ -175,6 +181,8 @@ typedef struct gconv_read_options {
   bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
                           f32: exact fractions of white, rounded once */
   uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */
+  gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the
+                             palette is put here, as soon as the header is read; of any others, its count becomes 0 */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
@@ -214,9 +222,10 @@ typedef struct gconv_write_options {
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
   gconv_tiff_compression tiff_compression;
-  gconv_stored_type store; /* for f32 images and formats that offer it; a warning counts what is out of range */
-  double unit;             /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
-  bool strip;              /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
+  gconv_stored_type store;      /* for f32 images and formats that offer it; a warning counts what is out of range */
+  double unit;                  /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
+  bool strip;                   /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
+  const gconv_palette *palette; /* of PNG: images of one channel, u8, are numbers of these colours. NULL: they are grey */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
@@ -675,7 +684,8 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
   GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
   GCONV_PRESENT_LABELS,   /* one picture with a colour for each filter: of argmax */
-  GCONV_PRESENT_IMAGE     /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
+  GCONV_PRESENT_IMAGE,    /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
+  GCONV_PRESENT_CLASSES   /* one picture of one channel, u8 or u16, with a number for each filter: of argmax */
 } gconv_presentation;
 
 /* How the values of maps become samples of pictures. */
@@ -709,8 +719,11 @@ typedef struct gconv_network_options {
    * channel. In the order of k; the same bits on every device. */
   gconv_combine combine;
 
-  gconv_presentation presentation; /* combined and labels say what they are of */
-  gconv_tone tone;                 /* of pictures, but labels, which use the type alone */
+  gconv_presentation presentation; /* combined, labels and classes say what they are of */
+  gconv_tone tone;                 /* of pictures, but labels and classes, which use the type alone */
+  const uint16_t *class_values;    /* of classes: the number of each filter, as many as counted; NULL, and of any others: the
+                                      filter's own, from 1 on */
+  size_t class_value_count;
 } gconv_network_options;
 
 /* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */

@@ -284,8 +284,9 @@ typedef struct gconv_batch {
   int quality, png_level; /* gconv_write_options, as the next four */
   bool lossless, strip;
   gconv_tiff_compression tiff_compression;
-  gconv_stored_type store; /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and
-                        numbers of all others as they are */
+  gconv_stored_type store;      /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and
+                             numbers of all others as they are */
+  const gconv_palette *palette; /* gconv_write_options; NULL: none */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */

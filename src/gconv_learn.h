@@ -48,9 +48,12 @@ typedef struct gconv_network {
   char **classes; /* owned: the name of each output; NULL where outputs are no classes */
   size_t class_count;
   gconv_loss loss;
-  uint64_t seed; /* of its random numbers */
-  char *trained; /* owned: how it was trained, a JSON object; NULL if it is not known */
-  char *others;  /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
+  uint64_t seed;    /* of its random numbers */
+  char *trained;    /* owned: how it was trained, a JSON object; NULL if it is not known */
+  char *features;   /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
+                       images, tables or signals as they are */
+  uint8_t *palette; /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
+  char *others;     /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -94,7 +97,8 @@ typedef enum gconv_dataset_kind {
   GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
   GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
   GCONV_DATASET_CLASSES, /* a folder with a folder of images for each class */
-  GCONV_DATASET_PAIRS    /* images and what is wanted of them, by name */
+  GCONV_DATASET_PAIRS,   /* images and what is wanted of them, by name */
+  GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks, by name */
 } gconv_dataset_kind;
 
 /* What a data set is made of. All but kind and inputs may be 0 or NULL. */
@@ -113,11 +117,14 @@ typedef struct gconv_dataset_options {
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
-  int32_t window, hop; /* of a signal: samples of a window, and from one to the next */
-  int32_t patch;       /* of images: side of the random patches; 0: whole images, which must have one size */
-  bool augment;        /* random flips, and turns by 90 degrees */
-  bool gray;           /* images are made grey */
-  uint64_t seed;       /* of patches and augmentation */
+  int32_t window, hop;  /* of a signal: samples of a window, and from one to the next */
+  int32_t patch;        /* of images: side of the random patches; 0: whole images, which must have one size */
+  bool augment;         /* random flips, and turns by 90 degrees */
+  bool gray;            /* images are made grey */
+  uint64_t seed;        /* of patches and augmentation */
+  const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
+                           `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
+                           classes, in ascending order, called by these numbers */
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
@@ -128,6 +135,8 @@ typedef struct gconv_dataset_info {
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
+  const char *features;       /* of pixels: the list, with sets written out; else NULL */
+  const uint8_t *palette;     /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
 /* Errors name the file and line. */

@@ -30,6 +30,8 @@ void gconv_network_free(gconv_network *network) {
   free(network->std);
   free(network->classes);
   free(network->trained);
+  free(network->features);
+  free(network->palette);
   free(network->others);
   *network = (gconv_network){0};
 }

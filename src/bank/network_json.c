@@ -247,6 +247,29 @@ static gconv_status take_classes(const part *p, gconv_network *network) {
   return GCONV_OK;
 }
 
+/* The features that inputs are, and the colours of the classes, each three numbers from 0 to 255. */
+static gconv_status take_features(const part *p, gconv_network *network) {
+  const json_t *features = json_object_get(p->json, "features"), *palette = json_object_get(p->json, "palette");
+  if (features && !json_is_null(features) && !json_is_string(features))
+    return fail_part(p, GCONV_UNSUPPORTED, "its 'features' are no text, which is all that this gconv (%s) reads",
+                     gconv_version());
+  if (json_is_string(features) && !(network->features = strdup(json_string_value(features))))
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  if (!palette || json_is_null(palette))
+    return GCONV_OK;
+  bool good = json_is_array(palette) && json_array_size(palette) == network->class_count && network->class_count > 0;
+  network->palette = good ? malloc(3 * network->class_count) : NULL;
+  if (good && !network->palette)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  for (size_t i = 0; good && i < 3 * network->class_count; i++) {
+    const json_t *colour = json_array_get(palette, i / 3), *level = json_array_get(colour, i % 3);
+    good = json_array_size(colour) == 3 && is_number_from(level, 0) && json_integer_value(level) <= UINT8_MAX;
+    network->palette[i] = good ? (uint8_t)json_integer_value(level) : 0;
+  }
+  return good ? GCONV_OK
+              : fail_part(p, GCONV_BAD_FILE, "its 'palette' is no list of colours, [R, G, B] from 0 to 255, one a class");
+}
+
 /* A number of 64 bits; those that JSON's integers here cannot hold are a text of digits. */
 static gconv_status take_seed(const part *p, uint64_t *seed) {
   const json_t *value = json_object_get(p->json, "seed");
@@ -261,7 +284,7 @@ static gconv_status take_seed(const part *p, uint64_t *seed) {
 }
 
 static gconv_status take_all(const part *p, gconv_network *network) {
-  static const char *const keys[] = {"version", "mean", "std", "classes", "loss", "seed", "trained"};
+  static const char *const keys[] = {"version", "mean", "std", "classes", "loss", "seed", "trained", "features", "palette"};
   int loss = GCONV_LOSS_DEFAULT;
   GCONV_TRY(take_version(p));
   GCONV_TRY(take_input(p, network));
@@ -269,6 +292,7 @@ static gconv_status take_all(const part *p, gconv_network *network) {
   GCONV_TRY(take_floats(p, "mean", &network->mean, &network->mean_count));
   GCONV_TRY(take_floats(p, "std", &network->std, &network->std_count));
   GCONV_TRY(take_classes(p, network));
+  GCONV_TRY(take_features(p, network));
   if (!json_is_null(json_object_get(p->json, "loss")))
     GCONV_TRY(take_word(p, "loss", losses, COUNT(losses), &loss));
   network->loss = (gconv_loss)loss;
@@ -369,6 +393,13 @@ static json_t *make_texts(char *const *texts, size_t count) {
   return NULL;
 }
 
+static json_t *make_palette(const uint8_t *palette, size_t count) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < count; i++, palette += 3)
+    json_array_append_new(list, json_pack("[i, i, i]", palette[0], palette[1], palette[2]));
+  return list;
+}
+
 static json_t *make_seed(uint64_t seed) {
   char text[24];
   snprintf(text, sizeof text, "%" PRIu64, seed);
@@ -400,6 +431,10 @@ static json_t *make_all(const gconv_network *network, json_t *trained, json_t *o
     good = json_object_set_new(root, "classes", make_texts(network->classes, network->class_count)) == 0;
   if (good && losses[network->loss])
     good = json_object_set_new(root, "loss", json_string(losses[network->loss])) == 0;
+  if (good && network->features)
+    good = json_object_set_new(root, "features", json_string(network->features)) == 0;
+  if (good && network->palette && network->class_count > 0)
+    good = json_object_set_new(root, "palette", make_palette(network->palette, network->class_count)) == 0;
   good = good && json_object_set_new(root, "seed", make_seed(network->seed)) == 0;
   if (good && trained)
     good = json_object_set(root, "trained", trained) == 0;

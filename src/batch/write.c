@@ -26,6 +26,7 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
       .tiff_compression = batch->tiff_compression,
       .threads = threads,
       .strip = batch->strip,
+      .palette = batch->palette,
   };
 }
 

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/learn.h"
+#include "cli/pixels.h"
 #include "cli/rows.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
@@ -293,6 +294,29 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
+/* An option that was given, and is for networks that classify pixels; NULL: none. */
+static const char *find_map_option(const gconv_settings *s) {
+  return s->resume                                       ? "resume"
+         : s->shard.count > 0                            ? "shard"
+         : s->no_clobber                                 ? "no-clobber"
+         : s->skip_existing                              ? "skip-existing"
+         : s->dry_run                                    ? "dry-run"
+         : s->timings                                    ? "timings"
+         : s->job.memory > 0                             ? "memory"
+         : s->job.jobs > 0                               ? "jobs"
+         : s->job.fail_fast                              ? "fail-fast"
+         : s->job.explain                                ? "explain"
+         : s->job.max_pixels > 0                         ? "max-pixels"
+         : s->job.tiff_compression != GCONV_TIFF_NONE    ? "tiff-compression"
+         : s->png_level >= 0                             ? "png-level"
+         : s->naming.format || s->naming.same || s->rows ? "format"
+         : s->naming.suffix                              ? "suffix"
+         : s->recursive                                  ? "recursive"
+         : s->verbose                                    ? "verbose"
+         : s->learn.probabilities                        ? "probabilities"
+                                                         : NULL;
+}
+
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *settings = c->settings;
   if (words->count != 1)
@@ -302,6 +326,10 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
     return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
   if (settings->json && !settings->learn.evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
+  const char *of_maps = find_map_option(settings);
+  if (of_maps)
+    return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps,
+                        c->path);
   if (settings->learn.targets && !settings->learn.evaluate)
     return gconv_refuse(message, "-t names labels, which --evaluate compares with");
   return GCONV_OK;
@@ -357,7 +385,18 @@ static void print_evaluation(const classifying *c) {
   }
 }
 
+/* Whether the first word names a network that classifies pixels. */
+static bool is_of_pixels(const gconv_texts *words) {
+  gconv_network network = {0};
+  bool is = words->count > 0 && gconv_network_is_one(words->items[0]) &&
+            gconv_network_read(words->items[0], &network) == GCONV_OK && network.features;
+  gconv_network_free(&network);
+  return is;
+}
+
 static int run(gconv_settings *settings, const gconv_texts *words) {
+  if (is_of_pixels(words))
+    return gconv_classify_pixels(settings, words);
   classifying c = {.settings = settings};
   gconv_message message;
   gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
@@ -384,15 +423,20 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
 
 const gconv_command gconv_command_classify = {
     .name = "classify",
-    .synopsis = "classify NETWORK -i INPUT [-o FILE] [OPTION...]",
-    .help = "what a trained network takes the rows of a table, windows of a signal or images for",
+    .synopsis = "classify NETWORK -i INPUT [-o OUTPUT] [OPTION...]",
+    .help = "what a trained network takes the rows of a table, windows of a signal, images or pixels for",
     .details =
         "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
         "CSV: case, class, probability; or the outputs of a network without classes. Labels behind the columns are\n"
         "passed over.\n\n"
         "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
         "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
-        "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n",
+        "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n\n"
+        "A network that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
+        "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names:\n"
+        "--evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are in both of all\n"
+        "that are in either (IoU), and F1.\n\n"
+        "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .of = GCONV_OF_CLASSIFY,
     .words = GCONV_WORDS_FILES,
     .run = run,

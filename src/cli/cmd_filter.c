@@ -204,18 +204,23 @@ static int run_job(gconv_main_job *job) {
   return status == GCONV_EXIT_OK ? work(job) : status;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {
   gconv_main_job job = {.settings = settings};
-  gconv_message message;
-  int status = GCONV_EXIT_USAGE;
-  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
-    status = settings->learn.data.window > 0 ? gconv_windows_run(settings) : run_job(&job);
-  else
-    gconv_say("%s", message.text);
+  int status = run_job(&job);
+  if (status == GCONV_EXIT_OK && then)
+    status = then(&job, user);
   gconv_memory_limit_end();
   gconv_sandbox_tidy();
   gconv_job_free(&job);
   return status;
+}
+
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  gconv_message message;
+  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
+    return settings->learn.data.window > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
+  gconv_say("%s", message.text);
+  return GCONV_EXIT_USAGE;
 }
 
 /* What the values of options mean, where lines show it. */

@@ -4,6 +4,7 @@
 #include "cli/job.h"
 #include "cli/options.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,12 @@ static void add_network(uint64_t *hash, const gconv_network *network) {
              layer->dilation_x, layer->groups, layer->flip, (int)layer->activation, (double)layer->slope);
     if (layer->bank)
       add_bank(hash, layer->bank);
+  }
+  if (network->features)
+    add_text(hash, "features %016" PRIx64, gconv_fnv1a(GCONV_FNV1A_BASIS, network->features, strlen(network->features)));
+  for (size_t k = 0; k < network->class_count && network->features; k++) {
+    add_bytes(hash, network->classes[k], strlen(network->classes[k]) + 1);
+    add_bytes(hash, network->palette ? network->palette + 3 * k : NULL, network->palette ? 3 : 0);
   }
   add_text(hash, "network %d %d %d", network->channels, network->mean_count, network->std_count);
   add_bytes(hash, network->mean, (size_t)network->mean_count * sizeof(float));

@@ -3,6 +3,7 @@
 #include "cli/job.h"
 #include "cli/bank.h"
 #include "cli/terminal.h"
+#include "gconv_classify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -225,6 +226,8 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
     tone.type = options->output_type;
     return tone;
   }
+  if (job->network.presentation == GCONV_PRESENT_CLASSES)
+    return job->network.tone;
   tone.type = gconv_format_type(job->outputs.format, options->keep_type ? GCONV_U8 : options->output_type);
   bool given = job->settings->range >= 0 || options->scale != 1 || options->offset != 0;
   tone.fit = !given && tone.type != GCONV_F32;
@@ -236,7 +239,7 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
 static gconv_status check_tone(const gconv_main_job *job, gconv_message *message) {
   const gconv_options *options = &job->options;
   bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
-       labels = job->network.presentation == GCONV_PRESENT_LABELS;
+       labels = job->network.presentation == GCONV_PRESENT_LABELS || job->network.presentation == GCONV_PRESENT_CLASSES;
   const char *option = options->scale != 1                                                  ? "--scale"
                        : options->offset != 0                                               ? "--offset"
                        : options->range != GCONV_RANGE_CLAMP                                ? "--range"
@@ -277,7 +280,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
   if (network)
     GCONV_TRY(gconv_job_present_network(job, format, message));
-  if (job->network.presentation != GCONV_PRESENT_IMAGE)
+  if (job->network.presentation != GCONV_PRESENT_IMAGE && job->network.presentation != GCONV_PRESENT_CLASSES)
     job->network.presentation = choose_presentation(settings, format);
   GCONV_TRY(check_tone(job, message));
   batch->one_array = job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && one_file;
@@ -529,6 +532,8 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_settings *settings = job->settings;
   const gconv_network *network = &job->networks[i];
+  if (i == settings->before_count && network->features)
+    return gconv_operation_pixels(network, &job->network, operation);
   if (i == settings->before_count)
     return network->layers ? gconv_operation_of_network(network, &job->network, operation)
                            : gconv_operation_filters(&job->filters, &job->options, operation);

@@ -30,6 +30,7 @@ typedef struct gconv_main_job {
   gconv_options options;         /* of filters, and of the pictures of banks */
   gconv_network_options network; /* of banks */
   gconv_batch batch;
+  gconv_palette palette;      /* of maps of classes */
   gconv_image mask;           /* of --mask; no pixels before gconv_job_read_mask(), and behind gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
@@ -56,6 +57,10 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
 /* Opens the manifest, where --resume wants one and it is not open yet. With `writes` it goes on, else it is only read. */
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message);
 
+/* What cmd_filter.c does for another command: runs the job of settings whose words were taken, and calls `then`, unless it
+ * is NULL, if all went well, whose status counts then. Returns what the program ends with. */
+int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user);
+
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
 
@@ -70,6 +75,10 @@ const gconv_network *gconv_job_last_network(const gconv_main_job *job);
 /* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
 gconv_network_makes gconv_network_find_makes(const gconv_network *network);
+
+/* Whether results are maps of the classes of pixels: then presentation, type and palette are settled, and this refuses what
+ * does not go with them. */
+gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
 
 /* Decides what results of the last network are, where --combine does not: sets the presentation, or the combination, of
  * job->network; else they are maps, as those of banks. */

@@ -35,6 +35,10 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   if (!learn->signal && (data->window > 0 || learn->raw))
     return gconv_refuse(message, "--windows and --raw are for --signal");
   bool images = pairs || learn->classes;
+  if (data->features && (!pairs || data->patch > 0 || data->augment))
+    return gconv_refuse(message, data->patch > 0 || data->augment
+                                     ? "--patch and --augment are for whole images: --features learns pixels"
+                                     : "--features is for the pixels of images: -i IMAGES -t MASKS");
   if (!images && (data->patch > 0 || data->augment || data->gray))
     return gconv_refuse(message, "--patch, --augment and --gray are for images");
   if (images && data->label)
@@ -42,6 +46,7 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   data->kind = learn->table     ? GCONV_DATASET_TABLE
                : learn->classes ? GCONV_DATASET_CLASSES
                : learn->signal  ? GCONV_DATASET_WINDOWS
+               : data->features ? GCONV_DATASET_PIXELS
                                 : GCONV_DATASET_PAIRS;
   data->inputs = learn->table ? learn->table : learn->classes ? learn->classes : learn->signal ? learn->signal : pairs;
   data->targets = learn->targets;
@@ -204,7 +209,9 @@ gconv_status gconv_data_check_output(const char *what, const char *path, const g
 
 void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size) {
   char shape[80], targets[80] = "";
-  if (kind == GCONV_DATASET_TABLE && info->height == 1 && info->width == 1)
+  if (kind == GCONV_DATASET_PIXELS)
+    snprintf(shape, sizeof shape, "%d features", (int)info->channels);
+  else if (kind == GCONV_DATASET_TABLE && info->height == 1 && info->width == 1)
     snprintf(shape, sizeof shape, "%d number%s", (int)info->channels, info->channels == 1 ? "" : "s");
   else if (kind == GCONV_DATASET_WINDOWS)
     snprintf(shape, sizeof shape, "%d samples", (int)info->width);

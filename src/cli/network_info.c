@@ -146,6 +146,8 @@ static void print_network(const char *path, const drawn *d) {
   for (size_t i = 0; i < network->count; i++)
     print_layer(d, i);
   print_classes(network);
+  if (network->features)
+    gconv_print(stdout, "  features    %s\n", network->features);
   if (name_loss(network->loss))
     printf("  loss        %s\n", name_loss(network->loss));
   if (network->trained)
@@ -200,11 +202,14 @@ static json_t *describe_network(const drawn *d) {
     json_array_append_new(layers, describe_layer(d, i));
   for (size_t i = 0; i < network->class_count; i++)
     json_array_append_new(classes, gconv_json_text(network->classes[i]));
-  return json_pack("{s:I, s:[i, i, i], s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-                   (json_int_t)count_all_parameters(network), "input", network->channels, network->height, network->width,
-                   "mean", describe_floats(network->mean, network->mean_count), "std",
-                   describe_floats(network->std, network->std_count), "layers", layers, "classes", classes, "loss",
-                   gconv_json_text(name_loss(network->loss)), "trained", trained ? trained : json_null());
+  json_t *json = json_pack("{s:I, s:[i, i, i], s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+                           (json_int_t)count_all_parameters(network), "input", network->channels, network->height,
+                           network->width, "mean", describe_floats(network->mean, network->mean_count), "std",
+                           describe_floats(network->std, network->std_count), "layers", layers, "classes", classes, "loss",
+                           gconv_json_text(name_loss(network->loss)), "trained", trained ? trained : json_null());
+  if (network->features)
+    json_object_set_new(json, "features", gconv_json_text(network->features));
+  return json;
 }
 
 gconv_status gconv_network_describe(const char *path, json_t **json) {

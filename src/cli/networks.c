@@ -2,8 +2,12 @@
 /* Networks of a job: -f names the file of one, without :NAME. A network is a stage of its own beside plain filters. */
 #include "cli/bank.h"
 #include "cli/job.h"
+#include "cli/terminal.h"
+#include "gconv_classify.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const gconv_layer_settings *stage_at(const gconv_settings *settings, size_t i) {
   return i < settings->before_count ? &settings->before[i] : &settings->last;
@@ -44,6 +48,25 @@ static gconv_status check_beside(const gconv_layer_settings *stage, gconv_messag
   return GCONV_OK;
 }
 
+/* Networks that classify pixels stand at the end, and the CPU alone computes their features. */
+static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message *message) {
+  gconv_settings *settings = job->settings;
+  const char *path = stage_at(settings, i)->filters.items[0], *device = settings->job.device;
+  if (i < settings->before_count)
+    return gconv_refuse(message, "%s: names the classes of pixels, which are no image for what follows --then: put it last",
+                        path);
+  if (gconv_settings_want_race(settings))
+    return gconv_refuse(message, "%s: classifies pixels by features, which have one algorithm: leave out --algorithm all",
+                        path);
+  if (settings->job.verify)
+    return gconv_refuse(message, "%s: classifies pixels by features, which are never whole in memory: leave out --verify",
+                        path);
+  if (device && strncmp(device, "cuda", 4) == 0)
+    return gconv_complain(message, GCONV_UNSUPPORTED, "%s: the CPU alone computes features of pixels: -d cpu", path);
+  settings->job.device = "cpu";
+  return GCONV_OK;
+}
+
 gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
@@ -59,6 +82,8 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
     gconv_status status = gconv_network_read(stage->filters.items[0], &job->networks[i]);
     if (status != GCONV_OK)
       return gconv_complain(message, status, "%s", gconv_last_error());
+    if (job->networks[i].features)
+      GCONV_TRY(check_features(job, i, message));
     found++;
   }
   job->has_networks = found > 0;
@@ -116,10 +141,82 @@ gconv_network_makes gconv_network_find_makes(const gconv_network *network) {
   return makes;
 }
 
+/* ---- Maps of classes ---- */
+
+/* Colours that are easy to tell apart, for classes without their own: their hues are a golden angle apart, and their
+ * brightness changes from one to the next. */
+static void choose_colour(size_t k, uint8_t colour[3]) {
+  static const int brightness[] = {255, 200, 150};
+  const double golden = 0.61803398874989485, turn = fmod((double)k * golden, 1);
+  for (int c = 0; c < 3; c++) {
+    double distance = fabs(turn * 6 - 2 * c);
+    distance = fmin(distance, 6 - distance);
+    colour[c] = (uint8_t)lround(fmin(fmax(2 - distance, 0), 1) * brightness[k % 3]);
+  }
+}
+
+gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
+  const gconv_network *network = gconv_job_last_network(job);
+  uint16_t *values = calloc(network->class_count, sizeof *values);
+  gconv_status status = values ? gconv_network_class_values(network, values) : GCONV_NO_MEMORY;
+  unsigned most = 0;
+  for (size_t k = 0; k < network->class_count && status == GCONV_OK; k++) {
+    most = values[k] > most ? values[k] : most;
+    if (values[k] > UINT8_MAX)
+      continue;
+    uint8_t *colour = job->palette.colours[values[k]];
+    if (network->palette)
+      memcpy(colour, network->palette + 3 * k, 3);
+    else
+      choose_colour(k, colour);
+  }
+  free(values);
+  if (!values)
+    return gconv_complain_memory(message);
+  if (status != GCONV_OK)
+    return gconv_complain(message, status, "%s", gconv_last_error());
+  job->palette.count = 256;
+  job->network.tone.type = most > UINT8_MAX ? GCONV_U16 : GCONV_U8;
+  job->network.presentation = GCONV_PRESENT_CLASSES;
+  job->settings->combine = job->network.combine = GCONV_COMBINE_ARGMAX;
+  if (format->quality && !job->settings->job.lossless)
+    return gconv_refuse(message,
+                        "%s changes pixels, and a map of classes would have wrong ones: -o with .png, .tif or .npy%s",
+                        format->name, format->lossless ? ", or --lossless" : "");
+  if (!format->holds[job->network.tone.type])
+    return gconv_refuse(message, "the maps have numbers up to %u, which %s cannot hold: -o with .png, .tif or .npy", most,
+                        format->name);
+  if (most <= UINT8_MAX)
+    job->batch.palette = &job->palette;
+  else if (!job->settings->quiet)
+    gconv_say("classes have numbers up to %u: the maps have 16 bits, and no colours", most);
+  return GCONV_OK;
+}
+
+/* Maps of classes, or, with --probabilities, a number for each class. */
+static gconv_status present_pixels(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
+  gconv_settings *settings = job->settings;
+  if (job->combine_given)
+    return gconv_refuse(message, "--combine: %s names the classes of pixels; --probabilities yields its outputs",
+                        settings->last.filters.items[0]);
+  if (!settings->learn.probabilities && gconv_job_last_network(job)->class_count > 0)
+    return gconv_job_present_classes(job, format, message);
+  settings->range = GCONV_RANGE_CLAMP; /* they are not stretched */
+  if (settings->depth < 0) {
+    job->options.keep_type = false;
+    job->options.output_type = GCONV_F32;
+  }
+  return GCONV_OK;
+}
+
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
   const gconv_network *network = gconv_job_last_network(job);
   const gconv_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
+  if (network->features)
+    return present_pixels(job, format, message);
+  if (settings->learn.probabilities)
+    return gconv_refuse(message, "--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))
     return GCONV_OK; /* as of a bank */
   switch (gconv_network_find_makes(network)) {

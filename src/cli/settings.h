@@ -49,7 +49,8 @@ typedef struct gconv_learn_settings {
   int normalize;              /* 0: not given, 1: yes, 2: no */
   int algorithm;              /* 0: auto, 1: exact */
   const char *plot, *report;
-  bool evaluate; /* classify */
+  bool evaluate;      /* classify */
+  bool probabilities; /* of pixels, in place of classes */
 } gconv_learn_settings;
 
 typedef struct gconv_settings {

@@ -147,12 +147,12 @@ static const gconv_synonym type_words[] = {
 
 const gconv_option gconv_option_table[] = {
     /* ---- filter ---- */
-    HEADING(FILTER, "Input"),
+    HEADING(RUNS, "Input"),
     OPTION(FILTER, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "image images source src", .several = true,
            .help = "images, folders, quoted patterns such as 'shots/*.png', FILE:3 or data.npz:NAME for one image of a "
                    "file, or - for "
                    "standard input; may be repeated"),
-    OPTION(FILTER, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(RUNS, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
     OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
            .help =
                "files, built-in filters such as gaussian:sigma=2 or gaussian:size=9,sigma=2 (sigma alone sets the size, 2 * "
@@ -162,7 +162,7 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
            .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, npz, "
                    "safetensors or onnx; default: recognised by content"),
-    OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
+    OPTION(RUNS, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
     OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .near = "chain next",
            .help =
@@ -170,14 +170,14 @@ const gconv_option gconv_option_table[] = {
                "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
                "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
 
-    HEADING(FILTER, "Output"),
+    HEADING(RUNS, "Output"),
     OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "out dest destination",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
                    "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
-    OPTION(FILTER, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
+    OPTION(RUNS, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
            .help = "the file format of the results, of those listed below, or same: that of each input; of --windows csv, "
                    "npy or f32le; default: by the extension of the output, otherwise png"),
-    OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
+    OPTION(RUNS, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
            .help =
                "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
                "_blur; results of an earlier run are then passed over"),
@@ -186,7 +186,7 @@ const gconv_option gconv_option_table[] = {
            .help =
                "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
                "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
-    OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
+    OPTION(RUNS, 0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1,
            .most = 100, .excludes = "lossless",
@@ -195,24 +195,24 @@ const gconv_option gconv_option_table[] = {
                "or no loss, if it is WebP without"),
     OPTION(FILTER, 0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
-    OPTION(FILTER, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
+    OPTION(RUNS, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
            .help = "compression of TIFF, all without loss: none (default), deflate (fast, on all threads), lzw or zstd"),
     OPTION(FILTER, 0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
            .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
                    "thumbnail; ICC profile and resolution always stay"),
-    OPTION(FILTER, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
+    OPTION(RUNS, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
            .excludes = "skip-existing",
            .excluded = "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "
                        "not",
            .help = "keep existing results, and count them as failed; default: replace them"),
-    OPTION(FILTER, 0, "skip-existing", NULL, flag, skip_existing, KEEPS,
+    OPTION(RUNS, 0, "skip-existing", NULL, flag, skip_existing, KEEPS,
            .help = "skip results that exist, whatever they contain"),
-    OPTION(FILTER, 0, "resume", NULL, flag, resume, KEEPS, .excludes = "no-clobber skip-existing",
+    OPTION(RUNS, 0, "resume", NULL, flag, resume, KEEPS, .excludes = "no-clobber skip-existing",
            .excluded = "--resume excludes --%s: it decides by the manifest, not by whether a file exists",
            .help =
                "continue an interrupted run: record finished results in .gconv-manifest beside them, and skip those that "
                "still match it, made from the same input with the same filters and options"),
-    OPTION(FILTER, 0, "shard", "I/N|auto", shard, shard, KEEPS, .words = "auto",
+    OPTION(RUNS, 0, "shard", "I/N|auto", shard, shard, KEEPS, .words = "auto",
            .help = "process only part I of N of the images, chosen by a hash of their paths, so that machines can share a "
                    "folder; auto and auto/N follow the variables of Slurm arrays and indexed Kubernetes jobs"),
 
@@ -296,7 +296,7 @@ const gconv_option gconv_option_table[] = {
            .excluded = "--raw and --%s exclude each other: --raw is for signals, which --windows cuts",
            .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1"),
 
-    HEADING(FILTER, "How it is computed"),
+    HEADING(RUNS, "How it is computed"),
     OPTION(FILTER, 'a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
            .help =
                "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
@@ -316,26 +316,26 @@ const gconv_option gconv_option_table[] = {
                    "where no device is asked for and that is sooner done; default: cpu"),
     OPTION(FILTER, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
            .help = THREADS_HELP),
-    OPTION(FILTER, 0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
+    OPTION(RUNS, 0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
            .help = "number of images to process at a time, on the CPU no more than threads; default: as many as threads, "
                    "where a GPU decodes half as many more"),
-    OPTION(FILTER, 0, "memory", "SIZE", count, job.memory, KEEPS, .takes = "a number of bytes, such as 2G",
+    OPTION(RUNS, 0, "memory", "SIZE", count, job.memory, KEEPS, .takes = "a number of bytes, such as 2G",
            .help = "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),
-    OPTION(FILTER, 0, "fail-fast", NULL, flag, job.fail_fast, KEEPS,
+    OPTION(RUNS, 0, "fail-fast", NULL, flag, job.fail_fast, KEEPS,
            .help = "start no further image after a failure; default: report it and continue"),
 
-    HEADING(FILTER, "Reports"),
-    OPTION(FILTER, 0, "dry-run", NULL, flag, dry_run, KEEPS,
+    HEADING(RUNS, "Reports"),
+    OPTION(RUNS, 0, "dry-run", NULL, flag, dry_run, KEEPS,
            .help = "print what would be read and written, and do nothing else"),
-    OPTION(FILTER, 0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times", .near = "profile",
+    OPTION(RUNS, 0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times", .near = "profile",
            .words = "table|json", .least = GCONV_TIMINGS_TABLE,
            .help = "print where the time went, for each image and in total"),
     OPTION(FILTER, 0, "verify", "[=TOL]", verify, job, KEEPS,
            .help = "recompute everything in float64; an image whose error exceeds the stated bound, or TOL in units of the "
                    "result's samples, fails and is not written"),
-    OPTION(FILTER, 0, "explain", NULL, flag, job.explain, KEEPS,
+    OPTION(RUNS, 0, "explain", NULL, flag, job.explain, KEEPS,
            .help = "print the device and algorithm chosen for the first image, and why"),
-    OPTION(FILTER, 'v', "verbose", NULL, flag, verbose, KEEPS, .excludes = "quiet",
+    OPTION(RUNS, 'v', "verbose", NULL, flag, verbose, KEEPS, .excludes = "quiet",
            .help = "also print remarks: how names were interpreted, what was used for each image"),
     OPTION(FILTER, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
 
@@ -449,6 +449,10 @@ const gconv_option gconv_option_table[] = {
                "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
     OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
+    OPTION(TRAIN, 0, "features", "LIST", text, learn.data.features, KEEPS, .near = "feature filters",
+           .help =
+               "cases are the pixels of -i that the masks of -t label, and these are known by features: default, ilastik, "
+               "skimage, or kinds with sigmas, 'gaussian 1 2 4, log 1 2' (docs/pixels.md)"),
     OPTION(TRAIN, 0, "augment", NULL, flag, learn.data.augment, KEEPS,
            .help = "mirror images at random, and turn them by 90 degrees"),
     OPTION(LEARN, 0, "gray", NULL, flag, learn.data.gray, KEEPS, .also = "grey grayscale greyscale",
@@ -509,7 +513,10 @@ const gconv_option gconv_option_table[] = {
     OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
     OPTION(CLASSIFY, 0, "evaluate", NULL, flag, learn.evaluate, KEEPS, .also = "eval",
-           .help = "compare with the labels: print the accuracy, and the table of confusion"),
+           .help =
+               "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
+    OPTION(RUNS, 0, "probabilities", NULL, flag, learn.probabilities, CHANGES, .also = "proba",
+           .help = "of pixels: write the probability of each class, as .npy or as pictures, in place of maps of classes"),
     OPTION(LEARN, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; train: a line an epoch"),
     OPTION(LEARN, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
 

@@ -93,6 +93,8 @@ struct gconv_format {
   /* NULL, or: gconv_read_options.unrounded. Called behind open(), and sets header.type to GCONV_F32 where samples would be
    * rounded. */
   gconv_status (*unround)(gconv_reader *reader);
+  /* NULL, or: gconv_read_options.palette. Called behind open(); makes the header that of numbers, if there is a palette. */
+  gconv_status (*take_palette)(gconv_reader *reader, gconv_palette *palette);
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 

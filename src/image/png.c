@@ -44,6 +44,7 @@ typedef struct png_session {
   uint8_t *rows;
   size_t row_bytes;
   int32_t count;
+  bool numbers; /* of a palette are the samples */
 } png_session;
 
 typedef void png_step(png_session *session);
@@ -229,10 +230,33 @@ static void close_png(gconv_reader *reader) {
   destroy_png(session);
 }
 
+/* gconv_read_options.palette: rows will be the numbers of a palette. */
+static gconv_status take_palette(gconv_reader *reader, gconv_palette *palette) {
+  png_session *session = reader->state;
+  png_colorp colours = NULL;
+  int count = 0;
+  if (png_get_color_type(session->png, session->info) != PNG_COLOR_TYPE_PALETTE ||
+      !png_get_PLTE(session->png, session->info, &colours, &count))
+    return GCONV_OK;
+  *palette = (gconv_palette){.count = count < 256 ? count : 256};
+  for (int32_t i = 0; i < palette->count; i++) {
+    palette->colours[i][0] = colours[i].red;
+    palette->colours[i][1] = colours[i].green;
+    palette->colours[i][2] = colours[i].blue;
+  }
+  session->numbers = true;
+  reader->header.channels = 1;
+  reader->header.alpha = false;
+  return GCONV_OK;
+}
+
 /* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */
 static void start_rows(png_session *session) {
   session->rows_begun = true;
-  png_set_expand(session->png);
+  if (session->numbers)
+    png_set_packing(session->png);
+  else
+    png_set_expand(session->png);
   if (!gconv_host_is_big_endian())
     png_set_swap(session->png);
   png_set_interlace_handling(session->png);
@@ -321,6 +345,7 @@ const gconv_format gconv_format_png = {
     .sniff = sniff,
     .open = open_png,
     .read_rows = read_rows,
+    .take_palette = take_palette,
     .close = close_png,
     .start = gconv_png_start,
     .write_rows = gconv_png_write_rows,

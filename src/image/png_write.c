@@ -186,6 +186,19 @@ static gconv_status prepare_to_compress(struct state *state) {
   return GCONV_OK;
 }
 
+/* Whether samples are numbers of colours. */
+static bool has_palette(const gconv_writer *writer) {
+  return writer->options->palette && writer->header->channels == 1 && writer->header->type == GCONV_U8;
+}
+
+/* Samples may be any number, so that all 256 colours are written. */
+static gconv_status write_palette(gconv_writer *writer) {
+  uint8_t chunk[GCONV_PNG_CHUNK_HEAD + sizeof writer->options->palette->colours + GCONV_PNG_CHUNK_TAIL];
+  memcpy(chunk + GCONV_PNG_CHUNK_HEAD, writer->options->palette->colours, sizeof writer->options->palette->colours);
+  return gconv_sink_write(writer->sink, chunk,
+                          gconv_png_frame_chunk(chunk, "PLTE", sizeof writer->options->palette->colours));
+}
+
 static gconv_status write_header(gconv_writer *writer) {
   static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   static const uint8_t colours[] = {0, 4, 2, 6}; /* grey, grey + alpha, RGB, RGBA */
@@ -194,7 +207,7 @@ static gconv_status write_header(gconv_writer *writer) {
   gconv_png_put_be32(bytes, (uint32_t)header->width);
   gconv_png_put_be32(bytes + 4, (uint32_t)header->height);
   bytes[8] = (uint8_t)(8 * gconv_type_bytes(header->type));
-  bytes[9] = colours[header->channels - 1];
+  bytes[9] = has_palette(writer) ? 3 : colours[header->channels - 1];
   GCONV_TRY(gconv_sink_write(writer->sink, signature, sizeof signature));
   return write_small_chunk(writer, "IHDR", bytes, sizeof bytes);
 }
@@ -276,7 +289,8 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   GCONV_TRY(gconv_allocate(state->shape.row_bytes, "a row of a PNG", &above));
   state->above = memset(above, 0, state->shape.row_bytes);
   GCONV_TRY(write_header(writer));
-  return write_metadata(writer);
+  GCONV_TRY(write_metadata(writer));
+  return has_palette(writer) ? write_palette(writer) : GCONV_OK;
 }
 
 /* ---- Rows ---- */

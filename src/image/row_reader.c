@@ -22,6 +22,16 @@ struct gconv_row_reader {
   bool looked, more; /* whether the pipe was asked for another frame, and what it said */
 };
 
+/* What options change of an image whose header was read. */
+static gconv_status apply_options(const gconv_read_options *options, gconv_reader *reader) {
+  const gconv_format *format = reader->format;
+  if (options && options->palette)
+    options->palette->count = 0;
+  if (options && options->unrounded && format->unround)
+    GCONV_TRY(format->unround(reader));
+  return options && options->palette && format->take_palette ? format->take_palette(reader, options->palette) : GCONV_OK;
+}
+
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
   uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
   gconv_row_reader *rows = calloc(1, sizeof *rows);
@@ -31,8 +41,8 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   rows->source.max_bytes = options ? options->max_bytes : 0;
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
-  if (status == GCONV_OK && options && options->unrounded && rows->reader.format->unround)
-    status = rows->reader.format->unround(&rows->reader);
+  if (status == GCONV_OK)
+    status = apply_options(options, &rows->reader);
   rows->reader.again = options && options->again;
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
@@ -272,8 +282,8 @@ static gconv_status read_header(const char *path, const gconv_read_options *opti
   source.max_bytes = options->max_bytes;
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, UINT64_MAX);
-  if (status == GCONV_OK && options->unrounded && reader.format->unround)
-    status = reader.format->unround(&reader);
+  if (status == GCONV_OK)
+    status = apply_options(options, &reader);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {

@@ -278,6 +278,7 @@ const gconv_format gconv_format_tiff = {
     .sniff = gconv_tiff_sniff,
     .open = gconv_tiff_open_reader,
     .read_rows = gconv_tiff_read_rows,
+    .take_palette = gconv_tiff_take_palette,
     .close = gconv_tiff_close_reader,
     .held_bytes = gconv_tiff_held_bytes,
     .start = gconv_tiff_start,

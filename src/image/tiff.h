@@ -96,6 +96,7 @@ typedef enum gconv_tiff_colour {
   GCONV_TIFF_PLAIN,
   GCONV_TIFF_INVERTED, /* white is 0 */
   GCONV_TIFF_PALETTE,
+  GCONV_TIFF_INDICES, /* numbers of a palette, as they are */
   GCONV_TIFF_CMYK,
   GCONV_TIFF_PREMULTIPLIED /* by alpha, the last sample */
 } gconv_tiff_colour;
@@ -137,6 +138,7 @@ void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t coun
 
 /* ---- Parts of the row ---- */
 
+gconv_status gconv_tiff_take_palette(gconv_reader *reader, gconv_palette *palette);
 bool gconv_tiff_sniff(const uint8_t *bytes, size_t size);
 gconv_status gconv_tiff_open_reader(gconv_reader *reader);
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);

@@ -300,6 +300,17 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   return read_metadata(s, reader);
 }
 
+gconv_status gconv_tiff_take_palette(gconv_reader *reader, gconv_palette *palette) {
+  gconv_tiff_reading *s = reader->state;
+  if (s->page.colour != GCONV_TIFF_PALETTE || s->page_count != 1)
+    return GCONV_OK;
+  *palette = (gconv_palette){.count = 1 << s->page.bits};
+  memcpy(palette->colours, s->page.palette, sizeof palette->colours);
+  s->page.colour = GCONV_TIFF_INDICES;
+  s->page.header.channels = reader->header.channels = 1;
+  return GCONV_OK;
+}
+
 void gconv_tiff_close_reader(gconv_reader *reader) {
   gconv_tiff_reading *s = reader->state;
   if (!s)

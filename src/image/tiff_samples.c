@@ -81,7 +81,7 @@ static void copy_samples(const uint8_t *row, size_t count, size_t bytes, size_t 
 /* Samples of 1 to 15 bits, the highest bit first, scaled to 255 or 65535, but for indices of a palette. */
 static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t count, size_t step, void *out) {
   uint32_t most = (UINT32_C(1) << page->bits) - 1, window = 0, white = page->bits <= 8 ? UINT8_MAX : UINT16_MAX;
-  bool scaled = page->colour != GCONV_TIFF_PALETTE;
+  bool scaled = page->colour != GCONV_TIFF_PALETTE && page->colour != GCONV_TIFF_INDICES;
   unsigned ready = 0;
   for (size_t i = 0; i < count; i++) {
     for (; ready < page->bits; ready += 8)
@@ -203,6 +203,7 @@ void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t coun
   case GCONV_TIFF_PREMULTIPLIED:
     divide_by_alpha(page, samples, (size_t)count);
     break;
+  case GCONV_TIFF_INDICES:
   case GCONV_TIFF_PLAIN:
     break;
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/cpu/layer/softmax.h"
 #include "kernels/mean.h"
@@ -99,6 +100,15 @@ static void normalize_u8(const uint8_t *from, ptrdiff_t step, int32_t width, con
 GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
 GCONV_NORMALIZE_ROW(normalize_f32, float)
 
+/* Neighbouring floats, of which 1 is white: dividing by that changes nothing. */
+GCONV_INLINE void normalize_plain_body(const float *restrict from, int32_t width, float mean, float std,
+                                       float *restrict to) {
+  for (int32_t x = 0; x < width; x++)
+    to[x] = (from[x] - mean) / std;
+}
+GCONV_VECTORIZED(normalize_plain, (const float *restrict from, int32_t width, float mean, float std, float *restrict to),
+                 (from, width, mean, std, to))
+
 /* A plane of the tensor, with zeros where it has rows that the image has not. */
 static void convert_plane(void *context, size_t turn, int thread) {
   const input_job *job = context;
@@ -121,6 +131,8 @@ static void convert_plane(void *context, size_t turn, int thread) {
     const void *row = (const uint8_t *)job->in->data + plane * job->in->plane_bytes + (size_t)y * job->in->row_bytes;
     if (input->type == GCONV_U8)
       normalize_u8((const uint8_t *)row + first, step, input->width, levels, to);
+    else if (input->type == GCONV_F32 && step == 1)
+      normalize_plain((const float *)row + first, input->width, mean, std, to);
     else if (input->type == GCONV_U16)
       normalize_u16((const uint16_t *)row + first, step, input->width, white, mean, std, to);
     else
@@ -262,21 +274,25 @@ static void clear_outside(const gconv_step *step, int64_t first, float *out) {
 
 /* ---- Combining ---- */
 
+enum { COMBINED_PIXELS = 1024 }; /* that a thread combines at a time */
+
 typedef struct combine_job {
   const gconv_network_plan *network;
   const float *in;
   float *out;
+  size_t parts; /* of a plane */
 } combine_job;
 
-/* A plane of the output. */
-static void combine_plane(void *context, size_t turn, int thread) {
+/* A part of a plane of the output. */
+static void combine_part(void *context, size_t turn, int thread) {
   const combine_job *job = context;
   const gconv_network_plan *network = job->network;
   (void)thread;
-  int64_t plane = (int64_t)network->out.height * network->out.width;
-  const float *in = job->in + (int64_t)turn * network->combined * plane;
-  float *out = job->out + (int64_t)turn * plane;
-  for (int64_t i = 0; i < plane; i++)
+  int64_t plane = (int64_t)network->out.height * network->out.width, number = (int64_t)(turn / job->parts);
+  int64_t begin = (int64_t)(turn % job->parts) * COMBINED_PIXELS, end = begin + COMBINED_PIXELS;
+  const float *in = job->in + number * network->combined * plane;
+  float *out = job->out + number * plane;
+  for (int64_t i = begin; i < end && i < plane; i++)
     out[i] = gconv_combine_values(network->combine, in + i, network->combined, plane, network->filters);
 }
 
@@ -299,9 +315,10 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
     tensor = to;
   }
   if (network->combine != GCONV_COMBINE_NONE) {
-    combine_job job = {network, tensor, out};
     size_t planes = (size_t)network->out.frames * (size_t)network->out.channels;
-    gconv_threads_run(network->base.device->threads, planes, combine_plane, &job);
+    size_t plane = (size_t)network->out.height * (size_t)network->out.width;
+    combine_job job = {network, tensor, out, (plane - 1) / COMBINED_PIXELS + 1};
+    gconv_threads_run(network->base.device->threads, planes * job.parts, combine_part, &job);
   }
   return GCONV_OK;
 }

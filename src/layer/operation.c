@@ -26,6 +26,7 @@ static void free_operation(gconv_operation *base) {
   free(operation->layers);
   free((float *)operation->options.mean);
   free((float *)operation->options.std);
+  free((uint16_t *)operation->options.class_values);
   free((char *)operation->options.algorithm);
   free((char *)operation->options.without);
   free(operation);
@@ -91,6 +92,11 @@ static const float *copy_numbers(const float *numbers, int32_t count) {
   return copy ? memcpy(copy, numbers, bytes) : NULL;
 }
 
+static const uint16_t *copy_values(const uint16_t *values, size_t count) {
+  void *copy = values && count < SIZE_MAX / sizeof *values ? malloc(count * sizeof *values + 1) : NULL;
+  return copy ? memcpy(copy, values, count * sizeof *values) : NULL;
+}
+
 /* Replaces all pointers by copies, or, without memory, by NULL. */
 static gconv_status own_options(gconv_network_options *options) {
   const gconv_network_options given = *options;
@@ -98,8 +104,9 @@ static gconv_status own_options(gconv_network_options *options) {
   options->without = copy_text(given.without);
   options->mean = copy_numbers(given.mean, given.mean_count);
   options->std = copy_numbers(given.std, given.std_count);
-  if (!options->algorithm != !given.algorithm || !options->without != !given.without || !options->mean != !given.mean ||
-      !options->std != !given.std)
+  options->class_values = copy_values(given.class_values, given.class_value_count);
+  if (!options->class_values != !given.class_values || !options->algorithm != !given.algorithm ||
+      !options->without != !given.without || !options->mean != !given.mean || !options->std != !given.std)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return GCONV_OK;
 }

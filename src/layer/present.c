@@ -55,6 +55,33 @@ static gconv_status make_colours(gconv_presenter *p, int32_t labels) {
   return GCONV_OK;
 }
 
+/* A pixel for each class. */
+static gconv_status make_values(gconv_presenter *p, const gconv_network_options *options, int32_t filters) {
+  const bool wide = p->tone.type == GCONV_U16;
+  if (p->tone.type == GCONV_F32)
+    return gconv_fail(GCONV_UNSUPPORTED, "maps of classes are u8 or u16, not f32");
+  p->colours = malloc((size_t)filters * sizeof(uint16_t));
+  if (!p->colours)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of classes");
+  for (int32_t k = 0; k < filters; k++) {
+    bool given = options->class_values && (size_t)k < options->class_value_count;
+    int32_t value = given ? options->class_values[k] : k + 1;
+    if (value > (wide ? UINT16_MAX : UINT8_MAX))
+      return gconv_fail(GCONV_UNSUPPORTED, "class %d has the number %d, and a map of %d bits holds up to %d", (int)k + 1,
+                        (int)value, wide ? 16 : 8, wide ? UINT16_MAX : UINT8_MAX);
+    const uint16_t both = (uint16_t)value;
+    const uint8_t narrow = (uint8_t)value;
+    size_t bytes = gconv_type_bytes(p->tone.type);
+    memcpy(p->colours + (size_t)k * bytes, wide ? (const void *)&both : &narrow, bytes);
+  }
+  return GCONV_OK;
+}
+
+/* Whether pixels stand for the filters that respond most. */
+static bool has_labels(const gconv_presenter *p) {
+  return p->kind == GCONV_PRESENT_LABELS || p->kind == GCONV_PRESENT_CLASSES;
+}
+
 /* One picture like the input. */
 static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine) {
   const int32_t colours = in->channels - (in->alpha && in->channels > 1);
@@ -89,6 +116,11 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
   case GCONV_PRESENT_LABELS:
     p->channels = 3;
     return make_colours(p, filters);
+  case GCONV_PRESENT_CLASSES:
+    p->channels = 1;
+    if (options->combine != GCONV_COMBINE_ARGMAX)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "a map of classes is one of argmax");
+    return make_values(p, options, filters);
   case GCONV_PRESENT_IMAGE:
     return make_image(p, maps, in, options->combine);
   case GCONV_PRESENT_PICTURES:
@@ -147,19 +179,23 @@ static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps,
 }
 
 static void put_labels(const gconv_presenter *p, const gconv_planes *from, gconv_image *picture) {
-  size_t bytes = 3 * gconv_type_bytes(p->tone.type);
+  size_t bytes = (size_t)p->channels * gconv_type_bytes(p->tone.type);
   const float *label = from->plane[0];
   for (int32_t y = 0; y < from->height; y++) {
     uint8_t *to = (uint8_t *)picture->data + (size_t)y * picture->row_bytes;
-    for (int32_t x = 0; x < from->width; x++, to += bytes)
-      memcpy(to, p->colours + (size_t)*label++ * bytes, bytes);
+    if (bytes == 1)
+      for (int32_t x = 0; x < from->width; x++)
+        to[x] = p->colours[(size_t)*label++];
+    else
+      for (int32_t x = 0; x < from->width; x++, to += bytes)
+        memcpy(to, p->colours + (size_t)*label++ * bytes, bytes);
   }
 }
 
 /* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. */
 static void put(const gconv_presenter *p, const gconv_planes *from, gconv_curve curve, gconv_image *picture, int32_t top,
                 int32_t left) {
-  if (p->kind == GCONV_PRESENT_LABELS)
+  if (has_labels(p))
     put_labels(p, from, picture);
   else
     gconv_tone_put(p->tone.type, curve, from, picture, top, left);
@@ -180,7 +216,7 @@ static void make_black(gconv_image *picture, int32_t first) {
 }
 
 bool gconv_presenter_surveys(const gconv_presenter *p) {
-  return gconv_presenter_presents(p) && p->kind != GCONV_PRESENT_LABELS && gconv_tone_surveys(&p->tone);
+  return gconv_presenter_presents(p) && !has_labels(p) && gconv_tone_surveys(&p->tone);
 }
 
 /* ---- Whole ---- */
@@ -336,8 +372,7 @@ static void watch_tile(const gconv_presenter *p, const gconv_planes *planes, int
 }
 
 void gconv_presenter_watch(const gconv_presenter *p, const gconv_image *maps, int32_t first, gconv_losses *losses) {
-  bool loses = gconv_presenter_presents(p) && p->kind != GCONV_PRESENT_LABELS && !gconv_tone_surveys(&p->tone) &&
-               p->tone.type != GCONV_F32;
+  bool loses = gconv_presenter_presents(p) && !has_labels(p) && !gconv_tone_surveys(&p->tone) && p->tone.type != GCONV_F32;
   for (int32_t frame = 0; loses && frame < maps->frames; frame++)
     for (int32_t tile = 0; tile < p->tiles; tile++) {
       gconv_planes planes = planes_of(p, maps, frame, tile);

@@ -24,7 +24,7 @@ typedef struct gconv_presenter {
   int32_t tiles, columns; /* in all; side by side */
   int32_t channels;       /* of a pixel of an output */
   bool alpha;             /* the last of them is the input's alpha, which the caller puts there */
-  uint8_t *colours;       /* owned: a pixel for each label */
+  uint8_t *colours;       /* owned: a pixel for each label, or class */
   gconv_survey *surveys;  /* owned, [tiles]: by rows, in the first pass */
   gconv_curve *curves;    /* owned, [tiles]: by rows, behind it */
 } gconv_presenter;

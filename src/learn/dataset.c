@@ -40,17 +40,16 @@ void gconv_dataset_free(gconv_dataset *dataset) {
 typedef gconv_status open_function(const gconv_dataset_options *options, gconv_dataset **dataset);
 
 static open_function *const openers[] = {
-    [GCONV_DATASET_TABLE] = gconv_dataset_open_table,
-    [GCONV_DATASET_WINDOWS] = gconv_dataset_open_windows,
-    [GCONV_DATASET_CLASSES] = gconv_dataset_open_classes,
-    [GCONV_DATASET_PAIRS] = gconv_dataset_open_pairs,
+    [GCONV_DATASET_TABLE] = gconv_dataset_open_table,     [GCONV_DATASET_WINDOWS] = gconv_dataset_open_windows,
+    [GCONV_DATASET_CLASSES] = gconv_dataset_open_classes, [GCONV_DATASET_PAIRS] = gconv_dataset_open_pairs,
+    [GCONV_DATASET_PIXELS] = gconv_dataset_open_pixels,
 };
 
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset) {
   GCONV_NEED(options);
   GCONV_NEED(dataset);
   GCONV_NEED_AS(options->inputs, "options->inputs");
-  GCONV_TRY(gconv_check_value("options->kind", options->kind, GCONV_DATASET_TABLE, GCONV_DATASET_PAIRS));
+  GCONV_TRY(gconv_check_value("options->kind", options->kind, GCONV_DATASET_TABLE, GCONV_DATASET_PIXELS));
   GCONV_TRY(gconv_check_value("options->window", options->window, options->kind == GCONV_DATASET_WINDOWS, 1 << 24));
   GCONV_TRY(gconv_check_value("options->hop", options->hop, 0, 1 << 24));
   GCONV_TRY(gconv_check_value("options->patch", options->patch, 0, 1 << 15));

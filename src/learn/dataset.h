@@ -38,6 +38,7 @@ size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_pixels(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset);
 
 #endif

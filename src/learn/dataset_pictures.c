@@ -227,59 +227,6 @@ gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gc
 
 /* ---- Pairs --------------------------------------------------------------------------------------------------------- */
 
-static const char *name_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-/* The length of a name without its extension. */
-static size_t stem_length(const char *name) {
-  const char *dot = strrchr(name, '.');
-  return dot && dot > name ? (size_t)(dot - name) : strlen(name);
-}
-
-/* By stem, then by the whole name. */
-static int compare_pictures(const void *a, const void *b) {
-  const char *x = name_of(((const gconv_picture *)a)->path), *y = name_of(((const gconv_picture *)b)->path);
-  size_t m = stem_length(x), n = stem_length(y);
-  int order = memcmp(x, y, m < n ? m : n);
-  return order ? order : m != n ? (m < n ? -1 : 1) : strcmp(x, y);
-}
-
-static bool same_stem(const gconv_picture *a, const gconv_picture *b) {
-  const char *x = name_of(a->path), *y = name_of(b->path);
-  size_t length = stem_length(x);
-  return length == stem_length(y) && memcmp(x, y, length) == 0;
-}
-
-static gconv_status complain_alone(const gconv_picture *alone, const char *folder) {
-  return gconv_fail(GCONV_BAD_FILE, "%s: there is no image of this name in %s", alone->path, folder);
-}
-
-/* Brings both lists into one order. */
-static gconv_status match(picture_set *set, const gconv_dataset_options *options) {
-  gconv_pictures *inputs = &set->inputs, *targets = &set->targets;
-  bool files = !is_folder(options->inputs) && !is_folder(options->targets); /* which may have any names */
-  qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
-  qsort(targets->items, targets->count, sizeof *targets->items, compare_pictures);
-  for (size_t i = 0; i < inputs->count || i < targets->count; i++) {
-    const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];
-    bool more = i < inputs->count && i < targets->count;
-    if (more && (files || same_stem(input, target)))
-      continue;
-    bool first = i >= targets->count || (more && compare_pictures(input, target) < 0);
-    return first ? complain_alone(input, options->targets) : complain_alone(target, options->inputs);
-  }
-  for (size_t i = 0; i < inputs->count; i++) {
-    const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];
-    if (input->height != target->height || input->width != target->width)
-      return gconv_fail(GCONV_BAD_FILE, "%s has %d x %d pixels, and %s %d x %d: the images of a pair must have one size",
-                        input->path, (int)input->width, (int)input->height, target->path, (int)target->width,
-                        (int)target->height);
-  }
-  return GCONV_OK;
-}
-
 /* An epoch has as many patches of an image as it has room for side by side. */
 static gconv_status count_patches(picture_set *set) {
   size_t cases = 0;
@@ -308,7 +255,7 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
     GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, &found));
     if (found == 0)
       return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
-    GCONV_TRY(match(set, options));
+    GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets));
     GCONV_TRY(gconv_pictures_finish(&set->targets));
   }
   GCONV_TRY(gconv_pictures_finish(&set->inputs));

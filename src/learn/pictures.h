@@ -45,6 +45,11 @@ gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path)
 /* After the last one: settles the channels. GCONV_BAD_FILE if images do not fit together. */
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);
 
+/* Brings two lists, of these folders or files, into one order, by names without extensions; two files may have any names.
+ * GCONV_BAD_FILE unless each image has a partner, of its own size. */
+gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
+                                 const char *targets_path);
+
 /* GCONV_BAD_FILE unless all have one size; or, with a patch, at least its side. */
 gconv_status gconv_pictures_check_sizes(const gconv_pictures *pictures, int32_t patch);
 

@@ -139,6 +139,30 @@ static gconv_status take_classes(gconv_network *network, const gconv_dataset_inf
   return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
 
+/* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
+static gconv_status take_features(gconv_network *network, const gconv_dataset_info *info) {
+  if (!info->features)
+    return GCONV_OK;
+  if (network->features && strcmp(network->features, info->features) != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has other features than the data: %s", network->features);
+  for (size_t i = 0; i < network->count; i++)
+    if (!network->layers[i].bank || network->layers[i].bank->rows > 1 || network->layers[i].bank->columns > 1)
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
+          "features: take dense layers alone",
+          i + 1);
+  if (!network->features && !(network->features = strdup(info->features)))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  if (!network->palette && info->palette) {
+    network->palette = malloc(3 * info->class_count);
+    if (!network->palette)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+    memcpy(network->palette, info->palette, 3 * info->class_count);
+  }
+  return GCONV_OK;
+}
+
 /* *result = the number of each channel: one for all, or one each. */
 static gconv_status spread(const char *what, const float *values, int32_t count, int32_t channels, float otherwise,
                            float **result) {
@@ -184,6 +208,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
   t->options.loss = t->network.loss = t->net.loss;
   GCONV_TRY(take_classes(&t->network, info));
+  GCONV_TRY(take_features(&t->network, info));
   if (network->mean_count > 0 || network->std_count > 0) {
     GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
@@ -493,6 +518,8 @@ gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gcon
   gconv_status status = gconv_network_copy(&trainer->network, &copy);
   if (status == GCONV_OK) {
     gconv_learn_net_give(&trainer->net, parameters, &copy);
+    if (copy.features)
+      copy.height = copy.width = 0;
     free(copy.trained);
     copy.trained = describe(trainer, last);
     if (!copy.trained)

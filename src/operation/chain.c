@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
- * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs.
+ * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs. A
+ * stage whose results are large (gconv_operation_type.strip) is never made as a whole: the chain goes by strips of its own.
  */
 #include "base/arguments.h"
 #include "base/status.h"
@@ -10,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PART_PIXELS = 8192 }; /* of the results that the last stage makes at a time */
 
 typedef struct chain {
   gconv_operation base;
@@ -23,6 +26,8 @@ typedef struct chain_plan {
   gconv_image *between;  /* [count - 1]: what the stages yield; without pixels until an execution wants them */
   gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
   size_t count;
+  int32_t strip; /* rows that are made at a time, also of whole images; 0: whole images are made as such */
+  int32_t part;  /* with a strip: the rows of it that the last stage makes at a time, which then are in the caches */
 } chain_plan;
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */
@@ -89,7 +94,16 @@ static int32_t row_step(const gconv_plan *base) {
   for (size_t i = 0; i < plan->count; i++)
     if (gconv_plan_row_step(plan->stages[i]) == 0 || gconv_plan_passes(plan->stages[i]) > 1)
       return 0;
-  return gconv_plan_row_step(plan->stages[plan->count - 1]);
+  return plan->strip > 0 ? plan->strip : gconv_plan_row_step(plan->stages[plan->count - 1]);
+}
+
+/* The rows that the last stage needs: with a strip, those of all of its parts. */
+static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_plan *last = plan->stages[plan->count - 1];
+  int32_t part = plan->strip > 0 && count > plan->part ? plan->part : count, at = (count - 1) / part * part, unused;
+  gconv_plan_rows_needed(last, first, part, begin, end);
+  if (at > 0)
+    gconv_plan_rows_needed(last, first + at, count - at, &unused, end);
 }
 
 /* Sets plan->rows for a strip of the last stage: each stage before it makes what the next one needs, from a row on at which
@@ -99,40 +113,90 @@ static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
   for (size_t i = plan->count - 1; i > 0; i--) {
     const gconv_plan_pass *next = &plan->rows[i];
     int32_t begin, end;
-    gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
+    if (i + 1 == plan->count)
+      rows_of_last(plan, next->first, next->end - next->first, &begin, &end);
+    else
+      gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
     plan->rows[i - 1] = (gconv_plan_pass){begin - begin % gconv_plan_row_step(plan->stages[i - 1]), end, false};
   }
 }
 
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const chain_plan *plan = (const chain_plan *)base;
-  find_rows(plan, first, count);
+  int32_t strip = plan->strip > 0 && count > plan->strip ? plan->strip : count, last = (count - 1) / strip * strip, unused;
+  find_rows(plan, first, strip);
   gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, begin, end);
+  if (last == 0)
+    return;
+  find_rows(plan, first + last, count - last);
+  gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, &unused, end);
+}
+
+/* Some rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
+static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
+  gconv_image rows = *image;
+  rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
+  rows.height = image->height - first < count ? image->height - first : count;
+  return rows;
+}
+
+/* Executes a plan for output rows from `first` on, `step` at a time. */
+static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image *window, int32_t window_row, int32_t first,
+                               gconv_image *outputs, gconv_timings *timings) {
+  const int32_t height = outputs[0].height;
+  gconv_image *parts = calloc(plan->output_count, sizeof *parts);
+  gconv_status status = parts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a chain");
+  for (int32_t row = 0; row < height && status == GCONV_OK; row += step) {
+    for (size_t i = 0; i < plan->output_count; i++)
+      parts[i] = rows_of(&outputs[i], row, step);
+    status = plan->type->execute_rows(plan, window, window_row, first + row, parts, timings);
+  }
+  free(parts);
+  return status;
+}
+
+/* Room for rows of what stage i yields. That of the strip before serves again, so that the system need not clear new pages.
+ */
+static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
+  gconv_image *room = &plan->between[i];
+  if (!room->data || room->height < height) {
+    gconv_image_free(room);
+    *room = gconv_header_of(&plan->stages[i]->outputs[0]);
+    room->height = height;
+    GCONV_TRY(gconv_image_allocate(room));
+  }
+  *out = *room;
+  out->height = height;
+  return GCONV_OK;
+}
+
+static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                  gconv_image *outputs, gconv_timings *timings) {
+  const chain_plan *plan = (const chain_plan *)base;
+  gconv_image in = *window, out = {0}; /* pixels are those of plan->between */
+  gconv_status status = GCONV_OK;
+  find_rows(plan, first, outputs[0].height);
+  for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
+    const gconv_plan_pass *rows = &plan->rows[i];
+    status = make_room(plan, i, rows->end - rows->first, &out);
+    if (status == GCONV_OK)
+      status = gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, timings);
+    in = out;
+    window_row = rows->first;
+  }
+  gconv_plan *last = plan->stages[plan->count - 1];
+  if (status == GCONV_OK)
+    status = plan->strip > 0 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
+                             : gconv_plan_execute_rows(last, &in, window_row, first, outputs, timings);
+  return status;
 }
 
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  gconv_image in = *window, out = {0}; /* all but `window` are owned here */
-  gconv_status status = GCONV_OK;
-  find_rows(plan, first, outputs[0].height);
-  for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
-    const gconv_plan_pass *rows = &plan->rows[i];
-    out = plan->between[i];
-    out.data = NULL;
-    out.height = rows->end - rows->first;
-    status = gconv_image_allocate(&out);
-    if (status == GCONV_OK)
-      status = gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, timings);
-    if (i > 0)
-      gconv_image_free(&in);
-    in = out;
-    window_row = rows->first;
-  }
-  if (status == GCONV_OK)
-    status = gconv_plan_execute_rows(plan->stages[plan->count - 1], &in, window_row, first, outputs, timings);
-  gconv_image_free(&out);
-  return status;
+  if (plan->strip > 0 && outputs[0].height > plan->strip)
+    return execute_by(base, plan->strip, window, window_row, first, outputs, timings);
+  return execute_strip(base, window, window_row, first, outputs, timings);
 }
 
 /* ---- Whole images ---------------------------------------------------------------------------------------------------- */
@@ -146,7 +210,12 @@ static gconv_status execute_before(const chain_plan *plan, const gconv_plan_inpu
   for (size_t i = 0; i + 1 < plan->count; i++) {
     gconv_plan *stage = plan->stages[i];
     const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
-    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", &plan->between[i]));
+    gconv_image *room = &plan->between[i];
+    if (room->data && room->height != stage->outputs[0].height) /* rows were made in it */
+      gconv_image_free(room);
+    if (!room->data)
+      *room = gconv_header_of(&stage->outputs[0]);
+    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", room));
     GCONV_TRY(stage->type->execute(stage, i == 0 ? in : &before, &plan->between[i], timings));
   }
   return GCONV_OK;
@@ -156,6 +225,8 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_
   const chain_plan *plan = (const chain_plan *)base;
   gconv_plan *last = plan->stages[plan->count - 1];
   const gconv_plan_input before = {.image = input_of(plan, plan->count - 1, in->image)};
+  if (plan->strip > 0)
+    return execute_rows(base, in->image, 0, 0, outputs, timings);
   GCONV_TRY(execute_before(plan, in, timings));
   return last->type->execute(last, plan->count == 1 ? in : &before, outputs, timings);
 }
@@ -174,8 +245,21 @@ static size_t held_bytes(const gconv_plan *base) {
   return bytes;
 }
 
+static gconv_status measure_strips(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
+                                   double *milliseconds) {
+  for (int run = -1; run < runs; run++) {
+    gconv_timings times = {0};
+    GCONV_TRY(execute_rows(base, in, 0, 0, outputs, &times));
+    if (run >= 0)
+      milliseconds[run] = times.kernel_ms + times.finish_ms;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   const chain_plan *plan = (const chain_plan *)base;
+  if (plan->strip > 0)
+    return measure_strips(base, in, outputs, runs, milliseconds);
   gconv_timings times = {0};
   double *ms = calloc((size_t)runs, sizeof *ms);
   gconv_status status = ms ? execute_before(plan, &(gconv_plan_input){.image = in}, &times)
@@ -208,6 +292,9 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   const chain_plan *plan = (const chain_plan *)base;
   gconv_timings times = {0};
   uint64_t compared = 0;
+  if (plan->strip > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "what lies between the stages of this chain is never whole in memory, so that it "
+                                         "cannot be verified: leave out --verify");
   GCONV_TRY(execute_before(plan, &(gconv_plan_input){.image = in}, &times));
   for (size_t i = 0; i < plan->count; i++) {
     gconv_verification one = {0};
@@ -226,14 +313,18 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
   const chain_plan *plan = (const chain_plan *)base;
   bool by_rows = row_step(base) > 0;
   if (by_rows)
-    find_rows(plan, 0, 1);
+    find_rows(plan, 0, plan->strip > 0 ? plan->strip : 1);
   for (size_t i = 0; i < plan->count; i++) {
     const gconv_plan *stage = plan->stages[i];
     bool last = i + 1 == plan->count;
     gconv_need one = {0};
     stage->type->find_need(stage, &one);
-    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
+    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&stage->outputs[0]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
+    if (plan->strip > 0) { /* rows of the chain's own strips are the same, whatever rows are asked for */
+      need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);
+      continue;
+    }
     need->fixed += one.fixed;
     need->image += one.image + row * height;
     need->verify += one.verify;
@@ -288,11 +379,25 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   if (!plan->stages || !plan->between || !plan->rows)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   next.rows = 0;
+  for (size_t i = 0; i + 1 < c->count && order->like->frames == 1; i++)
+    if (c->stages[i]->type->strip > next.rows)
+      next.rows = c->stages[i]->type->strip;
+  plan->strip = next.rows;
   for (; plan->count < c->count; plan->count++) {
+    if (plan->count + 1 == c->count && plan->strip > 0) {
+      for (plan->part = plan->strip; plan->part > 2 && (int64_t)plan->part * next.like->width > PART_PIXELS;)
+        plan->part /= 2;
+      next.rows = plan->part;
+    }
     GCONV_TRY(gconv_plan_make(&next, c->stages[plan->count], &plan->stages[plan->count]));
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
+  if (row_step(&plan->base) == 0)
+    plan->strip = 0;
+  gconv_plan_pass pass; /* the only one, of each stage */
+  for (size_t i = 0; i < plan->count && plan->strip > 0 && order->extent == GCONV_PLAN_WHOLE; i++)
+    GCONV_TRY(gconv_plan_begin_pass(plan->stages[i], 0, &pass));
   gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.last = last;
   plan->base.output_count = last->output_count;

@@ -76,6 +76,8 @@ typedef struct gconv_operation_type {
 
   bool batches;   /* several images of one shape are faster as the frames of one image */
   bool of_photos; /* with `batches`: results are images like their inputs, whose metadata they get, so each goes by itself */
+  int32_t strip;  /* not 0: results are so much larger than inputs that a chain makes that many rows of them at a time, of
+                     images of one frame, never the whole */
   bool shares;    /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of the program of arguments.py that is the same whatever the headers declare: what is right of each kind. */
 #include "base/status.h"
+#include "gconv_classify.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a C program that calls every public function with every wrong argument.
 
-usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h and src/gconv_learn.h
+usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h, src/gconv_learn.h and src/gconv_classify.h
 
 Of each function, each parameter becomes wrong in turn, by the rules of its type below, and all others are right. A pointer
 that is required must be refused, with GCONV_BAD_ARGUMENT and a text that names it; so must be what REFUSED lists. Whatever
@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
 
 # ---- What the headers declare ----
 
@@ -70,6 +70,7 @@ RIGHT = {
     "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
     "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
     "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
+    "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
     "gconv_fit *": "&fit", "const gconv_fit *": "&fit",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
@@ -93,6 +94,7 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
             "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
+            "gconv_features_resolve.list", "gconv_features_resolve.count", "gconv_operation_pixels.options",
             "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
 CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count"}
@@ -140,7 +142,8 @@ FIELDS = {
     "gconv_network_options": {
         "gray": ANY, "mean": UNKNOWN, "std": UNKNOWN, "mean_count": ["-1", "INT32_MIN"], "std_count": ["-1", "INT32_MIN"],
         "math": ["99", "-1"], "algorithm": ['"nothing"'], "without": ['"nothing"'], "workspace_bytes": None, "any_batch": ANY,
-        "combine": ["99", "-1", "GCONV_COMBINE_STACK"], "presentation": ["99", "-1"], "tone": UNKNOWN},
+        "combine": ["99", "-1", "GCONV_COMBINE_STACK"], "presentation": ["99", "-1"], "tone": UNKNOWN,
+        "class_values": UNKNOWN, "class_value_count": UNKNOWN},
     "gconv_area": {"x": None, "y": None, "width": ["!-1", "!INT32_MIN", "!0", "INT32_MAX"], "height": ["!-1", "!INT32_MIN", "!0", "INT32_MAX"],
                    "mask": ["!&no_picture"]},
     "gconv_array": {"data": ["!NULL"], "type": ["!99", "!-1"], "shape": ["!{0, 0, 0, 0}", "!{-1, 3, 6, 8}", "!{1, 3, INT64_MAX, INT64_MAX}"],
@@ -151,11 +154,13 @@ FIELDS = {
         "names": ["NULL"], "has_geometry": ["!true"], "stride_y": ["-1"], "stride_x": ["-1"], "dilation_y": ["-1"], "dilation_x": ["-1"],
         "groups": ["0"], "pad_top": ["-1"], "pad_left": ["-1"], "pad_bottom": ["-1"], "pad_right": ["-1"], "same_upper": ANY, "same_lower": ANY},
     "gconv_bank_sheet": {"zoom": ["!-1", "!INT32_MAX", "!INT32_MIN"], "columns": ["!-1", "!INT32_MIN", "INT32_MAX"], "one_scale": ANY},
-    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"]},
+    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"],
+                           "palette": ["NULL"]},
     "gconv_write_options": {
         "format": ["!&no_format"], "keep_existing": ANY, "quality": ["!-1", "!101", "!INT_MAX", "!INT_MIN"], "lossless": ANY,
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
-        "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY},
+        "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY,
+        "palette": ["NULL"]},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
@@ -175,19 +180,20 @@ FIELDS = {
         "group": ["!-1", "!INT_MIN", "INT_MAX"], "device": ["!NULL", '!""', '!"nothing"'], "decoder": ["!99", "!-1"], "cpu_may_begin": ANY,
         "threads": ["!-1", "!INT_MIN"], "jobs": ["!-1", "!INT_MIN"], "memory": ["1", "UINT64_MAX"],
         "max_pixels": ["1", "UINT64_MAX"], "unrounded": ANY, "quality": ["-1", "101", "INT_MIN"], "png_level": ["-2", "10", "INT_MIN"],
-        "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "existing": ["!99", "!-1"], "manifest": ["NULL"],
+        "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "palette": ["NULL"], "existing": ["!99", "!-1"],
+        "manifest": ["NULL"],
         "fail_fast": ANY, "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
         "user": ANY},
     "gconv_network": {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],
         "height": [".-1", ".INT32_MIN", ".0"], "width": [".-1", ".INT32_MIN", ".0"], "mean": [".NULL"], "std": ["NULL"], "mean_count": [".-1", ".INT32_MIN"],
         "std_count": [".-1", ".1"], "classes": [".NULL"], "class_count": ["0", ".1", ".2"], "loss": [".99", ".-1"], "seed": ANY,
-        "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+        "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'],
         "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
-        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY},
+        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY},
     "gconv_training_options": {
         "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],

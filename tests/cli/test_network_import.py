@@ -205,7 +205,7 @@ class State(NetworkTest):
         self.assertEqual(self.files(), ["state.safetensors"])
 
     def test_a_network_is_written_again_without_what_is_of_a_checkpoint(self):
-        self.save("a.safetensors", [self.conv(2, 1, 3)], 1, features=["kept"])
+        self.save("a.safetensors", [self.conv(2, 1, 3)], 1, future=["kept"])
         self.gconv("bank", "convert", "a.safetensors", "-o", "b.safetensors")
         tensors, metadata = load_tensors(self.folder / "b.safetensors")
         self.assertEqual(sorted(tensors), ["l0.bias", "l0.weight"])

@@ -8,7 +8,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["GCONV_SOURCE_FOLDER"])
 PAGE = (SOURCE / "SECURITY.md").read_text()
-ROOMS = "base image filter bank operation conv layer learn batch".split()
+ROOMS = "base image filter bank operation conv layer feature learn batch".split()
 
 # Constants of such names that refuse no input: sizes of our own buffers and lists, and what is merely looked at, or left out.
 NO_LIMITS = {

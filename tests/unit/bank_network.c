@@ -38,7 +38,7 @@ static const gconv_network whole = {.layers = layers,
                                     .loss = GCONV_LOSS_CROSS_ENTROPY,
                                     .seed = UINT64_MAX - 1,
                                     .trained = (char *)"{\"epochs\":3}",
-                                    .others = (char *)"{\"features\":[\"x\"],\"layers\":[{\"note\":1},{},{}]}"};
+                                    .others = (char *)"{\"future\":[\"x\"],\"layers\":[{\"note\":1},{},{}]}"};
 
 static gconv_network good(const char *path) {
   gconv_network network = {0};
@@ -79,7 +79,7 @@ static void comes_back(void **state) {
   assert_int_equal(n.loss, GCONV_LOSS_CROSS_ENTROPY);
   assert_true(n.seed == UINT64_MAX - 1);
   assert_string_equal(n.trained, whole.trained);
-  assert_non_null(strstr(n.others, "\"features\":[\"x\"]"));
+  assert_non_null(strstr(n.others, "\"future\":[\"x\"]"));
   assert_non_null(strstr(n.others, "\"note\":1"));
   assert_int_equal(gconv_network_write("again.safetensors", &n), GCONV_OK);
   gconv_network again = good("again.safetensors");

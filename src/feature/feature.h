@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Features of pixels: what a list of them means, and how a tile of an image becomes them.
+ *
+ * All features are made of planes: derivatives of the image smoothed by a Gaussian, of order 0 to 2 in y and x. Features of
+ * one sigma and convention share a scale: the planes are computed once for all of them.
+ */
+#ifndef GCONV_FEATURE_FEATURE_H
+#define GCONV_FEATURE_FEATURE_H
+
+#include "gconv_classify.h"
+#include "kernels/cpu/smooth.h"
+
+/* A tile's planes. */
+typedef enum gconv_plane {
+  GCONV_PLANE_SMOOTH, /* order 0 in both directions */
+  GCONV_PLANE_X,      /* order 1 in x */
+  GCONV_PLANE_XX,
+  GCONV_PLANE_Y,
+  GCONV_PLANE_XY,
+  GCONV_PLANE_YY,
+  GCONV_PLANES
+} gconv_plane;
+
+/* How an image is smoothed. */
+typedef enum gconv_convention {
+  GCONV_SMOOTH_VIGRA,  /* as vigra and fastfilters, and so ilastik: windows of 3.5 sigma, borders of reflect101 */
+  GCONV_SMOOTH_SKIMAGE /* as skimage.filters.gaussian(): windows of 4 sigma, borders of replicate */
+} gconv_convention;
+
+/* A Gaussian and its derivatives. */
+typedef struct gconv_scale {
+  gconv_convention convention;
+  double sigma;
+  int32_t radius;
+  float *taps[GCONV_SMOOTH_ORDERS]; /* owned by the list: radius + 1 each, from the middle on */
+  unsigned planes;                  /* bit p: plane p is wanted */
+  int32_t rim;                      /* pixels on each side of a tile that the planes have, too */
+} gconv_scale;
+
+typedef struct gconv_feature_work gconv_feature_work;
+typedef struct gconv_feature gconv_feature;
+
+/* A kind of feature: a row of the table in kinds.c. */
+typedef struct gconv_feature_kind {
+  gconv_feature_info info;
+  gconv_convention convention;
+  unsigned planes;
+  double second;  /* not 0: it uses a second Gaussian, whose sigma is this times the first */
+  bool of_planes; /* the second Gaussian smooths what is made of planes, whose rim is its radius; else the image */
+  int32_t rim;    /* of the planes, otherwise */
+  /* Makes rows of outputs of a tile: row y of output i begins at out[i] + y * pitch. */
+  void (*make)(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch);
+} gconv_feature_kind;
+
+extern const gconv_feature_kind gconv_feature_kinds[];
+extern const size_t gconv_feature_kind_count;
+
+struct gconv_feature {
+  const gconv_feature_kind *kind;
+  double sigma;
+  size_t scale, second; /* numbers of scales; second: if the kind has one */
+  int32_t output;       /* its first channel, of those of one channel of the image */
+};
+
+/* What a text means. Zero-initialise before first use. */
+typedef struct gconv_feature_list {
+  gconv_feature *items; /* owned */
+  size_t count;
+  gconv_scale *scales; /* owned */
+  size_t scale_count;
+  int32_t outputs; /* for each channel of the image */
+  int32_t reach;   /* pixels around a tile that its features depend on */
+} gconv_feature_list;
+
+gconv_status gconv_feature_list_read(const char *text, gconv_feature_list *list);
+/* The list as gconv_feature_list_read() reads it, for free(); NULL without memory. */
+char *gconv_feature_list_text(const gconv_feature_list *list);
+void gconv_feature_list_free(gconv_feature_list *list);
+
+/* Sets radius and taps of a scale whose convention and sigma are set. */
+gconv_status gconv_scale_make(gconv_scale *scale);
+
+/* ---- Tiles (tile.c) ---- */
+
+enum { GCONV_TILE_HEIGHT = 32, GCONV_TILE_WIDTH = 512 };
+
+enum { GCONV_FEATURE_SPARE = 4 }; /* planes for what kinds of features make on their way */
+
+/* A tile at work. Planes have one layout: the pixel at row y and column x of the tile is at plane[y * pitch + x], where y
+ * and x may be negative, as far as the plane has a rim. */
+struct gconv_feature_work {
+  const gconv_feature_list *list;
+  int32_t height, width;    /* of the image */
+  int32_t y, x;             /* of the image, where the tile begins */
+  int32_t rows, columns;    /* of the tile */
+  size_t pitch, plane_size; /* floats */
+  float *memory;            /* owned */
+  float *source;            /* the image, less `origin` */
+  float origin;             /* a sample of the tile, where features are differences, or 0: floats near 0 are finer */
+  float *planes[GCONV_PLANES];
+  float *passes[GCONV_SMOOTH_ORDERS]; /* smoothed in y */
+  float *spare[GCONV_FEATURE_SPARE];  /* for gconv_feature_kind.make() */
+};
+
+/* Bytes of memory that the tiles of one thread take. */
+size_t gconv_feature_work_bytes(const gconv_feature_list *list);
+gconv_status gconv_feature_work_begin(const gconv_feature_list *list, int32_t height, int32_t width,
+                                      gconv_feature_work *work);
+void gconv_feature_work_end(gconv_feature_work *work);
+
+/* Puts samples of a channel into row[0 .. count - 1]: those of row y of the image, columns x .. x + count - 1. */
+typedef void gconv_feature_source(const void *context, int32_t y, int32_t x, int32_t count, float *row);
+
+/* Computes all features of the tile whose place and size are set, of one channel. Row y of feature i begins at
+ * out + i * plane + y * pitch. */
+void gconv_feature_tile_make(gconv_feature_work *work, gconv_feature_source *source, const void *context, float *out,
+                             size_t plane, size_t pitch);
+
+/* For kinds: smooths `from`, which has a rim of `rim` + scale->radius, in both directions, order 0, into `to`, with a rim.
+ */
+void gconv_feature_smooth(gconv_feature_work *work, const gconv_scale *scale, const float *from, int32_t rim, float *to);
+
+/* What lies outside the image, of a plane that is right within it, as far as `rim`. */
+void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane);
+/* The same, so that central differences are the one-sided ones of numpy.gradient() at the border. rim is at most 2. */
+void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane);
+
+#endif

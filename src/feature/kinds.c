@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of features: one row each. All are computed in float32, in an order that no tile and no thread changes. */
+#include "base/cpu.h"
+#include "feature/feature.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Rows of numbers -------------------------------------------------------------------------------------------------- */
+
+GCONV_INLINE void add_body(const float *a, const float *b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = a[i] + b[i];
+}
+GCONV_VECTORIZED(add, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
+
+GCONV_INLINE void raise_body(const float *a, float b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = a[i] + b;
+}
+GCONV_VECTORIZED(raise, (const float *a, float b, float *out, int32_t count), (a, b, out, count))
+
+GCONV_INLINE void subtract_body(const float *a, const float *b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = a[i] - b[i];
+}
+GCONV_VECTORIZED(subtract, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
+
+GCONV_INLINE void multiply_body(const float *a, const float *b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = a[i] * b[i];
+}
+GCONV_VECTORIZED(multiply, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
+
+GCONV_INLINE void measure_body(const float *a, const float *b, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = sqrtf(a[i] * a[i] + b[i] * b[i]);
+}
+GCONV_VECTORIZED(measure, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
+
+/* The eigenvalues of the matrices [a b; b c], the larger one first. */
+GCONV_INLINE void split_body(const float *a, const float *b, const float *c, float *large, float *small, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    float middle = 0.5F * (a[i] + c[i]), half = 0.5F * (a[i] - c[i]), root = sqrtf(half * half + b[i] * b[i]);
+    large[i] = middle + root;
+    small[i] = middle - root;
+  }
+}
+GCONV_VECTORIZED(split, (const float *a, const float *b, const float *c, float *large, float *small, int32_t count),
+                 (a, b, c, large, small, count))
+
+/* The magnitude of Sobel's two derivatives, of three rows. */
+GCONV_INLINE void sobel_body(const float *above, const float *at, const float *below, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    float dx =
+        0.25F * (above[i + 1] - above[i - 1]) + 0.5F * (at[i + 1] - at[i - 1]) + 0.25F * (below[i + 1] - below[i - 1]);
+    float dy = 0.25F * (below[i - 1] - above[i - 1]) + 0.5F * (below[i] - above[i]) + 0.25F * (below[i + 1] - above[i + 1]);
+    out[i] = sqrtf(0.5F * (dx * dx + dy * dy));
+  }
+}
+GCONV_VECTORIZED(sobel, (const float *above, const float *at, const float *below, float *out, int32_t count),
+                 (above, at, below, out, count))
+
+/* The eigenvalues of second differences, as numpy.gradient() takes them twice: of rows two above to two below. */
+GCONV_INLINE void bend_body(const float *at, size_t pitch, float *large, float *small, int32_t count) {
+  const float *up = at - pitch, *down = at + pitch, *up2 = up - pitch, *down2 = down + pitch;
+  for (int32_t i = 0; i < count; i++) {
+    float yy = 0.25F * ((down2[i] - at[i]) - (at[i] - up2[i])), xx = 0.25F * ((at[i + 2] - at[i]) - (at[i] - at[i - 2]));
+    float xy = 0.25F * ((down[i + 1] - up[i + 1]) - (down[i - 1] - up[i - 1]));
+    float middle = 0.5F * (yy + xx), half = 0.5F * (yy - xx), root = sqrtf(half * half + xy * xy);
+    large[i] = middle + root;
+    small[i] = middle - root;
+  }
+}
+GCONV_VECTORIZED(bend, (const float *at, size_t pitch, float *large, float *small, int32_t count),
+                 (at, pitch, large, small, count))
+
+/* ---- Kinds ------------------------------------------------------------------------------------------------------------ */
+
+/* Row y of a plane, and of output i. */
+#define ROW(plane) ((plane) + (ptrdiff_t)y * (ptrdiff_t)work->pitch)
+#define OUT(i) (out[i] + (size_t)y * pitch)
+#define EACH_ROW for (int32_t y = 0; y < work->rows; y++)
+
+static void make_gaussian(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW memcpy(OUT(0), ROW(work->planes[GCONV_PLANE_SMOOTH]), (size_t)work->columns * sizeof(float));
+}
+
+static void make_intensity(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW raise(ROW(work->planes[GCONV_PLANE_SMOOTH]), work->origin, OUT(0), work->columns);
+}
+
+static void make_log(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW add(ROW(work->planes[GCONV_PLANE_XX]), ROW(work->planes[GCONV_PLANE_YY]), OUT(0), work->columns);
+}
+
+static void make_gradient(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW measure(ROW(work->planes[GCONV_PLANE_X]), ROW(work->planes[GCONV_PLANE_Y]), OUT(0), work->columns);
+}
+
+static void make_dog(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  gconv_feature_smooth(work, &work->list->scales[feature->second], work->source, 0, work->spare[0]);
+  EACH_ROW subtract(ROW(work->planes[GCONV_PLANE_SMOOTH]), ROW(work->spare[0]), OUT(0), work->columns);
+}
+
+static void make_hessian(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  (void)feature;
+  EACH_ROW split(ROW(work->planes[GCONV_PLANE_XX]), ROW(work->planes[GCONV_PLANE_XY]), ROW(work->planes[GCONV_PLANE_YY]),
+                 OUT(0), OUT(1), work->columns);
+}
+
+/* The product of two planes, smoothed. What lies outside the image is the product's own reflection: that of x and y has the
+ * wrong sign there. */
+static void smooth_product(gconv_feature_work *work, const gconv_scale *scale, const float *a, const float *b, float *to) {
+  int32_t rim = scale->radius, count = work->columns + 2 * rim;
+  for (int32_t y = -rim; y < work->rows + rim; y++)
+    multiply(ROW(a) - rim, ROW(b) - rim, ROW(work->spare[0]) - rim, count);
+  gconv_feature_fill_border(work, GCONV_BORDER_REFLECT101, rim, work->spare[0]);
+  gconv_feature_smooth(work, scale, work->spare[0], 0, to);
+}
+
+static void make_structure(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  const gconv_scale *scale = &work->list->scales[feature->second];
+  const float *dx = work->planes[GCONV_PLANE_X], *dy = work->planes[GCONV_PLANE_Y];
+  smooth_product(work, scale, dx, dx, work->spare[1]);
+  smooth_product(work, scale, dx, dy, work->spare[2]);
+  smooth_product(work, scale, dy, dy, work->spare[3]);
+  EACH_ROW split(ROW(work->spare[1]), ROW(work->spare[2]), ROW(work->spare[3]), OUT(0), OUT(1), work->columns);
+}
+
+static void make_edges(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  float *plane = work->planes[GCONV_PLANE_SMOOTH];
+  (void)feature;
+  gconv_feature_fill_border(work, GCONV_BORDER_SYMMETRIC, 1, plane);
+  EACH_ROW sobel(ROW(plane) - work->pitch, ROW(plane), ROW(plane) + work->pitch, OUT(0), work->columns);
+}
+
+static void make_texture(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
+  float *plane = work->planes[GCONV_PLANE_SMOOTH];
+  (void)feature;
+  gconv_feature_fill_linear(work, 2, plane);
+  EACH_ROW bend(ROW(plane), work->pitch, OUT(0), OUT(1), work->columns);
+}
+
+/* ---- The table -------------------------------------------------------------------------------------------------------- */
+
+enum {
+  SMOOTH = 1 << GCONV_PLANE_SMOOTH,
+  X = 1 << GCONV_PLANE_X,
+  XX = 1 << GCONV_PLANE_XX,
+  Y = 1 << GCONV_PLANE_Y,
+  XY = 1 << GCONV_PLANE_XY,
+  YY = 1 << GCONV_PLANE_YY
+};
+
+const gconv_feature_kind gconv_feature_kinds[] = {
+    {.info = {"gaussian", NULL, "the image, smoothed by a Gaussian", 1}, .planes = SMOOTH, .make = make_gaussian},
+    {.info = {"log", NULL, "Laplacian of Gaussian: the sum of the second derivatives", 1},
+     .planes = XX | YY,
+     .make = make_log},
+    {.info = {"gradient", NULL, "magnitude of the derivatives of a Gaussian", 1}, .planes = X | Y, .make = make_gradient},
+    {.info = {"dog", NULL, "difference of two Gaussians, of sigma and 0.66 sigma", 1},
+     .planes = SMOOTH,
+     .second = 0.66,
+     .make = make_dog},
+    {.info = {"structure", NULL, "eigenvalues of the structure tensor, smoothed by sigma / 2, the larger one first", 2},
+     .planes = X | Y,
+     .second = 0.5,
+     .of_planes = true,
+     .make = make_structure},
+    {.info = {"hessian", NULL, "eigenvalues of the matrix of second derivatives, the larger one first", 2},
+     .planes = XX | XY | YY,
+     .make = make_hessian},
+    {.info = {"intensity", NULL, "smoothed as by skimage.filters.gaussian()", 1},
+     .convention = GCONV_SMOOTH_SKIMAGE,
+     .planes = SMOOTH,
+     .make = make_intensity},
+    {.info = {"edges", NULL, "skimage.filters.sobel() of intensity", 1},
+     .convention = GCONV_SMOOTH_SKIMAGE,
+     .planes = SMOOTH,
+     .rim = 1,
+     .make = make_edges},
+    {.info = {"texture", NULL, "eigenvalues of the second differences of intensity, as scikit-image takes them", 2},
+     .convention = GCONV_SMOOTH_SKIMAGE,
+     .planes = SMOOTH,
+     .rim = 2,
+     .make = make_texture},
+};
+const size_t gconv_feature_kind_count = sizeof gconv_feature_kinds / sizeof *gconv_feature_kinds;

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* Features as an operation: tiles of rows, spread over the threads of the CPU. */
+#include "operation/operation.h"
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "device/device.h"
+#include "feature/feature.h"
+#include "image/colour.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time */
+
+typedef struct feature_operation {
+  gconv_operation base;
+  gconv_feature_list list;
+  int32_t channels; /* 1, 3, or 0: those of the image */
+} feature_operation;
+
+typedef struct feature_plan {
+  gconv_plan base;
+  const feature_operation *operation;
+  int32_t channels;          /* of which features are made */
+  gconv_feature_work *works; /* owned: one a thread; NULL of an outline */
+  int threads;
+} feature_plan;
+
+/* ---- Samples ---------------------------------------------------------------------------------------------------------- */
+
+/* Where the samples of a channel come from. */
+typedef struct source {
+  const gconv_image *image; /* with its rows from `first` on */
+  int32_t first, frame, channel;
+  bool greys; /* it is RGB, and its grey is wanted */
+} source;
+
+enum { PIECE = 256 }; /* pixels that are converted at a time */
+
+static void fetch_planar(const source *s, int32_t y, int32_t x, int32_t count, float *row) {
+  const gconv_image *image = s->image;
+  size_t plane = (size_t)s->frame * (size_t)image->channels + (size_t)s->channel;
+  const uint8_t *from =
+      (const uint8_t *)image->data + plane * image->plane_bytes + (size_t)(y - s->first) * image->row_bytes;
+  gconv_colour_to_float_row(image->type, from + (size_t)x * gconv_type_bytes(image->type), row, (size_t)count);
+}
+
+/* Converts a few interleaved pixels, and picks the channel, or makes grey. */
+static void fetch_piece(const source *s, const uint8_t *from, size_t count, float *row) {
+  const gconv_image *image = s->image;
+  float pixels[4 * PIECE];
+  size_t step = (size_t)image->channels, at = (size_t)s->channel;
+  if (s->greys) {
+    step = 1 + image->alpha;
+    at = 0;
+    if (image->type == GCONV_F32)
+      gconv_colour_grey_row(image->type, image->channels, image->alpha, from, pixels, count);
+    else
+      gconv_colour_grey_to_float_row(image->type, image->channels, image->alpha, from, pixels, count);
+  } else {
+    gconv_colour_to_float_row(image->type, from, pixels, count * step);
+  }
+  for (size_t i = 0; i < count; i++)
+    row[i] = pixels[i * step + at];
+}
+
+static void fetch(const void *context, int32_t y, int32_t x, int32_t count, float *row) {
+  const source *s = context;
+  const gconv_image *image = s->image;
+  if (image->planar || image->channels == 1) {
+    fetch_planar(s, y, x, count, row);
+    return;
+  }
+  const size_t pixel = (size_t)image->channels * gconv_type_bytes(image->type);
+  const uint8_t *from = (const uint8_t *)image->data + (size_t)s->frame * image->plane_bytes +
+                        (size_t)(y - s->first) * image->row_bytes + (size_t)x * pixel;
+  for (int32_t at = 0; at < count; at += PIECE)
+    fetch_piece(s, from + (size_t)at * pixel, (size_t)(count - at < PIECE ? count - at : PIECE), row + at);
+}
+
+/* ---- Executing -------------------------------------------------------------------------------------------------------- */
+
+/* Rows of an output at work: those from `first` on. */
+typedef struct making {
+  const feature_plan *plan;
+  const gconv_image *in, *out;
+  int32_t in_row, first, frame;
+  size_t across; /* tiles side by side */
+} making;
+
+/* Turns are tiles, one channel after the other in each. */
+static void make_tile(void *context, size_t turn, int seat) {
+  const making *job = context;
+  const feature_plan *plan = job->plan;
+  const gconv_image *like = &plan->base.like, *out = job->out;
+  const size_t channels = (size_t)plan->channels, tile = turn / channels, channel = turn % channels;
+  const int32_t colours = like->channels - like->alpha, outputs = plan->operation->list.outputs;
+  gconv_feature_work *work = &plan->works[seat];
+  int32_t row = (int32_t)(tile / job->across) * GCONV_TILE_HEIGHT, column = (int32_t)(tile % job->across) * GCONV_TILE_WIDTH;
+  source from = {job->in, job->in_row, job->frame, colours == 1 ? 0 : (int32_t)channel, plan->channels < colours};
+  work->y = job->first + row;
+  work->x = column;
+  work->rows = out->height - row < GCONV_TILE_HEIGHT ? out->height - row : GCONV_TILE_HEIGHT;
+  work->columns = out->width - column < GCONV_TILE_WIDTH ? out->width - column : GCONV_TILE_WIDTH;
+  size_t plane = (size_t)job->frame * channels * (size_t)outputs + channel * (size_t)outputs;
+  float *to = (float *)(void *)((uint8_t *)out->data + plane * out->plane_bytes + (size_t)row * out->row_bytes) + column;
+  gconv_feature_tile_make(work, fetch, &from, to, out->plane_bytes / sizeof(float), out->row_bytes / sizeof(float));
+}
+
+static void make_rows(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first, gconv_image *out,
+                      gconv_timings *timings) {
+  double start = gconv_now_ms();
+  making job = {.plan = plan, .in = in, .out = out, .in_row = in_row, .first = first};
+  job.across = ((size_t)out->width + GCONV_TILE_WIDTH - 1) / GCONV_TILE_WIDTH;
+  size_t down = ((size_t)out->height + GCONV_TILE_HEIGHT - 1) / GCONV_TILE_HEIGHT;
+  for (; job.frame < out->frames; job.frame++)
+    gconv_threads_run(plan->base.device->threads, job.across * down * (size_t)plan->channels, make_tile, &job);
+  timings->kernel_ms += gconv_now_ms() - start;
+}
+
+static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  make_rows((const feature_plan *)plan, in->image, 0, 0, outputs, timings);
+  return GCONV_OK;
+}
+
+/* Tiles have fixed places. */
+static int32_t row_step(const gconv_plan *plan) {
+  return plan->like.frames == 1 ? GCONV_TILE_HEIGHT : 0;
+}
+
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const feature_plan *plan = (const feature_plan *)base;
+  const int32_t reach = plan->operation->list.reach, height = base->like.height;
+  *begin = first < reach ? 0 : first - reach;
+  *end = first + count < height - reach ? first + count + reach : height;
+}
+
+static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  make_rows((const feature_plan *)plan, window, window_row, first, outputs, timings);
+  return GCONV_OK;
+}
+
+static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  for (int run = -1; run < runs; run++) {
+    gconv_timings timings = {0};
+    make_rows((const feature_plan *)plan, in, 0, 0, outputs, &timings);
+    if (run >= 0)
+      milliseconds[run] = timings.kernel_ms;
+  }
+  return GCONV_OK;
+}
+
+/* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
+
+static void explain(const gconv_plan *base, FILE *text) {
+  const feature_plan *plan = (const feature_plan *)base;
+  const gconv_feature_list *list = &plan->operation->list;
+  char *names = gconv_feature_list_text(list);
+  fprintf(text, "features of pixels: %s\n", names ? names : "");
+  fprintf(text, "  %d of each of %d channels; they depend on pixels up to %d rows and columns away\n", (int)list->outputs,
+          (int)plan->channels, (int)list->reach);
+  free(names);
+}
+
+static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                           double budget, gconv_verification *result) {
+  (void)plan;
+  (void)in;
+  (void)outputs;
+  (void)tolerance;
+  (void)budget;
+  (void)result;
+  return gconv_fail(GCONV_UNSUPPORTED, "features of pixels cannot be verified: leave out --verify");
+}
+
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const feature_plan *plan = (const feature_plan *)base;
+  need->fixed = (double)gconv_feature_work_bytes(&plan->operation->list) * gconv_threads_count(base->device->threads);
+}
+
+/* ---- The plan --------------------------------------------------------------------------------------------------------- */
+
+static void free_plan(gconv_plan *base) {
+  feature_plan *plan = (feature_plan *)base;
+  for (int i = 0; i < plan->threads && plan->works; i++)
+    gconv_feature_work_end(&plan->works[i]);
+  free(plan->works);
+  free(plan);
+}
+
+static gconv_status check_image(const gconv_image *like, int32_t wanted, int32_t *channels) {
+  const int32_t colours = like->channels - like->alpha;
+  *channels = wanted > 0 ? wanted : colours;
+  if (wanted == 0 || colours == wanted || ((colours == 1 || colours == 3) && (wanted == 1 || wanted == 3)))
+    if (wanted != 1 || colours == 1 || !like->planar)
+      return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "features of %s images are wanted, and this one has %d %schannels",
+                    wanted == 1 ? "grey" : "RGB", (int)colours, like->planar ? "planes of " : "");
+}
+
+static gconv_status begin_works(feature_plan *plan) {
+  const int count = gconv_threads_count(plan->base.device->threads);
+  plan->works = calloc((size_t)count, sizeof *plan->works);
+  if (!plan->works)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  for (; plan->threads < count; plan->threads++)
+    GCONV_TRY(gconv_feature_work_begin(&plan->operation->list, plan->base.like.height, plan->base.like.width,
+                                       &plan->works[plan->threads]));
+  return GCONV_OK;
+}
+
+static void fill_info(feature_plan *plan) {
+  const gconv_image *like = &plan->base.like, *out = plan->base.outputs;
+  plan->base.info = (gconv_plan_info){.device = plan->base.device->info.name,
+                                      .algorithm = "features",
+                                      .math = "fp32",
+                                      .exact = true,
+                                      .frames = like->frames,
+                                      .channels = plan->channels,
+                                      .height = like->height,
+                                      .width = like->width,
+                                      .filters = plan->operation->list.outputs,
+                                      .rows = 2 * plan->operation->list.reach + 1,
+                                      .columns = 2 * plan->operation->list.reach + 1,
+                                      .out_height = out->height,
+                                      .out_width = out->width,
+                                      .out_channels = out->channels,
+                                      .input_type = like->type,
+                                      .output_type = GCONV_F32,
+                                      .bytes = gconv_pixel_bytes(like) + gconv_pixel_bytes(out),
+                                      .workspace_bytes = gconv_feature_work_bytes(&plan->operation->list)};
+}
+
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  feature_plan *plan = (feature_plan *)base;
+  plan->operation = (const feature_operation *)operation;
+  const gconv_image *like = order->like;
+  if (order->device->type != &gconv_device_type_cpu)
+    return gconv_fail(GCONV_UNSUPPORTED, "features of pixels are computed by the CPU alone: -d cpu");
+  GCONV_TRY(check_image(like, plan->operation->channels, &plan->channels));
+  if (plan->operation->list.outputs > INT32_MAX / plan->channels)
+    return gconv_fail(GCONV_TOO_LARGE, "features of %d channels are too many", (int)plan->channels);
+  base->outputs = calloc(1, sizeof *base->outputs);
+  if (!base->outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  base->output_count = 1;
+  *base->outputs = (gconv_image){.type = GCONV_F32,
+                                 .frames = like->frames,
+                                 .height = like->height,
+                                 .width = like->width,
+                                 .channels = plan->channels * plan->operation->list.outputs,
+                                 .planar = true};
+  fill_info(plan);
+  return order->extent == GCONV_PLAN_WHOLE ? begin_works(plan) : GCONV_OK;
+}
+
+static const gconv_plan_type feature_plan_type = {.bytes = sizeof(feature_plan),
+                                                  .free = free_plan,
+                                                  .execute = execute,
+                                                  .row_step = row_step,
+                                                  .rows_needed = rows_needed,
+                                                  .execute_rows = execute_rows,
+                                                  .measure = measure,
+                                                  .explain = explain,
+                                                  .verify = verify,
+                                                  .find_need = find_need};
+
+/* ---- The operation ---------------------------------------------------------------------------------------------------- */
+
+static void free_operation(gconv_operation *base) {
+  feature_operation *operation = (feature_operation *)base;
+  gconv_feature_list_free(&operation->list);
+  free(operation);
+}
+
+static size_t count_outputs(const gconv_operation *operation) {
+  (void)operation;
+  return 1;
+}
+
+/* No algorithm can be asked for. */
+static const char *lacks(const gconv_operation *operation, const char *device) {
+  (void)operation;
+  (void)device;
+  return NULL;
+}
+
+static const gconv_operation_type feature_type = {.name = "features of pixels",
+                                                  .free = free_operation,
+                                                  .outputs = count_outputs,
+                                                  .plan_type = &feature_plan_type,
+                                                  .fill_plan = fill_plan,
+                                                  .lacks = lacks,
+                                                  .strip = STRIP,
+                                                  .shares = true};
+
+gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **result) {
+  GCONV_NEED(features);
+  GCONV_NEED_AS(result, "operation");
+  if (channels != 0 && channels != 1 && channels != 3)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels is %d: it must be 0, 1 or 3", (int)channels);
+  feature_operation *operation = calloc(1, sizeof *operation);
+  if (!operation)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  operation->base = (gconv_operation){&feature_type, 1};
+  operation->channels = channels;
+  gconv_status status = gconv_feature_list_read(features, &operation->list);
+  if (status != GCONV_OK) {
+    free(operation);
+    return status;
+  }
+  *result = &operation->base;
+  return GCONV_OK;
+}
+
+/* ---- Features, then a network ------------------------------------------------------------------------------------------
+ */
+
+/* The number that a name is; above UINT16_MAX: none. */
+static unsigned long number_of(const char *name) {
+  size_t digits = name ? strspn(name, "0123456789") : 0;
+  return digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : UINT16_MAX + 1UL;
+}
+
+gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *values) {
+  GCONV_NEED(network);
+  GCONV_NEED(values);
+  if (network->class_count > 0)
+    GCONV_NEED_AS(network->classes, "network->classes");
+  if (network->class_count > UINT16_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", network->class_count, UINT16_MAX);
+  bool numbers = true;
+  for (size_t k = 0; k < network->class_count; k++)
+    numbers = numbers && number_of(network->classes[k]) <= UINT16_MAX;
+  for (size_t k = 0; k < network->class_count; k++)
+    values[k] = (uint16_t)(numbers ? number_of(network->classes[k]) : k + 1);
+  return GCONV_OK;
+}
+
+static gconv_status find_values(const gconv_network *network, uint16_t **values) {
+  *values = calloc(network->class_count + 1, sizeof **values);
+  return *values ? gconv_network_class_values(network, *values)
+                 : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a network");
+}
+
+static gconv_status make_stages(const gconv_network *network, int32_t channels, const gconv_network_options *options,
+                                gconv_operation **result) {
+  gconv_operation *stages[2] = {NULL, NULL};
+  gconv_status status = gconv_operation_features(network->features, channels, &stages[0]);
+  if (status == GCONV_OK)
+    status = gconv_operation_of_network(network, options, &stages[1]);
+  if (status == GCONV_OK)
+    status = gconv_operation_chain(stages, 2, result);
+  gconv_operation_free(stages[0]);
+  gconv_operation_free(stages[1]);
+  return status;
+}
+
+gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
+                                    gconv_operation **result) {
+  static const gconv_network_options defaults;
+  int32_t count;
+  GCONV_NEED(network);
+  GCONV_NEED_AS(network->layers, "network->layers");
+  GCONV_NEED_AS(result, "operation");
+  if (!network->features)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has no features: it takes images as they are");
+  if (network->class_count > 0)
+    GCONV_NEED_AS(network->classes, "network->classes");
+  GCONV_TRY(gconv_features_resolve(network->features, NULL, &count));
+  int32_t channels = network->channels % count == 0 ? network->channels / count : 0;
+  if (channels != 1 && channels != 3)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the network takes %d channels, and its features are %d of a grey image, %d of RGB",
+                      (int)network->channels, (int)count, 3 * (int)count);
+  gconv_network_options own = options ? *options : defaults;
+  uint16_t *values = NULL;
+  gconv_status status = GCONV_OK;
+  own.gray = false; /* which features see to */
+  if (own.presentation == GCONV_PRESENT_CLASSES && !own.class_values && network->class_count > 0) {
+    status = find_values(network, &values);
+    own.class_values = values;
+    own.class_value_count = network->class_count;
+  }
+  if (status == GCONV_OK)
+    status = make_stages(network, channels, &own, result);
+  free(values);
+  return status;
+}
