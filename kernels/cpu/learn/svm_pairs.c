@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-typedef double wide __attribute__((vector_size(64), may_alias));
-typedef int64_t wide_bits __attribute__((vector_size(64), may_alias));
-typedef float narrow __attribute__((vector_size(32), may_alias));
-enum { LANES = 8 };
+typedef double wide __attribute__((vector_size(32), may_alias));
+typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
+typedef float narrow __attribute__((vector_size(16), may_alias));
+enum { LANES = 4 };
 static const double least_curvature = 1e-12; /* LIBSVM's, where the kernel is not positive definite */
 
 /* A number, and where it is. */
@@ -32,7 +32,7 @@ GCONV_INLINE found largest(const double *value, const int64_t *index) {
 GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best) {
   const float *at_i = p->rows[i], *at_j = p->rows[j];
   wide most = (wide){0} - (double)INFINITY;
-  wide_bits where = {0}, index = {0, 1, 2, 3, 4, 5, 6, 7};
+  wide_bits where = {0}, index = {0, 1, 2, 3};
   for (size_t k = 0; k < padded; k += LANES) {
     wide *F = (wide *)(p->F + k);
     wide x = __builtin_convertvector(*(const narrow *)(at_i + k), wide);
@@ -54,7 +54,7 @@ GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, siz
   const float *at_i = p->rows[i];
   const double F = p->F[i], curvature = p->diagonal[i];
   wide most = (wide){0} - 1.0, widest = {0};
-  wide_bits where = {0}, index = {0, 1, 2, 3, 4, 5, 6, 7};
+  wide_bits where = {0}, index = {0, 1, 2, 3};
   for (size_t k = 0; k < padded; k += LANES) {
     wide x = __builtin_convertvector(*(const narrow *)(at_i + k), wide);
     wide b = F - (*(const wide *)(p->F + k) + *(const wide *)(p->down + k));

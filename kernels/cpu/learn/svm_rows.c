@@ -7,10 +7,15 @@
 
 /* Vectors of the compiler: each is as many registers as the processor needs for it. A product and a sum are rounded one by
  * one, so that processors without fused multiply-adds have the same bits. */
-typedef double wide __attribute__((vector_size(64), may_alias));
-typedef int64_t wide_bits __attribute__((vector_size(64), may_alias));
-typedef float narrow __attribute__((vector_size(32), may_alias));
-enum { LANES = 8, VECTORS = GCONV_SVM_BLOCK / LANES };
+typedef double wide __attribute__((vector_size(32), may_alias));
+typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
+typedef float narrow __attribute__((vector_size(16), may_alias));
+enum { LANES = 4, VECTORS = GCONV_SVM_BLOCK / LANES };
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
 
 size_t gconv_svm_padded(size_t count) {
   return (count + GCONV_SVM_BLOCK - 1) / GCONV_SVM_BLOCK * GCONV_SVM_BLOCK;
@@ -37,24 +42,21 @@ GCONV_INLINE void dots(const double *block, const gconv_svm_row *row, wide *sums
   for (size_t k = 0; k < row->count; k++) {
     const wide *from = (const wide *)(block + (size_t)row->columns[k] * GCONV_SVM_BLOCK);
     const double value = (double)row->values[k];
-    for (int v = 0; v < VECTORS; v++)
-      sum[v] += from[v] * value;
+    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] += from[v] * value;
   }
-  for (int v = 0; v < VECTORS; v++)
-    sums[v] = sum[v];
+  UNROLL for (int v = 0; v < VECTORS; v++) sums[v] = sum[v];
 }
 
 GCONV_INLINE void differences(const double *block, const double *whole, size_t columns, wide *sums) {
   wide sum[VECTORS] = {{0}};
   for (size_t k = 0; k < columns; k++) {
     const wide *from = (const wide *)(block + k * GCONV_SVM_BLOCK);
-    for (int v = 0; v < VECTORS; v++) {
+    UNROLL for (int v = 0; v < VECTORS; v++) {
       wide difference = from[v] - whole[k];
       sum[v] += difference * difference;
     }
   }
-  for (int v = 0; v < VECTORS; v++)
-    sums[v] = sum[v];
+  UNROLL for (int v = 0; v < VECTORS; v++) sums[v] = sum[v];
 }
 
 /* ---- What becomes of them ---- */
@@ -64,7 +66,7 @@ GCONV_INLINE void differences(const double *block, const double *whole, size_t c
  * then are n. */
 GCONV_INLINE void exponentials(wide *x) {
   const double magic = 6755399441055744.0;
-  for (int v = 0; v < VECTORS; v++) {
+  UNROLL for (int v = 0; v < VECTORS; v++) {
     wide_bits inside = x[v] > -87.0;
     wide at = (wide)((wide_bits)x[v] & inside);
     wide shifted = at * 1.4426950408889634 + magic, n = shifted - magic;
@@ -100,7 +102,7 @@ GCONV_INLINE void raise(const gconv_svm_formula *formula, double *x) {
 
 GCONV_INLINE void apply(const gconv_svm_formula *formula, const gconv_svm_row *row, const double *norms, wide *sums) {
   if (formula->form == GCONV_SVM_FORM_EXP) {
-    for (int v = 0; v < VECTORS; v++) {
+    UNROLL for (int v = 0; v < VECTORS; v++) {
       wide distance = sums[v];
       if (!formula->direct) {
         distance = ((const wide *)norms)[v] + row->norm - 2.0 * sums[v];
@@ -146,8 +148,7 @@ GCONV_INLINE void rows_of_block_body(const gconv_svm_formula *formula, const gco
       fill(&rows[r], points->columns, whole);
     values(formula, points, &rows[r], whole, block, sums);
     narrow *to = (narrow *)(out[r] + block * GCONV_SVM_BLOCK);
-    for (int v = 0; v < VECTORS; v++)
-      to[v] = __builtin_convertvector(sums[v], narrow);
+    UNROLL for (int v = 0; v < VECTORS; v++) to[v] = __builtin_convertvector(sums[v], narrow);
   }
 }
 GCONV_VECTORIZED(rows_of_block,
@@ -185,15 +186,12 @@ GCONV_INLINE void subtract_rows_body(const float *const *rows, const double *by,
                                      double *f) {
   for (size_t p = first; p < end; p += GCONV_SVM_BLOCK) {
     wide sum[VECTORS];
-    for (int v = 0; v < VECTORS; v++)
-      sum[v] = ((const wide *)(f + p))[v];
+    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = ((const wide *)(f + p))[v];
     for (size_t k = 0; k < row_count; k++) {
       const narrow *from = (const narrow *)(rows[k] + p);
-      for (int v = 0; v < VECTORS; v++)
-        sum[v] -= __builtin_convertvector(from[v], wide) * by[k];
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[v] -= __builtin_convertvector(from[v], wide) * by[k];
     }
-    for (int v = 0; v < VECTORS; v++)
-      ((wide *)(f + p))[v] = sum[v];
+    UNROLL for (int v = 0; v < VECTORS; v++)((wide *)(f + p))[v] = sum[v];
   }
 }
 GCONV_VECTORIZED(subtract_rows,
