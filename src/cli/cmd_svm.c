@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +159,7 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
 static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {
   const gconv_settings *s = run->settings;
   char text[200];
-  if (!s->quiet && !s->json) {
+  if (!s->quiet && !s->json && isatty(STDERR_FILENO)) {
     gconv_data_describe(gconv_dataset_get_info(run->data), GCONV_DATASET_TABLE, text, sizeof text);
     gconv_print(stderr, "%s: %s\n", run->path, text);
   }
@@ -197,7 +198,7 @@ const gconv_command gconv_command_svm = {
     .help = "train a support vector machine on a table: classes, or numbers with --regression",
     .details =
         "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text or .npy, gzip too, known by its content. The model is text\n"
-        "that LIBSVM reads, and gconv classify applies it. The letters of LIBSVM's svm-train hold: -c -g -p -e -m -v -b.\n\n"
+        "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean what they mean for svm-train.\n\n"
         "  gconv svm letter.csv --label Letter --scale unit -c 8 -g 16 -o letters.model\n"
         "  gconv svm train.libsvm -v 5 --grid -o best.model\n"
         "  gconv classify letters.model -i test.csv --evaluate\n",

@@ -114,8 +114,7 @@ static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},
                                                  {"poly 1", "polynomial", NULL},
                                                  {"3", "sigmoid", NULL},
                                                  {NULL, NULL, NULL}};
-static const gconv_synonym svm_scale_words[] = {
-    {"-1:1 -1,1", "symmetric", NULL}, {"0:1 0,1", "unit", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL}, {"0,1", "unit", NULL}, {NULL, NULL, NULL}};
 static const gconv_synonym depth_words[] = {
     {"u8 uint8", "8", NULL}, {"u16 uint16", "16", NULL}, {"f32 float32 single", "float", NULL}, {NULL, NULL, NULL}};
 static const gconv_synonym combine_words[] = {

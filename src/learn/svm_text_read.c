@@ -26,7 +26,9 @@ typedef struct reading {
   uint64_t classes, vectors; /* as the header has them */
   bool has_classes, has_vectors;
   list rho, labels, prob_a, prob_b, class_vectors, coefficients; /* coefficients: a row a vector */
-  size_t most_columns, named, ranges;
+  list least, most;                                              /* of columns */
+  bool has_scale;
+  size_t most_columns, named;
   char **names; /* owned: of classes, as the lines behind the vectors have them */
 } reading;
 
@@ -316,30 +318,26 @@ static gconv_status read_name(reading *r, const char *at) {
 
 static gconv_status read_scale(reading *r, char *at) {
   gconv_svm_range *range = &r->model->range;
-  if (range->least)
+  if (r->has_scale)
     return gconv_lines_fail(&r->lines, "a second line scale");
+  r->has_scale = true;
   if (!next_number(&at, &range->lower) || !next_number(&at, &range->upper) || !is_end(at) || range->lower >= range->upper)
     return gconv_lines_fail(&r->lines, "scale: expected two numbers, the second above the first");
-  range->least = calloc(r->most_columns + 1, sizeof *range->least);
-  range->most = calloc(r->most_columns + 1, sizeof *range->most);
-  if (!range->least || !range->most)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", r->most_columns);
   r->model->info.scaling = range->lower < 0 ? GCONV_SVM_SCALE_SYMMETRIC : GCONV_SVM_SCALE_UNIT;
   return GCONV_OK;
 }
 
 static gconv_status read_range(reading *r, char *at) {
-  gconv_svm_range *range = &r->model->range;
   uint64_t index;
-  if (!range->least || !next_count(&at, r->most_columns, &index) || index != r->ranges + 1 ||
-      !next_number(&at, &range->least[index - 1]) || !next_number(&at, &range->most[index - 1]) || !is_end(at) ||
-      range->least[index - 1] > range->most[index - 1])
+  double least, most;
+  if (!r->has_scale || !next_count(&at, r->most_columns, &index) || index != r->least.count + 1 ||
+      !next_number(&at, &least) || !next_number(&at, &most) || !is_end(at) || least > most)
     return gconv_lines_fail(&r->lines,
                             "expected the range of column %zu behind a line scale: its smallest and its largest "
                             "number",
-                            r->ranges + 1);
-  r->ranges++;
-  return GCONV_OK;
+                            r->least.count + 1);
+  GCONV_TRY(add_number(&r->least, least));
+  return add_number(&r->most, most);
 }
 
 static gconv_status read_rest_line(reading *r) {
@@ -353,7 +351,7 @@ static gconv_status read_rest_line(reading *r) {
     return read_range(r, text + 8);
   char *at = text + 10;
   if (strncmp(text, "# columns ", 10) == 0) {
-    if (!next_count(&at, GCONV_MOST_COLUMNS, &columns) || !is_end(at) || columns < r->most_columns || r->model->range.least)
+    if (!next_count(&at, GCONV_MOST_COLUMNS, &columns) || !is_end(at) || columns < r->most_columns || r->has_scale)
       return gconv_lines_fail(&r->lines, "expected a number of columns, no less than the %zu that the vectors have",
                               r->most_columns);
     r->most_columns = (size_t)columns;
@@ -372,9 +370,9 @@ static gconv_status read_rest(reading *r) {
                               (unsigned long long)r->vectors);
     GCONV_TRY(read_rest_line(r));
   }
-  if (r->model->range.least && r->ranges != r->most_columns)
+  if (r->has_scale && r->least.count != r->most_columns)
     return gconv_fail(GCONV_BAD_FILE, "%s: ranges of %zu columns, where there are %zu: the file is cut off",
-                      r->lines.source->name, r->ranges, r->most_columns);
+                      r->lines.source->name, r->least.count, r->most_columns);
   if (r->named > 0 && r->named != r->classes)
     return gconv_fail(GCONV_BAD_FILE, "%s: names of %zu classes, where nr_class is %llu: the file is cut off",
                       r->lines.source->name, r->named, (unsigned long long)r->classes);
@@ -427,6 +425,8 @@ static gconv_status make_model(reading *r) {
   model->rho = taken(&r->rho);
   model->prob_a = taken(&r->prob_a);
   model->prob_b = classes ? taken(&r->prob_b) : NULL;
+  model->range.least = taken(&r->least);
+  model->range.most = taken(&r->most);
   model->info.objective = (double)NAN;
   model->vectors.columns = r->most_columns;
   gconv_svm_model_finish(model);
@@ -446,7 +446,7 @@ static gconv_status read_model(gconv_source *source, gconv_svm *model) {
   if (status == GCONV_OK)
     status = make_model(&r);
   gconv_lines_free(&r.lines);
-  list *lists[] = {&r.rho, &r.labels, &r.prob_a, &r.prob_b, &r.class_vectors, &r.coefficients};
+  list *lists[] = {&r.rho, &r.labels, &r.prob_a, &r.prob_b, &r.class_vectors, &r.coefficients, &r.least, &r.most};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     free(lists[i]->items);
   for (size_t i = 0; i < r.named; i++)

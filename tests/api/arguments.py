@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a C program that calls every public function with every wrong argument.
 
-usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h and src/gconv_learn.h
+usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h, src/gconv_learn.h and src/gconv_classify.h
 
 Of each function, each parameter becomes wrong in turn, by the rules of its type below, and all others are right. A pointer
 that is required must be refused, with GCONV_BAD_ARGUMENT and a text that names it; so must be what REFUSED lists. Whatever
@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
 
 # ---- What the headers declare ----
 
@@ -70,7 +70,9 @@ RIGHT = {
     "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
     "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
     "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
-    "gconv_fit *": "&fit", "const gconv_fit *": "&fit",
+    "gconv_fit *": "&fit", "const gconv_fit *": "&fit", "const gconv_svm_options *": "&svm_options", "gconv_svm *": "svm", "const gconv_svm *": "svm",
+    "gconv_svm_is_one.path": '"svm.model"', "gconv_svm_read.path": '"svm.model"', "gconv_svm_write.path": '"out.model"',
+    "gconv_svm_validate.folds": "2", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
     "gconv_operation * const *": "&operation", "gconv_device *": "device", "const gconv_device *": "device",
@@ -93,10 +95,11 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
             "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
-            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint"}
+            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint", "gconv_svm_train.options", "gconv_svm_validate.options",
+            "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
-CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count"}
-NONE_IS_RIGHT = {"gconv_dataset_read.count"}  # of them, those that may be 0
+CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count"}
+NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count"}  # of them, those that may be 0
 # Only NULL is given to what ends a thing, and only what is made fresh for it else.
 ENDS = re.compile(r"gconv_\w+_(free|close)$")
 
@@ -193,6 +196,11 @@ FIELDS = {
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
         "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
         "algorithm": ['!"nothing"', '!""'], "stop": ["NULL"]},
+    "gconv_svm_options": {
+        "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
+        "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],
+        "tolerance": ["!NAN", "!-1", "!INFINITY"], "cache_bytes": ["1", "UINT64_MAX"], "no_shrinking": ANY, "probabilities": ANY, "seed": ANY,
+        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"]},
     "gconv_fit": {
         "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "bias": ANY,
         "ridge": ["!NAN", "!-1", "!INFINITY"], "whole": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "max_pixels": ["1"], "sums": TOLD},
@@ -208,7 +216,7 @@ LOOKS = {"gconv_image": {"header": {"gconv_image_allocate", "gconv_plan_create"}
 # Structs that optional pointers point to: right ones, to make wrong ones of.
 OPTIONS = {"const gconv_read_options *": "read_options", "const gconv_write_options *": "write_options",
            "const gconv_compare_options *": "compare_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network",
-           "const gconv_training_options *": "training_options"}
+           "const gconv_training_options *": "training_options", "const gconv_svm_options *": "svm_options"}
 
 
 def split(argument):
@@ -316,7 +324,7 @@ RELEASE = {"gconv_image": "gconv_image_free(&out{0});", "gconv_filters": "gconv_
            "gconv_outputs": "gconv_outputs_free(&out{0});", "gconv_texts": "gconv_texts_free(&out{0});",
            "gconv_manifest *": "gconv_manifest_close(out{0});", "gconv_network": "gconv_network_free(&out{0});",
            "gconv_dataset *": "gconv_dataset_free(out{0});", "gconv_trainer *": "gconv_trainer_free(out{0});",
-           "gconv_fit_result": "free(out{0}.taps); gconv_filters_free(&out{0}.filters);"}
+           "gconv_svm *": "gconv_svm_free(out{0});", "gconv_fit_result": "free(out{0}.taps); gconv_filters_free(&out{0}.filters);"}
 
 
 def main():

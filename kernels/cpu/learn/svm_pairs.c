@@ -4,6 +4,7 @@
 #include "svm_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef double wide __attribute__((vector_size(32), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
@@ -18,11 +19,15 @@ typedef struct found {
 } found;
 
 /* The largest of the lanes, of equal ones that with the lowest index. */
-GCONV_INLINE found largest(const double *value, const int64_t *index) {
-  found best = {value[0], (size_t)index[0]};
+GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
+  double values[LANES];
+  int64_t indices[LANES];
+  memcpy(values, value, sizeof values);
+  memcpy(indices, index, sizeof indices);
+  found best = {values[0], (size_t)indices[0]};
   for (int l = 1; l < LANES; l++)
-    if (value[l] > best.value || (value[l] == best.value && (size_t)index[l] < best.index))
-      best = (found){value[l], (size_t)index[l]};
+    if (values[l] > best.value || (values[l] == best.value && (size_t)indices[l] < best.index))
+      best = (found){values[l], (size_t)indices[l]};
   return best;
 }
 
@@ -44,7 +49,7 @@ GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, s
     where = CHOOSE(more, index, where);
     index += LANES;
   }
-  *best = largest((const double *)&most, (const int64_t *)&where);
+  *best = largest(&most, &where);
 }
 GCONV_VECTORIZED(step, (const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best),
                  (p, padded, i, j, t, best))
@@ -71,8 +76,9 @@ GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, siz
     widest = (wide)CHOOSE(wider, b, widest);
     index += LANES;
   }
-  *best = largest((const double *)&most, (const int64_t *)&where);
-  const double *gaps = (const double *)&widest;
+  *best = largest(&most, &where);
+  double gaps[LANES];
+  memcpy(gaps, &widest, sizeof gaps);
   *gap = gaps[0];
   for (int l = 1; l < LANES; l++)
     *gap = gaps[l] > *gap ? gaps[l] : *gap;

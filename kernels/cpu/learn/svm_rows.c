@@ -61,9 +61,9 @@ GCONV_INLINE void differences(const double *block, const double *whole, size_t c
 
 /* ---- What becomes of them ---- */
 
-/* e^x for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h), with a relative error below 2^-31; 0 below
- * -87, where float32 has no normal number. The whole number n of halvings is found by adding 1.5 * 2^52, whose last bits
- * then are n. */
+/* e^x for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h), with a relative error below 2^-46, so that
+ * float32 rounds it as it would round e^x; 0 below -87, where float32 has no normal number. The whole number n of halvings
+ * is found by adding 1.5 * 2^52, whose last bits then are n. */
 GCONV_INLINE void exponentials(wide *x) {
   const double magic = 6755399441055744.0;
   UNROLL for (int v = 0; v < VECTORS; v++) {
@@ -72,7 +72,10 @@ GCONV_INLINE void exponentials(wide *x) {
     wide shifted = at * 1.4426950408889634 + magic, n = shifted - magic;
     wide f = at - n * 0.693145751953125; /* 20 bits of ln 2, so that the product is exact */
     f = f - n * 1.42860682030941723212e-6;
-    wide e = f * (1.0 / 40320) + 1.0 / 5040;
+    wide e = f * (1.0 / 39916800) + 1.0 / 3628800;
+    e = e * f + 1.0 / 362880;
+    e = e * f + 1.0 / 40320;
+    e = e * f + 1.0 / 5040;
     e = e * f + 1.0 / 720;
     e = e * f + 1.0 / 120;
     e = e * f + 1.0 / 24;
