@@ -67,6 +67,10 @@ gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gco
 /* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different ones; valid until
  * the next call. */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
+/* The matrix of some members of another, whose memory it may use: rows of the other are gone, and may be made anew once the
+ * part is freed. */
+gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
+                                   gconv_svm_matrix **part);
 /* K(x, x) of a member, rounded as the row has it. */
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *matrix, size_t member);
 void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
@@ -97,7 +101,7 @@ typedef struct gconv_svm_solution {
   double *b; /* of the caller, `count` numbers */
   double rho, objective;
   size_t bounded;
-  uint64_t steps, rounds;
+  uint64_t steps;
 } gconv_svm_solution;
 
 enum { GCONV_SVM_WORKING = 512 }; /* variables that are solved for at a time, at most */

@@ -17,6 +17,8 @@ struct gconv_svm_matrix {
   size_t count, padded;
   size_t slots, used;            /* rows that fit; that are there */
   float *rows;                   /* slots x padded */
+  bool borrowed;                 /* of the matrix that this is a part of */
+  size_t *own_members;           /* owned, of a part; else NULL */
   uint32_t *slot_of, *member_of; /* of members, and of slots; `none` */
   uint32_t *newer, *older;       /* of slots: a list by use, with ends first and last */
   uint32_t newest, oldest;
@@ -66,13 +68,25 @@ void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void
       turn(context, i, 0);
 }
 
-static gconv_status allocate(gconv_svm_matrix *m, size_t least, uint64_t cache_bytes) {
-  size_t row_bytes = m->padded * sizeof(float), seats = m->threads ? (size_t)gconv_threads_count(m->threads) : 1;
-  m->slots = (size_t)(cache_bytes / row_bytes);
+/* Empties the cache. */
+static void forget(gconv_svm_matrix *m) {
+  for (size_t i = 0; i < m->count; i++)
+    m->slot_of[i] = none;
+  m->newest = m->oldest = none;
+  m->used = 0;
+}
+
+/* `floats` are at `rows`, or NULL. */
+static gconv_status allocate(gconv_svm_matrix *m, size_t least, size_t floats, float *rows) {
+  size_t seats = m->threads ? (size_t)gconv_threads_count(m->threads) : 1;
+  m->slots = floats / m->padded;
+  m->borrowed = rows && m->slots >= least;
   m->slots = m->slots < least ? least : m->slots;
   m->slots = m->slots > m->count ? m->count : m->slots;
-  const size_t factors[] = {m->slots, row_bytes}, scratch[] = {seats, m->points.columns, sizeof *m->scratch};
-  GCONV_TRY(gconv_allocate(gconv_product(2, factors), "the cache of kernel values", (void **)&m->rows));
+  const size_t factors[] = {m->slots, m->padded, sizeof(float)}, scratch[] = {seats, m->points.columns, sizeof *m->scratch};
+  m->rows = m->borrowed ? rows : NULL;
+  if (!m->borrowed)
+    GCONV_TRY(gconv_allocate(gconv_product(3, factors), "the cache of kernel values", (void **)&m->rows));
   GCONV_TRY(gconv_allocate(gconv_product(3, scratch), "a row", (void **)&m->scratch));
   m->slot_of = malloc(m->count * sizeof *m->slot_of);
   m->member_of = malloc(m->slots * sizeof *m->member_of);
@@ -82,41 +96,68 @@ static gconv_status allocate(gconv_svm_matrix *m, size_t least, uint64_t cache_b
   m->to = malloc(least * sizeof *m->to);
   if (!m->slot_of || !m->member_of || !m->newer || !m->older || !m->missing || !m->to)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the cache of %zu rows", m->slots);
-  for (size_t i = 0; i < m->count; i++)
-    m->slot_of[i] = none;
-  m->newest = m->oldest = none;
+  forget(m);
   return GCONV_OK;
+}
+
+/* `own`: members are the matrix's now. */
+static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
+                           size_t count, size_t *own, gconv_threads *threads, gconv_svm_matrix **matrix) {
+  gconv_svm_matrix *m = calloc(1, sizeof *m);
+  *matrix = m;
+  if (!m) {
+    free(own);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix");
+  }
+  m->formula = formula;
+  m->cases = cases;
+  m->members = members;
+  m->own_members = own;
+  m->threads = threads;
+  m->count = count;
+  m->padded = gconv_svm_padded(count);
+  return gconv_svm_points_make(cases, members, count, &m->points);
+}
+
+static gconv_status end_creation(gconv_status status, gconv_svm_matrix **matrix) {
+  if (status != GCONV_OK) {
+    gconv_svm_matrix_free(*matrix);
+    *matrix = NULL;
+  }
+  return status;
 }
 
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                                      size_t count, size_t least, uint64_t cache_bytes, gconv_threads *threads,
                                      gconv_svm_matrix **matrix) {
-  gconv_svm_matrix *m = calloc(1, sizeof *m);
-  *matrix = m;
-  if (!m)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix");
-  m->formula = formula;
-  m->cases = cases;
-  m->members = members;
-  m->threads = threads;
-  m->count = count;
-  m->padded = gconv_svm_padded(count);
-  gconv_status status = gconv_svm_points_make(cases, members, count, &m->points);
+  gconv_status status = create(formula, cases, members, count, NULL, threads, matrix);
   if (status == GCONV_OK)
-    status = allocate(m, least, cache_bytes);
-  if (status != GCONV_OK) {
-    gconv_svm_matrix_free(m);
-    *matrix = NULL;
-  }
-  return status;
+    status = allocate(*matrix, least, (size_t)(cache_bytes / sizeof(float)), NULL);
+  return end_creation(status, matrix);
+}
+
+gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
+                                   gconv_svm_matrix **part) {
+  size_t *own = malloc((count + 1) * sizeof *own);
+  if (!own)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix of %zu cases", count);
+  for (size_t i = 0; i < count; i++)
+    own[i] = whole->members[members[i]];
+  gconv_status status = create(whole->formula, whole->cases, own, count, own, whole->threads, part);
+  if (status == GCONV_OK)
+    status = allocate(*part, least, whole->slots * whole->padded, whole->rows);
+  forget(whole);
+  return end_creation(status, part);
 }
 
 void gconv_svm_matrix_free(gconv_svm_matrix *m) {
   if (!m)
     return;
   gconv_svm_points_free(&m->points);
-  gconv_release(m->rows);
+  if (!m->borrowed)
+    gconv_release(m->rows);
   gconv_release(m->scratch);
+  free(m->own_members);
   free(m->slot_of);
   free(m->member_of);
   free(m->newer);

@@ -14,8 +14,9 @@
 #include <string.h>
 
 enum {
-  WHOLE = 1024,           /* a problem of so many variables is one working set */
-  WORKING_BYTES = 1 << 28 /* of the rows of a working set, at most, but for LEAST of them */
+  WHOLE = 2048,            /* a problem of so many variables is one working set */
+  WORKING_BYTES = 1 << 28, /* of the rows of a working set, at most, but for LEAST of them */
+  SHRINK_EVERY = 8         /* rounds, after which it is looked whether half of the variables have settled */
 };
 
 /* A variable that may be chosen; a larger key is better. */
@@ -40,6 +41,7 @@ typedef struct solving {
   const float **rows, **moved;
   double *by;
   size_t moved_count;
+  bool direct;  /* the working set is the whole matrix, whose rows need no copy */
   float *block; /* kernel values of the working set */
   const float **block_rows;
   double *numbers; /* of the working set, 7 arrays */
@@ -163,6 +165,9 @@ static gconv_svm_small make_small(solving *s) {
     high[k] = p->high[v];
     b[k] = s->b[v];
     F[k] = gradient(s, v);
+    s->block_rows[k] = s->rows[k];
+    if (s->direct)
+      continue;
     float *to = s->block + k * pitch;
     for (size_t i = 0; i < s->count; i++)
       to[i] = s->rows[k][s->wanted[i]];
@@ -224,9 +229,10 @@ static gconv_status do_round(solving *s, double gap, uint64_t most_steps, uint64
 /* ---- The whole ---- */
 
 static gconv_status allocate(solving *s) {
-  size_t n = s->problem->count, q = s->most, pitch = gconv_svm_padded(q), padded = gconv_svm_padded(s->problem->members);
-  GCONV_TRY(gconv_allocate(padded * sizeof *s->g, "gradients", (void **)&s->g));
-  GCONV_TRY(gconv_allocate(q * pitch * sizeof *s->block, "a working set", (void **)&s->block));
+  size_t n = s->problem->count, q = s->most, pitch = gconv_svm_padded(q);
+  s->direct = n <= q && n == s->problem->members;
+  if (!s->direct)
+    GCONV_TRY(gconv_allocate(q * pitch * sizeof *s->block, "a working set", (void **)&s->block));
   GCONV_TRY(gconv_allocate(7 * pitch * sizeof *s->numbers, "a working set", (void **)&s->numbers));
   s->working = malloc(2 * q * sizeof *s->working);
   s->taken = calloc(n, sizeof *s->taken);
@@ -239,8 +245,6 @@ static gconv_status allocate(solving *s) {
   s->before = s->working + q;
   s->moved = s->rows + q;
   s->block_rows = s->rows + 2 * q;
-  memset(s->g, 0, padded * sizeof *s->g);
-  memset(s->b, 0, n * sizeof *s->b);
   return GCONV_OK;
 }
 
@@ -262,44 +266,183 @@ static void finish(solving *s, gconv_svm_solution *solution) {
   solution->bounded = bounded;
 }
 
-static gconv_status solve(solving *s, gconv_svm_solution *solution) {
+static void release(solving *s) {
+  gconv_release(s->block);
+  gconv_release(s->numbers);
+  free(s->working);
+  free(s->taken);
+  free(s->candidates);
+  free(s->wanted);
+  free(s->rows);
+  free(s->by);
+}
+
+/* ---- Shrinking ---- */
+
+static gconv_status optimize(solving *s, gconv_svm_solution *solution);
+
+/* A problem of the variables that have not settled; the others keep their values, which g has in it. */
+typedef struct part {
+  size_t count, members;
+  uint32_t *variables, *member,
+      *of;         /* of the part: variables of the whole, members; of the part's members, those of the whole */
+  double *numbers; /* c, low, high and b of the part */
+  double *g;
+} part;
+
+/* Whether a variable may violate a condition of the optimum: it lies between its bounds, or leads away from one. */
+static bool is_active(const solving *s, size_t v) {
   const gconv_svm_problem *p = s->problem;
-  const uint64_t most = 100000000 + 100 * (uint64_t)p->count, most_a_round = p->count <= s->most ? most : 100 * s->most;
+  bool grows = s->b[v]<p->high[v], shrinks = s->b[v]> p->low[v];
+  double F = gradient(s, v);
+  return (grows && shrinks) || (grows && F >= s->smallest) || (shrinks && F <= s->largest);
+}
+
+static void free_part(part *q) {
+  free(q->variables);
+  free(q->of);
+  free(q->numbers);
+  gconv_release(q->g);
+}
+
+static gconv_status make_part(const solving *s, size_t active, part *q) {
+  const gconv_svm_problem *p = s->problem;
+  uint32_t *new_of = malloc(p->members * sizeof *new_of);
+  q->variables = malloc(2 * active * sizeof *q->variables);
+  q->of = malloc(active * sizeof *q->of);
+  q->numbers = malloc(4 * active * sizeof *q->numbers);
+  gconv_status status = gconv_allocate(gconv_svm_padded(active) * sizeof *q->g, "gradients", (void **)&q->g);
+  if (status == GCONV_OK && (!new_of || !q->variables || !q->of || !q->numbers))
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a problem of %zu variables", active);
+  q->member = q->variables + active;
+  for (size_t m = 0; m < p->members && status == GCONV_OK; m++)
+    new_of[m] = UINT32_MAX;
+  for (size_t v = 0; v < p->count && status == GCONV_OK; v++) {
+    uint32_t m = p->member[v];
+    if (!is_active(s, v))
+      continue;
+    if (new_of[m] == UINT32_MAX) {
+      q->g[q->members] = s->g[m];
+      q->of[q->members] = m;
+      new_of[m] = (uint32_t)q->members++;
+    }
+    size_t k = q->count++;
+    q->variables[k] = (uint32_t)v;
+    q->member[k] = new_of[m];
+    q->numbers[k] = p->c[v];
+    q->numbers[active + k] = p->low[v];
+    q->numbers[2 * active + k] = p->high[v];
+    q->numbers[3 * active + k] = s->b[v];
+  }
+  for (size_t m = q->members; m < gconv_svm_padded(q->members) && status == GCONV_OK; m++)
+    q->g[m] = 0;
+  free(new_of);
+  return status;
+}
+
+/* Takes the values of a solved part over, and updates the gradients of all members. */
+static gconv_status take_part(solving *s, const part *q) {
+  const double *b = q->numbers + 3 * q->count;
+  for (size_t k = 0; k < q->count;) {
+    size_t moved = 0;
+    for (; k < q->count && moved < s->most; k++) {
+      uint32_t v = q->variables[k];
+      if (b[k] != s->b[v]) {
+        s->wanted[moved] = s->problem->member[v];
+        s->by[moved++] = b[k] - s->b[v];
+        s->b[v] = b[k];
+      }
+    }
+    if (moved > 0)
+      GCONV_TRY(gconv_svm_matrix_rows(s->matrix, s->wanted, moved, s->moved));
+    s->moved_count = moved;
+    update(s);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *solution) {
+  part q = {0};
+  gconv_svm_matrix *matrix = NULL;
+  gconv_status status = make_part(s, active, &q);
+  const gconv_svm_problem problem = {.count = q.count,
+                                     .members = q.members,
+                                     .member = q.member,
+                                     .c = q.numbers,
+                                     .low = q.numbers + active,
+                                     .high = q.numbers + 2 * active,
+                                     .tolerance = s->problem->tolerance,
+                                     .shrinks = true};
+  solving inner = {.problem = &problem, .threads = s->threads, .b = q.numbers + 3 * active, .g = q.g};
+  inner.most = gconv_svm_working(q.count, q.members);
+  if (status == GCONV_OK)
+    status = gconv_svm_matrix_part(s->matrix, q.of, q.members, inner.most, &matrix);
+  inner.matrix = matrix;
+  if (status == GCONV_OK)
+    status = allocate(&inner);
+  if (status == GCONV_OK)
+    status = optimize(&inner, solution);
+  release(&inner);
+  gconv_svm_matrix_free(matrix);
+  if (status == GCONV_OK)
+    status = take_part(s, &q);
+  free_part(&q);
+  return status;
+}
+
+/* Solves for the variables that have not settled, where these are at most half of all. */
+static gconv_status shrink(solving *s, gconv_svm_solution *solution) {
+  size_t active = 0;
+  if (find_gap(s) < s->problem->tolerance)
+    return GCONV_OK;
+  for (size_t v = 0; v < s->problem->count; v++)
+    active += is_active(s, v);
+  return 2 * active <= s->problem->count ? solve_part(s, active, solution) : GCONV_OK;
+}
+
+/* ---- The whole, continued ---- */
+
+static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
+  const gconv_svm_problem *p = s->problem;
+  const bool whole = p->count <= s->most;
+  const uint64_t most = 100000000 + 100 * (uint64_t)p->count, most_a_round = whole ? most : 100 * s->most;
   double gap;
-  GCONV_TRY(allocate(s));
-  while ((gap = find_gap(s)) >= p->tolerance) {
+  for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance; round++) {
     uint64_t steps;
     GCONV_TRY(do_round(s, gap, most_a_round, &steps));
     solution->steps += steps;
-    solution->rounds++;
-    if (solution->steps > most || (steps == 0 && p->count <= s->most)) {
+    if (solution->steps > most || steps == 0) {
       gconv_warn_once("not converged",
-                      "training ended before the tolerance was reached: the conditions of the optimum are "
-                      "missed by %.3g. Scale the columns (--scale), or take a smaller C",
+                      "training ended before the tolerance was reached: the conditions of the optimum are missed by %.3g. "
+                      "Scale the columns (--scale), or take a smaller C",
                       gap);
       break;
     }
+    if (p->shrinks && !whole && round % SHRINK_EVERY == 0)
+      GCONV_TRY(shrink(s, solution));
   }
-  finish(s, solution);
   return GCONV_OK;
 }
 
 gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix *matrix, gconv_threads *threads,
                              gconv_svm_solution *solution) {
+  size_t bytes = gconv_svm_padded(problem->members) * sizeof(double);
   solving s = {.problem = problem,
                .matrix = matrix,
                .threads = threads,
                .b = solution->b,
                .most = gconv_svm_working(problem->count, problem->members)};
-  gconv_status status = solve(&s, solution);
+  gconv_status status = gconv_allocate(bytes, "gradients", (void **)&s.g);
+  if (status == GCONV_OK) {
+    memset(s.g, 0, bytes);
+    memset(s.b, 0, problem->count * sizeof *s.b);
+    status = allocate(&s);
+  }
+  if (status == GCONV_OK)
+    status = optimize(&s, solution);
+  if (status == GCONV_OK)
+    finish(&s, solution);
+  release(&s);
   gconv_release(s.g);
-  gconv_release(s.block);
-  gconv_release(s.numbers);
-  free(s.working);
-  free(s.taken);
-  free(s.candidates);
-  free(s.wanted);
-  free(s.rows);
-  free(s.by);
   return status;
 }

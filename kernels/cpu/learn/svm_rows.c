@@ -185,16 +185,23 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
   row_wide(formula, points, row, first_block, blocks, scratch, out);
 }
 
+/* Some rows at a time, over some KB of each: so both stay in the cache, and pages are not changed for every few numbers. */
 GCONV_INLINE void subtract_rows_body(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                                      double *f) {
-  for (size_t p = first; p < end; p += GCONV_SVM_BLOCK) {
-    wide sum[VECTORS];
-    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = ((const wide *)(f + p))[v];
-    for (size_t k = 0; k < row_count; k++) {
-      const narrow *from = (const narrow *)(rows[k] + p);
-      UNROLL for (int v = 0; v < VECTORS; v++) sum[v] -= __builtin_convertvector(from[v], wide) * by[k];
-    }
-    UNROLL for (int v = 0; v < VECTORS; v++)((wide *)(f + p))[v] = sum[v];
+  enum { PART = 512, ROWS = 4 };
+  for (size_t from = first; from < end; from += PART) {
+    const size_t to = end - from < PART ? end : from + PART;
+    size_t k = 0;
+    for (; k + ROWS <= row_count; k += ROWS)
+      for (size_t p = from; p < to; p += LANES) {
+        wide sum = *(const wide *)(f + p);
+        UNROLL for (int r = 0; r < ROWS; r++) sum -=
+            __builtin_convertvector(*(const narrow *)(rows[k + (size_t)r] + p), wide) * by[k + (size_t)r];
+        *(wide *)(f + p) = sum;
+      }
+    for (; k < row_count; k++)
+      for (size_t p = from; p < to; p += LANES)
+        *(wide *)(f + p) -= __builtin_convertvector(*(const narrow *)(rows[k] + p), wide) * by[k];
   }
 }
 GCONV_VECTORIZED(subtract_rows,
