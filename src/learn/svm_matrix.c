@@ -204,6 +204,15 @@ static void make_blocks(void *context, size_t turn, int seat) {
                  m->to);
 }
 
+/* All rows: K is symmetric, and has the same bits on either side of its diagonal. */
+static void make_half(void *context, size_t turn, int seat) {
+  gconv_svm_matrix *m = context;
+  size_t block = m->padded / GCONV_SVM_BLOCK - 1 - turn; /* the longest first */
+  size_t rows = (block + 1) * GCONV_SVM_BLOCK < m->count ? (block + 1) * GCONV_SVM_BLOCK : m->count;
+  gconv_svm_rows(m->formula, &m->points, m->missing, rows, block, 1, m->scratch + (size_t)seat * m->points.columns, m->to);
+  gconv_svm_mirror(m->to, m->count, block);
+}
+
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *m, const uint32_t *wanted, size_t count, const float **rows) {
   for (size_t k = 0; k < count; k++) { /* first those that are there, so that none of them has to go */
     uint32_t slot = m->slot_of[wanted[k]];
@@ -226,7 +235,12 @@ gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *m, const uint32_t *wanted, 
     rows[k] = m->rows + (size_t)slot * m->padded;
   }
   size_t blocks = m->padded / GCONV_SVM_BLOCK;
-  if (m->missing_count > 0)
+  bool all = m->missing_count == m->count;
+  for (size_t k = 0; k < m->missing_count && all; k++)
+    all = wanted[k] == k;
+  if (all)
+    gconv_svm_each(m->threads, blocks, make_half, m);
+  else if (m->missing_count > 0)
     gconv_svm_each(m->threads, (blocks + TURN_BLOCKS - 1) / TURN_BLOCKS, make_blocks, m);
   return GCONV_OK;
 }

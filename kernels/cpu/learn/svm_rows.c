@@ -165,6 +165,14 @@ void gconv_svm_rows(const gconv_svm_formula *formula, const gconv_svm_points *po
     rows_of_block(formula, points, rows, row_count, b, scratch, out);
 }
 
+void gconv_svm_mirror(float *const *out, size_t count, size_t block) {
+  const size_t first = block * GCONV_SVM_BLOCK, end = first + GCONV_SVM_BLOCK < count ? first + GCONV_SVM_BLOCK : count;
+  for (size_t from = 0; from < first; from += GCONV_SVM_BLOCK)
+    for (size_t r = first; r < end; r++)
+      for (size_t p = from; p < from + GCONV_SVM_BLOCK; p++)
+        out[r][p] = out[p][r];
+}
+
 GCONV_INLINE void row_wide_body(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
                                 size_t first_block, size_t blocks, const double *whole, double *out) {
   for (size_t b = 0; b < blocks; b++) {

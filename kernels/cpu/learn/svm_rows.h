@@ -58,7 +58,10 @@ void gconv_svm_put_point(gconv_svm_points *points, size_t index, const gconv_svm
 void gconv_svm_rows(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
                     size_t row_count, size_t first_block, size_t blocks, double *scratch, float *const *out);
 
-/* The same of one row, in float64: out[p - first_block * GCONV_SVM_BLOCK]. */
+/* out[r][p] = out[p][r] where row r is of block `block` and p of an earlier one. `count`: of rows. */
+void gconv_svm_mirror(float *const *out, size_t count, size_t block);
+
+/* K(row, point p) of one row, in float64: out[p - first_block * GCONV_SVM_BLOCK]. */
 void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
                         size_t first_block, size_t blocks, double *scratch, double *out);
 
