@@ -51,6 +51,8 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
     return gconv_refuse(message, "--log2c and --log2g are for --grid");
   if (svm->grid && svm->options.kernel == GCONV_SVM_LINEAR && svm->grid_gamma.step != 0)
     return gconv_refuse(message, "--log2g: the linear kernel has no gamma");
+  if (!svm->grid && s->learn.plot)
+    return gconv_refuse(message, "--plot is the picture of --grid");
   run->options = svm->options;
   run->options.no_shrinking = svm->shrinking == 2;
   run->options.seed = (uint64_t)s->learn.seed;
@@ -75,13 +77,15 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
 
 static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *s = run->settings;
-  const char *output = s->naming.output;
+  const char *output = s->naming.output, *outputs[] = {output, s->learn.plot};
   GCONV_TRY(check_words(run, words, message));
   char *paths[] = {(char *)run->path, (char *)s->learn.targets};
   const gconv_texts read = {paths, s->learn.targets ? 2 : 1};
-  gconv_sandbox_files(s, &output, 1, true);
+  gconv_sandbox_files(s, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+  if (s->learn.plot)
+    GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, &read, message));
   GCONV_TRY(open_data(run, message));
   return gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &run->device),
                               message);

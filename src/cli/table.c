@@ -552,6 +552,7 @@ const gconv_option gconv_option_table[] = {
            .help = THREADS_HELP),
     HEADING(TRAIN, "Reports"),
     HEADING(SVM, "Reports"),
+    OPTION(SVM, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "a picture of --grid: FILE.svg"),
     HEADING(CLASSIFY, "Results"),
     OPTION(TRAIN, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
            .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import unittest
+from xml.etree import ElementTree
 
 import numpy as np
 from helper import CommandTest
@@ -140,7 +141,7 @@ class Svm(CommandTest):
                 rows = self.classified("m.model", "test.libsvm", "--evaluate", "-o", "-")
                 self.assertEqual([r["class"] for r in rows], model.classes(test))
                 self.assertEqual([r["label"] for r in rows], [str(k + 1) for k in truth])
-                self.gconv("svm", "-q", *words, "-m", "0.001", "--threads", "1", "-o", "other.model")
+                self.gconv("svm", "-q", *words, "-m", "0.001", "--threads", "1", "-o", "other.model", env={"GCONV_ISA": "plain" if count < 500 else "avx512"})
                 self.assertEqual((self.folder / "m.model").read_bytes(), (self.folder / "other.model").read_bytes())
 
     def test_kernels_and_weights(self):
@@ -245,7 +246,9 @@ class Svm(CommandTest):
     def test_cross_validation_and_grid(self):
         self.blobs("t.libsvm", 120, 3, 7, spread=0.8)
         words = ["svm", "t.libsvm", "--grid", "--log2c", "-2:4:3", "--log2g", "-1:-9:-4", "-v", "4"]
-        text = self.gconv(*words, "-o", "m.model").stdout
+        text = self.gconv(*words, "-o", "m.model", "--plot", "grid.svg").stdout
+        picture = ElementTree.parse(self.folder / "grid.svg").getroot()
+        self.assertEqual([len(picture.findall(f"{{*}}{name}")) for name in ("rect", "text")], [1 + 9, 1 + 9 + 3 + 3 + 2])
         rows = [line.split() for line in text.splitlines()[1:5]]
         self.assertEqual((rows[0], [r[0] for r in rows[1:]]), (["-2", "1", "4"], ["-1", "-5", "-9"]))
         best = re.search(r"best: -c (\S+) -g (\S+): (\S+)% right", text)
@@ -273,7 +276,7 @@ class Svm(CommandTest):
                 ("the class a has 1 case", "few.csv", "-v", "2"), ("the class a has 1 case", "few.csv", "-b", "-o", "m.model"),
                 ("31 folds of 30 cases", "t.libsvm", "-v", "31"), ("no class 9 to weigh", "t.libsvm", "-w", "9:2", "-o", "m.model"),
                 ("--weight 1: this takes", "t.libsvm", "-w", "1", "-o", "m.model"), ("--log2c and --log2g are for --grid", "t.libsvm", "--log2c", "1:2:1", "-v", "2"),
-                ("exponents of 2", "t.libsvm", "--grid", "--log2c", "1:2:-1"), ("there is no folder", "t.libsvm", "-o", "no/m.model"),
+                ("exponents of 2", "t.libsvm", "--grid", "--log2c", "1:2:-1"), ("there is no folder", "t.libsvm", "-o", "no/m.model"), ("--plot is the picture", "t.libsvm", "-v", "2", "--plot", "a.svg"),
                 ("would replace a file that is read", "t.libsvm", "-o", "t.libsvm"), ("--weight is for classes", "t.libsvm", "--regression", "-w", "1:2", "-v", "2")):
             self.usage_error(fragment, "svm", *words)
         self.assertIn("there must be two classes at least", self.gconv("svm", "one.csv", "-o", "m.model", status=1).stderr)
