@@ -156,6 +156,16 @@ class Svm(CommandTest):
         self.gconv("svm", "t.libsvm", "-k", "rbf", "-o", "m.model")
         self.assertEqual(Model(self.folder / "m.model").gamma, 1 / 3)
 
+    def test_far_from_zero(self):
+        """Where |x|^2 + |y|^2 - 2 x y would cancel even in float64."""
+        x, kinds = self.blobs("t.libsvm", 80, 3, 10)
+        x = (x + [1e5, -2e5, 3e5]).astype(np.float32).astype(float)
+        self.write("t.libsvm", x, kinds + 1)
+        self.gconv("svm", "t.libsvm", "-c", "5", "-g", "0.5", "-e", "1e-4", "-o", "m.model")
+        model = Model(self.folder / "m.model")
+        self.check_optimum(model, x, kinds, [5] * 3, 1.3e-4)
+        self.assertEqual([r["class"] for r in self.classified("m.model", "t.libsvm")], model.classes(x))
+
     def regression(self, count=120):
         rng = np.random.default_rng(4)
         x = rng.uniform(-2, 2, (count, 2)).astype(np.float32)
