@@ -221,8 +221,28 @@ void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t 
   subtract_rows(rows, by, row_count, first, end, f);
 }
 
+/* The sum of products, in LANES parts whose sums are added last. */
+GCONV_INLINE double dot_product(const double *values, const double *coefficients, size_t count) {
+  wide sum = {0}, value, coefficient;
+  double lanes[LANES], rest = 0;
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    memcpy(&value, values + i, sizeof value);
+    memcpy(&coefficient, coefficients + i, sizeof coefficient);
+    sum += value * coefficient;
+  }
+  for (; i < count; i++)
+    rest += values[i] * coefficients[i];
+  memcpy(lanes, &sum, sizeof lanes);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + rest;
+}
+
 GCONV_INLINE void add_products_body(const double *values, const double *coefficients, size_t count, size_t rows,
                                     double *restrict sums) {
+  if (rows == 1) {
+    sums[0] += dot_product(values, coefficients, count);
+    return;
+  }
   for (size_t i = 0; i < count; i++)
     for (size_t r = 0; r < rows; r++)
       sums[r] += values[i] * coefficients[i * rows + r];

@@ -70,7 +70,8 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
 void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                              double *f);
 
-/* sums[r] += values[i] * coefficients[i * rows + r] for r < rows, over i < count in their order. */
+/* sums[r] += values[i] * coefficients[i * rows + r] for r < rows, over i < count in their order or, of one row, in four
+ * sums. */
 void gconv_svm_add_products(const double *values, const double *coefficients, size_t count, size_t rows, double *sums);
 
 #endif
