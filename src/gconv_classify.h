@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classifying: features of pixels, and networks that name the class of each pixel.
+ * Classifying: features of pixels, networks that name the class of each pixel, and support vector machines.
  *
  *     gconv_features_resolve()     the features that a text means: "gaussian 1 2 4, log 1 2"
  *     gconv_operation_features()   an image becomes its features: a channel each
  *     gconv_operation_pixels()     an image becomes a map of classes: features, then a network
+ *
+ *     gconv_dataset_open()         cases, as gconv_learn.h has them
+ *     gconv_svm_train()            a model of them; gconv_svm_validate() tells how good one will be
+ *     gconv_svm_write(), gconv_svm_read()    the text of LIBSVM's models
+ *     gconv_svm_predict()          classes, values and probabilities of rows of numbers
  *
  * The rules of gconv.h hold here: functions return a status, and leave a text that gconv_last_error() returns.
  */
@@ -59,6 +64,111 @@ gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *
  * network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
+
+/* ---- Support vector machines --------------------------------------------------------------------------------------- */
+
+/* A trained model. Immutable; several threads may use it. */
+typedef struct gconv_svm gconv_svm;
+
+typedef enum gconv_svm_type {
+  GCONV_SVM_C_SVC,      /* classes, by a machine for each pair of them, whose votes are counted */
+  GCONV_SVM_EPSILON_SVR /* a number; errors within a tube around it cost nothing */
+} gconv_svm_type;
+
+/* K(x, y), as LIBSVM defines it. */
+typedef enum gconv_svm_kernel {
+  GCONV_SVM_RBF,        /* exp(-gamma |x - y|^2) */
+  GCONV_SVM_LINEAR,     /* x y */
+  GCONV_SVM_POLYNOMIAL, /* (gamma x y + coef0)^degree */
+  GCONV_SVM_SIGMOID     /* tanh(gamma x y + coef0) */
+} gconv_svm_kernel;
+
+/* What is done to each column, so that all have one range over the cases that are trained. The model does the same. */
+typedef enum gconv_svm_scaling {
+  GCONV_SVM_UNSCALED,
+  GCONV_SVM_SCALE_SYMMETRIC, /* to -1 .. 1 */
+  GCONV_SVM_SCALE_UNIT       /* to 0 .. 1 */
+} gconv_svm_scaling;
+
+/* The cost of errors in a class is C times its weight. */
+typedef struct gconv_svm_weight {
+  const char *class_name;
+  double weight; /* above 0 */
+} gconv_svm_weight;
+
+/* All may be 0, which means the defaults. */
+typedef struct gconv_svm_options {
+  gconv_svm_type type;
+  gconv_svm_kernel kernel;
+  gconv_svm_scaling scaling;
+  int32_t degree;                  /* of the polynomial, from 1 on; 0: 3 */
+  double gamma;                    /* above 0; 0: 1 / columns */
+  double coef0;                    /* of the polynomial and the sigmoid */
+  double cost;                     /* C, above 0; 0: 1 */
+  double tube;                     /* epsilon of the regression, the half width of the tube; 0: 0.1; negative: none */
+  double tolerance;                /* by how much the conditions of the optimum may be missed, above 0; 0: 0.001 */
+  uint64_t cache_bytes;            /* for rows of kernel values; 0: 200 MB. Results are the same for any */
+  bool no_shrinking;               /* cases that have settled stay in the problem. Results differ within the tolerance */
+  bool probabilities;              /* the model yields probabilities; of regression, the spread of errors */
+  uint64_t seed;                   /* of the folds of cross-validation */
+  const gconv_svm_weight *weights; /* of classes; those that are not named have 1 */
+  size_t weight_count;
+} gconv_svm_options;
+
+typedef struct gconv_svm_info {
+  gconv_svm_type type;
+  gconv_svm_kernel kernel;
+  gconv_svm_scaling scaling;
+  int32_t degree;
+  double gamma, coef0;
+  size_t columns;                 /* of a row that it takes */
+  const char *const *classes;     /* their names; NULL of regression */
+  size_t class_count, pair_count; /* pairs: class_count * (class_count - 1) / 2; of regression, both are 0 */
+  size_t vector_count;            /* support vectors */
+  bool probabilities;             /* it yields them */
+  double spread;        /* of regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
+  double objective;     /* of training: the sum over pairs; NAN in a model that was read */
+  size_t bounded_count; /* of training: variables at C, over all pairs; 0 in a model that was read */
+} gconv_svm_info;
+
+/* How cases that a model was not trained on came out. */
+typedef struct gconv_svm_validation {
+  size_t cases, right;
+  double accuracy;    /* of classes: right / cases; else NAN */
+  double mse;         /* of regression, the mean squared error; else NAN */
+  double correlation; /* of regression, the square of the correlation of predictions and targets; else NAN */
+} gconv_svm_validation;
+
+/* Trains on all cases of `data`, a table of classes or, of regression, of one target a case. `options` may be NULL. Results
+ * do not depend on the threads of the device. GCONV_BAD_ARGUMENT: there is one class, a class has no case, or a number is
+ * not finite. */
+gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
+                             gconv_svm **model);
+/* Cross-validation: parts the cases into `folds` folds, of each class its share, and predicts each fold by a model of the
+ * others. */
+gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
+                                gconv_device *device, gconv_svm_validation *result);
+
+/* Whether `path` names a file that begins as the text of a LIBSVM model does. */
+bool gconv_svm_is_one(const char *path);
+/* Reads a model of LIBSVM or of gconv. Models of nu-SVC and nu-SVR are read as what predicts the same. GCONV_BAD_FILE names
+ * the line that is wrong; GCONV_UNSUPPORTED names a type or a kernel that gconv does not have. */
+gconv_status gconv_svm_read(const char *path, gconv_svm **model);
+/* Writes it whole or not at all, as text that LIBSVM reads. Numbers of 64 bits have 17 digits. */
+gconv_status gconv_svm_write(const char *path, const gconv_svm *model);
+/* NULL is allowed. */
+void gconv_svm_free(gconv_svm *model);
+
+/* Valid as long as the model. */
+const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
+
+/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one behind the other. Each of the
+ * results may be NULL: classes[i], the number of the class of row i; values, count x pair_count, in the order (0, 1),
+ * (0, 2) ... (1, 2) ...: above 0 for the first class of the pair; of regression, count values; probabilities, count x
+ * class_count, of a model that yields them: then classes are those that are most probable. The result of a row does not
+ * depend on the other rows, or on threads. */
+gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
+                               int32_t *classes, double *values, double *probabilities);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/learn.h"
 #include "cli/pixels.h"
@@ -20,7 +21,7 @@
 
 typedef struct classifying {
   const gconv_settings *settings;
-  const char *path; /* of the network */
+  const char *path, *input; /* of the network; of the data */
   gconv_network network;
   gconv_device *device;
   gconv_sink *sink;     /* NULL: predictions are not written */
@@ -108,7 +109,7 @@ static gconv_dataset_options name_data(const classifying *c) {
   gconv_dataset_options options = learn->data;
   bool windows = c->network.width > 1 || learn->data.window > 0;
   options.kind = windows ? GCONV_DATASET_WINDOWS : GCONV_DATASET_TABLE;
-  options.inputs = c->settings->inputs.items[0];
+  options.inputs = c->input;
   options.targets = learn->targets;
   options.syntax = windows ? learn->raw : options.syntax;
   options.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
@@ -277,7 +278,9 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
   image_plan p = {0};
   const gconv_network_options options = {.gray = c->settings->learn.data.gray || c->network.channels == 1};
   c->unit = "path";
-  gconv_status status = gconv_inputs_find(&c->settings->inputs, true, "-", &inputs, message);
+  char *input = (char *)c->input;
+  const gconv_texts named = {&input, 1};
+  gconv_status status = gconv_inputs_find(&named, true, "-", &inputs, message);
   if (status == GCONV_OK && c->settings->learn.evaluate)
     status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
@@ -319,11 +322,12 @@ static const char *find_map_option(const gconv_settings *s) {
 
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *settings = c->settings;
-  if (words->count != 1)
-    return gconv_refuse(message, "classify: name one network: gconv classify NETWORK.safetensors -i INPUT");
+  if (words->count < 1 || words->count > 2)
+    return gconv_refuse(message, "classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
   c->path = words->items[0];
-  if (settings->inputs.count != 1)
+  if (settings->inputs.count + words->count != 2)
     return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
+  c->input = words->count == 2 ? words->items[1] : settings->inputs.items[0];
   if (settings->json && !settings->learn.evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
   const char *of_maps = find_map_option(settings);
@@ -338,7 +342,7 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
 static gconv_status prepare(classifying *c, gconv_message *message) {
   const gconv_settings *settings = c->settings;
   const char *output = settings->naming.output;
-  char *paths[] = {(char *)c->path, settings->inputs.items[0]};
+  char *paths[] = {(char *)c->path, (char *)c->input};
   const gconv_texts read = {paths, 2};
   gconv_sandbox_files(settings, &output, 1, true);
   if (output && strcmp(output, "-") != 0)
@@ -362,27 +366,14 @@ static bool is_of_numbers(const gconv_network *network) {
 }
 
 static void print_errors(const classifying *c) {
-  double count = (double)c->numbers, variance = c->spread / count - c->sum / count * (c->sum / count);
-  printf("%zu numbers: root of the mean squared error %.6g", c->numbers, sqrt(c->squares / count));
-  if (variance > 0)
-    printf(", R2 %.6g", 1 - c->squares / count / variance);
-  putchar('\n');
+  gconv_classify_print_errors(stdout, c->numbers, c->squares, c->sum, c->spread);
 }
 
 static void print_evaluation(const classifying *c) {
-  const gconv_confusion *found = &c->confusion;
-  FILE *out = c->settings->naming.output && strcmp(c->settings->naming.output, "-") == 0 ? stderr : stdout;
-  if (c->settings->json && found->classes > 0) {
-    json_t *json = gconv_data_confusion_json(found);
-    gconv_json_print(out, json, JSON_INDENT(2));
-    json_decref(json);
-  } else if (found->classes > 0) {
-    fprintf(out, "%.2f%% right: %zu of %zu\n", found->cases ? 100.0 * (double)found->right / (double)found->cases : 0,
-            found->right, found->cases);
-    gconv_data_print_confusion(out, found);
-  } else if (c->numbers > 0) {
+  if (c->confusion.classes > 0)
+    gconv_classify_print(c->settings, &c->confusion);
+  else if (c->numbers > 0)
     print_errors(c);
-  }
 }
 
 /* Whether the first word names a network that classifies pixels. */
@@ -401,6 +392,8 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_message message;
   gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = check_words(&c, words, &message);
+  if (status == GCONV_OK && gconv_svm_is_one(c.path))
+    return gconv_classify_svm(settings, c.path, c.input);
   if (status == GCONV_OK)
     status = prepare(&c, &message);
   if (status == GCONV_OK)
@@ -423,9 +416,10 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
 
 const gconv_command gconv_command_classify = {
     .name = "classify",
-    .synopsis = "classify NETWORK -i INPUT [-o OUTPUT] [OPTION...]",
-    .help = "what a trained network takes the rows of a table, windows of a signal, images or pixels for",
+    .synopsis = "classify MODEL -i INPUT [-o OUTPUT] [OPTION...]",
+    .help = "what a trained network or support vector machine takes the rows of a table, windows, images or pixels for",
     .details =
+        "MODEL is a network of gconv train, or a model of gconv svm or of LIBSVM, known by its content.\n\n"
         "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
         "CSV: case, class, probability; or the outputs of a network without classes. Labels behind the columns are\n"
         "passed over.\n\n"

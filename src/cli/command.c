@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 static const gconv_command *const commands[] = {
-    &gconv_command_filter, &gconv_command_make,  &gconv_command_filters,  &gconv_command_info,       &gconv_command_compare,
-    &gconv_command_fit,    &gconv_command_train, &gconv_command_classify, &gconv_command_bank,       &gconv_bank_info,
-    &gconv_bank_show,      &gconv_bank_convert,  &gconv_command_devices,  &gconv_command_algorithms, &gconv_command_bench,
-    &gconv_command_tune,   &gconv_command_help,
+    &gconv_command_filter, &gconv_command_make,  &gconv_command_filters, &gconv_command_info,     &gconv_command_compare,
+    &gconv_command_fit,    &gconv_command_train, &gconv_command_svm,     &gconv_command_classify, &gconv_command_bank,
+    &gconv_bank_info,      &gconv_bank_show,     &gconv_bank_convert,    &gconv_command_devices,  &gconv_command_algorithms,
+    &gconv_command_bench,  &gconv_command_tune,  &gconv_command_help,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

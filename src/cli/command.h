@@ -29,7 +29,8 @@ typedef struct gconv_command {
 
 extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_compare,
     gconv_command_devices, gconv_command_filter, gconv_command_filters, gconv_command_fit, gconv_command_help,
-    gconv_command_info, gconv_command_make, gconv_command_tune, gconv_command_train, gconv_command_classify;
+    gconv_command_info, gconv_command_make, gconv_command_tune, gconv_command_train, gconv_command_svm,
+    gconv_command_classify;
 extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
 
 /* The subcommands, in the order of the help; NULL past the end. */

@@ -26,13 +26,16 @@ enum {
   GCONV_OF_FIT = 1024,
   GCONV_OF_TRAIN = 2048,
   GCONV_OF_CLASSIFY = 4096,
+  GCONV_OF_SVM = 8192,
   GCONV_OF_RUNS = GCONV_OF_FILTER | GCONV_OF_CLASSIFY,
   GCONV_OF_MAKE_INFO = GCONV_OF_MAKE | GCONV_OF_INFO,
   GCONV_OF_BANK_PARTS = GCONV_OF_BANK_INFO | GCONV_OF_BANK_SHOW | GCONV_OF_BANK_CONVERT,
   GCONV_OF_BENCH_TUNE = GCONV_OF_BENCH | GCONV_OF_TUNE,
   GCONV_OF_LEARN = GCONV_OF_TRAIN | GCONV_OF_CLASSIFY,
+  GCONV_OF_TRAIN_SVM = GCONV_OF_TRAIN | GCONV_OF_SVM,
+  GCONV_OF_TABLES = GCONV_OF_LEARN | GCONV_OF_SVM,
   GCONV_OF_SANDBOXED =
-      GCONV_OF_FILTER | GCONV_OF_MAKE_INFO | GCONV_OF_BANK_PARTS | GCONV_OF_COMPARE | GCONV_OF_FIT | GCONV_OF_LEARN
+      GCONV_OF_FILTER | GCONV_OF_MAKE_INFO | GCONV_OF_BANK_PARTS | GCONV_OF_COMPARE | GCONV_OF_FIT | GCONV_OF_TABLES
 };
 
 typedef struct gconv_option gconv_option;
@@ -116,6 +119,12 @@ extern const gconv_kind gconv_value_algorithms, gconv_value_images, gconv_value_
 extern const gconv_kind gconv_value_share; /* double: "20%" or "0.2", above 0 and below 1 */
 extern const gconv_kind gconv_value_size;  /* int32_t[2]: N, or ROWSxCOLUMNS, from 1 on */
 extern const gconv_kind gconv_value_ridge; /* double: from 0 on */
+
+/* Those of svm (svm_values.c). */
+extern const gconv_kind gconv_value_positive;  /* double: above 0 */
+extern const gconv_kind gconv_value_tube;      /* double: from 0 on; 0 is stored as -1, as 0 is the default */
+extern const gconv_kind gconv_value_megabytes; /* uint64_t: bytes of a number of MB above 0 */
+extern const gconv_kind gconv_value_powers;    /* gconv_powers: "-5:15:2" */
 
 /* The print() of kinds that store a const char *. */
 void gconv_print_text(FILE *out, const void *field);

@@ -29,6 +29,7 @@ void gconv_settings_free(gconv_settings *settings) {
   gconv_texts_free(&settings->meanings);
   gconv_texts_free(&settings->inputs);
   gconv_texts_free(&settings->targets);
+  gconv_texts_free(&settings->svm.weights);
   gconv_texts_free(&settings->last.filters);
   gconv_texts_free(&settings->bench.filters);
   gconv_texts_free(&settings->bench.algorithms);

@@ -5,6 +5,7 @@
 
 #include "bench/bench.h"
 #include "cli/timings.h"
+#include "gconv_classify.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 
@@ -53,6 +54,20 @@ typedef struct gconv_learn_settings {
   bool probabilities; /* of pixels, in place of classes */
 } gconv_learn_settings;
 
+/* Powers of two, with exponents from `first` to `last` in steps of `step`, which may be negative; 0: not given. */
+typedef struct gconv_powers {
+  double first, last, step;
+} gconv_powers;
+
+typedef struct gconv_svm_request {
+  gconv_svm_options options; /* what options set directly */
+  int folds;                 /* of cross-validation; 0: none */
+  gconv_texts weights;       /* "CLASS:W" */
+  int shrinking;             /* 0: not given, 1: yes, 2: no */
+  bool grid;
+  gconv_powers grid_cost, grid_gamma;
+} gconv_svm_request;
+
 typedef struct gconv_settings {
   /* ---- The main job ---- */
   gconv_texts inputs;
@@ -99,6 +114,7 @@ typedef struct gconv_settings {
   double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
   gconv_learn_settings learn; /* train, classify */
+  gconv_svm_request svm;      /* svm */
   gconv_texts targets;        /* fit: the images after */
   gconv_fit fit;              /* fit: its size, bias, ridge */
   double holdout;             /* fit: the share that is held out; 0: none */

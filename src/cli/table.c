@@ -107,6 +107,14 @@ static const gconv_synonym border_words[] = {
     {NULL, NULL, NULL},
 };
 static const gconv_synonym device_words[] = {{"gpu nvidia", "cuda", NULL}, {"host", "cpu", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym svm_type_words[] = {
+    {"svc classification 0", "c-svc", NULL}, {"svr regression 3", "epsilon-svr", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},
+                                                 {"0", "linear", NULL},
+                                                 {"poly 1", "polynomial", NULL},
+                                                 {"3", "sigmoid", NULL},
+                                                 {NULL, NULL, NULL}};
+static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL}, {"0,1", "unit", NULL}, {NULL, NULL, NULL}};
 static const gconv_synonym depth_words[] = {
     {"u8 uint8", "8", NULL}, {"u16 uint16", "16", NULL}, {"f32 float32 single", "float", NULL}, {NULL, NULL, NULL}};
 static const gconv_synonym combine_words[] = {
@@ -420,6 +428,7 @@ const gconv_option gconv_option_table[] = {
     /* ---- train and classify ---- */
     HEADING(TRAIN, "Data"),
     HEADING(CLASSIFY, "Data"),
+    HEADING(SVM, "Data"),
     OPTION(TRAIN, 0, "table", "FILE", text, learn.table, KEEPS, .also = "csv data",
            .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text or .npy, gzip too; known by its content"),
     OPTION(TRAIN, 0, "classes", "FOLDER", text, learn.classes, KEEPS,
@@ -436,15 +445,17 @@ const gconv_option gconv_option_table[] = {
            .help = "windows of S samples, which begin HOP samples apart; default: S"),
     OPTION(LEARN, 0, "raw", "TYPE[:C]", text, learn.raw, KEEPS,
            .help = "the signal has no header: f32le, s16le or u8, of C channels"),
-    OPTION(LEARN, 0, "label", "NAME|N", text, learn.data.label, KEEPS, .near = "target column",
+    OPTION(SVM, 't', "targets", "FILE", once, learn.targets, KEEPS, .also = "target",
+           .help = "the labels or targets, if they are in another file"),
+    OPTION(TABLES, 0, "label", "NAME|N", text, learn.data.label, KEEPS, .near = "target column",
            .help = "the column of labels, by its name or its number from 1 on; default: the last"),
-    OPTION(TRAIN, 0, "regression", NULL, flag, learn.data.regression, KEEPS,
+    OPTION(TRAIN_SVM, 0, "regression", NULL, flag, learn.data.regression, KEEPS,
            .help = "labels that are numbers are to be approximated; default: they are classes"),
-    OPTION(LEARN, 0, "table-format", "SYNTAX", text, learn.data.syntax, KEEPS, .words = "csv|libsvm|fann|letters|npy",
+    OPTION(TABLES, 0, "table-format", "SYNTAX", text, learn.data.syntax, KEEPS, .words = "csv|libsvm|fann|letters|npy",
            .help = "the syntax of tables: csv, libsvm, fann, letters or npy; default: by the content"),
-    OPTION(LEARN, 0, "separator", "CHAR", separator, learn.data.separator, KEEPS, .near = "delimiter",
+    OPTION(TABLES, 0, "separator", "CHAR", separator, learn.data.separator, KEEPS, .near = "delimiter",
            .help = "between the fields of CSV: a character, or tab; default: found from the first lines"),
-    OPTION(LEARN, 0, "missing", "mean|drop", word, learn.missing, KEEPS, .words = "mean|drop", .least = 1,
+    OPTION(TABLES, 0, "missing", "mean|drop", word, learn.missing, KEEPS, .words = "mean|drop", .least = 1,
            .help =
                "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
     OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
@@ -468,6 +479,44 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "net", "TEXT", text, learn.net, KEEPS, .also = "network layers",
            .help = "its layers: 'dense 63 tanh, dense 26 softmax', '4*(conv 16 3x3 relu), conv 1 3x3, residual'"),
     OPTION(TRAIN, 'o', "output", "FILE", once, naming.output, KEEPS, .help = "the trained network: FILE.safetensors"),
+    HEADING(SVM, "Model"),
+    OPTION(SVM, 'o', "output", "FILE", once, naming.output, KEEPS,
+           .help = "the trained model: FILE.model, text as LIBSVM's"),
+    OPTION(SVM, 0, "type", "NAME", word, svm.options.type, KEEPS, .words = "c-svc|epsilon-svr", /* gconv_svm_type */
+           .synonyms = svm_type_words,
+           .help = "c-svc, of classes (default), or epsilon-svr, of numbers, as --regression says"),
+    OPTION(SVM, 'k', "kernel", "NAME", word, svm.options.kernel, KEEPS,
+           .words = "rbf|linear|polynomial|sigmoid", /* gconv_svm_kernel */
+           .synonyms = svm_kernel_words,
+           .help = "rbf (default), exp(-gamma |x-y|^2); linear, x y; polynomial, (gamma x y + coef0)^degree; sigmoid, "
+                   "tanh(gamma x y + coef0)"),
+    OPTION(SVM, 'c', "cost", "C", positive, svm.options.cost, KEEPS, .also = "C", .help = "what an error costs; default: 1"),
+    OPTION(SVM, 'g', "gamma", "G", positive, svm.options.gamma, KEEPS, .help = "of the kernel; default: 1 / columns"),
+    OPTION(SVM, 0, "degree", "N", integer, svm.options.degree, KEEPS, .least = 1, .most = 1000,
+           .help = "of the polynomial; default: 3"),
+    OPTION(SVM, 0, "coef0", "X", number, svm.options.coef0, KEEPS, .help = "of polynomial and sigmoid; default: 0"),
+    OPTION(SVM, 'p', "tube", "E", tube, svm.options.tube, KEEPS, .near = "epsilon",
+           .help = "of regression: errors up to E cost nothing; default: 0.1"),
+    OPTION(SVM, 'w', "weight", "CLASS:W", texts, svm.weights, KEEPS, .also = "class-weight",
+           .help = "an error in this class costs C times W; may be repeated; default: 1"),
+    OPTION(SVM, 0, "scale", "RANGE", word, svm.options.scaling, KEEPS, .words = "symmetric|unit", .least = 1,
+           .synonyms = svm_scale_words, /* gconv_svm_scaling, from 1 on */
+           .help = "scale each column, to -1 .. 1 (symmetric) or 0 .. 1 (unit); the model keeps how; default: as they are"),
+    OPTION(SVM, 'b', "probabilities", NULL, flag, svm.options.probabilities, KEEPS, .also = "probability",
+           .help = "the model also yields probabilities; takes some 5 times as long"),
+    HEADING(SVM, "Training"),
+    OPTION(SVM, 'v', "folds", "N", integer, svm.folds, KEEPS, .also = "cross-validation cv", .least = 2, .most = INT_MAX,
+           .help = "cross-validation: tell how good a model will be, from N parts of the cases"),
+    OPTION(SVM, 0, "grid", NULL, flag, svm.grid, KEEPS,
+           .help = "cross-validate over C and gamma, print the table, and train with the best of them"),
+    OPTION(SVM, 0, "log2c", "A:B:STEP", powers, svm.grid_cost, KEEPS, .help = "powers of two of the grid; default: -5:15:2"),
+    OPTION(SVM, 0, "log2g", "A:B:STEP", powers, svm.grid_gamma, KEEPS, .help = "the same of gamma; default: 3:-15:-2"),
+    OPTION(SVM, 'e', "tolerance", "E", positive, svm.options.tolerance, KEEPS,
+           .help = "training ends where the conditions of the optimum are missed by less; default: 0.001"),
+    OPTION(SVM, 'm', "cache", "MB", megabytes, svm.options.cache_bytes, KEEPS,
+           .help = "memory for kernel values, in MB; results are the same; default: 200"),
+    OPTION(SVM, 0, "shrinking", "yes|no", word, svm.shrinking, KEEPS, .words = "yes|no", .least = 1,
+           .help = "leave cases out that have settled, until the end; default: yes"),
     HEADING(TRAIN, "Training"),
     OPTION(TRAIN, 0, "epochs", "N", integer, learn.epochs, KEEPS, .least = 1, .most = INT_MAX,
            .help = "how often all cases are learned; default: 100"),
@@ -493,7 +542,7 @@ const gconv_option gconv_option_table[] = {
            .help = "end after N epochs without a smaller loss; default: never"),
     OPTION(TRAIN, 0, "stop-error", "E", number, learn.training.stop_error, KEEPS,
            .help = "end once the loss is no more than E; default: never"),
-    OPTION(TRAIN, 0, "seed", "N", integer, learn.seed, KEEPS, .least = 0, .most = INT_MAX,
+    OPTION(TRAIN_SVM, 0, "seed", "N", integer, learn.seed, KEEPS, .least = 0, .most = INT_MAX,
            .help = "of all random numbers: one seed, one result; default: 0"),
     OPTION(TRAIN, 'a', "algorithm", "NAME", word, learn.algorithm, KEEPS, .words = "auto|exact",
            .help = "auto (default), the fastest, or exact: the same bytes on every device"),
@@ -503,9 +552,11 @@ const gconv_option gconv_option_table[] = {
            .help = "cpu (default), cuda or cuda:N"),
     OPTION(CLASSIFY, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
            .help = "cpu (default), cuda or cuda:N"),
-    OPTION(LEARN, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+    OPTION(TABLES, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
            .help = THREADS_HELP),
     HEADING(TRAIN, "Reports"),
+    HEADING(SVM, "Reports"),
+    OPTION(SVM, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "a picture of --grid: FILE.svg"),
     HEADING(CLASSIFY, "Results"),
     OPTION(TRAIN, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
            .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
@@ -517,8 +568,8 @@ const gconv_option gconv_option_table[] = {
                "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
     OPTION(RUNS, 0, "probabilities", NULL, flag, learn.probabilities, CHANGES, .also = "proba",
            .help = "of pixels: write the probability of each class, as .npy or as pictures, in place of maps of classes"),
-    OPTION(LEARN, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; train: a line an epoch"),
-    OPTION(LEARN, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
+    OPTION(TABLES, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; train: a line an epoch"),
+    OPTION(TABLES, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
 
     /* ---- bench and tune ---- */
     HEADING(BENCH, "What is measured"),

@@ -88,12 +88,18 @@ static gconv_compared noise = {.path = "noise.pfm"};
 static gconv_fit fit = {.rows = 3, .columns = 3};
 static const size_t case_number;
 static float floats[8];
+static double doubles[8];
+static int32_t classes[2];
+static const gconv_svm_weight weight = {"a", 2};
+static gconv_svm_options svm_options = {.weights = &weight, .weight_count = 1};
+static gconv_svm *svm;
 
 /* ---- What is wrong ---- */
 
 static const gconv_image no_picture = {.type = GCONV_U8, .frames = 1, .height = 6, .width = 8, .channels = 3};
 static const gconv_format_info no_format;
 static const gconv_bank no_bank;
+static const gconv_svm_weight no_weight;
 static const gconv_bank huge_bank = {
     .filters = INT32_MAX, .channels = INT32_MAX, .rows = 3, .columns = 3, .weights = weights};
 static gconv_layer bad_layers[] = {{.kind = 99},
@@ -183,6 +189,9 @@ static void set_up_learning(void) {
     noise_samples[i] = (float)(i * i * 37 % 101) / 101;
   need(gconv_image_write("noise.pfm", NULL, &noise_picture), "noise.pfm");
   need(gconv_fit_add(&fit, device, &noise, &noise, 0), "fit");
+  svm_options.probabilities = true;
+  need(gconv_svm_train(&svm_options, dataset, device, &svm), "svm");
+  need(gconv_svm_write("svm.model", svm), "svm.model");
 }
 
 static void set_up(void) {
@@ -233,13 +242,15 @@ static void give_more(void) {
 
 static void tear_down_learning(void) {
   gconv_fit_free(&fit);
+  gconv_svm_free(svm);
   gconv_trainer_free(trainer);
   gconv_network_free(&net);
   gconv_dataset_free(dataset);
-  if (unlink("table.csv") != 0 || unlink("net.safetensors") != 0 || unlink("noise.pfm") != 0)
+  if (unlink("table.csv") != 0 || unlink("net.safetensors") != 0 || unlink("svm.model") != 0 || unlink("noise.pfm") != 0)
     mistake("the files of learning are gone", "");
   unlink("out.safetensors");
   unlink("out.checkpoint");
+  unlink("out.model");
 }
 
 static void tear_down(void) {

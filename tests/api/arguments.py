@@ -71,7 +71,9 @@ RIGHT = {
     "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
     "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
     "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
-    "gconv_fit *": "&fit", "const gconv_fit *": "&fit",
+    "gconv_fit *": "&fit", "const gconv_fit *": "&fit", "const gconv_svm_options *": "&svm_options", "gconv_svm *": "svm", "const gconv_svm *": "svm",
+    "gconv_svm_is_one.path": '"svm.model"', "gconv_svm_read.path": '"svm.model"', "gconv_svm_write.path": '"out.model"',
+    "gconv_svm_validate.folds": "2", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
     "gconv_operation * const *": "&operation", "gconv_device *": "device", "const gconv_device *": "device",
@@ -95,10 +97,11 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
             "gconv_features_resolve.list", "gconv_features_resolve.count", "gconv_operation_pixels.options",
-            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint"}
+            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint", "gconv_svm_train.options", "gconv_svm_validate.options",
+            "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
-CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count"}
-NONE_IS_RIGHT = {"gconv_dataset_read.count"}  # of them, those that may be 0
+CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count"}
+NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count"}  # of them, those that may be 0
 # Only NULL is given to what ends a thing, and only what is made fresh for it else.
 ENDS = re.compile(r"gconv_\w+_(free|close)$")
 
@@ -199,6 +202,11 @@ FIELDS = {
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
         "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
         "algorithm": ['!"nothing"', '!""'], "stop": ["NULL"]},
+    "gconv_svm_options": {
+        "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
+        "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],
+        "tolerance": ["!NAN", "!-1", "!INFINITY"], "cache_bytes": ["1", "UINT64_MAX"], "no_shrinking": ANY, "probabilities": ANY, "seed": ANY,
+        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"]},
     "gconv_fit": {
         "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "bias": ANY,
         "ridge": ["!NAN", "!-1", "!INFINITY"], "whole": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "max_pixels": ["1"], "sums": TOLD},
@@ -214,7 +222,7 @@ LOOKS = {"gconv_image": {"header": {"gconv_image_allocate", "gconv_plan_create"}
 # Structs that optional pointers point to: right ones, to make wrong ones of.
 OPTIONS = {"const gconv_read_options *": "read_options", "const gconv_write_options *": "write_options",
            "const gconv_compare_options *": "compare_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network",
-           "const gconv_training_options *": "training_options"}
+           "const gconv_training_options *": "training_options", "const gconv_svm_options *": "svm_options"}
 
 
 def split(argument):
@@ -322,7 +330,7 @@ RELEASE = {"gconv_image": "gconv_image_free(&out{0});", "gconv_filters": "gconv_
            "gconv_outputs": "gconv_outputs_free(&out{0});", "gconv_texts": "gconv_texts_free(&out{0});",
            "gconv_manifest *": "gconv_manifest_close(out{0});", "gconv_network": "gconv_network_free(&out{0});",
            "gconv_dataset *": "gconv_dataset_free(out{0});", "gconv_trainer *": "gconv_trainer_free(out{0});",
-           "gconv_fit_result": "free(out{0}.taps); gconv_filters_free(&out{0}.filters);"}
+           "gconv_svm *": "gconv_svm_free(out{0});", "gconv_fit_result": "free(out{0}.taps); gconv_filters_free(&out{0}.filters);"}
 
 
 def main():

@@ -117,7 +117,7 @@ class Installed(unittest.TestCase):
         found = subprocess.run(["pkg-config", *words], capture_output=True, text=True, env=environment)
         self.assertEqual((found.returncode, found.stderr), (0, ""))
         program = os.path.join(self.work.name, "by-pkg-config")
-        subprocess.run([os.environ["CC"], "-std=c11", "-Werror", "-include", "gconv/gconv_jobs.h", "-include", "gconv/gconv_learn.h",
+        subprocess.run([os.environ["CC"], "-std=c11", "-Werror", "-include", "gconv/gconv_jobs.h", "-include", "gconv/gconv_learn.h", "-include", "gconv/gconv_classify.h",
                         os.path.join(SOURCE, "docs", "example.c"), "-o", program, *shlex.split(found.stdout), *self.flags], check=True)
         self.run_example(program)
 

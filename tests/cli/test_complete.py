@@ -26,7 +26,7 @@ class Complete(CommandTest):
         self.assertEqual(self.offers("help", "be"), ["bench"])
         self.assertEqual(self.offers("fil"), [":files", "filter", "filters"])
         for command in ["bank info", "bank show", "bank convert"] + [c for c in commands if c != "bank"]:
-            listed = re.findall(r"(?m)^(?:  -.,|     ) (--[a-z-]+)", self.gconv(*command.split(), "--help").stdout)
+            listed = re.findall(r"(?m)^(?:  -.,|     ) (--[a-z0-9-]+)", self.gconv(*command.split(), "--help").stdout)
             self.assertEqual(self.offers(*command.split(), "-"), listed, command)
             self.assertEqual(self.offers(*command.split(), "--he"), ["--help"])
         self.assertEqual(self.offers("--bo"), ["--border"])

@@ -133,6 +133,14 @@ class Commands(CommandTest):
         commands = self.commands_of("docs/learning.md")
         self.run_all([c for c in commands if c.split()[1] in ("train", "classify") or "--windows" in c], 9)
 
+    def test_svm(self):
+        points = np.random.default_rng(8).normal(0, 1, (90, 3)).round(3)
+        rows = [",".join(map(str, [*(p + i % 3), "abc"[i % 3]])) for i, p in enumerate(points)]
+        for name in ("train.csv", "test.csv"):
+            (self.folder / name).write_text("\n".join(["x,y,z,species", *rows]))
+        (self.folder / "measured.csv").write_text("\n".join(f"{x},{y},{x - y * z}" for x, y, z in points))
+        self.run_all(self.commands_of("docs/svm.md"), 7)
+
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)
 

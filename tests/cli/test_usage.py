@@ -8,7 +8,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "fit", "bank", "devices", "algorithms", "train", "classify", "help"]
+COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "fit", "bank", "devices", "algorithms", "train", "svm", "classify", "help"]
 
 
 class Usage(CommandTest):
@@ -194,7 +194,7 @@ class Usage(CommandTest):
 
 class Help(CommandTest):
     def options_of(self, command):
-        return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", self.gconv("help", command).stdout))
+        return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", self.gconv("help", command).stdout))
 
     def test_overview_lists_every_command(self):
         for words in (["help"], ["--help"], ["-h"]):
@@ -218,7 +218,7 @@ class Help(CommandTest):
             text = self.gconv("bank", part, "--help").stdout
             self.assertIn(f"Usage: gconv bank {part} SPEC...", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 110)
-            self.assertLessEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)), known | {"--output"})
+            self.assertLessEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)), known | {"--output"})
 
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
@@ -235,7 +235,7 @@ class Help(CommandTest):
             listed |= self.options_of(command)
         self.assertGreater(len(listed), 30)
         for option in listed | {"--version"}:
-            self.assertRegex(manual, rf"{option}(?![a-z-])", option)
+            self.assertRegex(manual, rf"{option}(?![a-z0-9-])", option)
 
     def test_manual_has_every_format(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text()
@@ -247,7 +247,7 @@ class Help(CommandTest):
     def test_manual_has_no_option_of_its_own(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
         known = {"--version"}.union(*(self.options_of(command) for command in COMMANDS))
-        self.assertEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", manual)) - known, set())
+        self.assertEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", manual)) - known, set())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of gconv classify share. */
+#ifndef GCONV_CLI_CLASSIFY_H
+#define GCONV_CLI_CLASSIFY_H
+
+#include "cli/predict.h"
+#include "cli/settings.h"
+
+#include <stdio.h>
+
+/* Applies a support vector machine to a table; returns what the program ends with (classify_svm.c). */
+int gconv_classify_svm(const gconv_settings *settings, const char *model, const char *input);
+
+/* Prints what --evaluate found: the share that is right and the table of confusion, or JSON. */
+void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found);
+/* The same of outputs that are no classes: the number of targets, and sums of squared errors, targets and squared targets.
+ */
+void gconv_classify_print_errors(FILE *out, size_t numbers, double squares, double sum, double spread);
+
+#endif

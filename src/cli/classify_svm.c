@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv classify of a support vector machine: predictions of the rows of a table. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "cli/classify.h"
+#include "cli/command.h"
+#include "cli/learn.h"
+#include "cli/rows.h"
+#include "cli/sandbox.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Reports, of networks too ----------------------------------------------------------------------------------------- */
+
+void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found) {
+  FILE *out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
+  if (settings->json) {
+    json_t *json = gconv_data_confusion_json(found);
+    gconv_json_print(out, json, JSON_INDENT(2));
+    json_decref(json);
+    return;
+  }
+  fprintf(out, "%.2f%% right: %zu of %zu\n", found->cases ? 100.0 * (double)found->right / (double)found->cases : 0,
+          found->right, found->cases);
+  gconv_data_print_confusion(out, found);
+}
+
+void gconv_classify_print_errors(FILE *out, size_t numbers, double squares, double sum, double spread) {
+  double count = (double)numbers, variance = spread / count - sum / count * (sum / count);
+  fprintf(out, "%zu numbers: root of the mean squared error %.6g", numbers, sqrt(squares / count));
+  if (variance > 0)
+    fprintf(out, ", R2 %.6g", 1 - squares / count / variance);
+  fputc('\n', out);
+}
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------------ */
+
+typedef struct applying {
+  const gconv_settings *settings;
+  const char *input;
+  gconv_svm *model;
+  const gconv_svm_info *info;
+  gconv_device *device;
+  gconv_dataset *data;
+  gconv_sink *sink; /* NULL: predictions are not written */
+  bool terminal;
+  gconv_confusion confusion;
+  double squares, sum, spread;
+  size_t numbers;
+} applying;
+
+/* Some rows at a time. */
+typedef struct batch {
+  size_t room, *cases;
+  float *inputs, *targets;
+  int32_t *classes;
+  double *values, *probabilities;
+} batch;
+
+static gconv_status put(applying *a, const char *format, ...) GCONV_PRINTF(2, 3);
+static gconv_status put(applying *a, const char *format, ...) {
+  char text[100];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return gconv_sink_write(a->sink, text, (size_t)length);
+}
+
+static bool is_regression(const applying *a) {
+  return a->info->type == GCONV_SVM_EPSILON_SVR;
+}
+
+static gconv_status put_header(applying *a) {
+  if (is_regression(a))
+    return put(a, "case,output1\n");
+  return put(a, "case,class%s%s\n", a->info->probabilities ? ",probability" : "",
+             a->settings->learn.evaluate ? ",label" : "");
+}
+
+static gconv_status put_case(applying *a, const batch *b, size_t i) {
+  GCONV_TRY(put(a, "%zu,", b->cases[i] + 1));
+  if (is_regression(a))
+    return put(a, "%.9g\n", b->values[i]);
+  size_t class = (size_t)b->classes[i];
+  GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[class]));
+  if (b->probabilities)
+    GCONV_TRY(put(a, ",%.6g", b->probabilities[i * a->info->class_count + class]));
+  if (a->settings->learn.evaluate) {
+    GCONV_TRY(put(a, ","));
+    GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[(size_t)b->targets[i]]));
+  }
+  return put(a, "\n");
+}
+
+static void judge(applying *a, const batch *b, size_t i) {
+  if (!a->settings->learn.evaluate)
+    return;
+  if (!is_regression(a)) {
+    gconv_confusion_add(&a->confusion, (size_t)b->targets[i], (size_t)b->classes[i]);
+    return;
+  }
+  double target = (double)b->targets[i], error = b->values[i] - target;
+  a->squares += error * error;
+  a->sum += target;
+  a->spread += target * target;
+  a->numbers++;
+}
+
+static gconv_status apply(applying *a, batch *b) {
+  size_t all = gconv_dataset_get_info(a->data)->cases;
+  for (size_t first = 0; first < all; first += b->room) {
+    size_t count = all - first < b->room ? all - first : b->room;
+    for (size_t i = 0; i < count; i++)
+      b->cases[i] = first + i;
+    GCONV_TRY(gconv_dataset_read(a->data, 0, b->cases, count, b->inputs, a->settings->learn.evaluate ? b->targets : NULL));
+    GCONV_TRY(gconv_svm_predict(a->model, a->device, b->inputs, count, b->classes, b->values, b->probabilities));
+    for (size_t i = 0; i < count; i++) {
+      judge(a, b, i);
+      if (a->sink)
+        GCONV_TRY(put_case(a, b, i));
+    }
+  }
+  return GCONV_OK;
+}
+
+static gconv_status apply_all(applying *a) {
+  enum { FLOATS = 1 << 22 };
+  size_t columns = a->info->columns, classes = a->info->class_count;
+  batch b = {.room = FLOATS / (columns + classes + 1) + 1};
+  b.cases = malloc(b.room * sizeof *b.cases);
+  b.inputs = malloc(b.room * columns * sizeof *b.inputs);
+  b.targets = malloc(b.room * sizeof *b.targets);
+  b.classes = is_regression(a) ? NULL : malloc(b.room * sizeof *b.classes);
+  b.values = is_regression(a) ? malloc(b.room * sizeof *b.values) : NULL;
+  b.probabilities = a->info->probabilities ? malloc(b.room * classes * sizeof *b.probabilities) : NULL;
+  bool enough = b.cases && b.inputs && b.targets && (is_regression(a) ? b.values != NULL : b.classes != NULL) &&
+                (b.probabilities || !a->info->probabilities);
+  gconv_status status = GCONV_OK;
+  if (!enough)
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu rows of %zu columns", b.room, columns);
+  if (status == GCONV_OK && a->sink)
+    status = put_header(a);
+  if (status == GCONV_OK)
+    status = apply(a, &b);
+  free(b.cases);
+  free(b.inputs);
+  free(b.targets);
+  free(b.classes);
+  free(b.values);
+  free(b.probabilities);
+  return status;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+
+static gconv_status open_data(applying *a, gconv_message *message) {
+  const gconv_learn_settings *learn = &a->settings->learn;
+  const size_t columns = a->info->columns;
+  char label[24];
+  gconv_dataset_options options = learn->data;
+  if (learn->data.window > 0 || learn->raw)
+    return gconv_refuse(message, "--windows and --raw are for networks: a support vector machine takes the rows of a table");
+  options.kind = GCONV_DATASET_TABLE;
+  options.inputs = a->input;
+  options.targets = learn->targets;
+  options.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  options.columns = columns;
+  options.classes = a->info->classes;
+  options.class_count = a->info->class_count;
+  options.regression = is_regression(a);
+  options.unlabelled = !learn->evaluate;
+  gconv_status status = gconv_dataset_open(&options, &a->data);
+  bool fits = status == GCONV_OK && (size_t)gconv_dataset_get_info(a->data)->channels == columns;
+  if (fits)
+    return GCONV_OK;
+  size_t found = status == GCONV_OK ? (size_t)gconv_dataset_get_info(a->data)->channels : 0;
+  gconv_learn_complain(status, message);
+  if (options.unlabelled && !options.label) { /* the labels may stand behind the inputs */
+    gconv_dataset *without = NULL;
+    snprintf(label, sizeof label, "%zu", columns + 1);
+    options.label = label;
+    if (gconv_dataset_open(&options, &without) == GCONV_OK && (size_t)gconv_dataset_get_info(without)->channels == columns) {
+      gconv_dataset_free(a->data);
+      a->data = without;
+      if (!a->settings->quiet)
+        gconv_say("%s: its last column is taken for labels, and passed over", a->input);
+      return GCONV_OK;
+    }
+    gconv_dataset_free(without);
+  }
+  if (status != GCONV_OK)
+    return status;
+  return gconv_refuse(message, "%s: has %zu columns%s, where the model takes %zu%s", a->input, found,
+                      learn->evaluate ? " beside the labels" : "", columns,
+                      learn->data.label ? "" : "; --label names the column of labels");
+}
+
+static gconv_status prepare(applying *a, const char *path, gconv_message *message) {
+  const gconv_settings *s = a->settings;
+  const char *output = s->naming.output;
+  char *paths[] = {(char *)path, (char *)a->input};
+  const gconv_texts read = {paths, 2};
+  gconv_sandbox_files(s, &output, 1, true);
+  if (output && strcmp(output, "-") != 0)
+    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+  GCONV_TRY(gconv_learn_complain(gconv_svm_read(path, &a->model), message));
+  a->info = gconv_svm_get_info(a->model);
+  GCONV_TRY(open_data(a, message));
+  GCONV_TRY(
+      gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &a->device), message));
+  bool standard = !output || strcmp(output, "-") == 0;
+  a->terminal = standard && isatty(STDOUT_FILENO);
+  if (s->learn.evaluate && !is_regression(a))
+    GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(a->info->classes, a->info->class_count, &a->confusion), message));
+  if (output || !s->learn.evaluate)
+    GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &a->sink), message));
+  return GCONV_OK;
+}
+
+int gconv_classify_svm(const gconv_settings *settings, const char *path, const char *input) {
+  applying a = {.settings = settings, .input = input};
+  gconv_message message;
+  gconv_status status = prepare(&a, path, &message);
+  if (status == GCONV_OK)
+    status = gconv_learn_complain(apply_all(&a), &message);
+  if (status == GCONV_OK && a.sink) {
+    status = gconv_learn_complain(gconv_sink_commit(a.sink, false), &message);
+    a.sink = NULL;
+  } else {
+    gconv_sink_discard(a.sink);
+  }
+  if (status == GCONV_OK && a.confusion.classes > 0)
+    gconv_classify_print(settings, &a.confusion);
+  if (status == GCONV_OK && a.numbers > 0)
+    gconv_classify_print_errors(stdout, a.numbers, a.squares, a.sum, a.spread);
+  if (status != GCONV_OK)
+    gconv_say("%s", message.text);
+  gconv_confusion_free(&a.confusion);
+  gconv_dataset_free(a.data);
+  gconv_svm_free(a.model);
+  gconv_device_close(a.device);
+  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv svm: trains a support vector machine. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/learn.h"
+#include "cli/sandbox.h"
+#include "cli/svm.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What was given -------------------------------------------------------------------------------------------------- */
+
+/* Reads the weights of classes, "CLASS:W". The names are copied, for gconv_release_weights(). */
+static gconv_status take_weights(gconv_svm_run *run, gconv_message *message) {
+  const gconv_texts *texts = &run->settings->svm.weights;
+  run->weights = calloc(texts->count + 1, sizeof *run->weights);
+  if (!run->weights)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < texts->count; i++) {
+    const char *text = texts->items[i], *colon = strrchr(text, ':');
+    gconv_svm_weight *weight = &run->weights[i];
+    if (!colon || colon == text || !gconv_parse_number(colon + 1, &weight->weight) || !(weight->weight > 0))
+      return gconv_refuse(message, "--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
+    weight->class_name = strndup(text, (size_t)(colon - text));
+    if (!weight->class_name)
+      return gconv_complain_memory(message);
+  }
+  run->options.weights = run->weights;
+  run->options.weight_count = texts->count;
+  return GCONV_OK;
+}
+
+static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+  const gconv_settings *s = run->settings;
+  const gconv_svm_request *svm = &s->svm;
+  if (words->count != 1)
+    return gconv_refuse(message, "svm: name one table: gconv svm TABLE -o FILE.model");
+  run->path = words->items[0];
+  if (!s->naming.output && svm->folds == 0 && !svm->grid)
+    return gconv_refuse(message,
+                        "svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
+                        "judged by");
+  if (!svm->grid && (svm->grid_cost.step != 0 || svm->grid_gamma.step != 0))
+    return gconv_refuse(message, "--log2c and --log2g are for --grid");
+  if (svm->grid && svm->options.kernel == GCONV_SVM_LINEAR && svm->grid_gamma.step != 0)
+    return gconv_refuse(message, "--log2g: the linear kernel has no gamma");
+  if (!svm->grid && s->learn.plot)
+    return gconv_refuse(message, "--plot is the picture of --grid");
+  run->options = svm->options;
+  run->options.no_shrinking = svm->shrinking == 2;
+  run->options.seed = (uint64_t)s->learn.seed;
+  if (s->learn.data.regression)
+    run->options.type = GCONV_SVM_EPSILON_SVR;
+  run->regression = run->options.type == GCONV_SVM_EPSILON_SVR;
+  if (run->regression && svm->weights.count > 0)
+    return gconv_refuse(message, "--weight is for classes");
+  return take_weights(run, message);
+}
+
+static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
+  const gconv_learn_settings *learn = &run->settings->learn;
+  gconv_dataset_options data = learn->data;
+  data.kind = GCONV_DATASET_TABLE;
+  data.inputs = run->path;
+  data.targets = learn->targets;
+  data.regression = run->regression;
+  data.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  return gconv_learn_complain(gconv_dataset_open(&data, &run->data), message);
+}
+
+static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+  const gconv_settings *s = run->settings;
+  const char *output = s->naming.output, *outputs[] = {output, s->learn.plot};
+  GCONV_TRY(check_words(run, words, message));
+  char *paths[] = {(char *)run->path, (char *)s->learn.targets};
+  const gconv_texts read = {paths, s->learn.targets ? 2 : 1};
+  gconv_sandbox_files(s, outputs, 2, true);
+  if (output && strcmp(output, "-") != 0)
+    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+  if (s->learn.plot)
+    GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, &read, message));
+  GCONV_TRY(open_data(run, message));
+  return gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &run->device),
+                              message);
+}
+
+/* ---- Reports --------------------------------------------------------------------------------------------------------- */
+
+static void print_validation(const gconv_svm_run *run, const gconv_svm_validation *v) {
+  int folds = run->settings->svm.folds;
+  if (run->regression)
+    fprintf(run->out, "cross-validation, %d folds: MSE %.6g, squared correlation %.6g\n", folds, v->mse, v->correlation);
+  else
+    fprintf(run->out, "cross-validation, %d folds: %.2f%% right: %zu of %zu\n", folds, 100 * v->accuracy, v->right,
+            v->cases);
+}
+
+static void print_model(const gconv_svm_run *run, const gconv_svm *model, double seconds) {
+  const gconv_svm_info *info = gconv_svm_get_info(model);
+  fprintf(run->out, "%zu support vectors, %zu at their bound; objective %.9g; %.2f s\n", info->vector_count,
+          info->bounded_count, info->objective, seconds);
+}
+
+static json_t *number_or_null(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *validation_json(const gconv_svm_validation *v) {
+  json_t *json = json_object();
+  json_object_set_new(json, "cases", json_integer((json_int_t)v->cases));
+  json_object_set_new(json, "accuracy", number_or_null(v->accuracy));
+  json_object_set_new(json, "mse", number_or_null(v->mse));
+  json_object_set_new(json, "squared_correlation", number_or_null(v->correlation));
+  return json;
+}
+
+static json_t *model_json(const gconv_svm *model, double seconds) {
+  const gconv_svm_info *info = gconv_svm_get_info(model);
+  json_t *json = json_object();
+  json_object_set_new(json, "support_vectors", json_integer((json_int_t)info->vector_count));
+  json_object_set_new(json, "bounded", json_integer((json_int_t)info->bounded_count));
+  json_object_set_new(json, "objective", number_or_null(info->objective));
+  json_object_set_new(json, "gamma", number_or_null(info->gamma));
+  json_object_set_new(json, "seconds", number_or_null(seconds));
+  return json;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------------- */
+
+static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *message) {
+  gconv_svm_validation found;
+  GCONV_TRY(gconv_learn_complain(
+      gconv_svm_validate(&run->options, run->data, (size_t)run->settings->svm.folds, run->device, &found), message));
+  if (run->settings->json)
+    json_object_set_new(json, "validation", validation_json(&found));
+  else
+    print_validation(run, &found);
+  return GCONV_OK;
+}
+
+static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *message) {
+  gconv_svm *model = NULL;
+  double begin = gconv_now_ms();
+  gconv_status status = gconv_svm_train(&run->options, run->data, run->device, &model);
+  double seconds = (gconv_now_ms() - begin) / 1000;
+  if (status == GCONV_OK)
+    status = gconv_svm_write(run->settings->naming.output, model);
+  if (status == GCONV_OK && run->settings->json)
+    json_object_set_new(json, "model", model_json(model, seconds));
+  else if (status == GCONV_OK && !run->settings->quiet)
+    print_model(run, model, seconds);
+  gconv_svm_free(model);
+  return gconv_learn_complain(status, message);
+}
+
+static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {
+  const gconv_settings *s = run->settings;
+  char text[200];
+  if (!s->quiet && !s->json && isatty(STDERR_FILENO)) {
+    gconv_data_describe(gconv_dataset_get_info(run->data), GCONV_DATASET_TABLE, text, sizeof text);
+    gconv_print(stderr, "%s: %s\n", run->path, text);
+  }
+  if (s->svm.grid)
+    GCONV_TRY(gconv_svm_search(run, json, message));
+  else if (s->svm.folds > 0)
+    GCONV_TRY(validate(run, json, message));
+  return s->naming.output ? train(run, json, message) : GCONV_OK;
+}
+
+static int run_svm(gconv_settings *settings, const gconv_texts *words) {
+  gconv_svm_run run = {.settings = settings};
+  gconv_message message;
+  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  run.out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
+  json_t *json = json_object();
+  gconv_status status = prepare(&run, words, &message);
+  if (status == GCONV_OK)
+    status = work(&run, json, &message);
+  if (status == GCONV_OK && settings->json)
+    gconv_json_print(run.out, json, JSON_INDENT(2));
+  if (status != GCONV_OK)
+    gconv_say("%s", message.text);
+  json_decref(json);
+  for (size_t i = 0; run.weights && i < settings->svm.weights.count; i++)
+    free((char *)run.weights[i].class_name);
+  free(run.weights);
+  gconv_dataset_free(run.data);
+  gconv_device_close(run.device);
+  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+const gconv_command gconv_command_svm = {
+    .name = "svm",
+    .synopsis = "svm TABLE -o FILE.model [OPTION...]",
+    .help = "train a support vector machine on a table: classes, or numbers with --regression",
+    .details =
+        "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text or .npy, gzip too, known by its content. The model is text\n"
+        "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean what they mean for svm-train.\n\n"
+        "  gconv svm letter.csv --label Letter --scale unit -c 8 -g 16 -o letters.model\n"
+        "  gconv svm train.libsvm -v 5 --grid -o best.model\n"
+        "  gconv classify letters.model -i test.csv --evaluate\n",
+    .of = GCONV_OF_SVM,
+    .words = GCONV_WORDS_FILES,
+    .run = run_svm,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of gconv svm share. */
+#ifndef GCONV_CLI_SVM_H
+#define GCONV_CLI_SVM_H
+
+#include "cli/settings.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef struct gconv_svm_run {
+  const gconv_settings *settings;
+  const char *path; /* of the table */
+  bool regression;
+  gconv_svm_options options;
+  gconv_svm_weight *weights; /* owned, with the names */
+  gconv_dataset *data;
+  gconv_device *device;
+  FILE *out; /* for reports */
+} gconv_svm_run;
+
+/* Scores of cross-validation: rows of gammas, columns of C. */
+typedef struct gconv_svm_grid {
+  gconv_powers costs, gammas;
+  size_t rows, columns, best;
+  double *scores; /* owned: accuracy in %, or MSE */
+} gconv_svm_grid;
+
+/* Exponent number `index` of some powers. */
+double gconv_svm_exponent(const gconv_powers *powers, size_t index);
+
+/* Writes a picture of the grid, as SVG (svm_plot.c). */
+gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path);
+
+/* Cross-validates over C and gamma, prints a table, or puts it into *json, and sets the best in run->options (svm_grid.c).
+ */
+gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message);
+
+#endif

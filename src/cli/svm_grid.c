@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv svm --grid: cross-validation over powers of two of C and gamma. */
+#include "cli/learn.h"
+#include "cli/svm.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { DEFAULT_FOLDS = 5 };
+
+static size_t count_of(const gconv_powers *powers) {
+  return (size_t)floor((powers->last - powers->first) / powers->step + 1e-9) + 1;
+}
+
+double gconv_svm_exponent(const gconv_powers *powers, size_t index) {
+  return powers->first + (double)index * powers->step;
+}
+
+/* Whether a score is better; of equal ones, the first is taken. */
+static bool is_better(const gconv_svm_run *run, double score, double best) {
+  return run->regression ? score < best : score > best;
+}
+
+static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *message) {
+  size_t folds = run->settings->svm.folds > 0 ? (size_t)run->settings->svm.folds : DEFAULT_FOLDS;
+  for (size_t r = 0; r < g->rows; r++)
+    for (size_t c = 0; c < g->columns; c++) {
+      gconv_svm_options options = run->options;
+      gconv_svm_validation found;
+      options.cost = exp2(gconv_svm_exponent(&g->costs, c));
+      if (options.kernel != GCONV_SVM_LINEAR)
+        options.gamma = exp2(gconv_svm_exponent(&g->gammas, r));
+      GCONV_TRY(gconv_learn_complain(gconv_svm_validate(&options, run->data, folds, run->device, &found), message));
+      size_t at = r * g->columns + c;
+      g->scores[at] = run->regression ? found.mse : 100 * found.accuracy;
+      if (at == 0 || is_better(run, g->scores[at], g->scores[g->best]))
+        g->best = at;
+    }
+  return GCONV_OK;
+}
+
+static void print(const gconv_svm_run *run, const gconv_svm_grid *g) {
+  bool gammas = run->options.kernel != GCONV_SVM_LINEAR;
+  fprintf(run->out, "%s by C (columns)%s, powers of 2\n", run->regression ? "MSE" : "% right",
+          gammas ? " and gamma (rows)" : "");
+  fprintf(run->out, "%8s", "");
+  for (size_t c = 0; c < g->columns; c++)
+    fprintf(run->out, " %9g", gconv_svm_exponent(&g->costs, c));
+  for (size_t r = 0; r < g->rows; r++) {
+    if (gammas)
+      fprintf(run->out, "\n%8g", gconv_svm_exponent(&g->gammas, r));
+    else
+      fprintf(run->out, "\n%8s", "");
+    for (size_t c = 0; c < g->columns; c++)
+      fprintf(run->out, run->regression ? " %8.4g%c" : " %8.2f%c", g->scores[r * g->columns + c],
+              r * g->columns + c == g->best ? '*' : ' ');
+  }
+  fprintf(run->out, "\nbest: -c %.9g", exp2(gconv_svm_exponent(&g->costs, g->best % g->columns)));
+  if (gammas)
+    fprintf(run->out, " -g %.9g", exp2(gconv_svm_exponent(&g->gammas, g->best / g->columns)));
+  fprintf(run->out, run->regression ? ": MSE %.6g\n" : ": %.2f%% right\n", g->scores[g->best]);
+}
+
+static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *json) {
+  json_t *rows = json_array();
+  for (size_t i = 0; i < g->rows * g->columns; i++) {
+    json_t *row = json_object();
+    json_object_set_new(row, "c", json_real(exp2(gconv_svm_exponent(&g->costs, i % g->columns))));
+    if (run->options.kernel != GCONV_SVM_LINEAR)
+      json_object_set_new(row, "gamma", json_real(exp2(gconv_svm_exponent(&g->gammas, i / g->columns))));
+    json_object_set_new(row, run->regression ? "mse" : "accuracy",
+                        json_real(run->regression ? g->scores[i] : g->scores[i] / 100));
+    json_array_append_new(rows, row);
+  }
+  json_object_set_new(json, "grid", rows);
+}
+
+gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message) {
+  const gconv_svm_request *svm = &run->settings->svm;
+  gconv_svm_grid g = {.costs = {-5, 15, 2}, .gammas = {3, -15, -2}};
+  g.costs = svm->grid_cost.step != 0 ? svm->grid_cost : g.costs;
+  g.gammas = svm->grid_gamma.step != 0 ? svm->grid_gamma : g.gammas;
+  g.columns = count_of(&g.costs);
+  g.rows = run->options.kernel == GCONV_SVM_LINEAR ? 1 : count_of(&g.gammas);
+  g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
+  if (!g.scores)
+    return gconv_complain_memory(message);
+  gconv_status status = fill(run, &g, message);
+  if (status == GCONV_OK) {
+    if (run->settings->json)
+      add_json(run, &g, json);
+    else
+      print(run, &g);
+    run->options.cost = exp2(gconv_svm_exponent(&g.costs, g.best % g.columns));
+    if (run->options.kernel != GCONV_SVM_LINEAR)
+      run->options.gamma = exp2(gconv_svm_exponent(&g.gammas, g.best / g.columns));
+  }
+  if (status == GCONV_OK && run->settings->learn.plot)
+    status = gconv_learn_complain(gconv_svm_write_plot(run, &g, run->settings->learn.plot), message);
+  free(g.scores);
+  return status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The cases of a support vector machine, and how their columns are scaled. */
+#include "base/memory.h"
+#include "learn/svm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes room for one more entry; the room is a power of two. */
+static gconv_status make_room(gconv_svm_cases *cases) {
+  size_t now = cases->index ? gconv_room(cases->entries * sizeof(float)) : 0;
+  size_t needed = gconv_room((cases->entries + 1) * sizeof(float));
+  if (needed == now)
+    return GCONV_OK;
+  uint32_t *index = needed < SIZE_MAX ? realloc(cases->index, needed) : NULL;
+  cases->index = index ? index : cases->index;
+  float *values = index ? realloc(cases->values, needed) : NULL;
+  cases->values = values ? values : cases->values;
+  return values ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu numbers of cases", cases->entries + 1);
+}
+
+gconv_status gconv_svm_cases_entry(gconv_svm_cases *cases, uint32_t column, float value) {
+  if (value == 0)
+    return GCONV_OK;
+  GCONV_TRY(make_room(cases));
+  cases->index[cases->entries] = column;
+  cases->values[cases->entries++] = value;
+  cases->row_entries++;
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_cases_end_row(gconv_svm_cases *cases) {
+  gconv_svm_row *rows = gconv_grown(cases->rows, cases->count, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count + 1);
+  cases->rows = rows;
+  rows[cases->count++] = (gconv_svm_row){.count = cases->row_entries};
+  cases->row_entries = 0;
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_cases_add(gconv_svm_cases *cases, const float *row) {
+  for (size_t c = 0; c < cases->columns; c++)
+    GCONV_TRY(gconv_svm_cases_entry(cases, (uint32_t)c, row[c]));
+  return gconv_svm_cases_end_row(cases);
+}
+
+gconv_status gconv_svm_cases_copy_row(gconv_svm_cases *cases, const gconv_svm_row *row) {
+  for (size_t k = 0; k < row->count; k++)
+    GCONV_TRY(gconv_svm_cases_entry(cases, row->columns[k], row->values[k]));
+  return gconv_svm_cases_end_row(cases);
+}
+
+void gconv_svm_cases_finish(gconv_svm_cases *cases) {
+  size_t entries = 0;
+  for (size_t i = 0; i < cases->count; i++) {
+    gconv_svm_row *row = &cases->rows[i];
+    row->columns = cases->index + entries;
+    row->values = cases->values + entries;
+    row->norm = gconv_svm_norm(row->values, row->count);
+    entries += row->count;
+  }
+}
+
+void gconv_svm_cases_free(gconv_svm_cases *cases) {
+  free(cases->index);
+  free(cases->values);
+  free(cases->rows);
+  free(cases->targets);
+  *cases = (gconv_svm_cases){0};
+}
+
+static gconv_status add_cases(const gconv_dataset *data, size_t room, size_t *numbers, float *inputs,
+                              gconv_svm_cases *cases) {
+  size_t all = gconv_dataset_get_info(data)->cases;
+  for (size_t first = 0; first < all; first += room) {
+    size_t count = all - first < room ? all - first : room;
+    for (size_t i = 0; i < count; i++)
+      numbers[i] = first + i;
+    GCONV_TRY(gconv_dataset_read(data, 0, numbers, count, inputs, cases->targets + first));
+    for (size_t i = 0; i < count; i++) {
+      for (size_t c = 0; c < cases->columns; c++)
+        if (!isfinite(inputs[i * cases->columns + c]))
+          return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu: column %zu is not a finite number", first + i + 1, c + 1);
+      if (!isfinite(cases->targets[first + i]))
+        return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu: the target is not a finite number", first + i + 1);
+      GCONV_TRY(gconv_svm_cases_add(cases, inputs + i * cases->columns));
+    }
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases) {
+  enum { FLOATS = 1 << 20 };
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  cases->columns = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+  size_t room = FLOATS / cases->columns + 1, *numbers = malloc(room * sizeof *numbers);
+  float *inputs = malloc(room * cases->columns * sizeof *inputs);
+  cases->targets = malloc((info->cases + 1) * sizeof *cases->targets);
+  gconv_status status = numbers && inputs && cases->targets
+                            ? add_cases(data, room, numbers, inputs, cases)
+                            : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", info->cases);
+  if (status == GCONV_OK)
+    gconv_svm_cases_finish(cases);
+  free(numbers);
+  free(inputs);
+  return status;
+}
+
+/* ---- Scaling ---- */
+
+gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,
+                                  gconv_svm_scaling scaling, gconv_svm_range *range) {
+  range->lower = scaling == GCONV_SVM_SCALE_SYMMETRIC ? -1 : 0;
+  range->upper = 1;
+  if (scaling == GCONV_SVM_UNSCALED)
+    return GCONV_OK;
+  size_t *met = calloc(cases->columns, sizeof *met);
+  range->least = malloc(cases->columns * sizeof *range->least);
+  range->most = malloc(cases->columns * sizeof *range->most);
+  if (!met || !range->least || !range->most) {
+    free(met);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", cases->columns);
+  }
+  for (size_t i = 0; i < count; i++) {
+    const gconv_svm_row *row = &cases->rows[members[i]];
+    for (size_t k = 0; k < row->count; k++) {
+      size_t c = row->columns[k];
+      double value = (double)row->values[k];
+      range->least[c] = met[c] == 0 || value < range->least[c] ? value : range->least[c];
+      range->most[c] = met[c] == 0 || value > range->most[c] ? value : range->most[c];
+      met[c]++;
+    }
+  }
+  for (size_t c = 0; c < cases->columns; c++)
+    if (met[c] < count) { /* some are 0 */
+      range->least[c] = met[c] > 0 && range->least[c] < 0 ? range->least[c] : 0;
+      range->most[c] = met[c] > 0 && range->most[c] > 0 ? range->most[c] : 0;
+    }
+  free(met);
+  return GCONV_OK;
+}
+
+void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to) {
+  if (!range->least) {
+    memcpy(to, from, columns * sizeof *to);
+    return;
+  }
+  for (size_t c = 0; c < columns; c++) {
+    double width = range->most[c] - range->least[c];
+    to[c] =
+        width > 0 ? (float)(range->lower + (range->upper - range->lower) * ((double)from[c] - range->least[c]) / width) : 0;
+  }
+}
+
+gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm_cases *from, gconv_svm_cases *to) {
+  size_t columns = from->columns;
+  float *row = calloc(2 * columns, sizeof *row);
+  gconv_status status = row ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a row of %zu columns", columns);
+  to->columns = columns;
+  for (size_t i = 0; i < from->count && status == GCONV_OK; i++) {
+    memset(row, 0, columns * sizeof *row);
+    for (size_t k = 0; k < from->rows[i].count; k++)
+      row[from->rows[i].columns[k]] = from->rows[i].values[k];
+    gconv_svm_range_row(range, columns, row, row + columns);
+    status = gconv_svm_cases_add(to, row + columns);
+  }
+  free(row);
+  to->targets = malloc((from->count + 1) * sizeof *to->targets);
+  if (status == GCONV_OK && !to->targets)
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu targets", from->count);
+  if (status == GCONV_OK) {
+    memcpy(to->targets, from->targets, from->count * sizeof *to->targets);
+    gconv_svm_cases_finish(to);
+  }
+  return status;
+}
+
+gconv_status gconv_svm_range_copy(const gconv_svm_range *from, size_t columns, gconv_svm_range *to) {
+  *to = (gconv_svm_range){.lower = from->lower, .upper = from->upper};
+  if (!from->least)
+    return GCONV_OK;
+  to->least = malloc(columns * sizeof *to->least);
+  to->most = malloc(columns * sizeof *to->most);
+  if (!to->least || !to->most)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
+  memcpy(to->least, from->least, columns * sizeof *to->least);
+  memcpy(to->most, from->most, columns * sizeof *to->most);
+  return GCONV_OK;
+}
+
+void gconv_svm_range_free(gconv_svm_range *range) {
+  free(range->least);
+  free(range->most);
+  *range = (gconv_svm_range){0};
+}

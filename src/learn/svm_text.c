@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of LIBSVM's models: lines "keyword values", a line "SV", and a line for each support vector: its coefficients and
+ * its entries, "index:value".
+ *
+ * What LIBSVM has no place for stands behind the last vector, where LIBSVM stops reading, in lines that begin with '#': the
+ * number of columns, the names of the classes, and how columns are scaled.
+ */
+#include "base/arguments.h"
+#include "base/file.h"
+#include "learn/labels.h"
+#include "learn/lines.h"
+#include "learn/svm.h"
+#include "learn/table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_names[] = {"c_svc", "epsilon_svr"};
+static const char *const kernel_names[] = {"rbf", "linear", "polynomial", "sigmoid"};
+enum { TYPES = 2, KERNELS = 4 };
+
+/* ---- Writing ---- */
+
+static gconv_status put(gconv_sink *sink, const char *format, ...) GCONV_PRINTF(2, 3);
+static gconv_status put(gconv_sink *sink, const char *format, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return gconv_sink_write(sink, text, (size_t)length);
+}
+
+static gconv_status put_numbers(gconv_sink *sink, const char *keyword, const double *numbers, size_t count) {
+  GCONV_TRY(put(sink, "%s", keyword));
+  for (size_t i = 0; i < count; i++)
+    GCONV_TRY(put(sink, " %.17g", numbers[i]));
+  return put(sink, "\n");
+}
+
+/* Whether a name is a whole number as LIBSVM reads one. */
+static bool is_label(const char *name) {
+  char again[24];
+  char *end;
+  errno = 0;
+  long value = strtol(name, &end, 10);
+  if (errno != 0 || *end || value < INT32_MIN || value > INT32_MAX)
+    return false;
+  snprintf(again, sizeof again, "%ld", value);
+  return strcmp(name, again) == 0;
+}
+
+static bool are_labels(const gconv_svm *model) {
+  bool all = true;
+  for (size_t c = 0; c < model->info.class_count; c++)
+    all = all && is_label(model->classes[c]);
+  return all;
+}
+
+static gconv_status put_header(gconv_sink *sink, const gconv_svm *model) {
+  const gconv_svm_info *info = &model->info;
+  bool classes = info->type == GCONV_SVM_C_SVC, numbers = are_labels(model);
+  size_t machines = gconv_svm_machines(model);
+  GCONV_TRY(put(sink, "svm_type %s\nkernel_type %s\n", type_names[info->type], kernel_names[info->kernel]));
+  if (info->kernel == GCONV_SVM_POLYNOMIAL)
+    GCONV_TRY(put(sink, "degree %d\n", (int)info->degree));
+  if (info->kernel != GCONV_SVM_LINEAR)
+    GCONV_TRY(put(sink, "gamma %.17g\n", info->gamma));
+  if (info->kernel == GCONV_SVM_POLYNOMIAL || info->kernel == GCONV_SVM_SIGMOID)
+    GCONV_TRY(put(sink, "coef0 %.17g\n", info->coef0));
+  GCONV_TRY(put(sink, "nr_class %zu\ntotal_sv %zu\n", classes ? info->class_count : 2, info->vector_count));
+  GCONV_TRY(put_numbers(sink, "rho", model->rho, machines));
+  if (classes) {
+    GCONV_TRY(put(sink, "label"));
+    for (size_t c = 0; c < info->class_count; c++)
+      GCONV_TRY(numbers ? put(sink, " %s", model->classes[c]) : put(sink, " %zu", c + 1));
+    GCONV_TRY(put(sink, "\n"));
+  }
+  if (model->prob_a)
+    GCONV_TRY(put_numbers(sink, "probA", model->prob_a, machines));
+  if (model->prob_b)
+    GCONV_TRY(put_numbers(sink, "probB", model->prob_b, machines));
+  if (classes) {
+    GCONV_TRY(put(sink, "nr_sv"));
+    for (size_t c = 0; c < info->class_count; c++)
+      GCONV_TRY(put(sink, " %zu", model->class_vectors[c]));
+    GCONV_TRY(put(sink, "\n"));
+  }
+  return put(sink, "SV\n");
+}
+
+static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
+  size_t rows = gconv_svm_coefficient_rows(model), count = model->info.vector_count;
+  for (size_t i = 0; i < count; i++) {
+    const gconv_svm_row *row = &model->vectors.rows[i];
+    for (size_t r = 0; r < rows; r++)
+      GCONV_TRY(put(sink, "%.17g ", model->coefficients[r * count + i]));
+    for (size_t k = 0; k < row->count; k++)
+      GCONV_TRY(put(sink, "%u:%.9g ", row->columns[k] + 1, (double)row->values[k]));
+    GCONV_TRY(put(sink, "\n"));
+  }
+  return GCONV_OK;
+}
+
+/* A name of a class on a line of its own: \n, \r and \ become \\n, \\r and \\\\. */
+static gconv_status put_class(gconv_sink *sink, const char *name) {
+  GCONV_TRY(put(sink, "# class "));
+  for (; *name; name++) {
+    const char *escaped = *name == '\n' ? "\\n" : *name == '\r' ? "\\r" : *name == '\\' ? "\\\\" : NULL;
+    GCONV_TRY(gconv_sink_write(sink, escaped ? escaped : name, escaped ? 2 : 1));
+  }
+  return put(sink, "\n");
+}
+
+static gconv_status put_rest(gconv_sink *sink, const gconv_svm *model) {
+  const gconv_svm_info *info = &model->info;
+  GCONV_TRY(put(sink, "# gconv 1\n# columns %zu\n", info->columns));
+  if (!are_labels(model))
+    for (size_t c = 0; c < info->class_count; c++)
+      GCONV_TRY(put_class(sink, model->classes[c]));
+  if (!model->range.least)
+    return GCONV_OK;
+  GCONV_TRY(put(sink, "# scale %.17g %.17g\n", model->range.lower, model->range.upper));
+  for (size_t c = 0; c < info->columns; c++)
+    GCONV_TRY(put(sink, "# range %zu %.17g %.17g\n", c + 1, model->range.least[c], model->range.most[c]));
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
+  GCONV_NEED(path);
+  GCONV_NEED(model);
+  gconv_sink *sink;
+  GCONV_TRY(gconv_sink_open(path, &sink));
+  gconv_status status = put_header(sink, model);
+  if (status == GCONV_OK)
+    status = put_vectors(sink, model);
+  if (status == GCONV_OK)
+    status = put_rest(sink, model);
+  if (status == GCONV_OK)
+    return gconv_sink_commit(sink, false);
+  gconv_sink_discard(sink);
+  return status;
+}

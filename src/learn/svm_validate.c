@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Trains support vector machines on data sets, and tells by cross-validation how good they are. */
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "device/device.h"
+#include "learn/random.h"
+#include "learn/svm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Data ---- */
+
+static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settings *settings) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  if (info->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there are no cases");
+  if (info->cases > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%zu cases: at most %d can be learned", info->cases, INT32_MAX);
+  if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the cases have no classes: regression takes targets that are numbers");
+  if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class, %s: a support vector machine parts two or more",
+                      info->classes[0]);
+  if (settings->given.type == GCONV_SVM_EPSILON_SVR && (info->class_count > 0 || info->outputs != 1))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "regression takes one target a case, which is a number: these have %zu %s",
+                      info->outputs, info->class_count > 0 ? "classes" : "targets");
+  for (size_t i = 0; i < settings->given.weight_count; i++) {
+    bool known = settings->given.type != GCONV_SVM_C_SVC;
+    for (size_t c = 0; c < info->class_count; c++)
+      known = known || strcmp(info->classes[c], settings->given.weights[i].class_name) == 0;
+    if (!known)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "there is no class %s to weigh", settings->given.weights[i].class_name);
+  }
+  return GCONV_OK;
+}
+
+/* The settings and cases of a data set, and the numbers of all cases. */
+static gconv_status take_data(const gconv_svm_options *options, const gconv_dataset *data, gconv_svm_settings *settings,
+                              gconv_svm_cases *cases, size_t **members) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  GCONV_TRY(gconv_svm_settle(options, (size_t)info->channels * (size_t)info->height * (size_t)info->width, settings));
+  GCONV_TRY(check_data(data, settings));
+  GCONV_TRY(gconv_svm_cases_read(data, cases));
+  *members = malloc((cases->count + 1) * sizeof **members);
+  if (!*members)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count);
+  for (size_t i = 0; i < cases->count; i++)
+    (*members)[i] = i;
+  return GCONV_OK;
+}
+
+static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset_info *info) {
+  return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
+}
+
+gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
+                             gconv_svm **model) {
+  GCONV_NEED(data);
+  GCONV_NEED(device);
+  GCONV_NEED(model);
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  gconv_svm_settings settings;
+  gconv_svm_cases cases = {0};
+  size_t *members = NULL;
+  *model = NULL;
+  gconv_status status = take_data(options, data, &settings, &cases, &members);
+  if (status == GCONV_OK)
+    status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
+                                   gconv_device_threads(device), model);
+  free(members);
+  gconv_svm_cases_free(&cases);
+  return status;
+}
+
+/* ---- Folds ---- */
+
+gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
+                            size_t folds, uint64_t seed, uint64_t stream, size_t *fold) {
+  size_t *order = malloc((count + 1) * sizeof *order), *dealt = calloc(class_count + 1, sizeof *dealt);
+  if (!order || !dealt) {
+    free(order);
+    free(dealt);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for folds of %zu cases", count);
+  }
+  for (size_t k = 0; k < count; k++)
+    order[k] = k;
+  gconv_random_shuffle(seed, GCONV_RANDOM_FOLDS, stream, order, count);
+  if (class_count == 0)
+    for (size_t k = 0; k < count; k++)
+      fold[order[k]] = k % folds;
+  for (size_t k = 0; k < count && class_count > 0; k++) {
+    size_t class = (size_t)cases->targets[members[order[k]]];
+    fold[order[k]] = (dealt[class]++ + class) % folds; /* so that small classes do not all begin with one fold */
+  }
+  free(order);
+  free(dealt);
+  return GCONV_OK;
+}
+
+/* Sums over the predictions of regression. */
+typedef struct sums {
+  double errors, predicted, predicted_squares, wanted, wanted_squares, products;
+} sums;
+
+static void add_prediction(sums *s, double predicted, double wanted) {
+  s->errors += (predicted - wanted) * (predicted - wanted);
+  s->predicted += predicted;
+  s->predicted_squares += predicted * predicted;
+  s->wanted += wanted;
+  s->wanted_squares += wanted * wanted;
+  s->products += predicted * wanted;
+}
+
+typedef struct validating {
+  const gconv_svm_settings *settings;
+  const gconv_svm_cases *cases;
+  const gconv_dataset_info *info;
+  size_t class_count;
+  gconv_threads *threads;
+  size_t *fold, *inside, *outside;
+  sums sums;
+  gconv_svm_validation *result;
+} validating;
+
+static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
+  size_t machines = gconv_svm_machines(model), columns = v->cases->columns;
+  gconv_svm_cases part = {.columns = columns}, scaled = {0};
+  double *values = malloc((count * machines + 1) * sizeof *values);
+  size_t *votes = calloc(v->class_count + 1, sizeof *votes);
+  part.targets = malloc((count + 1) * sizeof *part.targets);
+  gconv_status status =
+      values && votes && part.targets ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
+  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+    part.targets[k] = v->cases->targets[v->outside[k]];
+    status = gconv_svm_cases_copy_row(&part, &v->cases->rows[v->outside[k]]);
+  }
+  gconv_svm_cases_finish(&part);
+  if (status == GCONV_OK && model->range.least)
+    status = gconv_svm_range_cases(&model->range, &part, &scaled);
+  if (status == GCONV_OK)
+    status = gconv_svm_values(model, v->threads, model->range.least ? scaled.rows : part.rows, count, values);
+  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+    v->result->cases++;
+    if (v->class_count == 0)
+      add_prediction(&v->sums, values[k], (double)part.targets[k]);
+    else
+      v->result->right += gconv_svm_vote(values + k * machines, v->class_count, votes) == (size_t)part.targets[k];
+  }
+  free(values);
+  free(votes);
+  gconv_svm_cases_free(&part);
+  gconv_svm_cases_free(&scaled);
+  return status;
+}
+
+static gconv_status do_fold(validating *v, size_t fold) {
+  size_t inside = 0, outside = 0;
+  gconv_svm *model = NULL;
+  for (size_t i = 0; i < v->cases->count; i++)
+    if (v->fold[i] == fold)
+      v->outside[outside++] = i;
+    else
+      v->inside[inside++] = i;
+  GCONV_TRY(
+      gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->threads, &model));
+  gconv_status status = judge(v, model, outside);
+  gconv_svm_free(model);
+  return status;
+}
+
+static gconv_status validate(validating *v, const size_t *members, size_t folds) {
+  size_t count = v->cases->count;
+  if (folds > count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu folds of %zu cases: each fold needs one", folds, count);
+  for (size_t c = 0; c < v->class_count; c++) {
+    size_t in_class = 0;
+    for (size_t i = 0; i < count; i++)
+      in_class += (size_t)v->cases->targets[i] == c;
+    if (in_class < 2)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the class %s has %zu case%s: cross-validation needs two, one to learn and one to test",
+                        v->info->classes[c], in_class, in_class == 1 ? "" : "s");
+  }
+  v->fold = malloc(3 * count * sizeof *v->fold);
+  if (!v->fold)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for folds of %zu cases", count);
+  v->inside = v->fold + count;
+  v->outside = v->inside + count;
+  GCONV_TRY(gconv_svm_deal(v->cases, members, count, v->class_count, folds, v->settings->given.seed, 0, v->fold));
+  for (size_t fold = 0; fold < folds; fold++)
+    GCONV_TRY(do_fold(v, fold));
+  gconv_svm_validation *r = v->result;
+  double n = (double)count;
+  const sums *s = &v->sums;
+  r->accuracy = v->class_count > 0 ? (double)r->right / n : (double)NAN;
+  r->mse = v->class_count > 0 ? (double)NAN : s->errors / n;
+  double covariance = n * s->products - s->predicted * s->wanted;
+  double variances =
+      (n * s->predicted_squares - s->predicted * s->predicted) * (n * s->wanted_squares - s->wanted * s->wanted);
+  r->correlation = v->class_count > 0 ? (double)NAN : covariance * covariance / variances;
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
+                                gconv_device *device, gconv_svm_validation *result) {
+  GCONV_NEED(data);
+  GCONV_NEED(device);
+  GCONV_NEED(result);
+  if (folds < 2)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "folds is %zu: cross-validation takes at least 2", folds);
+  gconv_svm_settings settings;
+  gconv_svm_cases cases = {0};
+  size_t *members = NULL;
+  validating v = {.settings = &settings, .cases = &cases, .info = gconv_dataset_get_info(data), .result = result};
+  *result = (gconv_svm_validation){0};
+  gconv_status status = take_data(options, data, &settings, &cases, &members);
+  settings.given.probabilities = false;
+  v.class_count = status == GCONV_OK ? classes_of(&settings, v.info) : 0;
+  v.threads = gconv_device_threads(device);
+  if (status == GCONV_OK)
+    status = validate(&v, members, folds);
+  free(v.fold);
+  free(members);
+  gconv_svm_cases_free(&cases);
+  return status;
+}
