@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
+#include "cli/svm.h"
 #include "cli/terminal.h"
 #include "gconv_learn.h"
 
@@ -139,6 +140,12 @@ static gconv_status inform(const char *word, const char *syntax) {
     if (network != GCONV_OK)
       gconv_say("%s", gconv_last_error());
     return network;
+  }
+  if (!syntax && gconv_svm_is_one(word)) {
+    gconv_status model = gconv_svm_print(word);
+    if (model != GCONV_OK)
+      gconv_say("%s", gconv_last_error());
+    return model;
   }
   if (!syntax && gconv_bank_is_one(word))
     return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;

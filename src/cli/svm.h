@@ -29,6 +29,9 @@ typedef struct gconv_svm_grid {
 /* Exponent number `index` of some powers. */
 double gconv_svm_exponent(const gconv_powers *powers, size_t index);
 
+/* Prints what a model is (svm_info.c). */
+gconv_status gconv_svm_print(const char *path);
+
 /* Writes a picture of the grid, as SVG (svm_plot.c). */
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path);
 

@@ -273,6 +273,14 @@ class Svm(CommandTest):
         seeds = {self.gconv("svm", "t.libsvm", "-v", "4", "--seed", s, "--json").stdout for s in range(5)}
         self.assertGreater(len(seeds), 1)
 
+    def test_info(self):
+        (self.folder / "t.csv").write_text("a,b,kind\n" + "".join(f"{i},{i % 7},{'red' if i < 10 else 'blue'}\n" for i in range(20)))
+        self.gconv("svm", "t.csv", "--scale", "unit", "-b", "-k", "polynomial", "-o", "m.model")
+        shown = self.gconv("info", "m.model").stdout
+        for part in ("support vector machine for classes", "of 2 columns", "polynomial, gamma 0.5, coef0 0, degree 3", "each column to 0 .. 1", "2: red, blue",
+                     "probabilities"):
+            self.assertIn(part, shown)
+
     def test_what_is_refused(self):
         self.blobs("t.libsvm", 30)
         (self.folder / "one.csv").write_text("1,a\n2,a\n3,a\n")
