@@ -51,7 +51,7 @@ static void add_vectors(const predicting *p, seat *s, const gconv_svm_row *rows,
     for (size_t r = 0; r < count; r++)
       gconv_svm_row_wide(&model->formula, &model->points, &rows[r], block, 1, s->scratch, s->kernel[r]);
     for (size_t r = 0; r < count; r++)
-      gconv_svm_add_products(s->kernel[r] + from - first, model->by_vector + from * wide, to - from, wide,
+      gconv_svm_add_products(s->kernel[r] + (from - first), model->by_vector + from * wide, to - from, wide,
                              s->sums + r * wide);
   }
 }

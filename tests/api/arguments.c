@@ -90,6 +90,7 @@ static const size_t case_number;
 static float floats[8];
 static double doubles[8];
 static int32_t classes[2];
+static uint16_t class_numbers[8];
 static const gconv_svm_weight weight = {"a", 2};
 static gconv_svm_options svm_options = {.weights = &weight, .weight_count = 1};
 static gconv_svm *svm;

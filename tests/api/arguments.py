@@ -73,7 +73,7 @@ RIGHT = {
     "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
     "gconv_fit *": "&fit", "const gconv_fit *": "&fit", "const gconv_svm_options *": "&svm_options", "gconv_svm *": "svm", "const gconv_svm *": "svm",
     "gconv_svm_is_one.path": '"svm.model"', "gconv_svm_read.path": '"svm.model"', "gconv_svm_write.path": '"out.model"',
-    "gconv_svm_validate.folds": "2", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles",
+    "gconv_svm_validate.folds": "2", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles", "uint16_t *": "class_numbers",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
     "gconv_operation * const *": "&operation", "gconv_device *": "device", "const gconv_device *": "device",
