@@ -56,8 +56,10 @@ void gconv_svm_cases_finish(gconv_svm_cases *cases) {
   size_t entries = 0;
   for (size_t i = 0; i < cases->count; i++) {
     gconv_svm_row *row = &cases->rows[i];
-    row->columns = cases->index + entries;
-    row->values = cases->values + entries;
+    if (entries + row->count > 0) { /* there may be no entry in any row */
+      row->columns = cases->index + entries;
+      row->values = cases->values + entries;
+    }
     row->norm = gconv_svm_norm(row->values, row->count);
     entries += row->count;
   }
