@@ -35,8 +35,9 @@ int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
   return 4 * (fours | 1);
 }
 
-/* Lays a network out for up to `cases` at a time; arrays: of the optimiser. False if it does not fit. */
-bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, resident_net *made) {
+/* Lays a network out for up to `cases` at a time; arrays: of the optimiser. False if it takes more than
+ * `bytes`. */
+bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, int64_t bytes, resident_net *made) {
   *made = {};
   made->count = (int32_t)net->count;
   made->room = cases <= 32 ? 32 : cases <= 64 ? 64 : 128;
@@ -80,7 +81,7 @@ bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, r
   if (twice)
     made->next = take(pitch * made->rows);
   made->floats = (int32_t)at;
-  return at * (int64_t)sizeof(float) <= SHARED_BYTES;
+  return at * (int64_t)sizeof(float) <= bytes;
 }
 
 } // namespace
@@ -129,7 +130,7 @@ void gconv_resident_free(gconv_resident *resident) {
 
 static bool is_for(const gconv_learn_net *net, size_t batch) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
-  bool fits = net->count <= LAYERS && gconv_learn_tail(net) == 0 && net->parameters < (size_t)SHARED_BYTES &&
+  bool fits = net->count <= LAYERS && gconv_learn_tail(net) == 0 && net->parameters < 1 << 20 &&
               batch <= (size_t)GCONV_RESIDENT_SLICES * GCONV_LEARN_SLICE;
   for (size_t i = 0; i < net->count; i++) {
     const gconv_learn_layer *layer = &net->layers[i];
@@ -149,10 +150,11 @@ static gconv_status allocate_for(gconv_resident *made) {
     made->arranged_steps = GCONV_RESIDENT_STEPS;
   CUDA_TRY(cudaMalloc(&made->arranged, made->arranged_steps * step));
   CUDA_TRY(cudaMalloc(&made->steps, GCONV_RESIDENT_STEPS * sizeof *made->steps));
-  int device = 0, units = 0, major = 0;
+  int device = 0, units = 0;
   CUDA_TRY(cudaGetDevice(&device));
-  CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  made->has_clusters = major >= 9;
+  cudaFuncAttributes kernel; /* code for GPUs without clusters runs on those that have them, too */
+  CUDA_TRY(cudaFuncGetAttributes(&kernel, take_steps<GCONV_OPTIMIZER_SGD, 32, CLUSTER>));
+  made->has_clusters = kernel.ptxVersion >= 90 && kernel.binaryVersion >= 90;
   if (made->slices == 1)
     return GCONV_OK;
   CUDA_TRY(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device));
@@ -175,14 +177,19 @@ gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv
   made->net = *net;
   made->batch = batch;
   made->slices = (batch + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE;
+  int device = 0, shared_bytes = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int64_t bytes = shared_bytes - STATIC_BYTES;
   bool any = false;
   for (int arrays = 0; arrays < 3 && made->slices == 1; arrays++)
-    if (lay_out(net, batch, arrays, true, &made->for_arrays[arrays]) ||
-        lay_out(net, batch, arrays, false, &made->for_arrays[arrays]))
+    if (lay_out(net, batch, arrays, true, bytes, &made->for_arrays[arrays]) ||
+        lay_out(net, batch, arrays, false, bytes, &made->for_arrays[arrays]))
       any = true;
     else
       made->for_arrays[arrays].count = 0;
-  if (made->slices > 1 && lay_out(net, GCONV_LEARN_SLICE, 0, false, &made->for_slices))
+  if (made->slices > 1 && lay_out(net, GCONV_LEARN_SLICE, 0, false, bytes, &made->for_slices))
     any = true;
   else
     made->for_slices.count = 0;
@@ -191,6 +198,7 @@ gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv
     *resident = made;
   else
     gconv_resident_free(made);
+  CUDA_TRY(error);
   return status;
 }
 

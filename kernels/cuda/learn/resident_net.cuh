@@ -13,7 +13,7 @@ enum {
   WARPS = THREADS / 32,
   WORKERS = WARPS - 1,
   LAYERS = 8,
-  SHARED_BYTES = 216 << 10,
+  STATIC_BYTES = 11 << 10, /* of shared memory, that kernels declare themselves, at most */
   ARRANGED_BYTES = 64 << 20
 };
 
