@@ -15,7 +15,6 @@
 #include "base/printable.h"
 #include "filter/number.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,22 +326,12 @@ static void close_text(gconv_bank_file *file) {
 
 /* ---- Writing ---- */
 
-static gconv_status put(gconv_sink *sink, const char *format, ...) GCONV_PRINTF(2, 3);
-static gconv_status put(gconv_sink *sink, const char *format, ...) {
-  char text[2 * NAME_BYTES + 64];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return gconv_sink_write(sink, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
-}
-
 /* Writes a name: in quotes if necessary, cut if it is too long, and without bytes that text cannot have. */
 static gconv_status put_name(gconv_sink *sink, const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.:=/";
   size_t length = strlen(name);
   if (length > 0 && length < NAME_BYTES && strspn(name, plain) == length && strcmp(name, "bias") != 0)
-    return put(sink, " %s", name);
+    return gconv_sink_print(sink, " %s", name);
   char text[2 * NAME_BYTES], *clean = gconv_printable_copy(name, NAME_BYTES - 1);
   size_t used = 0;
   if (!clean)
@@ -353,18 +342,18 @@ static gconv_status put_name(gconv_sink *sink, const char *name) {
     text[used++] = *at;
   }
   free(clean);
-  return put(sink, " \"%.*s\"", (int)used, text);
+  return gconv_sink_print(sink, " \"%.*s\"", (int)used, text);
 }
 
 static gconv_status put_geometry(gconv_sink *sink, const gconv_bank *bank) {
   if (!bank->has_geometry)
     return GCONV_OK;
-  GCONV_TRY(put(sink, "stride %d %d padding ", bank->stride_y, bank->stride_x));
+  GCONV_TRY(gconv_sink_print(sink, "stride %d %d padding ", bank->stride_y, bank->stride_x));
   if (bank->same_upper || bank->same_lower)
-    GCONV_TRY(put(sink, bank->same_upper ? "same_upper" : "same_lower"));
+    GCONV_TRY(gconv_sink_print(sink, bank->same_upper ? "same_upper" : "same_lower"));
   else
-    GCONV_TRY(put(sink, "%d %d %d %d", bank->pad_top, bank->pad_left, bank->pad_bottom, bank->pad_right));
-  return put(sink, " dilation %d %d groups %d\n", bank->dilation_y, bank->dilation_x, bank->groups);
+    GCONV_TRY(gconv_sink_print(sink, "%d %d %d %d", bank->pad_top, bank->pad_left, bank->pad_bottom, bank->pad_right));
+  return gconv_sink_print(sink, " dilation %d %d groups %d\n", bank->dilation_y, bank->dilation_x, bank->groups);
 }
 
 /* Writes one channel of a filter, with aligned columns. */
@@ -376,23 +365,23 @@ static gconv_status put_plane(gconv_sink *sink, const gconv_bank *bank, const fl
     width = length > width ? length : width;
   }
   for (size_t i = 0; i < count; i++)
-    GCONV_TRY(put(sink, " %*s%s", (int)width, gconv_number_write(plane[i], number),
-                  (i + 1) % (size_t)bank->columns == 0 ? "\n" : ""));
+    GCONV_TRY(gconv_sink_print(sink, " %*s%s", (int)width, gconv_number_write(plane[i], number),
+                               (i + 1) % (size_t)bank->columns == 0 ? "\n" : ""));
   return GCONV_OK;
 }
 
 static gconv_status put_filter(gconv_sink *sink, const gconv_bank *bank, int32_t k) {
   char number[GCONV_NUMBER_BYTES];
   size_t plane = (size_t)bank->rows * (size_t)bank->columns, channels = (size_t)bank->channels;
-  GCONV_TRY(put(sink, "\nfilter"));
+  GCONV_TRY(gconv_sink_print(sink, "\nfilter"));
   if (bank->names && bank->names[k])
     GCONV_TRY(put_name(sink, bank->names[k]));
   if (bank->biases)
-    GCONV_TRY(put(sink, " bias %s", gconv_number_write(bank->biases[k], number)));
-  GCONV_TRY(put(sink, "\n"));
+    GCONV_TRY(gconv_sink_print(sink, " bias %s", gconv_number_write(bank->biases[k], number)));
+  GCONV_TRY(gconv_sink_print(sink, "\n"));
   for (size_t c = 0; c < channels; c++) {
     if (c > 0)
-      GCONV_TRY(put(sink, "\n"));
+      GCONV_TRY(gconv_sink_print(sink, "\n"));
     GCONV_TRY(put_plane(sink, bank, bank->weights + ((size_t)k * channels + c) * plane));
   }
   return GCONV_OK;
@@ -400,11 +389,12 @@ static gconv_status put_filter(gconv_sink *sink, const gconv_bank *bank, int32_t
 
 static gconv_status write_text(gconv_sink *sink, const gconv_bank *bank) {
   char *name = gconv_printable_copy(bank->name ? bank->name : "", NAME_BYTES);
-  gconv_status status = name ? put(sink, "gconv-bank 1%s%s\n", *name ? "  # " : "", name)
+  gconv_status status = name ? gconv_sink_print(sink, "gconv-bank 1%s%s\n", *name ? "  # " : "", name)
                              : gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a bank");
   free(name);
   GCONV_TRY(status);
-  GCONV_TRY(put(sink, "filters %d channels %d size %d %d\n", bank->filters, bank->channels, bank->rows, bank->columns));
+  GCONV_TRY(gconv_sink_print(sink, "filters %d channels %d size %d %d\n", bank->filters, bank->channels, bank->rows,
+                             bank->columns));
   GCONV_TRY(put_geometry(sink, bank));
   for (int32_t k = 0; k < bank->filters; k++)
     GCONV_TRY(put_filter(sink, bank, k));

@@ -98,6 +98,9 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **sink);
 /* Writes with a buffer. After a failure, only gconv_sink_discard() may be called. */
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size);
 
+/* Writes text of any length, as printf() makes it. */
+gconv_status gconv_sink_print(gconv_sink *sink, const char *format, ...) GCONV_PRINTF(2, 3);
+
 /* Writes what is in the buffer, for a reader of a pipe that waits for it. */
 gconv_status gconv_sink_flush(gconv_sink *sink);
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,22 @@ gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) 
   memcpy(sink->buffer + sink->used, bytes, size);
   sink->used += size;
   return GCONV_OK;
+}
+
+gconv_status gconv_sink_print(gconv_sink *sink, const char *format, ...) {
+  char text[512], *longer = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  va_start(arguments, format);
+  bool fits = length >= 0 && (size_t)length < sizeof text, made = fits || vasprintf(&longer, format, arguments) >= 0;
+  va_end(arguments);
+  if (!made)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a line of text");
+  gconv_status status = gconv_sink_write(sink, fits ? text : longer, (size_t)length);
+  free(longer);
+  return status;
 }
 
 gconv_status gconv_sink_flush(gconv_sink *sink) {

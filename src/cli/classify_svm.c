@@ -11,7 +11,6 @@
 #include "cli/terminal.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,40 +62,30 @@ typedef struct batch {
   double *values, *probabilities;
 } batch;
 
-static gconv_status put(applying *a, const char *format, ...) GCONV_PRINTF(2, 3);
-static gconv_status put(applying *a, const char *format, ...) {
-  char text[100];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return gconv_sink_write(a->sink, text, (size_t)length);
-}
-
 static bool is_regression(const applying *a) {
   return a->info->type == GCONV_SVM_EPSILON_SVR;
 }
 
 static gconv_status put_header(applying *a) {
   if (is_regression(a))
-    return put(a, "case,output1\n");
-  return put(a, "case,class%s%s\n", a->info->probabilities ? ",probability" : "",
-             a->settings->learn.evaluate ? ",label" : "");
+    return gconv_sink_print(a->sink, "case,output1\n");
+  return gconv_sink_print(a->sink, "case,class%s%s\n", a->info->probabilities ? ",probability" : "",
+                          a->settings->learn.evaluate ? ",label" : "");
 }
 
 static gconv_status put_case(applying *a, const batch *b, size_t i) {
-  GCONV_TRY(put(a, "%zu,", b->cases[i] + 1));
+  GCONV_TRY(gconv_sink_print(a->sink, "%zu,", b->cases[i] + 1));
   if (is_regression(a))
-    return put(a, "%.9g\n", b->values[i]);
+    return gconv_sink_print(a->sink, "%.9g\n", b->values[i]);
   size_t class = (size_t)b->classes[i];
   GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[class]));
   if (b->probabilities)
-    GCONV_TRY(put(a, ",%.6g", b->probabilities[i * a->info->class_count + class]));
+    GCONV_TRY(gconv_sink_print(a->sink, ",%.6g", b->probabilities[i * a->info->class_count + class]));
   if (a->settings->learn.evaluate) {
-    GCONV_TRY(put(a, ","));
+    GCONV_TRY(gconv_sink_print(a->sink, ","));
     GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[(size_t)b->targets[i]]));
   }
-  return put(a, "\n");
+  return gconv_sink_print(a->sink, "\n");
 }
 
 static void judge(applying *a, const batch *b, size_t i) {

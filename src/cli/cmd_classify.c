@@ -13,7 +13,6 @@
 #include "cli/terminal.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,16 +34,6 @@ typedef struct classifying {
 
 /* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
 
-static gconv_status put(classifying *c, const char *format, ...) GCONV_PRINTF(2, 3);
-static gconv_status put(classifying *c, const char *format, ...) {
-  char text[100];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return gconv_sink_write(c->sink, text, (size_t)length);
-}
-
 static bool yields_probabilities(const gconv_network *network) {
   return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
 }
@@ -54,32 +43,32 @@ static gconv_status put_header(classifying *c, size_t outputs) {
   if (c->begun)
     return GCONV_OK;
   c->begun = true;
-  GCONV_TRY(put(c, "%s", c->unit));
+  GCONV_TRY(gconv_sink_print(c->sink, "%s", c->unit));
   if (c->network.class_count > 0) {
-    GCONV_TRY(put(c, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
-    return put(c, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
+    GCONV_TRY(gconv_sink_print(c->sink, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
+    return gconv_sink_print(c->sink, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
   }
   for (size_t k = 0; k < outputs; k++)
-    GCONV_TRY(put(c, ",output%zu", k + 1));
-  return put(c, "\n");
+    GCONV_TRY(gconv_sink_print(c->sink, ",output%zu", k + 1));
+  return gconv_sink_print(c->sink, "\n");
 }
 
 /* Writes a prediction behind the name of its case. */
 static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   if (c->network.class_count == 0) {
     for (size_t k = 0; k < p->count; k++)
-      GCONV_TRY(put(c, ",%.9g", (double)p->outputs[k]));
-    return put(c, "\n");
+      GCONV_TRY(gconv_sink_print(c->sink, ",%.9g", (double)p->outputs[k]));
+    return gconv_sink_print(c->sink, "\n");
   }
   size_t best = gconv_predict_best(p->outputs, p->count);
-  GCONV_TRY(put(c, ","));
+  GCONV_TRY(gconv_sink_print(c->sink, ","));
   GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[best]));
-  GCONV_TRY(put(c, ",%.6g", (double)p->outputs[best]));
+  GCONV_TRY(gconv_sink_print(c->sink, ",%.6g", (double)p->outputs[best]));
   if (c->settings->learn.evaluate) {
-    GCONV_TRY(put(c, ","));
+    GCONV_TRY(gconv_sink_print(c->sink, ","));
     GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[p->class]));
   }
-  return put(c, "\n");
+  return gconv_sink_print(c->sink, "\n");
 }
 
 static void compare_targets(classifying *c, const gconv_prediction *p) {
@@ -98,7 +87,7 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
   if (!c->sink)
     return GCONV_OK;
   GCONV_TRY(put_header(c, p->count));
-  GCONV_TRY(put(c, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
+  GCONV_TRY(gconv_sink_print(c->sink, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1));
   return put_prediction(c, p);
 }
 

@@ -51,7 +51,7 @@ typedef struct gconv_engine_type {
   /* The parameters become the best ones; whether they are all finite. */
   void (*keep)(void *engine);
   bool (*is_finite)(const void *engine);
-  /* The losses of at most order.batch cases, and their gradient. */
+  /* The losses of at most order.batch cases, and their gradient. NULL, as update() is, where there is train(). */
   gconv_status (*backward)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Changes the parameters by the gradient. */
   gconv_status (*update)(void *engine, const gconv_learn_step *step);

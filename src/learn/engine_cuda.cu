@@ -349,17 +349,6 @@ gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t fi
   return run_backward(e, count);
 }
 
-gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
-  engine *e = (engine *)state;
-  const gconv_held_cases *held;
-  GCONV_TRY(begin(e, cases, cases->count, &held));
-  GCONV_TRY(find_gradients(e, cases, 0, cases->count));
-  sum_losses(e, cases->count, 0);
-  GCONV_TRY(finish(e));
-  *sums = {e->outcomes[0].loss, (size_t)e->outcomes[0].hits};
-  return GCONV_OK;
-}
-
 gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
@@ -376,14 +365,6 @@ void start_update(engine *e, const gconv_learn_step *step) {
   gconv_learn_cuda_update(step, e->are_weights, (int64_t)e->net->parameters, e->arrays[GCONV_LEARN_GRADIENT],
                           e->arrays[GCONV_LEARN_PARAMETERS], e->arrays[GCONV_LEARN_FIRST], e->arrays[GCONV_LEARN_SECOND],
                           e->stop, e->bad, e->stream);
-}
-
-gconv_status update(void *state, const gconv_learn_step *step) {
-  engine *e = (engine *)state;
-  gconv_device_enter(e->order.device);
-  start_update(e, step);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
 }
 
 /* ---- Several steps ---- */
@@ -453,5 +434,5 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
 
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda",    create,   destroy, set,      get,  keep,
-                                                        is_finite, backward, update,  evaluate, train};
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda",    create, destroy, set,      get,  keep,
+                                                        is_finite, NULL,   NULL,    evaluate, train};

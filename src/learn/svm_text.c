@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,21 +25,11 @@ enum { TYPES = 2, KERNELS = 4 };
 
 /* ---- Writing ---- */
 
-static gconv_status put(gconv_sink *sink, const char *format, ...) GCONV_PRINTF(2, 3);
-static gconv_status put(gconv_sink *sink, const char *format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return gconv_sink_write(sink, text, (size_t)length);
-}
-
 static gconv_status put_numbers(gconv_sink *sink, const char *keyword, const double *numbers, size_t count) {
-  GCONV_TRY(put(sink, "%s", keyword));
+  GCONV_TRY(gconv_sink_print(sink, "%s", keyword));
   for (size_t i = 0; i < count; i++)
-    GCONV_TRY(put(sink, " %.17g", numbers[i]));
-  return put(sink, "\n");
+    GCONV_TRY(gconv_sink_print(sink, " %.17g", numbers[i]));
+  return gconv_sink_print(sink, "\n");
 }
 
 /* Whether a name is a whole number as LIBSVM reads one. */
@@ -66,32 +55,32 @@ static gconv_status put_header(gconv_sink *sink, const gconv_svm *model) {
   const gconv_svm_info *info = &model->info;
   bool classes = info->type == GCONV_SVM_C_SVC, numbers = are_labels(model);
   size_t machines = gconv_svm_machines(model);
-  GCONV_TRY(put(sink, "svm_type %s\nkernel_type %s\n", type_names[info->type], kernel_names[info->kernel]));
+  GCONV_TRY(gconv_sink_print(sink, "svm_type %s\nkernel_type %s\n", type_names[info->type], kernel_names[info->kernel]));
   if (info->kernel == GCONV_SVM_POLYNOMIAL)
-    GCONV_TRY(put(sink, "degree %d\n", (int)info->degree));
+    GCONV_TRY(gconv_sink_print(sink, "degree %d\n", (int)info->degree));
   if (info->kernel != GCONV_SVM_LINEAR)
-    GCONV_TRY(put(sink, "gamma %.17g\n", info->gamma));
+    GCONV_TRY(gconv_sink_print(sink, "gamma %.17g\n", info->gamma));
   if (info->kernel == GCONV_SVM_POLYNOMIAL || info->kernel == GCONV_SVM_SIGMOID)
-    GCONV_TRY(put(sink, "coef0 %.17g\n", info->coef0));
-  GCONV_TRY(put(sink, "nr_class %zu\ntotal_sv %zu\n", classes ? info->class_count : 2, info->vector_count));
+    GCONV_TRY(gconv_sink_print(sink, "coef0 %.17g\n", info->coef0));
+  GCONV_TRY(gconv_sink_print(sink, "nr_class %zu\ntotal_sv %zu\n", classes ? info->class_count : 2, info->vector_count));
   GCONV_TRY(put_numbers(sink, "rho", model->rho, machines));
   if (classes) {
-    GCONV_TRY(put(sink, "label"));
+    GCONV_TRY(gconv_sink_print(sink, "label"));
     for (size_t c = 0; c < info->class_count; c++)
-      GCONV_TRY(numbers ? put(sink, " %s", model->classes[c]) : put(sink, " %zu", c + 1));
-    GCONV_TRY(put(sink, "\n"));
+      GCONV_TRY(numbers ? gconv_sink_print(sink, " %s", model->classes[c]) : gconv_sink_print(sink, " %zu", c + 1));
+    GCONV_TRY(gconv_sink_print(sink, "\n"));
   }
   if (model->prob_a)
     GCONV_TRY(put_numbers(sink, "probA", model->prob_a, machines));
   if (model->prob_b)
     GCONV_TRY(put_numbers(sink, "probB", model->prob_b, machines));
   if (classes) {
-    GCONV_TRY(put(sink, "nr_sv"));
+    GCONV_TRY(gconv_sink_print(sink, "nr_sv"));
     for (size_t c = 0; c < info->class_count; c++)
-      GCONV_TRY(put(sink, " %zu", model->class_vectors[c]));
-    GCONV_TRY(put(sink, "\n"));
+      GCONV_TRY(gconv_sink_print(sink, " %zu", model->class_vectors[c]));
+    GCONV_TRY(gconv_sink_print(sink, "\n"));
   }
-  return put(sink, "SV\n");
+  return gconv_sink_print(sink, "SV\n");
 }
 
 static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
@@ -99,35 +88,35 @@ static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
   for (size_t i = 0; i < count; i++) {
     const gconv_svm_row *row = &model->vectors.rows[i];
     for (size_t r = 0; r < rows; r++)
-      GCONV_TRY(put(sink, "%.17g ", model->coefficients[r * count + i]));
+      GCONV_TRY(gconv_sink_print(sink, "%.17g ", model->coefficients[r * count + i]));
     for (size_t k = 0; k < row->count; k++)
-      GCONV_TRY(put(sink, "%u:%.9g ", row->columns[k] + 1, (double)row->values[k]));
-    GCONV_TRY(put(sink, "\n"));
+      GCONV_TRY(gconv_sink_print(sink, "%u:%.9g ", row->columns[k] + 1, (double)row->values[k]));
+    GCONV_TRY(gconv_sink_print(sink, "\n"));
   }
   return GCONV_OK;
 }
 
 /* A name of a class on a line of its own: \n, \r and \ become \\n, \\r and \\\\. */
 static gconv_status put_class(gconv_sink *sink, const char *name) {
-  GCONV_TRY(put(sink, "# class "));
+  GCONV_TRY(gconv_sink_print(sink, "# class "));
   for (; *name; name++) {
     const char *escaped = *name == '\n' ? "\\n" : *name == '\r' ? "\\r" : *name == '\\' ? "\\\\" : NULL;
     GCONV_TRY(gconv_sink_write(sink, escaped ? escaped : name, escaped ? 2 : 1));
   }
-  return put(sink, "\n");
+  return gconv_sink_print(sink, "\n");
 }
 
 static gconv_status put_rest(gconv_sink *sink, const gconv_svm *model) {
   const gconv_svm_info *info = &model->info;
-  GCONV_TRY(put(sink, "# gconv 1\n# columns %zu\n", info->columns));
+  GCONV_TRY(gconv_sink_print(sink, "# gconv 1\n# columns %zu\n", info->columns));
   if (!are_labels(model))
     for (size_t c = 0; c < info->class_count; c++)
       GCONV_TRY(put_class(sink, model->classes[c]));
   if (!model->range.least)
     return GCONV_OK;
-  GCONV_TRY(put(sink, "# scale %.17g %.17g\n", model->range.lower, model->range.upper));
+  GCONV_TRY(gconv_sink_print(sink, "# scale %.17g %.17g\n", model->range.lower, model->range.upper));
   for (size_t c = 0; c < info->columns; c++)
-    GCONV_TRY(put(sink, "# range %zu %.17g %.17g\n", c + 1, model->range.least[c], model->range.most[c]));
+    GCONV_TRY(gconv_sink_print(sink, "# range %zu %.17g %.17g\n", c + 1, model->range.least[c], model->range.most[c]));
   return GCONV_OK;
 }
 

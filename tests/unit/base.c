@@ -522,6 +522,28 @@ static void sink_replaces_whole_or_not_at_all(void **state) {
   unlink("out");
 }
 
+static void sink_prints_text_of_any_length(void **state) {
+  (void)state;
+  for (int length = 508; length <= 516; length++) { /* around the room of gconv_sink_print() */
+    char expected[600];
+    gconv_sink *sink = NULL;
+    snprintf(expected, sizeof expected, "%*d!", length, 7);
+    assert_int_equal(gconv_sink_open("out", &sink), GCONV_OK);
+    assert_int_equal(gconv_sink_print(sink, "%*d!", length, 7), GCONV_OK);
+    assert_int_equal(gconv_sink_commit(sink, false), GCONV_OK);
+    struct stat status;
+    assert_int_equal(stat("out", &status), 0);
+    assert_int_equal(status.st_size, length + 1);
+    char text[600] = "";
+    FILE *file = fopen("out", "r");
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof text - 1, file), length + 1);
+    fclose(file);
+    assert_string_equal(text, expected);
+  }
+  unlink("out");
+}
+
 static void sink_follows_links(void **state) {
   (void)state;
   write_text("target", "old", 3);
@@ -600,6 +622,7 @@ int main(void) {
       cmocka_unit_test(utf8_is_told_from_other_bytes),
       cmocka_unit_test(source_refuses_what_is_no_file),
       cmocka_unit_test(sink_replaces_whole_or_not_at_all),
+      cmocka_unit_test(sink_prints_text_of_any_length),
       cmocka_unit_test(sink_follows_links),
       cmocka_unit_test(sink_reports_what_cannot_be_written),
       cmocka_unit_test(sink_removes_what_is_unfinished), /* the last: no file can be made after it */

@@ -7,9 +7,11 @@
  *     x:  channels x rows under these x columns                 a thread has one tap t and FILTERS filters k
  *     dz: filters x rows x columns
  *
- * For four places, a thread reads four samples, and FILTERS times four gradients that all threads of its warp share: then it
- * does 4 FILTERS multiply-adds. While a stage is used, the other one is filled. The distances between rows and between
- * channels of x are chosen so that neighbouring taps lie in neighbouring banks. The bias is a tap whose samples are all 1.
+ * A thread goes through the places four at a time. It reads four samples under its tap, and four gradients of each of its
+ * filters, and does 4 FILTERS multiply-adds with them. All threads of a warp have the same filters, so that one read of a
+ * gradient serves them all. Rows and channels of x lie so far apart that the samples of neighbouring taps are in
+ * neighbouring banks. While the threads use one stage, the next rows are copied into the other. The bias is a tap whose
+ * samples are 1.
  */
 #include "../copies.cuh"
 #include "layers.h"
@@ -215,8 +217,10 @@ bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const
   if (cases * a.bands > INT32_MAX || grid > 65535 || !find_tile(&a))
     return false;
   const int bytes = shared_floats(a) * (int)sizeof(float);
-  if (cudaFuncSetAttribute(sum_weights, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES) != cudaSuccess)
+  if (cudaFuncSetAttribute(sum_weights, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
+    cudaGetLastError(); /* a GPU with less shared memory: no failure */
     return false;
+  }
   sum_weights<<<dim3((unsigned)(cases * a.bands), (unsigned)grid), (unsigned)(a.threads_of_taps * (a.filters / FILTERS)),
                 bytes, stream>>>(a);
   return true;

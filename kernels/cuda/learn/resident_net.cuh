@@ -119,8 +119,8 @@ template <int BLOCKS> __device__ __forceinline__ void store_in_all(float *at, fl
   *at = value;
 }
 
-/* The outputs of a block, of so many: a multiple of 8, of which those of the last eight may be past the last; and output i
- * of them. */
+/* How many of a layer's outputs are the block's own, and which output is number i of these. The former is a multiple of 8:
+ * the last ones may be past the last output of the layer, and the caller leaves them out. */
 enum { NEIGHBOURS = 8 };
 template <int BLOCKS> __device__ __forceinline__ int32_t own_outputs(int32_t outputs) {
   const int32_t parts = (outputs + NEIGHBOURS - 1) / NEIGHBOURS, rank = block_of_cluster<BLOCKS>();
@@ -157,8 +157,8 @@ __device__ void begin_block(const resident_net &net, const float *block, int32_t
   __pipeline_commit();
 }
 
-/* Calls use(where in shared memory, which parameter) for the parameters of the thread's own, among those of the block's own
- * outputs, if there are so many blocks. */
+/* Calls use(place in shared memory, number of the parameter) for each parameter of the block's own outputs. The threads of
+ * the block share them out, so that each is called for some. With BLOCKS of 1, a block's own outputs are all outputs. */
 template <int BLOCKS, class Use> __device__ void for_parameters(const resident_net &net, Use use) {
   for (int32_t i = 0; i < net.count; i++) {
     const resident_layer &l = net.layers[i];
