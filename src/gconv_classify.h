@@ -10,6 +10,7 @@
  *     gconv_svm_train()            a model of them; gconv_svm_validate() tells how good one will be
  *     gconv_svm_write(), gconv_svm_read()    the text of LIBSVM's models
  *     gconv_svm_predict()          classes, values and probabilities of rows of numbers
+ *     gconv_operation_svm()        an image becomes a map of classes: features, then a model of pixels
  *
  * The rules of gconv.h hold here: functions return a status, and leave a text that gconv_last_error() returns.
  */
@@ -53,14 +54,14 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
 
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */
 
-/* The number that each class has in masks and maps, class_count of them: what it is called, if all are called whole numbers
- * up to 65535, which is so of networks that were trained on masks; else its place among the classes, from 1 on. Of a network
- * without classes, nothing is stored. GCONV_TOO_LARGE for more classes than there are numbers. */
-gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *values);
+/* The number that each of `count` classes has in masks and maps: what it is called, if all are called whole numbers up to
+ * 65535, which is so of networks and models that were trained on masks; else its place among the classes, from 1 on.
+ * GCONV_TOO_LARGE for more classes than there are numbers. */
+gconv_status gconv_class_values(const char *const *classes, size_t count, uint16_t *values);
 
 /* An image becomes what the network makes of the features that it names (gconv_network.features): a chain of
  * gconv_operation_features() and gconv_operation_of_network(), by rows, so that the features are never in memory as a whole.
- * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_network_class_values(). The
+ * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_class_values(). The
  * network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
@@ -87,7 +88,8 @@ typedef enum gconv_svm_kernel {
 typedef enum gconv_svm_scaling {
   GCONV_SVM_UNSCALED,
   GCONV_SVM_SCALE_SYMMETRIC, /* to -1 .. 1 */
-  GCONV_SVM_SCALE_UNIT       /* to 0 .. 1 */
+  GCONV_SVM_SCALE_UNIT,      /* to 0 .. 1 */
+  GCONV_SVM_SCALE_STANDARD   /* to a mean of 0 and a standard deviation of 1 */
 } gconv_svm_scaling;
 
 /* The cost of errors in a class is C times its weight. */
@@ -126,9 +128,11 @@ typedef struct gconv_svm_info {
   size_t class_count, pair_count; /* pairs: class_count * (class_count - 1) / 2; of regression, both are 0 */
   size_t vector_count;            /* support vectors */
   bool probabilities;             /* it yields them */
-  double spread;        /* of regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
-  double objective;     /* of training: the sum over pairs; NAN in a model that was read */
-  size_t bounded_count; /* of training: variables at C, over all pairs; 0 in a model that was read */
+  double spread;          /* of regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
+  const char *features;   /* of pixels: what its columns are, as gconv_features_resolve() writes it; NULL of tables */
+  const uint8_t *palette; /* of pixels: the colour of each class, R G B, or NULL */
+  double objective;       /* of training: the sum over pairs; NAN in a model that was read */
+  size_t bounded_count;   /* of training: variables at C, over all pairs; 0 in a model that was read */
 } gconv_svm_info;
 
 /* How cases that a model was not trained on came out. */
@@ -139,9 +143,9 @@ typedef struct gconv_svm_validation {
   double correlation; /* of regression, the square of the correlation of predictions and targets; else NAN */
 } gconv_svm_validation;
 
-/* Trains on all cases of `data`, a table of classes or, of regression, of one target a case. `options` may be NULL. Results
- * do not depend on the threads of the device. GCONV_BAD_ARGUMENT: there is one class, a class has no case, or a number is
- * not finite. */
+/* Trains on all cases of `data`: a table of classes, pixels, or, of regression, a table of one target a case. `options` may
+ * be NULL. Results do not depend on the threads of the device. GCONV_BAD_ARGUMENT: there is one class, a class has no case,
+ * or a number is not finite. */
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model);
 /* Cross-validation: parts the cases into `folds` folds, of each class its share, and predicts each fold by a model of the
@@ -169,6 +173,13 @@ const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
  * depend on the other rows, or on threads. */
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                int32_t *classes, double *values, double *probabilities);
+
+/* An image becomes what a model that was trained on pixels (info->features) makes of its features, by rows, as
+ * gconv_operation_pixels() does: a channel for each class, its probability if the model yields them, else 1 for the class
+ * that has the most votes of the pairs and 0 for others. `options` (NULL: all 0) say what becomes of these; names of
+ * algorithms, mean and std do not count. The model must outlive the operation. GCONV_BAD_ARGUMENT for a model without
+ * features. */
+gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_options *options, gconv_operation **operation);
 
 #ifdef __cplusplus
 }

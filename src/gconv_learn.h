@@ -125,6 +125,8 @@ typedef struct gconv_dataset_options {
   const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */
+  size_t most_cases; /* of pixels: learn at most so many of those that are labelled, drawn by `seed`, of each class as many
+                        as of the others where it has them; 0: all. At least 1 a class */
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
@@ -136,6 +138,7 @@ typedef struct gconv_dataset_info {
   size_t class_count;
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
   const char *features;       /* of pixels: the list, with sets written out; else NULL */
+  size_t labelled;            /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
   const uint8_t *palette;     /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 

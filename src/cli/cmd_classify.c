@@ -365,9 +365,18 @@ static void print_evaluation(const classifying *c) {
     print_errors(c);
 }
 
-/* Whether the first word names a network that classifies pixels. */
+static bool is_machine_of_pixels(const char *path) {
+  gconv_svm *model = NULL;
+  bool is = gconv_svm_is_one(path) && gconv_svm_read(path, &model) == GCONV_OK && gconv_svm_get_info(model)->features;
+  gconv_svm_free(model);
+  return is;
+}
+
+/* Whether the first word names a network or a support vector machine that classifies pixels. */
 static bool is_of_pixels(const gconv_texts *words) {
   gconv_network network = {0};
+  if (words->count > 0 && is_machine_of_pixels(words->items[0]))
+    return true;
   bool is = words->count > 0 && gconv_network_is_one(words->items[0]) &&
             gconv_network_read(words->items[0], &network) == GCONV_OK && network.features;
   gconv_network_free(&network);
@@ -415,7 +424,7 @@ const gconv_command gconv_command_classify = {
         "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
         "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
         "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n\n"
-        "A network that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
+        "A model that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
         "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names:\n"
         "--evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are in both of all\n"
         "that are in either (IoU), and F1.\n\n"

@@ -37,12 +37,47 @@ static gconv_status take_weights(gconv_svm_run *run, gconv_message *message) {
   return GCONV_OK;
 }
 
+static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+  const gconv_settings *s = run->settings;
+  if (words->count == 2 || s->inputs.count > 0)
+    return gconv_refuse(message, "svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
+                                 "--features default -o FILE.model");
+  if (words->count != 1)
+    return gconv_refuse(message, "svm: name one table: gconv svm TABLE -o FILE.model");
+  if (s->learn.samples > 0 || s->learn.data.gray)
+    return gconv_refuse(message, "--%s is for the pixels of images, which --features learns",
+                        s->learn.data.gray ? "gray" : "samples");
+  run->data_options.kind = GCONV_DATASET_TABLE;
+  run->path = words->items[0];
+  run->targets = s->learn.targets;
+  return GCONV_OK;
+}
+
+/* Images and masks are two words, or what -i and -t name. */
+static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+  enum { DEFAULT_SAMPLES = 10000 };
+  const gconv_settings *s = run->settings;
+  const gconv_learn_settings *learn = &s->learn;
+  const bool named = s->inputs.count == 1 && learn->targets && words->count == 0;
+  if (!named && (words->count != 2 || s->inputs.count > 0 || learn->targets))
+    return gconv_refuse(message,
+                        "svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
+                        "--features %s -o FILE.model",
+                        learn->data.features);
+  if (learn->data.label || learn->data.syntax || learn->data.separator || learn->missing || learn->data.regression)
+    return gconv_refuse(message, "--label, --table-format, --separator, --missing and --regression are for tables");
+  run->data_options.kind = GCONV_DATASET_PIXELS;
+  run->data_options.most_cases = learn->samples > 0 ? (size_t)learn->samples : DEFAULT_SAMPLES;
+  run->data_options.seed = (uint64_t)learn->seed;
+  run->path = named ? s->inputs.items[0] : words->items[0];
+  run->targets = named ? learn->targets : words->items[1];
+  return GCONV_OK;
+}
+
 static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *s = run->settings;
   const gconv_svm_request *svm = &s->svm;
-  if (words->count != 1)
-    return gconv_refuse(message, "svm: name one table: gconv svm TABLE -o FILE.model");
-  run->path = words->items[0];
+  GCONV_TRY(s->learn.data.features ? name_images(run, words, message) : name_table(run, words, message));
   if (!s->naming.output && svm->folds == 0 && !svm->grid)
     return gconv_refuse(message,
                         "svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
@@ -54,11 +89,16 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
   if (!svm->grid && s->learn.plot)
     return gconv_refuse(message, "--plot is the picture of --grid");
   run->options = svm->options;
+  run->options.scaling = svm->scaling > 0         ? (gconv_svm_scaling)(svm->scaling - 1)
+                         : s->learn.data.features ? GCONV_SVM_SCALE_STANDARD
+                                                  : GCONV_SVM_UNSCALED;
   run->options.no_shrinking = svm->shrinking == 2;
   run->options.seed = (uint64_t)s->learn.seed;
   if (s->learn.data.regression)
     run->options.type = GCONV_SVM_EPSILON_SVR;
   run->regression = run->options.type == GCONV_SVM_EPSILON_SVR;
+  if (run->regression && s->learn.data.features)
+    return gconv_refuse(message, "--type epsilon-svr: masks tell classes, not numbers");
   if (run->regression && svm->weights.count > 0)
     return gconv_refuse(message, "--weight is for classes");
   return take_weights(run, message);
@@ -67,9 +107,11 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
 static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   const gconv_learn_settings *learn = &run->settings->learn;
   gconv_dataset_options data = learn->data;
-  data.kind = GCONV_DATASET_TABLE;
+  data.kind = run->data_options.kind;
+  data.most_cases = run->data_options.most_cases;
+  data.seed = run->data_options.seed;
   data.inputs = run->path;
-  data.targets = learn->targets;
+  data.targets = run->targets;
   data.regression = run->regression;
   data.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
   return gconv_learn_complain(gconv_dataset_open(&data, &run->data), message);
@@ -79,8 +121,8 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_
   const gconv_settings *s = run->settings;
   const char *output = s->naming.output, *outputs[] = {output, s->learn.plot};
   GCONV_TRY(check_words(run, words, message));
-  char *paths[] = {(char *)run->path, (char *)s->learn.targets};
-  const gconv_texts read = {paths, s->learn.targets ? 2 : 1};
+  char *paths[] = {(char *)run->path, (char *)run->targets};
+  const gconv_texts read = {paths, run->targets ? 2 : 1};
   gconv_sandbox_files(s, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
@@ -162,11 +204,14 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
 
 static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {
   const gconv_settings *s = run->settings;
+  const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   char text[200];
   if (!s->quiet && !s->json && isatty(STDERR_FILENO)) {
-    gconv_data_describe(gconv_dataset_get_info(run->data), GCONV_DATASET_TABLE, text, sizeof text);
+    gconv_data_describe(info, run->data_options.kind, text, sizeof text);
     gconv_print(stderr, "%s: %s\n", run->path, text);
   }
+  if (!s->quiet && !s->json && run->data_options.kind == GCONV_DATASET_PIXELS)
+    gconv_data_print_pixels(run->targets, info);
   if (s->svm.grid)
     GCONV_TRY(gconv_svm_search(run, json, message));
   else if (s->svm.folds > 0)
@@ -198,15 +243,20 @@ static int run_svm(gconv_settings *settings, const gconv_texts *words) {
 
 const gconv_command gconv_command_svm = {
     .name = "svm",
-    .synopsis = "svm TABLE -o FILE.model [OPTION...]",
-    .help = "train a support vector machine on a table: classes, or numbers with --regression",
+    .synopsis = "svm TABLE|IMAGES MASKS --features LIST -o FILE.model [OPTION...]",
+    .help = "train a support vector machine: on a table, of classes or of numbers, or on the pixels that masks label",
     .details =
         "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text or .npy, gzip too, known by its content. The model is text\n"
         "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean what they mean for svm-train.\n\n"
+        "IMAGES and MASKS are an image and its mask, or a folder of each, also -i IMAGES -t MASKS. Classes are the\n"
+        "numbers in masks, where 0 is unlabelled; pixels are known by --features. gconv classify makes maps of classes.\n\n"
+        "  gconv svm tissue.tif labels.png --features default -c 10 -o pixels.model\n"
+        "  gconv classify pixels.model -i slides/ -o maps/\n"
         "  gconv svm letter.csv --label Letter --scale unit -c 8 -g 16 -o letters.model\n"
         "  gconv svm train.libsvm -v 5 --grid -o best.model\n"
         "  gconv classify letters.model -i test.csv --evaluate\n",
     .of = GCONV_OF_SVM,
     .words = GCONV_WORDS_FILES,
+    .more = gconv_data_print_features,
     .run = run_svm,
 };

@@ -10,7 +10,6 @@
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
-#include "gconv_classify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -308,18 +307,6 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-/* How the numbers of masks became classes. */
-static void print_mask_classes(const gconv_training_run *run) {
-  enum { MOST_SHOWN = 10 };
-  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
-  if (run->settings->learn.data.kind != GCONV_DATASET_PIXELS)
-    return;
-  gconv_print(stderr, "%s: classes are the numbers ", run->settings->learn.data.targets);
-  for (size_t k = 0; k < info->class_count && k < MOST_SHOWN; k++)
-    gconv_print(stderr, "%s%s", k > 0 ? ", " : "", info->classes[k]);
-  fprintf(stderr, "%s, in this order; 0 is unlabelled\n", info->class_count > MOST_SHOWN ? " ..." : "");
-}
-
 static void print_beginning(const gconv_training_run *run, const char *checkpoint) {
   char text[200];
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
@@ -330,7 +317,8 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
   if (run->data.validation)
     fprintf(stderr, "; %zu for validation", gconv_dataset_get_info(run->data.validation)->cases);
   fputc('\n', stderr);
-  print_mask_classes(run);
+  if (run->settings->learn.data.kind == GCONV_DATASET_PIXELS)
+    gconv_data_print_pixels(run->settings->learn.data.targets, info);
   if (!run->settings->resume && access(checkpoint, F_OK) == 0)
     gconv_say("warning: %s is there, of a run that was stopped: --resume would go on with it", checkpoint);
 }
@@ -382,13 +370,6 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   return result;
 }
 
-static void print_features(FILE *out) {
-  const gconv_feature_info *info;
-  fputs("\nFeatures of pixels, for --features; kinds have sigmas behind them, sets have their own:\n", out);
-  for (size_t i = 0; (info = gconv_feature_at(i)); i++)
-    fprintf(out, "  %-9s  %s%s\n", info->name, info->list ? "set: " : "", info->help);
-}
-
 const gconv_command gconv_command_train = {
     .name = "train",
     .synopsis = "train DATA --net LAYERS -o FILE.safetensors [OPTION...]",
@@ -405,7 +386,7 @@ const gconv_command gconv_command_train = {
         "    -o d.safetensors\n\n"
         "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
         "checkpoint beside the output, from which --resume goes on.\n",
-    .more = print_features,
+    .more = gconv_data_print_features,
     .of = GCONV_OF_TRAIN,
     .words = GCONV_WORDS_ANY,
     .run = run,

@@ -94,6 +94,8 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv
     add_bank(&hash, job->layers[i].bank);
   for (size_t i = 0; i <= job->settings->before_count && job->has_networks; i++)
     add_network(&hash, &job->networks[i]);
+  if (job->svm)
+    add_text(&hash, "svm %016" PRIx64, job->svm_digest);
   add_mask(&hash, &job->mask);
   add_bytes(&hash, settings, strlen(settings) + 1);
   free(settings);

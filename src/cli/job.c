@@ -47,7 +47,7 @@ static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
   }
   if (settings->before_count > 0 && gconv_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all times the filters of one image: leave out --then");
-  return gconv_job_last_network(job) ? GCONV_OK : read_stage(&settings->last, &job->filters, message);
+  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters, message);
 }
 
 /* The bank of one layer. */
@@ -254,15 +254,20 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
 }
 
 /* {filter} is the name of a network's file, or, with a picture for each output, that of its class. */
-static gconv_status make_network_labels(const gconv_main_job *job, const gconv_network *network, bool each,
-                                        gconv_filters *labels, gconv_message *message) {
+static gconv_status make_network_labels(const gconv_main_job *job, bool each, gconv_filters *labels,
+                                        gconv_message *message) {
+  const gconv_network *network = gconv_job_last_network(job);
   const char *path = job->settings->last.filters.items[0], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t length = strcspn(name, ".");
   gconv_bank outputs = {.filters = 1}; /* as if it was a bank */
-  for (size_t i = 0; i < network->count; i++)
+  for (size_t i = 0; network && i < network->count; i++)
     if (network->layers[i].bank)
       outputs.filters = network->layers[i].bank->filters;
-  outputs.names = network->class_count == (size_t)outputs.filters ? network->classes : NULL;
+  outputs.names = network && network->class_count == (size_t)outputs.filters ? network->classes : NULL;
+  if (job->svm) {
+    outputs.filters = (int32_t)gconv_svm_get_info(job->svm)->class_count;
+    outputs.names = (char **)gconv_svm_get_info(job->svm)->classes;
+  }
   outputs.name = strndup(name, length > 0 ? length : strlen(name));
   if (!outputs.name)
     return gconv_complain_memory(message);
@@ -275,10 +280,9 @@ static gconv_status make_network_labels(const gconv_main_job *job, const gconv_n
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
-  const gconv_network *network = gconv_job_last_network(job);
-  bool one_file;
+  bool one_file, whole = gconv_job_last_network(job) || job->svm;
   const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
-  if (network)
+  if (whole)
     GCONV_TRY(gconv_job_present_network(job, format, message));
   if (job->network.presentation != GCONV_PRESENT_IMAGE && job->network.presentation != GCONV_PRESENT_CLASSES)
     job->network.presentation = choose_presentation(settings, format);
@@ -291,8 +295,8 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   gconv_naming naming = settings->naming;
   naming.filters = &labels;
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
-  gconv_status status = network ? make_network_labels(job, network, naming.each_filter, &labels, message)
-                                : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
+  gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels, message)
+                              : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
   if (status == GCONV_OK)
     status = gconv_outputs_name(&named, &naming, &job->outputs, message);
   if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
@@ -445,7 +449,7 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
   GCONV_TRY(gconv_job_read_networks(job, message));
-  job->has_banks = job->has_networks ? gconv_job_last_network(job) != NULL : gconv_settings_want_banks(settings);
+  job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_settings_want_banks(settings);
   job->combine_given = settings->combine >= 0;
   if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
     return gconv_refuse(message, "--combine argmax and mosaic are for what a bank or a network makes, not for filters");
@@ -532,6 +536,8 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_settings *settings = job->settings;
   const gconv_network *network = &job->networks[i];
+  if (i == settings->before_count && job->svm)
+    return gconv_operation_svm(job->svm, &job->network, operation);
   if (i == settings->before_count && network->features)
     return gconv_operation_pixels(network, &job->network, operation);
   if (i == settings->before_count)
@@ -616,6 +622,7 @@ void gconv_job_free(gconv_main_job *job) {
   for (size_t i = 0; job->networks && i <= job->settings->before_count; i++)
     gconv_network_free(&job->networks[i]);
   free(job->networks);
+  gconv_svm_free(job->svm);
   for (size_t i = 0; i < job->settings->before_count && job->before; i++)
     gconv_filters_free(&job->before[i]);
   free(job->before);

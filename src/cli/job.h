@@ -2,7 +2,7 @@
 /*
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
- *   networks.c   networks, which -f names by the path of their file alone
+ *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
@@ -12,7 +12,7 @@
 #define GCONV_CLI_JOB_H
 
 #include "cli/settings.h"
-#include "gconv_learn.h"
+#include "gconv_classify.h"
 
 /* Zero-initialise all but the settings. */
 typedef struct gconv_main_job {
@@ -22,6 +22,8 @@ typedef struct gconv_main_job {
   bool has_banks; /* what makes the results is a bank or a network; else filters */
   bool has_networks, combine_given;
   gconv_network *networks; /* one a stage, empty where that is no network; owned */
+  gconv_svm *svm;          /* behind the last --then, one that names the classes of pixels; NULL: that is none. Owned */
+  uint64_t svm_digest;     /* of the bytes of its file */
   gconv_filters filters;
   gconv_filters *before; /* those before each --then, one a stage; owned */
   gconv_bank *banks;     /* one a layer; owned, as is the next */
@@ -72,16 +74,22 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
 /* The network behind the last --then; NULL if that is none. */
 const gconv_network *gconv_job_last_network(const gconv_main_job *job);
 
+/* What names the classes of pixels, behind the last --then: a network or a support vector machine. Texts are theirs. */
+typedef struct gconv_classifier {
+  const char *const *classes; /* names; of a network whose outputs are no classes, none */
+  size_t class_count;
+  const uint8_t *palette; /* the colour of each class, R G B; or NULL */
+} gconv_classifier;
+
+/* Whether the job has one. */
+bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier);
+
 /* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
 gconv_network_makes gconv_network_find_makes(const gconv_network *network);
 
-/* Whether results are maps of the classes of pixels: then presentation, type and palette are settled, and this refuses what
- * does not go with them. */
-gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
-
-/* Decides what results of the last network are, where --combine does not: sets the presentation, or the combination, of
- * job->network; else they are maps, as those of banks. */
+/* Decides what results of the last network or machine are, where --combine does not: sets the presentation, or the
+ * combination, of job->network; else they are maps, as those of banks. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
 
 /* ---- rims.c ---- */

@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "cli/options.h"
+#include "gconv_classify.h"
 
 #include <errno.h>
 #include <math.h>
@@ -39,6 +40,8 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
     return gconv_refuse(message, data->patch > 0 || data->augment
                                      ? "--patch and --augment are for whole images: --features learns pixels"
                                      : "--features is for the pixels of images: -i IMAGES -t MASKS");
+  if (learn->samples > 0 && !data->features)
+    return gconv_refuse(message, "--samples is for pixels, which --features learns");
   if (!images && (data->patch > 0 || data->augment || data->gray))
     return gconv_refuse(message, "--patch, --augment and --gray are for images");
   if (images && data->label)
@@ -53,6 +56,7 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   data->syntax = learn->signal ? learn->raw : data->syntax;
   data->missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
   data->seed = (uint64_t)learn->seed;
+  data->most_cases = (size_t)learn->samples;
   return GCONV_OK;
 }
 
@@ -224,6 +228,24 @@ void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind
   else if (kind != GCONV_DATASET_PAIRS && info->outputs > 0)
     snprintf(targets, sizeof targets, ", %zu target%s", info->outputs, info->outputs == 1 ? "" : "s");
   snprintf(text, size, "%zu case%s of %s%s", info->cases, info->cases == 1 ? "" : "s", shape, targets);
+}
+
+void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info) {
+  enum { MOST_SHOWN = 10 };
+  gconv_print(stderr, "%s: classes are the numbers ", masks);
+  for (size_t k = 0; k < info->class_count && k < MOST_SHOWN; k++)
+    gconv_print(stderr, "%s%s", k > 0 ? ", " : "", info->classes[k]);
+  fprintf(stderr, "%s, in this order; 0 is unlabelled\n", info->class_count > MOST_SHOWN ? " ..." : "");
+  if (info->cases < info->labelled)
+    fprintf(stderr, "%zu of %zu labelled pixels are learned, of each class alike: --samples N takes more or fewer\n",
+            info->cases, info->labelled);
+}
+
+void gconv_data_print_features(FILE *out) {
+  const gconv_feature_info *info;
+  fputs("\nFeatures of pixels, for --features; kinds have sigmas behind them, sets have their own:\n", out);
+  for (size_t i = 0; (info = gconv_feature_at(i)); i++)
+    fprintf(out, "  %-9s  %s%s\n", info->name, info->list ? "set: " : "", info->help);
 }
 
 /* A name in a column of `width` characters; one that is longer is cut, between characters. */

@@ -37,6 +37,11 @@ gconv_status gconv_data_check_output(const char *what, const char *path, const g
 /* "20,000 cases of 16 numbers, 26 classes". */
 void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size);
 
+/* Tells how the numbers of masks became classes, and how many of the labelled pixels were drawn, on standard error. */
+void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info);
+/* Lists kinds and sets of features, for --help. */
+void gconv_data_print_features(FILE *out);
+
 /* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of a job: -f names the file of one, without :NAME. A network is a stage of its own beside plain filters. */
+/* Networks of a job, and support vector machines for pixels: -f names the file of one, without :NAME. Each is a stage of its
+ * own beside plain filters. */
+#include "base/checksum.h"
+#include "base/file.h"
 #include "cli/bank.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
-#include "gconv_classify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +50,7 @@ static gconv_status check_beside(const gconv_layer_settings *stage, gconv_messag
   return GCONV_OK;
 }
 
-/* Networks that classify pixels stand at the end, and the CPU alone computes their features. */
+/* What classifies pixels stands at the end, and the CPU alone computes their features. */
 static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message *message) {
   gconv_settings *settings = job->settings;
   const char *path = stage_at(settings, i)->filters.items[0], *device = settings->job.device;
@@ -67,6 +69,38 @@ static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message 
   return GCONV_OK;
 }
 
+static gconv_status digest_file(const char *path, uint64_t *digest) {
+  gconv_source source;
+  const uint8_t *bytes;
+  size_t got;
+  *digest = GCONV_FNV1A_BASIS;
+  GCONV_TRY(gconv_source_open(path, &source));
+  gconv_status status;
+  while ((status = gconv_source_next(&source, &bytes, &got)) == GCONV_OK && got > 0)
+    *digest = gconv_fnv1a(*digest, bytes, got);
+  gconv_source_close(&source);
+  return status;
+}
+
+/* Reads the support vector machine that -f names behind the last --then, if it is one. */
+static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found, gconv_message *message) {
+  const gconv_layer_settings *stage = stage_at(job->settings, i);
+  *found = stage->filters.count == 1 && !stage->syntax && gconv_svm_is_one(stage->filters.items[0]);
+  if (!*found)
+    return GCONV_OK;
+  const char *path = stage->filters.items[0];
+  GCONV_TRY(check_layer_options(stage, message));
+  GCONV_TRY(check_features(job, i, message));
+  gconv_status status = gconv_svm_read(path, &job->svm);
+  if (status == GCONV_OK)
+    status = digest_file(path, &job->svm_digest);
+  if (status != GCONV_OK)
+    return gconv_complain(message, status, "%s", gconv_last_error());
+  if (!gconv_svm_get_info(job->svm)->features)
+    return gconv_refuse(message, "%s: is a support vector machine for tables: gconv classify applies it", path);
+  return GCONV_OK;
+}
+
 gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
@@ -76,7 +110,10 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
     return gconv_complain_memory(message);
   for (size_t i = 0; i < count; i++) {
     const gconv_layer_settings *stage = stage_at(settings, i);
-    if (!is_network(stage))
+    bool machine;
+    GCONV_TRY(read_machine(job, i, &machine, message));
+    found += machine;
+    if (machine || !is_network(stage))
       continue;
     GCONV_TRY(check_layer_options(stage, message));
     gconv_status status = gconv_network_read(stage->filters.items[0], &job->networks[i]);
@@ -88,7 +125,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
   }
   job->has_networks = found > 0;
   for (size_t i = 0; i < count && found > 0; i++)
-    if (!job->networks[i].layers)
+    if (!job->networks[i].layers && !(job->svm && i + 1 == count))
       GCONV_TRY(check_beside(stage_at(settings, i), message));
   if (found > 0 && settings->before_count > 0 && gconv_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all times the layers of one network: leave out --then");
@@ -98,6 +135,19 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
 const gconv_network *gconv_job_last_network(const gconv_main_job *job) {
   const gconv_network *last = job->networks ? &job->networks[job->settings->before_count] : NULL;
   return last && last->layers ? last : NULL;
+}
+
+bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier) {
+  const gconv_network *network = gconv_job_last_network(job);
+  if (job->svm) {
+    const gconv_svm_info *info = gconv_svm_get_info(job->svm);
+    *classifier = (gconv_classifier){info->classes, info->class_count, info->palette};
+    return true;
+  }
+  if (!network || !network->features)
+    return false;
+  *classifier = (gconv_classifier){(const char *const *)network->classes, network->class_count, network->palette};
+  return true;
 }
 
 /* ---- What a network makes of an image ---- */
@@ -155,18 +205,19 @@ static void choose_colour(size_t k, uint8_t colour[3]) {
   }
 }
 
-gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
-  const gconv_network *network = gconv_job_last_network(job);
-  uint16_t *values = calloc(network->class_count, sizeof *values);
-  gconv_status status = values ? gconv_network_class_values(network, values) : GCONV_NO_MEMORY;
+/* Settles presentation, type and palette of maps of classes, and refuses what does not go with them. */
+static gconv_status present_classes(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
+                                    gconv_message *message) {
+  uint16_t *values = calloc(by->class_count, sizeof *values);
+  gconv_status status = values ? gconv_class_values(by->classes, by->class_count, values) : GCONV_NO_MEMORY;
   unsigned most = 0;
-  for (size_t k = 0; k < network->class_count && status == GCONV_OK; k++) {
+  for (size_t k = 0; k < by->class_count && status == GCONV_OK; k++) {
     most = values[k] > most ? values[k] : most;
     if (values[k] > UINT8_MAX)
       continue;
     uint8_t *colour = job->palette.colours[values[k]];
-    if (network->palette)
-      memcpy(colour, network->palette + 3 * k, 3);
+    if (by->palette)
+      memcpy(colour, by->palette + 3 * k, 3);
     else
       choose_colour(k, colour);
   }
@@ -194,13 +245,16 @@ gconv_status gconv_job_present_classes(gconv_main_job *job, const gconv_format_i
 }
 
 /* Maps of classes, or, with --probabilities, a number for each class. */
-static gconv_status present_pixels(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
+static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
+                                   gconv_message *message) {
   gconv_settings *settings = job->settings;
+  const char *path = settings->last.filters.items[0];
   if (job->combine_given)
-    return gconv_refuse(message, "--combine: %s names the classes of pixels; --probabilities yields its outputs",
-                        settings->last.filters.items[0]);
-  if (!settings->learn.probabilities && gconv_job_last_network(job)->class_count > 0)
-    return gconv_job_present_classes(job, format, message);
+    return gconv_refuse(message, "--combine: %s names the classes of pixels; --probabilities yields its outputs", path);
+  if (!settings->learn.probabilities && by->class_count > 0)
+    return present_classes(job, by, format, message);
+  if (job->svm && !gconv_svm_get_info(job->svm)->probabilities)
+    return gconv_refuse(message, "--probabilities: %s yields none: train it with them, gconv svm -b", path);
   settings->range = GCONV_RANGE_CLAMP; /* they are not stretched */
   if (settings->depth < 0) {
     job->options.keep_type = false;
@@ -213,8 +267,9 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
   const gconv_network *network = gconv_job_last_network(job);
   const gconv_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
-  if (network->features)
-    return present_pixels(job, format, message);
+  gconv_classifier by;
+  if (gconv_job_find_classifier(job, &by))
+    return present_pixels(job, &by, format, message);
   if (settings->learn.probabilities)
     return gconv_refuse(message, "--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))

@@ -7,7 +7,6 @@
 #include "cli/learn.h"
 #include "cli/pairs.h"
 #include "cli/terminal.h"
-#include "gconv_classify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +57,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
         continue;
       if (e->classes[wanted] == UNKNOWN || e->classes[got] == UNKNOWN)
         return gconv_complain(message, GCONV_BAD_FILE,
-                              "%s: the pixel in column %d of row %d is %u, which is no class of the network", path, (int)x,
+                              "%s: the pixel in column %d of row %d is %u, which is no class of the model", path, (int)x,
                               (int)y, e->classes[wanted] == UNKNOWN ? wanted : got);
       gconv_confusion_add(&e->found, (size_t)e->classes[wanted], (size_t)e->classes[got]);
     }
@@ -162,28 +161,27 @@ static void print_evaluation(const evaluation *e) {
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
 /* Which number is which class. */
-static gconv_status find_classes(evaluation *e, const gconv_network *network) {
-  uint16_t *values = calloc(network->class_count + 1, sizeof *values);
+static gconv_status find_classes(evaluation *e, const gconv_classifier *by) {
+  uint16_t *values = calloc(by->class_count + 1, sizeof *values);
   e->classes = malloc(VALUES * sizeof *e->classes);
-  gconv_status status =
-      values && e->classes ? gconv_network_class_values(network, values) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  gconv_status status = values && e->classes ? gconv_class_values(by->classes, by->class_count, values)
+                                             : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t v = 0; v < VALUES && e->classes; v++)
     e->classes[v] = UNKNOWN;
-  for (size_t k = 0; k < network->class_count && status == GCONV_OK; k++)
+  for (size_t k = 0; k < by->class_count && status == GCONV_OK; k++)
     e->classes[values[k]] = (int32_t)k;
   free(values);
   return status;
 }
 
 static gconv_status evaluate_job(evaluation *e, const gconv_main_job *job, gconv_message *message) {
-  const gconv_network *network = gconv_job_last_network(job);
+  gconv_classifier by = {0};
   gconv_inputs masks = {0};
-  GCONV_TRY(gconv_learn_complain(find_classes(e, network), message));
-  GCONV_TRY(gconv_learn_complain(
-      gconv_confusion_begin((const char *const *)network->classes, network->class_count, &e->found), message));
+  gconv_job_find_classifier(job, &by);
+  GCONV_TRY(gconv_learn_complain(find_classes(e, &by), message));
+  GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(by.classes, by.class_count, &e->found), message));
   if (!e->found.counts)
-    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table",
-                          network->class_count);
+    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", by.class_count);
   gconv_status status = gconv_inputs_find(&e->masks, e->settings->recursive, "-", &masks, message);
   if (status == GCONV_OK)
     status = compare_all(e, job, &masks, message);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv classify, of networks that name the class of each pixel. */
+/* gconv classify, of networks and support vector machines that name the class of each pixel. */
 #ifndef GCONV_CLI_PIXELS_H
 #define GCONV_CLI_PIXELS_H
 
 #include "cli/settings.h"
 
 /* Makes maps of classes of the inputs, as the main job does, and compares them with masks if that is asked for. The first
- * word is the network; with --evaluate, a second one names the masks. Returns what the program ends with. */
+ * word is the model; with --evaluate, a second one names the masks. Returns what the program ends with. */
 int gconv_classify_pixels(gconv_settings *settings, const gconv_texts *words);
 
 #endif

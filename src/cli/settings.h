@@ -47,6 +47,7 @@ typedef struct gconv_learn_settings {
   const char *validate; /* "20%", or a file */
   gconv_training_options training;
   int epochs, patience, seed; /* 0: not given */
+  uint64_t samples;           /* of pixels: how many are learned, at most; 0: not given */
   int normalize;              /* 0: not given, 1: yes, 2: no */
   int algorithm;              /* 0: auto, 1: exact */
   const char *plot, *report;
@@ -64,6 +65,7 @@ typedef struct gconv_svm_request {
   int folds;                 /* of cross-validation; 0: none */
   gconv_texts weights;       /* "CLASS:W" */
   int shrinking;             /* 0: not given, 1: yes, 2: no */
+  int scaling;               /* 0: not given, else gconv_svm_scaling + 1 */
   bool grid;
   gconv_powers grid_cost, grid_gamma;
 } gconv_svm_request;

@@ -10,7 +10,9 @@
 
 typedef struct gconv_svm_run {
   const gconv_settings *settings;
-  const char *path; /* of the table */
+  const char *path;                   /* of the table or the images */
+  const char *targets;                /* of targets or masks; NULL: the table has them */
+  gconv_dataset_options data_options; /* kind, and of pixels most_cases and seed */
   bool regression;
   gconv_svm_options options;
   gconv_svm_weight *weights; /* owned, with the names */

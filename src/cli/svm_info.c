@@ -26,7 +26,8 @@ static void print_classes(const gconv_svm_info *info) {
 }
 
 gconv_status gconv_svm_print(const char *path) {
-  static const char *const scalings[] = {"none", "each column to -1 .. 1", "each column to 0 .. 1"};
+  static const char *const scalings[] = {"none", "each column to -1 .. 1", "each column to 0 .. 1",
+                                         "each column to a mean of 0 and a standard deviation of 1"};
   gconv_svm *model = NULL;
   GCONV_TRY(gconv_svm_read(path, &model));
   const gconv_svm_info *info = gconv_svm_get_info(model);
@@ -37,6 +38,8 @@ gconv_status gconv_svm_print(const char *path) {
   printf("  scaling     %s\n", scalings[info->scaling]);
   if (classes)
     print_classes(info);
+  if (info->features)
+    gconv_print(stdout, "  features    %s\n", info->features);
   if (info->probabilities)
     printf("  yields      probabilities%s\n", classes ? "" : " of errors");
   gconv_svm_free(model);

@@ -114,7 +114,10 @@ static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},
                                                  {"poly 1", "polynomial", NULL},
                                                  {"3", "sigmoid", NULL},
                                                  {NULL, NULL, NULL}};
-static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL}, {"0,1", "unit", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL},
+                                                {"0,1", "unit", NULL},
+                                                {"standardize standardise zscore", "standard", NULL},
+                                                {NULL, NULL, NULL}};
 static const gconv_synonym depth_words[] = {
     {"u8 uint8", "8", NULL}, {"u16 uint16", "16", NULL}, {"f32 float32 single", "float", NULL}, {NULL, NULL, NULL}};
 static const gconv_synonym combine_words[] = {
@@ -445,8 +448,9 @@ const gconv_option gconv_option_table[] = {
            .help = "windows of S samples, which begin HOP samples apart; default: S"),
     OPTION(LEARN, 0, "raw", "TYPE[:C]", text, learn.raw, KEEPS,
            .help = "the signal has no header: f32le, s16le or u8, of C channels"),
-    OPTION(SVM, 't', "targets", "FILE", once, learn.targets, KEEPS, .also = "target",
-           .help = "the labels or targets, if they are in another file"),
+    OPTION(SVM, 'i', "input", "PATH", texts, inputs, KEEPS, .help = "with --features: an image, or a folder of them ..."),
+    OPTION(SVM, 't', "targets", "PATH", once, learn.targets, KEEPS, .also = "target",
+           .help = "... and its mask, or a folder of masks of the same names; of a table: a file with the labels"),
     OPTION(TABLES, 0, "label", "NAME|N", text, learn.data.label, KEEPS, .near = "target column",
            .help = "the column of labels, by its name or its number from 1 on; default: the last"),
     OPTION(TRAIN_SVM, 0, "regression", NULL, flag, learn.data.regression, KEEPS,
@@ -460,13 +464,16 @@ const gconv_option gconv_option_table[] = {
                "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
     OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
-    OPTION(TRAIN, 0, "features", "LIST", text, learn.data.features, KEEPS, .near = "feature filters",
+    OPTION(TRAIN_SVM, 0, "features", "LIST", text, learn.data.features, KEEPS, .near = "feature filters",
            .help =
                "cases are the pixels of -i that the masks of -t label, and these are known by features: default, ilastik, "
                "skimage, or kinds with sigmas, 'gaussian 1 2 4, log 1 2' (docs/pixels.md)"),
+    OPTION(TRAIN_SVM, 0, "samples", "N", count, learn.samples, KEEPS, .takes = "a number of pixels, such as 20k",
+           .help = "with --features: learn at most N of the pixels that are labelled, of each class as many, drawn by "
+                   "--seed; default: svm 10000, train all"),
     OPTION(TRAIN, 0, "augment", NULL, flag, learn.data.augment, KEEPS,
            .help = "mirror images at random, and turn them by 90 degrees"),
-    OPTION(LEARN, 0, "gray", NULL, flag, learn.data.gray, KEEPS, .also = "grey grayscale greyscale",
+    OPTION(TABLES, 0, "gray", NULL, flag, learn.data.gray, KEEPS, .also = "grey grayscale greyscale",
            .help = "make images grey first"),
     OPTION(TRAIN, 0, "normalize", "yes|no", word, learn.normalize, KEEPS, .also = "normalise standardize", .words = "yes|no",
            .least = 1,
@@ -499,9 +506,10 @@ const gconv_option gconv_option_table[] = {
            .help = "of regression: errors up to E cost nothing; default: 0.1"),
     OPTION(SVM, 'w', "weight", "CLASS:W", texts, svm.weights, KEEPS, .also = "class-weight",
            .help = "an error in this class costs C times W; may be repeated; default: 1"),
-    OPTION(SVM, 0, "scale", "RANGE", word, svm.options.scaling, KEEPS, .words = "symmetric|unit", .least = 1,
-           .synonyms = svm_scale_words, /* gconv_svm_scaling, from 1 on */
-           .help = "scale each column, to -1 .. 1 (symmetric) or 0 .. 1 (unit); the model keeps how; default: as they are"),
+    OPTION(SVM, 0, "scale", "RANGE", word, svm.scaling, KEEPS, .words = "none|symmetric|unit|standard", .least = 1,
+           .synonyms = svm_scale_words, /* gconv_svm_scaling + 1 */
+           .help = "scale each column, to -1 .. 1 (symmetric), 0 .. 1 (unit), or a mean of 0 and a standard deviation of 1 "
+                   "(standard); the model keeps how; default: none, of pixels standard"),
     OPTION(SVM, 'b', "probabilities", NULL, flag, svm.options.probabilities, KEEPS, .also = "probability",
            .help = "the model also yields probabilities; takes some 5 times as long"),
     HEADING(SVM, "Training"),

@@ -325,24 +325,23 @@ static unsigned long number_of(const char *name) {
   return digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : UINT16_MAX + 1UL;
 }
 
-gconv_status gconv_network_class_values(const gconv_network *network, uint16_t *values) {
-  GCONV_NEED(network);
+gconv_status gconv_class_values(const char *const *classes, size_t count, uint16_t *values) {
   GCONV_NEED(values);
-  if (network->class_count > 0)
-    GCONV_NEED_AS(network->classes, "network->classes");
-  if (network->class_count > UINT16_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", network->class_count, UINT16_MAX);
+  if (count > 0)
+    GCONV_NEED(classes);
+  if (count > UINT16_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", count, UINT16_MAX);
   bool numbers = true;
-  for (size_t k = 0; k < network->class_count; k++)
-    numbers = numbers && number_of(network->classes[k]) <= UINT16_MAX;
-  for (size_t k = 0; k < network->class_count; k++)
-    values[k] = (uint16_t)(numbers ? number_of(network->classes[k]) : k + 1);
+  for (size_t k = 0; k < count; k++)
+    numbers = numbers && number_of(classes[k]) <= UINT16_MAX;
+  for (size_t k = 0; k < count; k++)
+    values[k] = (uint16_t)(numbers ? number_of(classes[k]) : k + 1);
   return GCONV_OK;
 }
 
 static gconv_status find_values(const gconv_network *network, uint16_t **values) {
   *values = calloc(network->class_count + 1, sizeof **values);
-  return *values ? gconv_network_class_values(network, *values)
+  return *values ? gconv_class_values((const char *const *)network->classes, network->class_count, *values)
                  : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a network");
 }
 

@@ -6,6 +6,7 @@
 #include "learn/dataset.h"
 #include "learn/labels.h"
 #include "learn/pictures.h"
+#include "learn/random.h"
 #include "learn/store.h"
 
 #include <math.h>
@@ -13,6 +14,12 @@
 #include <string.h>
 
 enum { VALUES = 1 << 16, STRIP = 64 /* rows whose features are made at a time, for each of the operation's steps */ };
+
+/* The pixels of a class that are still to come, and how many of them become cases. */
+typedef struct draw {
+  uint64_t left, wanted;
+  bool settled; /* it gives all that it has */
+} draw;
 
 typedef struct pixel_set {
   gconv_dataset base;
@@ -23,6 +30,8 @@ typedef struct pixel_set {
   char *features;        /* owned */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of a mask; -1: none */
   size_t *labelled;      /* owned: pixels of each mask that have a class */
+  draw *draws;           /* owned: of each class */
+  uint64_t seed;         /* of the draws */
   gconv_store samples;   /* float32: the features of a case, one case after the other */
   gconv_store targets;   /* float32: the number of the class of each */
 } pixel_set;
@@ -61,6 +70,7 @@ static void free_pixels(gconv_dataset *dataset) {
   free(set->features);
   free(set->classes);
   free(set->labelled);
+  free(set->draws);
   free(set);
 }
 
@@ -132,6 +142,49 @@ static gconv_status add_class(pixel_set *set, unsigned value, const char *path) 
   return GCONV_OK;
 }
 
+/* Decides how many pixels of each class become cases: all, or of `most` of them an equal share each. A class that has fewer
+ * than its share gives what it has, and the others share the rest. */
+static gconv_status share_out(pixel_set *set, const uint64_t *counts, size_t most) {
+  const size_t classes = set->labels.count;
+  size_t rest = most, open = classes, before = 0, number = 0;
+  set->draws = calloc(classes + 1, sizeof *set->draws);
+  if (!set->draws)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of masks");
+  if (most > 0 && most < classes)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu pixels of %zu classes: each class needs one at least", most, classes);
+  for (unsigned value = 1; value < VALUES; value++)
+    if (counts[value] > 0)
+      set->draws[set->classes[value]].left = counts[value];
+  while (open != before && open > 0) {
+    const size_t share = most > 0 ? rest / open : SIZE_MAX;
+    before = open;
+    for (size_t c = 0; c < classes; c++) {
+      draw *d = &set->draws[c];
+      if (d->settled || d->left > share)
+        continue;
+      d->settled = true;
+      d->wanted = d->left;
+      rest -= (size_t)d->left;
+      open--;
+    }
+  }
+  for (size_t c = 0; c < classes; c++)
+    if (!set->draws[c].settled)
+      set->draws[c].wanted = rest / open + (number++ < rest % open);
+  return GCONV_OK;
+}
+
+/* Whether the next pixel of a class becomes a case. Exactly as many do as are wanted, and each choice of them is as likely
+ * as any other (Knuth, The Art of Computer Programming, 3.4.2, algorithm S). */
+static bool draw_pixel(pixel_set *set, size_t class) {
+  draw *d = &set->draws[class];
+  const uint64_t left = d->left--;
+  const bool taken = d->wanted == left ||
+                     gconv_random_below(gconv_random_bits(set->seed, GCONV_RANDOM_DRAW, class, left), left) < d->wanted;
+  d->wanted -= taken;
+  return taken;
+}
+
 /* Numbers from 1 on become classes, in ascending order. */
 static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *options) {
   uint64_t *counts = calloc(VALUES, sizeof *counts), labelled = 0;
@@ -149,8 +202,11 @@ static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *op
     if (counts[value] > 0)
       status = add_class(set, value, options->targets);
   }
+  if (status == GCONV_OK && labelled > 0)
+    status = share_out(set, counts, options->most_cases);
   free(counts);
   GCONV_TRY(status);
+  set->base.info.labelled = labelled;
   if (labelled == 0)
     return gconv_fail(GCONV_BAD_FILE,
                       "%s: no pixel has a class: all are 0, which is unlabelled; give each class a number from 1 on",
@@ -219,7 +275,7 @@ static gconv_status take_row(pixel_set *set, const maker *m, const gconv_image *
   for (int32_t x = 0; x < mask->width; x++) {
     int32_t class = set->classes[mask_at(mask, y, x)];
     const float target = (float)class;
-    if (class < 0)
+    if (class < 0 || !draw_pixel(set, (size_t) class))
       continue;
     for (size_t c = 0; c < channels; c++) {
       float value = from[c * plane + (size_t)x];
@@ -312,6 +368,7 @@ static gconv_status find_images(pixel_set *set, const gconv_dataset_options *opt
 
 static gconv_status open_pixels(pixel_set *set, const gconv_dataset_options *options) {
   int32_t count;
+  set->seed = options->seed;
   GCONV_TRY(gconv_features_resolve(options->features ? options->features : "default", &set->features, &count));
   GCONV_TRY(gconv_pictures_begin(&set->inputs, options->gray));
   GCONV_TRY(gconv_pictures_begin(&set->masks, false));

@@ -13,7 +13,8 @@ typedef enum gconv_random_use {
   GCONV_RANDOM_ORDER,   /* of the cases; stream: the epoch */
   GCONV_RANDOM_SPLIT,   /* of a data set */
   GCONV_RANDOM_PATCHES, /* place, flips and turns; stream: the epoch */
-  GCONV_RANDOM_FOLDS    /* of cross-validation; stream: what it is for */
+  GCONV_RANDOM_FOLDS,   /* of cross-validation; stream: what it is for */
+  GCONV_RANDOM_DRAW     /* of the cases of a class; stream: the class */
 } gconv_random_use;
 
 /* 64 random bits: number `index` of a stream, of which each use has 2^56. */

@@ -116,6 +116,8 @@ gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix 
 struct gconv_svm {
   gconv_svm_info info;
   char **classes;          /* owned */
+  char *features;          /* owned: of pixels; else NULL */
+  uint8_t *palette;        /* owned: of each class R, G, B; or NULL */
   gconv_svm_range range;   /* of the columns */
   gconv_svm_cases vectors; /* support vectors, scaled, sorted by class */
   size_t *class_vectors;   /* owned: of each class; of regression NULL */

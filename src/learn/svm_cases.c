@@ -112,9 +112,43 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
 
 /* ---- Scaling ---- */
 
+/* Finds mean less and plus standard deviation of each column, which become -1 and 1. Sums are of numbers less the first of
+ * their column, so that large means cost no digits. */
+static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *members, size_t count,
+                                    gconv_svm_range *range) {
+  const size_t columns = cases->columns;
+  double *sums = calloc(2 * columns, sizeof *sums), *origins = calloc(columns, sizeof *origins);
+  size_t *met = calloc(columns, sizeof *met);
+  gconv_status status =
+      sums && origins && met ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
+  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+    const gconv_svm_row *row = &cases->rows[members[i]];
+    for (size_t k = 0; k < row->count; k++) {
+      size_t c = row->columns[k];
+      if (met[c]++ == 0)
+        origins[c] = (double)row->values[k];
+      double value = (double)row->values[k] - origins[c];
+      sums[2 * c] += value;
+      sums[2 * c + 1] += value * value;
+    }
+  }
+  for (size_t c = 0; c < columns && status == GCONV_OK; c++) {
+    double n = (double)count, zeros = n - (double)met[c]; /* those that are not in the rows */
+    double mean = (sums[2 * c] - zeros * origins[c]) / n;
+    double variance = (sums[2 * c + 1] + zeros * origins[c] * origins[c]) / n - mean * mean;
+    double deviation = variance > 0 ? sqrt(variance) : 0;
+    range->least[c] = origins[c] + mean - deviation;
+    range->most[c] = origins[c] + mean + deviation;
+  }
+  free(sums);
+  free(origins);
+  free(met);
+  return status;
+}
+
 gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                   gconv_svm_scaling scaling, gconv_svm_range *range) {
-  range->lower = scaling == GCONV_SVM_SCALE_SYMMETRIC ? -1 : 0;
+  range->lower = scaling == GCONV_SVM_SCALE_UNIT ? 0 : -1;
   range->upper = 1;
   if (scaling == GCONV_SVM_UNSCALED)
     return GCONV_OK;
@@ -124,6 +158,10 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
   if (!met || !range->least || !range->most) {
     free(met);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", cases->columns);
+  }
+  if (scaling == GCONV_SVM_SCALE_STANDARD) {
+    free(met);
+    return find_deviations(cases, members, count, range);
   }
   for (size_t i = 0; i < count; i++) {
     const gconv_svm_row *row = &cases->rows[members[i]];

@@ -41,6 +41,8 @@ void gconv_svm_model_finish(gconv_svm *model) {
   gconv_svm_info *info = &model->info;
   gconv_svm_cases_finish(&model->vectors);
   info->classes = (const char *const *)model->classes;
+  info->features = model->features;
+  info->palette = model->palette;
   info->vector_count = model->vectors.count;
   info->columns = model->vectors.columns;
   info->probabilities = info->type == GCONV_SVM_C_SVC && model->prob_a;
@@ -86,6 +88,8 @@ void gconv_svm_free(gconv_svm *model) {
   for (size_t i = 0; model->classes && i < model->info.class_count; i++)
     free(model->classes[i]);
   free(model->classes);
+  free(model->features);
+  free(model->palette);
   gconv_svm_range_free(&model->range);
   gconv_svm_cases_free(&model->vectors);
   gconv_svm_points_free(&model->points);

@@ -4,7 +4,8 @@
  * its entries, "index:value".
  *
  * What LIBSVM has no place for stands behind the last vector, where LIBSVM stops reading, in lines that begin with '#': the
- * number of columns, the names of the classes, and how columns are scaled.
+ * number of columns, the names of the classes, how columns are scaled, and of pixels the features that the columns are and
+ * the colours of classes.
  */
 #include "base/arguments.h"
 #include "base/file.h"
@@ -112,9 +113,16 @@ static gconv_status put_rest(gconv_sink *sink, const gconv_svm *model) {
   if (!are_labels(model))
     for (size_t c = 0; c < info->class_count; c++)
       GCONV_TRY(put_class(sink, model->classes[c]));
+  if (info->features)
+    GCONV_TRY(gconv_sink_print(sink, "# features %s\n", info->features));
+  for (size_t c = 0; c < info->class_count && info->palette; c++) {
+    const uint8_t *colour = info->palette + 3 * c;
+    GCONV_TRY(gconv_sink_print(sink, "# colour %d %d %d\n", colour[0], colour[1], colour[2]));
+  }
   if (!model->range.least)
     return GCONV_OK;
-  GCONV_TRY(gconv_sink_print(sink, "# scale %.17g %.17g\n", model->range.lower, model->range.upper));
+  GCONV_TRY(gconv_sink_print(sink, "# scale %.17g %.17g%s\n", model->range.lower, model->range.upper,
+                             info->scaling == GCONV_SVM_SCALE_STANDARD ? " standard" : ""));
   for (size_t c = 0; c < info->columns; c++)
     GCONV_TRY(gconv_sink_print(sink, "# range %zu %.17g %.17g\n", c + 1, model->range.least[c], model->range.most[c]));
   return GCONV_OK;

@@ -26,10 +26,11 @@ typedef struct reading {
   uint64_t classes, vectors; /* as the header has them */
   bool has_classes, has_vectors;
   list rho, labels, prob_a, prob_b, class_vectors, coefficients; /* coefficients: a row a vector */
-  list least, most;                                              /* of columns */
+  list least, most, colours;                                     /* of columns; of classes, red, green, blue */
   bool has_scale;
   size_t most_columns, named;
-  char **names; /* owned: of classes, as the lines behind the vectors have them */
+  char **names;     /* owned: of classes, as the lines behind the vectors have them */
+  int32_t features; /* of a channel of an image */
 } reading;
 
 static const char blanks[] = " \t";
@@ -321,9 +322,33 @@ static gconv_status read_scale(reading *r, char *at) {
   if (r->has_scale)
     return gconv_lines_fail(&r->lines, "a second line scale");
   r->has_scale = true;
-  if (!next_number(&at, &range->lower) || !next_number(&at, &range->upper) || !is_end(at) || range->lower >= range->upper)
+  bool good = next_number(&at, &range->lower) && next_number(&at, &range->upper);
+  at += strspn(at, blanks);
+  bool standard = strcmp(at, "standard") == 0;
+  if (!good || !(standard || is_end(at)) || range->lower >= range->upper)
     return gconv_lines_fail(&r->lines, "scale: expected two numbers, the second above the first");
-  r->model->info.scaling = range->lower < 0 ? GCONV_SVM_SCALE_SYMMETRIC : GCONV_SVM_SCALE_UNIT;
+  r->model->info.scaling = standard           ? GCONV_SVM_SCALE_STANDARD
+                           : range->lower < 0 ? GCONV_SVM_SCALE_SYMMETRIC
+                                              : GCONV_SVM_SCALE_UNIT;
+  return GCONV_OK;
+}
+
+static gconv_status read_features(reading *r, const char *text) {
+  if (r->model->features)
+    return gconv_lines_fail(&r->lines, "a second line features");
+  if (gconv_features_resolve(text, &r->model->features, &r->features) != GCONV_OK)
+    return gconv_lines_fail(&r->lines, "features: %s", gconv_last_error());
+  return GCONV_OK;
+}
+
+static gconv_status read_colour(reading *r, char *at) {
+  uint64_t parts[3];
+  if (r->colours.count >= 3 * r->classes || !next_count(&at, UINT8_MAX, &parts[0]) ||
+      !next_count(&at, UINT8_MAX, &parts[1]) || !next_count(&at, UINT8_MAX, &parts[2]) || !is_end(at))
+    return gconv_lines_fail(&r->lines,
+                            "expected the colour of a class, three numbers from 0 to 255, and one for each class");
+  for (int c = 0; c < 3; c++)
+    GCONV_TRY(add_number(&r->colours, (double)parts[c]));
   return GCONV_OK;
 }
 
@@ -349,6 +374,10 @@ static gconv_status read_rest_line(reading *r) {
     return read_scale(r, text + 8);
   if (strncmp(text, "# range ", 8) == 0)
     return read_range(r, text + 8);
+  if (strncmp(text, "# features ", 11) == 0)
+    return read_features(r, text + 11);
+  if (strncmp(text, "# colour ", 9) == 0)
+    return read_colour(r, text + 9);
   char *at = text + 10;
   if (strncmp(text, "# columns ", 10) == 0) {
     if (!next_count(&at, GCONV_MOST_COLUMNS, &columns) || !is_end(at) || columns < r->most_columns || r->has_scale)
@@ -357,6 +386,23 @@ static gconv_status read_rest_line(reading *r) {
     r->most_columns = (size_t)columns;
   }
   return GCONV_OK; /* what later versions may add */
+}
+
+/* Whether the columns are the features of pixels of grey images, or of RGB. */
+static gconv_status check_pixels(const reading *r) {
+  const char *name = r->lines.source->name;
+  if (r->colours.count > 0 && r->colours.count != 3 * r->classes)
+    return gconv_fail(GCONV_BAD_FILE, "%s: colours of %zu classes, where nr_class is %llu: the file is cut off", name,
+                      r->colours.count / 3, (unsigned long long)r->classes);
+  if (!r->model->features)
+    return GCONV_OK;
+  if (r->model->info.type != GCONV_SVM_C_SVC)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has features of pixels, and no classes", name);
+  size_t count = (size_t)r->features;
+  if (r->most_columns != count && r->most_columns != 3 * count)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has %zu columns, where its features are %zu of a grey image and %zu of RGB", name,
+                      r->most_columns, count, 3 * count);
+  return GCONV_OK;
 }
 
 static gconv_status read_rest(reading *r) {
@@ -376,7 +422,7 @@ static gconv_status read_rest(reading *r) {
   if (r->named > 0 && r->named != r->classes)
     return gconv_fail(GCONV_BAD_FILE, "%s: names of %zu classes, where nr_class is %llu: the file is cut off",
                       r->lines.source->name, r->named, (unsigned long long)r->classes);
-  return GCONV_OK;
+  return check_pixels(r);
 }
 
 /* ---- The whole ---- */
@@ -407,12 +453,24 @@ static double *taken(list *l) {
   return items;
 }
 
+static gconv_status take_colours(reading *r) {
+  if (r->colours.count == 0)
+    return GCONV_OK;
+  r->model->palette = malloc(r->colours.count);
+  if (!r->model->palette)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the colours of classes");
+  for (size_t i = 0; i < r->colours.count; i++)
+    r->model->palette[i] = (uint8_t)r->colours.items[i];
+  return GCONV_OK;
+}
+
 static gconv_status make_model(reading *r) {
   gconv_svm *model = r->model;
   bool classes = model->info.type == GCONV_SVM_C_SVC;
   size_t vectors = (size_t)r->vectors, rows = classes ? (size_t)r->classes - 1 : 1;
   if (classes)
     GCONV_TRY(name_classes(r));
+  GCONV_TRY(take_colours(r));
   model->coefficients = malloc((vectors * rows + 1) * sizeof *model->coefficients);
   model->class_vectors = calloc((size_t)r->classes + 1, sizeof *model->class_vectors);
   if (!model->coefficients || !model->class_vectors)
@@ -446,7 +504,8 @@ static gconv_status read_model(gconv_source *source, gconv_svm *model) {
   if (status == GCONV_OK)
     status = make_model(&r);
   gconv_lines_free(&r.lines);
-  list *lists[] = {&r.rho, &r.labels, &r.prob_a, &r.prob_b, &r.class_vectors, &r.coefficients, &r.least, &r.most};
+  list *lists[] = {&r.rho,          &r.labels, &r.prob_a, &r.prob_b, &r.class_vectors,
+                   &r.coefficients, &r.least,  &r.most,   &r.colours};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     free(lists[i]->items);
   for (size_t i = 0; i < r.named; i++)

@@ -22,7 +22,7 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
   *o = options ? *options : (gconv_svm_options){0};
   GCONV_TRY(gconv_check_value("type", o->type, GCONV_SVM_C_SVC, GCONV_SVM_EPSILON_SVR));
   GCONV_TRY(gconv_check_value("kernel", o->kernel, GCONV_SVM_RBF, GCONV_SVM_SIGMOID));
-  GCONV_TRY(gconv_check_value("scaling", o->scaling, GCONV_SVM_UNSCALED, GCONV_SVM_SCALE_UNIT));
+  GCONV_TRY(gconv_check_value("scaling", o->scaling, GCONV_SVM_UNSCALED, GCONV_SVM_SCALE_STANDARD));
   GCONV_TRY(gconv_check_value("degree", o->degree, 0, 1000));
   GCONV_TRY(check_number("gamma", o->gamma, true));
   GCONV_TRY(check_number("coef0", o->coef0, false));

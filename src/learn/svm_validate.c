@@ -55,6 +55,21 @@ static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset
   return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
 }
 
+/* Notes what of a model of pixels their data set knows: features and colours. */
+static gconv_status note_pixels(const gconv_dataset_info *info, gconv_svm *model) {
+  const size_t bytes = 3 * info->class_count;
+  if (!info->features)
+    return GCONV_OK;
+  model->features = strdup(info->features);
+  model->palette = info->palette ? malloc(bytes) : NULL;
+  if (!model->features || (info->palette && !model->palette))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+  if (model->palette)
+    memcpy(model->palette, info->palette, bytes);
+  gconv_svm_model_finish(model);
+  return GCONV_OK;
+}
+
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model) {
   GCONV_NEED(data);
@@ -69,6 +84,12 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
   if (status == GCONV_OK)
     status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
                                    gconv_device_threads(device), model);
+  if (status == GCONV_OK)
+    status = note_pixels(info, *model);
+  if (status != GCONV_OK) {
+    gconv_svm_free(*model);
+    *model = NULL;
+  }
   free(members);
   gconv_svm_cases_free(&cases);
   return status;

@@ -91,6 +91,7 @@ static float floats[8];
 static double doubles[8];
 static int32_t classes[2];
 static uint16_t class_numbers[8];
+static const char *const class_names[] = {"1", "2"};
 static const gconv_svm_weight weight = {"a", 2};
 static gconv_svm_options svm_options = {.weights = &weight, .weight_count = 1};
 static gconv_svm *svm;

@@ -73,7 +73,7 @@ RIGHT = {
     "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
     "gconv_fit *": "&fit", "const gconv_fit *": "&fit", "const gconv_svm_options *": "&svm_options", "gconv_svm *": "svm", "const gconv_svm *": "svm",
     "gconv_svm_is_one.path": '"svm.model"', "gconv_svm_read.path": '"svm.model"', "gconv_svm_write.path": '"out.model"',
-    "gconv_svm_validate.folds": "2", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles", "uint16_t *": "class_numbers",
+    "gconv_svm_validate.folds": "2", "const char * const *": "class_names", "gconv_class_values.count": "1", "gconv_svm_predict.count": "1", "const float *": "floats", "int32_t *": "classes", "double *": "doubles", "uint16_t *": "class_numbers",
     "const gconv_image *": "&picture", "const gconv_filter *": "&filters.items[0]", "const gconv_filters *": "&filters",
     "const gconv_options *": "&options", "const gconv_operation *": "operation", "gconv_operation *": "operation",
     "gconv_operation * const *": "&operation", "gconv_device *": "device", "const gconv_device *": "device",
@@ -98,10 +98,10 @@ OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
             "gconv_features_resolve.list", "gconv_features_resolve.count", "gconv_operation_pixels.options",
             "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint", "gconv_svm_train.options", "gconv_svm_validate.options",
-            "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path"}
+            "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path", "gconv_operation_svm.options"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
-CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count"}
-NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count"}  # of them, those that may be 0
+CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count"}
+NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count"}  # of them, those that may be 0
 # Only NULL is given to what ends a thing, and only what is made fresh for it else.
 ENDS = re.compile(r"gconv_\w+_(free|close)$")
 
@@ -196,7 +196,8 @@ FIELDS = {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'],
         "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
-        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY},
+        "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY,
+        "most_cases": ["1"]},
     "gconv_training_options": {
         "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],

@@ -139,7 +139,14 @@ class Commands(CommandTest):
         for name in ("train.csv", "test.csv"):
             (self.folder / name).write_text("\n".join(["x,y,z,species", *rows]))
         (self.folder / "measured.csv").write_text("\n".join(f"{x},{y},{x - y * z}" for x, y, z in points))
-        self.run_all(self.commands_of("docs/svm.md"), 7)
+        picture, labels = np.random.default_rng(9).integers(0, 256, (60, 80), np.uint8), np.zeros((60, 80), np.uint8)
+        picture[:, :40] //= 3
+        labels[::5, ::7], labels[::5, 40::7] = 1, 2
+        (self.folder / "slides").mkdir(exist_ok=True)
+        Image.fromarray(picture).save(self.folder / "tissue.png")
+        Image.fromarray(picture).save(self.folder / "slides" / "a.png")
+        Image.fromarray(labels).save(self.folder / "labels.png")
+        self.run_all(self.commands_of("docs/svm.md"), 9)
 
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)

@@ -41,7 +41,7 @@ class Model:
         self.coefficients = np.array([[float(w) for w in line.split() if ":" not in w] for line in vectors]).T
         self.names = [n[1] for n in notes if n[0] == "class"] or self.label
         scale = [n for n in notes if n[0] == "scale"]
-        self.scale = [float(x) for x in scale[0][1:]] if scale else None
+        self.scale = [float(x) for x in scale[0][1:3]] if scale else None
         self.ranges = np.array([[float(x) for x in n[2:]] for n in notes if n[0] == "range"])
         assert len(vectors) == int(fields["total_sv"][0]) == sum(self.counts)
 
