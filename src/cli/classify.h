@@ -3,13 +3,16 @@
 #ifndef GCONV_CLI_CLASSIFY_H
 #define GCONV_CLI_CLASSIFY_H
 
-#include "cli/predict.h"
+#include "cli/evaluation.h"
 #include "cli/settings.h"
 
 #include <stdio.h>
 
 /* Applies a support vector machine to a table; returns what the program ends with (classify_svm.c). */
 int gconv_classify_svm(const gconv_settings *settings, const char *model, const char *input);
+
+/* An option that was given, and is for results that are maps of classes; NULL: none. */
+const char *gconv_classify_map_option(const gconv_settings *settings);
 
 /* Prints what --evaluate found: the share that is right and the table of confusion, or JSON. */
 void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found);

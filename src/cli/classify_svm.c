@@ -50,6 +50,7 @@ typedef struct applying {
   gconv_sink *sink; /* NULL: predictions are not written */
   bool terminal;
   gconv_confusion confusion;
+  gconv_mistakes mistakes;
   double squares, sum, spread;
   size_t numbers;
 } applying;
@@ -88,18 +89,28 @@ static gconv_status put_case(applying *a, const batch *b, size_t i) {
   return gconv_sink_print(a->sink, "\n");
 }
 
-static void judge(applying *a, const batch *b, size_t i) {
+static gconv_status judge_class(applying *a, const batch *b, size_t i) {
+  const size_t class = (size_t)b->targets[i], taken_for = (size_t)b->classes[i];
+  char name[24];
+  gconv_confusion_add(&a->confusion, class, taken_for);
+  if (class == taken_for || !a->settings->learn.report)
+    return GCONV_OK;
+  snprintf(name, sizeof name, "%zu", b->cases[i] + 1);
+  return gconv_mistakes_add(&a->mistakes, name, class, taken_for,
+                            b->probabilities ? b->probabilities[i * a->info->class_count + taken_for] : (double)NAN);
+}
+
+static gconv_status judge(applying *a, const batch *b, size_t i) {
   if (!a->settings->learn.evaluate)
-    return;
-  if (!is_regression(a)) {
-    gconv_confusion_add(&a->confusion, (size_t)b->targets[i], (size_t)b->classes[i]);
-    return;
-  }
+    return GCONV_OK;
+  if (!is_regression(a))
+    return judge_class(a, b, i);
   double target = (double)b->targets[i], error = b->values[i] - target;
   a->squares += error * error;
   a->sum += target;
   a->spread += target * target;
   a->numbers++;
+  return GCONV_OK;
 }
 
 static gconv_status apply(applying *a, batch *b) {
@@ -111,7 +122,7 @@ static gconv_status apply(applying *a, batch *b) {
     GCONV_TRY(gconv_dataset_read(a->data, 0, b->cases, count, b->inputs, a->settings->learn.evaluate ? b->targets : NULL));
     GCONV_TRY(gconv_svm_predict(a->model, a->device, b->inputs, count, b->classes, b->values, b->probabilities));
     for (size_t i = 0; i < count; i++) {
-      judge(a, b, i);
+      GCONV_TRY(judge(a, b, i));
       if (a->sink)
         GCONV_TRY(put_case(a, b, i));
     }
@@ -196,11 +207,15 @@ static gconv_status prepare(applying *a, const char *path, gconv_message *messag
   const char *output = s->naming.output;
   char *paths[] = {(char *)path, (char *)a->input};
   const gconv_texts read = {paths, 2};
-  gconv_sandbox_files(s, &output, 1, true);
+  const char *outputs[] = {output, s->learn.report};
+  gconv_sandbox_files(s, outputs, 2, true);
+  GCONV_TRY(gconv_evaluation_check_report(s, &read, message));
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_svm_read(path, &a->model), message));
   a->info = gconv_svm_get_info(a->model);
+  if (s->learn.report && is_regression(a))
+    return gconv_refuse(message, "--report: is about classes, and %s has none", path);
   GCONV_TRY(open_data(a, message));
   GCONV_TRY(
       gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &a->device), message));
@@ -225,6 +240,11 @@ int gconv_classify_svm(const gconv_settings *settings, const char *path, const c
   } else {
     gconv_sink_discard(a.sink);
   }
+  if (status == GCONV_OK && settings->learn.report) {
+    const gconv_evaluation_page page = {
+        .model = path, .input = input, .unit = "case", .found = &a.confusion, .mistakes = &a.mistakes};
+    status = gconv_learn_complain(gconv_evaluation_write(settings->learn.report, &page), &message);
+  }
   if (status == GCONV_OK && a.confusion.classes > 0)
     gconv_classify_print(settings, &a.confusion);
   if (status == GCONV_OK && a.numbers > 0)
@@ -232,6 +252,7 @@ int gconv_classify_svm(const gconv_settings *settings, const char *path, const c
   if (status != GCONV_OK)
     gconv_say("%s", message.text);
   gconv_confusion_free(&a.confusion);
+  gconv_mistakes_free(&a.mistakes);
   gconv_dataset_free(a.data);
   gconv_svm_free(a.model);
   gconv_device_close(a.device);

@@ -26,6 +26,7 @@ typedef struct classifying {
   gconv_sink *sink;     /* NULL: predictions are not written */
   bool terminal, begun; /* they go to a terminal; the first line is written */
   gconv_confusion confusion;
+  gconv_mistakes mistakes;
   const char *unit;            /* what a case is called: "case", "path", "sample" */
   size_t hop;                  /* of windows: samples from one to the next; else 0 */
   double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
@@ -84,6 +85,13 @@ static void compare_targets(classifying *c, const gconv_prediction *p) {
 static gconv_status take_case(void *user, const gconv_prediction *p) {
   classifying *c = user;
   compare_targets(c, p);
+  if (c->settings->learn.report && p->class != SIZE_MAX) {
+    size_t best = gconv_predict_best(p->outputs, p->count);
+    char name[24];
+    snprintf(name, sizeof name, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1);
+    if (best != p->class)
+      GCONV_TRY(gconv_mistakes_add(&c->mistakes, name, p->class, best, (double)p->outputs[best]));
+  }
   if (!c->sink)
     return GCONV_OK;
   GCONV_TRY(put_header(c, p->count));
@@ -253,8 +261,12 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
   GCONV_TRY(status);
   found.outputs = p->out.data;
   found.count = (size_t)p->out.channels;
-  if (found.class != SIZE_MAX)
-    gconv_confusion_add(&c->confusion, found.class, gconv_predict_best(found.outputs, found.count));
+  if (found.class != SIZE_MAX) {
+    size_t best = gconv_predict_best(found.outputs, found.count);
+    gconv_confusion_add(&c->confusion, found.class, best);
+    if (best != found.class && c->settings->learn.report)
+      GCONV_TRY(gconv_mistakes_add(&c->mistakes, input->path, found.class, best, (double)found.outputs[best]));
+  }
   if (!c->sink)
     return GCONV_OK;
   GCONV_TRY(put_header(c, found.count));
@@ -286,8 +298,7 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-/* An option that was given, and is for networks that classify pixels; NULL: none. */
-static const char *find_map_option(const gconv_settings *s) {
+const char *gconv_classify_map_option(const gconv_settings *s) {
   return s->resume                                       ? "resume"
          : s->shard.count > 0                            ? "shard"
          : s->no_clobber                                 ? "no-clobber"
@@ -298,13 +309,10 @@ static const char *find_map_option(const gconv_settings *s) {
          : s->job.jobs > 0                               ? "jobs"
          : s->job.fail_fast                              ? "fail-fast"
          : s->job.explain                                ? "explain"
-         : s->job.max_pixels > 0                         ? "max-pixels"
          : s->job.tiff_compression != GCONV_TIFF_NONE    ? "tiff-compression"
          : s->png_level >= 0                             ? "png-level"
          : s->naming.format || s->naming.same || s->rows ? "format"
          : s->naming.suffix                              ? "suffix"
-         : s->recursive                                  ? "recursive"
-         : s->verbose                                    ? "verbose"
          : s->learn.probabilities                        ? "probabilities"
                                                          : NULL;
 }
@@ -319,7 +327,12 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
   c->input = words->count == 2 ? words->items[1] : settings->inputs.items[0];
   if (settings->json && !settings->learn.evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
-  const char *of_maps = find_map_option(settings);
+  const char *of_maps = gconv_classify_map_option(settings);
+  if (!of_maps)
+    of_maps = settings->recursive            ? "recursive"
+              : settings->verbose            ? "verbose"
+              : settings->job.max_pixels > 0 ? "max-pixels"
+                                             : NULL;
   if (of_maps)
     return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps,
                         c->path);
@@ -333,12 +346,16 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   const char *output = settings->naming.output;
   char *paths[] = {(char *)c->path, (char *)c->input};
   const gconv_texts read = {paths, 2};
-  gconv_sandbox_files(settings, &output, 1, true);
+  const char *outputs[] = {output, settings->learn.report};
+  gconv_sandbox_files(settings, outputs, 2, true);
+  GCONV_TRY(gconv_evaluation_check_report(settings, &read, message));
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
   if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
+  if (settings->learn.report && c->network.class_count == 0)
+    return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
   GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
                                                    gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
                                  message));
@@ -363,6 +380,17 @@ static void print_evaluation(const classifying *c) {
     gconv_classify_print(c->settings, &c->confusion);
   else if (c->numbers > 0)
     print_errors(c);
+}
+
+static gconv_status write_report(const classifying *c) {
+  const bool numbers = is_of_numbers(&c->network);
+  const gconv_evaluation_page page = {.model = c->path,
+                                      .input = c->input,
+                                      .unit = numbers ? c->unit : "image",
+                                      .found = &c->confusion,
+                                      .mistakes = &c->mistakes,
+                                      .pictures = !numbers};
+  return gconv_evaluation_write(c->settings->learn.report, &page);
 }
 
 static bool is_machine_of_pixels(const char *path) {
@@ -402,11 +430,14 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   } else {
     gconv_sink_discard(c.sink);
   }
+  if (status == GCONV_OK && settings->learn.report)
+    status = gconv_learn_complain(write_report(&c), &message);
   if (status == GCONV_OK && settings->learn.evaluate)
     print_evaluation(&c);
   if (status != GCONV_OK)
     gconv_say("%s", message.text);
   gconv_confusion_free(&c.confusion);
+  gconv_mistakes_free(&c.mistakes);
   gconv_network_free(&c.network);
   gconv_device_close(c.device);
   return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -425,9 +456,9 @@ const gconv_command gconv_command_classify = {
         "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
         "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n\n"
         "A model that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
-        "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names:\n"
-        "--evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are in both of all\n"
-        "that are in either (IoU), and F1.\n\n"
+        "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names,\n"
+        "also without -o: --evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are\n"
+        "in both of all that are in either (IoU), and F1.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .of = GCONV_OF_CLASSIFY,
     .words = GCONV_WORDS_FILES,

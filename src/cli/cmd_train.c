@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/page.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
@@ -42,9 +43,6 @@ static gconv_status check_words(const gconv_settings *settings, const gconv_text
     return gconv_refuse(message, "-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
   if (learn->plot && !ends_in(learn->plot, ".svg"))
     return gconv_refuse(message, "--plot %s: the curves are drawn as SVG: --plot %s.svg", learn->plot, learn->plot);
-  if (learn->report && !ends_in(learn->report, ".html") && !ends_in(learn->report, ".htm"))
-    return gconv_refuse(message, "--report %s: the report is a page of HTML: --report %s.html", learn->report,
-                        learn->report);
   return GCONV_OK;
 }
 
@@ -54,7 +52,7 @@ static gconv_status check_outputs(const gconv_settings *settings, const gconv_te
   if (learn->plot)
     GCONV_TRY(gconv_data_check_output("--plot", learn->plot, inputs, message));
   if (learn->report)
-    GCONV_TRY(gconv_data_check_output("--report", learn->report, inputs, message));
+    GCONV_TRY(gconv_page_check(learn->report, inputs, message));
   return GCONV_OK;
 }
 

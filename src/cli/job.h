@@ -84,6 +84,9 @@ typedef struct gconv_classifier {
 /* Whether the job has one. */
 bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier);
 
+/* The colour of a class in maps: its own, or one that is easy to tell from others. */
+void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, uint8_t colour[3]);
+
 /* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
 gconv_network_makes gconv_network_find_makes(const gconv_network *network);

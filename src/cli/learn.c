@@ -312,7 +312,7 @@ void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
 }
 
 json_t *gconv_data_confusion_json(const gconv_confusion *c) {
-  json_t *json = json_object(), *names = json_array(), *rows = json_array();
+  json_t *json = json_object(), *names = json_array(), *rows = json_array(), *iou = json_array(), *f1 = json_array();
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
   for (size_t i = 0; i < c->classes; i++) {
@@ -323,8 +323,12 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
     for (size_t k = 0; k < c->classes; k++)
       json_array_append_new(row, json_integer((json_int_t)c->counts[i * c->classes + k]));
     json_array_append_new(rows, row);
+    json_array_append_new(iou, gconv_json_number(gconv_confusion_score(c, i).iou));
+    json_array_append_new(f1, gconv_json_number(gconv_confusion_score(c, i).f1));
   }
   json_object_set_new(json, "classes", names);
   json_object_set_new(json, "confusion", rows);
+  json_object_set_new(json, "iou", iou);
+  json_object_set_new(json, "f1", f1);
   return json;
 }

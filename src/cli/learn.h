@@ -45,7 +45,7 @@ void gconv_data_print_features(FILE *out);
 /* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 
-/* The same as JSON: {"accuracy": ..., "classes": [...], "confusion": [[...]]}. */
+/* The same as JSON: {"accuracy": ..., "classes": [...], "confusion": [[...]], "iou": [...], "f1": [...]}. */
 json_t *gconv_data_confusion_json(const gconv_confusion *confusion);
 
 #endif

@@ -205,6 +205,13 @@ static void choose_colour(size_t k, uint8_t colour[3]) {
   }
 }
 
+void gconv_classifier_colour(const gconv_classifier *by, size_t class, uint8_t colour[3]) {
+  if (by->palette)
+    memcpy(colour, by->palette + 3 * class, 3);
+  else
+    choose_colour(class, colour);
+}
+
 /* Settles presentation, type and palette of maps of classes, and refuses what does not go with them. */
 static gconv_status present_classes(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
                                     gconv_message *message) {
@@ -215,11 +222,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
     most = values[k] > most ? values[k] : most;
     if (values[k] > UINT8_MAX)
       continue;
-    uint8_t *colour = job->palette.colours[values[k]];
-    if (by->palette)
-      memcpy(colour, by->palette + 3 * k, 3);
-    else
-      choose_colour(k, colour);
+    gconv_classifier_colour(by, k, job->palette.colours[values[k]]);
   }
   free(values);
   if (!values)

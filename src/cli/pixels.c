@@ -2,23 +2,40 @@
 /* Maps of classes, by the main job, and how well they agree with masks. */
 #include "cli/pixels.h"
 #include "base/json.h"
+#include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/learn.h"
+#include "cli/overlay.h"
 #include "cli/pairs.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { VALUES = 1 << 16, UNKNOWN = -1 };
+enum { VALUES = 1 << 16, UNKNOWN = -1, WORST = 6 /* pictures that a report shows */ };
+
+/* An image whose map was compared: what a report shows of it. */
+typedef struct compared {
+  const char *image, *map, *mask; /* paths, of the inputs; map is NULL where it is not written */
+  uint64_t labelled, wrong;
+} compared;
 
 typedef struct evaluation {
   gconv_settings *settings;
   gconv_texts masks;     /* as they were named */
+  gconv_main_job own;    /* of an evaluation that writes no maps: the model, and the operation that makes them */
+  gconv_device *device;  /* the same */
+  gconv_plan *plan;      /* the same, for images of the last shape */
+  gconv_classifier by;   /* texts are those of the model */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of maps and masks */
+  uint8_t *colours;      /* owned: of the classes, R G B */
   gconv_confusion found; /* owned */
+  compared worst[WORST]; /* by the share of labelled pixels that are wrong, the largest first */
+  size_t worst_count;
 } evaluation;
 
 /* ---- Comparing maps with masks ---------------------------------------------------------------------------------------- */
@@ -37,22 +54,30 @@ static gconv_status read_numbers(const char *path, const gconv_settings *setting
   return gconv_set_error(GCONV_BAD_FILE, "is no mask: that has one whole number a pixel, of 8 or 16 bits, or a palette");
 }
 
-static unsigned number_at(const gconv_image *image, int32_t y, int32_t x) {
-  const uint8_t *row = (const uint8_t *)image->data + (size_t)y * image->row_bytes;
-  size_t at = (size_t)x * (size_t)image->channels;
-  return image->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
+static double share_of(const compared *c) {
+  return (double)c->wrong / (double)c->labelled;
+}
+
+static void note_worst(evaluation *e, const compared *new) {
+  size_t at = e->worst_count < WORST ? e->worst_count++ : WORST - 1;
+  if (at == WORST - 1 && e->worst[at].image && share_of(new) <= share_of(&e->worst[at]))
+    return;
+  for (; at > 0 && share_of(new) > share_of(&e->worst[at - 1]); at--)
+    e->worst[at] = e->worst[at - 1];
+  e->worst[at] = *new;
 }
 
 /* Counts the pixels that the mask labels. */
-static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, const char *path,
+static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, compared *c,
                                  gconv_message *message) {
+  const char *path = c->mask;
   if (map->height != mask->height || map->width != mask->width)
     return gconv_complain(message, GCONV_BAD_FILE,
                           "%s: has %d x %d pixels, and the image %d x %d: a mask has the size of its image", path,
                           (int)mask->width, (int)mask->height, (int)map->width, (int)map->height);
   for (int32_t y = 0; y < mask->height; y++)
     for (int32_t x = 0; x < mask->width; x++) {
-      unsigned wanted = number_at(mask, y, x), got = number_at(map, y, x);
+      unsigned wanted = gconv_overlay_number(mask, y, x), got = gconv_overlay_number(map, y, x);
       if (wanted == 0)
         continue;
       if (e->classes[wanted] == UNKNOWN || e->classes[got] == UNKNOWN)
@@ -60,90 +85,93 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
                               "%s: the pixel in column %d of row %d is %u, which is no class of the model", path, (int)x,
                               (int)y, e->classes[wanted] == UNKNOWN ? wanted : got);
       gconv_confusion_add(&e->found, (size_t)e->classes[wanted], (size_t)e->classes[got]);
+      c->labelled++;
+      c->wrong += wanted != got;
     }
+  if (c->labelled > 0)
+    note_worst(e, c);
   return GCONV_OK;
 }
 
-static gconv_status compare_pair(evaluation *e, const char *map_path, const char *mask_path, gconv_message *message) {
+/* Makes the map of an image, where none is written. */
+static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) {
+  gconv_image image = {0};
+  const gconv_read_options options = {.max_pixels = e->settings->job.max_pixels};
+  GCONV_TRY(gconv_image_read(path, &options, &image));
+  gconv_status status = GCONV_OK;
+  if (image.frames > 1)
+    status = gconv_set_error(GCONV_BAD_FILE, "holds several images, and maps are compared with masks one by one");
+  if (status == GCONV_OK && (!e->plan || !gconv_plan_fits(e->plan, &image))) {
+    gconv_plan_free(e->plan);
+    e->plan = NULL;
+    status = gconv_plan_create(e->device, &image, e->own.operation, 0, &e->plan);
+  }
+  if (status == GCONV_OK)
+    status = gconv_plan_execute(e->plan, &image, map, NULL);
+  gconv_image_free(&image);
+  return status;
+}
+
+static gconv_status get_map(evaluation *e, const compared *c, gconv_image *map) {
+  return c->map ? read_numbers(c->map, e->settings, map) : make_map(e, c->image, map);
+}
+
+static gconv_status compare_pair(evaluation *e, compared *c, gconv_message *message) {
   gconv_image map = {0}, mask = {0};
-  gconv_status status = read_numbers(map_path, e->settings, &map);
-  const char *path = map_path;
+  gconv_status status = get_map(e, c, &map);
+  const char *path = c->map ? c->map : c->image;
   if (status == GCONV_OK) {
-    path = mask_path;
-    status = read_numbers(mask_path, e->settings, &mask);
+    path = c->mask;
+    status = read_numbers(c->mask, e->settings, &mask);
   }
   if (status != GCONV_OK)
     gconv_complain(message, status, "%s%s%s", strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : path,
                    strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : ": ", gconv_last_error());
   else
-    status = count_pixels(e, &map, &mask, mask_path, message);
+    status = count_pixels(e, &map, &mask, c, message);
   gconv_image_free(&map);
   gconv_image_free(&mask);
   return status;
 }
 
-/* Compares all maps of the job. */
-static gconv_status compare_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *masks,
-                                gconv_message *message) {
+static void show_progress(const evaluation *e, size_t done, size_t count) {
+  char text[80];
+  snprintf(text, sizeof text, "%zu/%zu images compared", done, count);
+  if (!e->settings->quiet && count > 1 && isatty(STDERR_FILENO))
+    gconv_progress_show(text);
+}
+
+/* Compares all maps of the inputs. `outputs`: where the maps are; NULL: they are not written. */
+static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const gconv_outputs *outputs,
+                                const gconv_inputs *masks, gconv_message *message) {
   gconv_matched *pairs = NULL;
   size_t count = 0;
-  bool by_name = job->inputs.many || masks->many;
-  GCONV_TRY(gconv_pairs_find(&job->inputs, masks, by_name, NULL, &pairs, &count, message));
+  GCONV_TRY(gconv_pairs_find(inputs, masks, inputs->many || masks->many, NULL, &pairs, &count, message));
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
     const gconv_input *input = pairs[i].a, *mask = pairs[i].b;
     if (!input) /* of another shard, or of an image that is not classified */
       continue;
-    if (!mask)
-      status =
-          gconv_complain(message, GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->masks.items[0]);
-    else
-      status = compare_pair(e, job->outputs.paths.items[job->outputs.first[input - job->inputs.items]], mask->path, message);
+    show_progress(e, i, count);
+    compared c = {.image = input->path, .mask = mask ? mask->path : NULL};
+    c.map = outputs ? outputs->paths.items[outputs->first[input - inputs->items]] : NULL;
+    status = mask ? compare_pair(e, &c, message)
+                  : gconv_complain(message, GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path,
+                                   e->masks.items[0]);
   }
+  gconv_progress_hide();
   free(pairs);
   return status;
 }
 
 /* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
 
-/* Of a class: pixels that are in both, in the mask, and in the map. */
-typedef struct class_sums {
-  double both, wanted, got;
-} class_sums;
-
-static class_sums sums_of(const gconv_confusion *c, size_t class) {
-  class_sums s = {(double)c->counts[class * c->classes + class], 0, 0};
-  for (size_t k = 0; k < c->classes; k++) {
-    s.wanted += (double)c->counts[class * c->classes + k];
-    s.got += (double)c->counts[k * c->classes + class];
-  }
-  return s;
-}
-
-/* Not a number where the class is neither in a mask nor in a map. */
-static double iou_of(class_sums s) {
-  return s.both / (s.wanted + s.got - s.both);
-}
-static double f1_of(class_sums s) {
-  return 2 * s.both / (s.wanted + s.got);
-}
-
-static json_t *evaluation_json(const gconv_confusion *c) {
-  json_t *json = gconv_data_confusion_json(c), *iou = json_array(), *f1 = json_array();
-  for (size_t k = 0; k < c->classes; k++) {
-    json_array_append_new(iou, gconv_json_number(iou_of(sums_of(c, k))));
-    json_array_append_new(f1, gconv_json_number(f1_of(sums_of(c, k))));
-  }
-  json_object_set_new(json, "iou", iou);
-  json_object_set_new(json, "f1", f1);
-  return json;
-}
-
 static void print_evaluation(const evaluation *e) {
   const gconv_confusion *c = &e->found;
-  FILE *out = strcmp(e->settings->naming.output, "-") == 0 ? stderr : stdout;
+  const char *output = e->settings->naming.output;
+  FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
   if (e->settings->json) {
-    json_t *json = evaluation_json(c);
+    json_t *json = gconv_data_confusion_json(c);
     gconv_json_print(out, json, JSON_INDENT(2));
     json_decref(json);
     return;
@@ -153,9 +181,47 @@ static void print_evaluation(const evaluation *e) {
   gconv_data_print_confusion(out, c);
   fprintf(out, "%12s  %7s %7s %12s\n", "class", "IoU", "F1", "pixels");
   for (size_t k = 0; k < c->classes; k++) {
-    class_sums s = sums_of(c, k);
-    fprintf(out, "%12s  %7.4f %7.4f %12.0f\n", c->names[k], iou_of(s), f1_of(s), s.wanted);
+    gconv_class_score s = gconv_confusion_score(c, k);
+    fprintf(out, "%12s  %7.4f %7.4f %12.0f\n", c->names[k], s.iou, s.f1, s.wanted);
   }
+}
+
+/* ---- The report ------------------------------------------------------------------------------------------------------- */
+
+static void put_overlay(FILE *out, evaluation *e, const compared *c) {
+  gconv_image map = {0}, mask = {0};
+  const gconv_overlay overlay = {.path = c->image,
+                                 .labelled = c->labelled,
+                                 .wrong = c->wrong,
+                                 .map = &map,
+                                 .mask = &mask,
+                                 .classes = e->classes,
+                                 .colours = e->colours};
+  if (get_map(e, c, &map) == GCONV_OK && read_numbers(c->mask, e->settings, &mask) == GCONV_OK)
+    gconv_overlay_put(out, &overlay);
+  gconv_image_free(&map);
+  gconv_image_free(&mask);
+}
+
+static void put_overlays(FILE *out, void *user) {
+  evaluation *e = user;
+  fputs(
+      "<h2>Pictures</h2>\n<p>Those with the largest share of errors: the picture, what the mask says, what the model says, "
+      "and its errors, red, beside what is right, green.</p>\n",
+      out);
+  for (size_t i = 0; i < e->worst_count; i++)
+    put_overlay(out, e, &e->worst[i]);
+}
+
+static gconv_status write_report(evaluation *e, const char *input) {
+  const gconv_evaluation_page page = {.model = e->settings->last.filters.items[0],
+                                      .input = input,
+                                      .unit = "labelled pixel",
+                                      .found = &e->found,
+                                      .colours = e->colours,
+                                      .more = put_overlays,
+                                      .user = e};
+  return gconv_evaluation_write(e->settings->learn.report, &page);
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
@@ -174,21 +240,51 @@ static gconv_status find_classes(evaluation *e, const gconv_classifier *by) {
   return status;
 }
 
-static gconv_status evaluate_job(evaluation *e, const gconv_main_job *job, gconv_message *message) {
-  gconv_classifier by = {0};
+static gconv_status find_colours(evaluation *e) {
+  e->colours = malloc(3 * e->by.class_count + 1);
+  if (!e->colours)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  for (size_t k = 0; k < e->by.class_count; k++)
+    gconv_classifier_colour(&e->by, k, e->colours + 3 * k);
+  return GCONV_OK;
+}
+
+/* Compares the maps of a job, which are written or not, and tells of it. */
+static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *inputs,
+                                 const gconv_outputs *outputs, gconv_message *message) {
   gconv_inputs masks = {0};
-  gconv_job_find_classifier(job, &by);
-  GCONV_TRY(gconv_learn_complain(find_classes(e, &by), message));
-  GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(by.classes, by.class_count, &e->found), message));
+  gconv_job_find_classifier(job, &e->by);
+  if (e->by.class_count == 0)
+    return gconv_refuse(message, "--evaluate: %s has no classes to compare", e->settings->last.filters.items[0]);
+  GCONV_TRY(gconv_learn_complain(find_classes(e, &e->by), message));
+  GCONV_TRY(gconv_learn_complain(find_colours(e), message));
+  GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
   if (!e->found.counts)
-    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", by.class_count);
+    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
   gconv_status status = gconv_inputs_find(&e->masks, e->settings->recursive, "-", &masks, message);
   if (status == GCONV_OK)
-    status = compare_all(e, job, &masks, message);
+    status = compare_all(e, inputs, outputs, &masks, message);
+  if (status == GCONV_OK && e->settings->learn.report)
+    status = gconv_learn_complain(write_report(e, e->settings->inputs.items[0]), message);
   gconv_inputs_free(&masks);
   if (status == GCONV_OK)
     print_evaluation(e);
   return status;
+}
+
+static void free_evaluation(evaluation *e) {
+  gconv_plan_free(e->plan);
+  gconv_device_close(e->device);
+  gconv_confusion_free(&e->found);
+  gconv_texts_free(&e->masks);
+  free(e->classes);
+  free(e->colours);
+}
+
+static int end(gconv_status status, const gconv_message *message) {
+  if (status != GCONV_OK)
+    gconv_say("%s", message->text);
+  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
 static int evaluate(const gconv_main_job *job, void *user) {
@@ -196,12 +292,42 @@ static int evaluate(const gconv_main_job *job, void *user) {
   gconv_message message;
   if (e->settings->dry_run)
     return GCONV_EXIT_OK;
-  gconv_status status = evaluate_job(e, job, &message);
-  if (status != GCONV_OK)
-    gconv_say("%s", message.text);
-  gconv_confusion_free(&e->found);
-  free(e->classes);
-  return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+  gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs, &message);
+  return status == GCONV_OK ? GCONV_EXIT_OK : (end(status, &message), GCONV_EXIT_FAILED);
+}
+
+/* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
+static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_message *message) {
+  const char *report = e->settings->learn.report;
+  gconv_sandbox_files(e->settings, &report, 1, false);
+  GCONV_TRY(gconv_job_read_networks(job, message));
+  job->network.presentation = GCONV_PRESENT_CLASSES;
+  job->network.combine = GCONV_COMBINE_ARGMAX;
+  job->network.tone = (gconv_tone){.scale = 1, .type = GCONV_U16};
+  gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
+                                 : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
+  if (status == GCONV_OK)
+    status = gconv_device_open("cpu", gconv_settle_threads(e->settings->job.threads, e->settings->quiet), &e->device);
+  return gconv_learn_complain(status, message);
+}
+
+/* Evaluates without writing maps. */
+static int evaluate_only(evaluation *e) {
+  gconv_main_job *job = &e->own;
+  gconv_inputs inputs = {0};
+  gconv_message message;
+  gconv_set_log(e->settings->quiet ? NULL : gconv_say_warning, NULL);
+  job->settings = e->settings;
+  gconv_status status = prepare_own(e, job, &message);
+  if (status == GCONV_OK)
+    status = gconv_inputs_find(&e->settings->inputs, e->settings->recursive, "-", &inputs, &message);
+  if (status == GCONV_OK)
+    status = evaluate_all(e, job, &inputs, NULL, &message);
+  gconv_plan_free(e->plan);
+  e->plan = NULL;
+  gconv_inputs_free(&inputs);
+  gconv_job_free(job);
+  return end(status, &message);
 }
 
 static gconv_status check(gconv_settings *settings, const gconv_texts *words, evaluation *e, gconv_message *message) {
@@ -214,19 +340,26 @@ static gconv_status check(gconv_settings *settings, const gconv_texts *words, ev
                         words->items[words->count - 1]);
   if (settings->inputs.count == 0)
     return gconv_refuse(message, "%s: name images, or a folder of them, with -i", network);
-  if (!settings->naming.output)
+  if (!settings->naming.output && !learn->evaluate)
     return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
                         network);
+  const char *of_maps = settings->naming.output ? NULL : gconv_classify_map_option(settings);
+  if (of_maps)
+    return gconv_refuse(message, "--%s is for maps that are written: say with -o where they go", of_maps);
   learn->targets = second ? second : learn->targets;
   if (learn->targets && !learn->evaluate)
     return gconv_refuse(message, "-t names masks, which --evaluate compares with");
   if (learn->evaluate && !learn->targets)
     return gconv_refuse(message, "--evaluate: name the masks to compare with: --evaluate masks/");
-  if (learn->evaluate && (learn->probabilities || strcmp(settings->naming.output, "-") == 0))
+  const bool piped = settings->naming.output && strcmp(settings->naming.output, "-") == 0;
+  if (learn->evaluate && (learn->probabilities || piped))
     return gconv_refuse(message, "--evaluate reads the maps of classes again: leave out %s",
                         learn->probabilities ? "--probabilities" : "-o -");
   if (learn->evaluate && stat(learn->targets, &status) != 0)
     return gconv_refuse(message, "--evaluate %s: there is no such file or folder", learn->targets);
+  char *paths[] = {(char *)network, settings->inputs.items[0], (char *)learn->targets};
+  const gconv_texts read = {paths, learn->targets ? 3 : 2};
+  GCONV_TRY(gconv_evaluation_check_report(settings, &read, message));
   if (settings->json && !learn->evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds");
   settings->options.gray = false; /* the network's features tell */
@@ -242,10 +375,12 @@ int gconv_classify_pixels(gconv_settings *settings, const gconv_texts *words) {
   evaluation e = {.settings = settings};
   gconv_message message;
   int result = GCONV_EXIT_USAGE;
-  if (check(settings, words, &e, &message) == GCONV_OK)
+  if (check(settings, words, &e, &message) != GCONV_OK)
+    gconv_say("%s", message.text);
+  else if (settings->naming.output)
     result = gconv_job_run(settings, settings->learn.evaluate ? evaluate : NULL, &e);
   else
-    gconv_say("%s", message.text);
-  gconv_texts_free(&e.masks);
+    result = evaluate_only(&e);
+  free_evaluation(&e);
   return result;
 }

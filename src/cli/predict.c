@@ -125,6 +125,17 @@ void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_
   confusion->right += class == taken_for;
 }
 
+gconv_class_score gconv_confusion_score(const gconv_confusion *c, size_t class) {
+  gconv_class_score s = {.both = (double)c->counts[class * c->classes + class]};
+  for (size_t k = 0; k < c->classes; k++) {
+    s.wanted += (double)c->counts[class * c->classes + k];
+    s.got += (double)c->counts[k * c->classes + class];
+  }
+  s.iou = s.both / (s.wanted + s.got - s.both);
+  s.f1 = 2 * s.both / (s.wanted + s.got);
+  return s;
+}
+
 gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
                                gconv_confusion *confusion, gconv_predicted *each, void *user) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);

@@ -31,6 +31,13 @@ typedef struct gconv_confusion {
   uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL of more classes than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 
+/* How well a class was found: its cases, those that were taken for it, and those of both. IoU and F1 are not numbers where
+ * there is neither. */
+typedef struct gconv_class_score {
+  double wanted, got, both, iou, f1;
+} gconv_class_score;
+gconv_class_score gconv_confusion_score(const gconv_confusion *confusion, size_t class);
+
 /* Counts a case. */
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
 /* Of `classes` classes, whose names outlive it. */

@@ -263,6 +263,8 @@ void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *
     hold_results(&box, folder);
   if (files)
     allow(&box, folder, ~UINT64_C(0));
+  if (!settings->dry_run && settings->learn.report)
+    allow_folder_of(&box, settings->learn.report);
   for (size_t i = 0; outputs && i < outputs->paths.count; i++)
     allow_special(&box, outputs->paths.items[i]);
   allow_gpus(&box, settings);

@@ -21,8 +21,8 @@ void gconv_sandbox_file(const gconv_settings *settings, const char *path);
  * keeps the right to write where its driver does: in /dev, /proc, folders of temporary files, and caches. */
 void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary);
 
-/* The same for the results of a job: below the fixed folders of their template. These are made if the job would make them,
- * as the right to do that is lost, too. */
+/* The same for the results of a job: below the fixed folders of their template, and where --report goes. These folders are
+ * made if the job would make them, as the right to do that is lost, too. */
 void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs);
 
 /* When results are written: removes the folders that gconv_sandbox_outputs() made, if they are empty. */

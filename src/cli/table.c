@@ -571,6 +571,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "the curves of loss and accuracy: FILE.svg"),
     OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
+    OPTION(CLASSIFY, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
+           .help = "with --evaluate: a page of HTML without outside parts: confusion, IoU and F1, the worst mistakes"),
     OPTION(CLASSIFY, 0, "evaluate", NULL, flag, learn.evaluate, KEEPS, .also = "eval",
            .help =
                "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),

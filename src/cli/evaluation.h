@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What gconv classify --evaluate finds: cases that were taken for wrong classes, and the page of --report. */
+#ifndef GCONV_CLI_EVALUATION_H
+#define GCONV_CLI_EVALUATION_H
+
+#include "cli/predict.h"
+#include "cli/settings.h"
+
+#include <stdio.h>
+
+/* A case that was taken for a wrong class. */
+typedef struct gconv_mistake {
+  char *name; /* owned: the number of a case, or the path of an image */
+  size_t class, taken_for;
+  double certainty; /* how sure of it the model was; NAN: it does not tell */
+} gconv_mistake;
+
+enum { GCONV_MISTAKES = 20 };
+
+/* The mistakes of which the model was surest; of equal ones, the first. Zero-initialise before first use. */
+typedef struct gconv_mistakes {
+  gconv_mistake items[GCONV_MISTAKES];
+  size_t count;
+} gconv_mistakes;
+
+/* Whether one of this certainty is among them. */
+bool gconv_mistakes_want(const gconv_mistakes *mistakes, double certainty);
+/* Adds it, if it is among them. The name is copied. */
+gconv_status gconv_mistakes_add(gconv_mistakes *mistakes, const char *name, size_t class, size_t taken_for,
+                                double certainty);
+void gconv_mistakes_free(gconv_mistakes *mistakes);
+
+/* What the page shows. */
+typedef struct gconv_evaluation_page {
+  const char *model, *input, *unit; /* paths; what a case is called: "case", "image", "labelled pixel" */
+  const gconv_confusion *found;
+  const uint8_t *colours; /* of the classes, R G B each; NULL: they have none */
+  const gconv_mistakes *mistakes;
+  bool pictures; /* names of mistakes are paths of images, which are shown */
+  void (*more)(FILE *out, void *user);
+  void *user; /* NULL, or: puts what follows on the page */
+} gconv_evaluation_page;
+
+/* Refuses a --report that is no page of HTML, or cannot be written. `read`: the files that are read. */
+gconv_status gconv_evaluation_check_report(const gconv_settings *settings, const gconv_texts *read, gconv_message *message);
+
+/* Writes the page whole or not at all. */
+gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_page *page);
+
+/* Makes a small picture, RGB in u8, of one frame of an image of any type: each pixel is the mean of `step` x `step`. White
+ * is 1. */
+gconv_status gconv_evaluation_shrink(const gconv_image *image, int32_t step, gconv_image *small);
+
+#endif

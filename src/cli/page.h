@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages of HTML without outside parts, for --report: what those of several commands share. */
+#ifndef GCONV_CLI_PAGE_H
+#define GCONV_CLI_PAGE_H
+
+#include "base/memory.h"
+#include "cli/predict.h"
+#include "cli/settings.h"
+
+#include <stdio.h>
+
+/* Begins the page, with the name of the command and a heading; ends it. */
+void gconv_page_begin(FILE *out, const char *command, const char *heading);
+void gconv_page_end(FILE *out);
+
+/* A text with the letters escaped that mean something in HTML. */
+void gconv_page_text(FILE *out, const char *text);
+/* A row of a table: a name, which is HTML, and a text. */
+void gconv_page_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
+/* A u8 image of 1 or 3 channels, each pixel `zoom` pixels wide. The title is HTML without quotes. */
+void gconv_page_image(FILE *out, const gconv_image *image, const char *title, int zoom);
+/* What was taken for what: a row for each class, a column for what its cases were taken for. */
+void gconv_page_confusion(FILE *out, const gconv_confusion *confusion);
+
+/* Refuses a path of --report that is no page of HTML, cannot be written, or would replace a file that is read. */
+gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_message *message);
+
+/* Writes what put() prints into a file, whole or not at all. */
+gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context);
+
+#endif
