@@ -11,7 +11,7 @@
 
 /* ---- Values of the machines ---- */
 
-enum { TURN_ROWS = 16 };
+enum { TURN_ROWS = GCONV_SVM_TOGETHER };
 
 /* Of a thread. */
 typedef struct seat {
@@ -50,9 +50,8 @@ static void add_vectors(const predicting *p, seat *s, const gconv_svm_row *rows,
     size_t to = end < first + GCONV_SVM_BLOCK ? end : first + GCONV_SVM_BLOCK;
     for (size_t r = 0; r < count; r++)
       gconv_svm_row_wide(&model->formula, &model->points, &rows[r], block, 1, s->scratch, s->kernel[r]);
-    for (size_t r = 0; r < count; r++)
-      gconv_svm_add_products(s->kernel[r] + (from - first), model->by_vector + from * wide, to - from, wide,
-                             s->sums + r * wide);
+    const double(*values)[GCONV_SVM_BLOCK] = (const double(*)[GCONV_SVM_BLOCK])(s->kernel[0] + (from - first));
+    gconv_svm_add_products(values, model->by_vector + from * wide, to - from, wide, s->sums);
   }
 }
 
@@ -69,7 +68,7 @@ static void predict_turn(void *context, size_t turn, int at) {
   size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   for (size_t class = 0, begin = 0; class < classes; class ++) {
     size_t vectors = model->info.type == GCONV_SVM_C_SVC ? model->class_vectors[class] : model->vectors.count;
-    memset(s->sums, 0, count * wide * sizeof *s->sums);
+    memset(s->sums, 0, TURN_ROWS * wide * sizeof *s->sums); /* beyond the last row they do not count */
     add_vectors(p, s, p->rows + first, count, begin, begin + vectors);
     for (size_t i = 0; i < count; i++)
       add_class(model, class, s->sums + i * wide, values + i * machines);

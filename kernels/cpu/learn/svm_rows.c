@@ -237,20 +237,40 @@ GCONV_INLINE double dot_product(const double *values, const double *coefficients
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + rest;
 }
 
-GCONV_INLINE void add_products_body(const double *values, const double *coefficients, size_t count, size_t rows,
-                                    double *restrict sums) {
+/* Rows lie side by side in vectors, so that a sum in the order of i does not wait for the one before. */
+GCONV_INLINE void add_products_body(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count,
+                                    size_t rows, double *restrict sums) {
+  enum { WIDES = GCONV_SVM_TOGETHER / LANES };
+  double across[GCONV_SVM_BLOCK][GCONV_SVM_TOGETHER] __attribute__((aligned(32)));
   if (rows == 1) {
-    sums[0] += dot_product(values, coefficients, count);
+    for (size_t r = 0; r < GCONV_SVM_TOGETHER; r++)
+      sums[r] += dot_product(values[r], coefficients, count);
     return;
   }
-  for (size_t i = 0; i < count; i++)
-    for (size_t r = 0; r < rows; r++)
-      sums[r] += values[i] * coefficients[i * rows + r];
+  for (size_t r = 0; r < GCONV_SVM_TOGETHER; r++)
+    for (size_t i = 0; i < count; i++)
+      across[i][r] = values[r][i];
+  for (size_t k = 0; k < rows; k++) {
+    double lanes[GCONV_SVM_TOGETHER] __attribute__((aligned(32)));
+    wide sum[WIDES];
+    for (size_t r = 0; r < GCONV_SVM_TOGETHER; r++)
+      lanes[r] = sums[r * rows + k];
+    UNROLL for (int v = 0; v < WIDES; v++) sum[v] = ((const wide *)lanes)[v];
+    for (size_t i = 0; i < count; i++) {
+      const double coefficient = coefficients[i * rows + k];
+      UNROLL for (int v = 0; v < WIDES; v++) sum[v] += ((const wide *)across[i])[v] * coefficient;
+    }
+    UNROLL for (int v = 0; v < WIDES; v++)((wide *)lanes)[v] = sum[v];
+    for (size_t r = 0; r < GCONV_SVM_TOGETHER; r++)
+      sums[r * rows + k] = lanes[r];
+  }
 }
 GCONV_VECTORIZED(add_products,
-                 (const double *values, const double *coefficients, size_t count, size_t rows, double *restrict sums),
+                 (const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
+                  double *restrict sums),
                  (values, coefficients, count, rows, sums))
 
-void gconv_svm_add_products(const double *values, const double *coefficients, size_t count, size_t rows, double *sums) {
+void gconv_svm_add_products(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
+                            double *sums) {
   add_products(values, coefficients, count, rows, sums);
 }

@@ -70,8 +70,11 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
 void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                              double *f);
 
-/* sums[r] += values[i] * coefficients[i * rows + r] for r < rows, over i < count in their order or, of one row, in four
- * sums. */
-void gconv_svm_add_products(const double *values, const double *coefficients, size_t count, size_t rows, double *sums);
+enum { GCONV_SVM_TOGETHER = 16 }; /* rows whose products are summed together */
+
+/* Of GCONV_SVM_TOGETHER rows, row r at values[r]: sums[r * rows + k] += values[r][i] * coefficients[i * rows + k] for k <
+ * rows, over i < count in their order or, of one row of coefficients, in four sums. */
+void gconv_svm_add_products(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
+                            double *sums);
 
 #endif
