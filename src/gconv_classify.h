@@ -98,6 +98,13 @@ typedef struct gconv_svm_weight {
   double weight; /* above 0 */
 } gconv_svm_weight;
 
+/* How far training is. A machine is trained for each pair of classes, more for probabilities, and all again for each fold of
+ * cross-validation. */
+typedef struct gconv_svm_progress {
+  size_t machines, done; /* in all, and complete */
+  double gap; /* by how much the machine at work misses the conditions of its optimum; NAN: none was measured yet */
+} gconv_svm_progress;
+
 /* All may be 0, which means the defaults. */
 typedef struct gconv_svm_options {
   gconv_svm_type type;
@@ -115,6 +122,9 @@ typedef struct gconv_svm_options {
   uint64_t seed;                   /* of the folds of cross-validation */
   const gconv_svm_weight *weights; /* of classes; those that are not named have 1 */
   size_t weight_count;
+  void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL, or: called often, from any thread, but by one at
+                                                                       a time */
+  void *user;                                                       /* for progress() */
 } gconv_svm_options;
 
 typedef struct gconv_svm_info {

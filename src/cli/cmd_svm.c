@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/svm.h"
@@ -133,6 +134,38 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_
                               message);
 }
 
+/* ---- Progress -------------------------------------------------------------------------------------------------------- */
+
+static void show_progress(void *user, const gconv_svm_progress *p) {
+  enum { PROGRESS_MS = 100, BAR_WIDTH = 24 };
+  gconv_svm_run *run = user;
+  char bar[BAR_WIDTH + 1], text[160];
+  const double now = gconv_now_ms();
+  if (now - run->shown < PROGRESS_MS)
+    return;
+  run->shown = now;
+  size_t filled = p->done < p->machines ? p->done * BAR_WIDTH / p->machines : BAR_WIDTH;
+  memset(bar, '#', filled);
+  memset(bar + filled, '.', BAR_WIDTH - filled);
+  bar[BAR_WIDTH] = '\0';
+  double seconds = (now - run->begin) / 1000, tolerance = run->options.tolerance > 0 ? run->options.tolerance : 0.001;
+  size_t used = (size_t)snprintf(text, sizeof text, "[%s] %zu/%zu machines", bar, p->done, p->machines);
+  if (p->machines - p->done <= 1 && isfinite(p->gap))
+    used +=
+        (size_t)snprintf(text + used, sizeof text - used, ", misses its optimum by %.2g, down to %.2g", p->gap, tolerance);
+  else if (p->done > 0)
+    used += (size_t)snprintf(text + used, sizeof text - used, ", %.0f s left",
+                             seconds * (double)(p->machines - p->done) / (double)p->done);
+  gconv_progress_show(text);
+}
+
+void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options) {
+  const gconv_settings *s = run->settings;
+  run->begin = gconv_now_ms();
+  options->progress = !s->quiet && !s->json && isatty(STDERR_FILENO) ? show_progress : NULL;
+  options->user = run;
+}
+
 /* ---- Reports --------------------------------------------------------------------------------------------------------- */
 
 static void print_validation(const gconv_svm_run *run, const gconv_svm_validation *v) {
@@ -178,6 +211,7 @@ static json_t *model_json(const gconv_svm *model, double seconds) {
 
 static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *message) {
   gconv_svm_validation found;
+  gconv_svm_begin_progress(run, &run->options);
   GCONV_TRY(gconv_learn_complain(
       gconv_svm_validate(&run->options, run->data, (size_t)run->settings->svm.folds, run->device, &found), message));
   if (run->settings->json)
@@ -189,8 +223,10 @@ static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *me
 
 static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *message) {
   gconv_svm *model = NULL;
+  gconv_svm_begin_progress(run, &run->options);
   double begin = gconv_now_ms();
   gconv_status status = gconv_svm_train(&run->options, run->data, run->device, &model);
+  gconv_progress_hide();
   double seconds = (gconv_now_ms() - begin) / 1000;
   if (status == GCONV_OK)
     status = gconv_svm_write(run->settings->naming.output, model);
@@ -226,8 +262,13 @@ static int run_svm(gconv_settings *settings, const gconv_texts *words) {
   run.out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
   json_t *json = json_object();
   gconv_status status = prepare(&run, words, &message);
+  gconv_interrupt_say(settings->quiet           ? NULL
+                      : settings->naming.output ? "gconv: interrupted: no model is written\n"
+                                                : "gconv: interrupted\n");
   if (status == GCONV_OK)
     status = work(&run, json, &message);
+  gconv_interrupt_say(NULL);
+  gconv_progress_hide();
   if (status == GCONV_OK && settings->json)
     gconv_json_print(run.out, json, JSON_INDENT(2));
   if (status != GCONV_OK)

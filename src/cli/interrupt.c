@@ -2,9 +2,13 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 volatile int gconv_interrupted;
 static volatile sig_atomic_t catching;
+static const char *_Atomic said;
 
 void gconv_interrupt_catch(bool catch) {
   catching = catch;
@@ -15,6 +19,19 @@ bool gconv_interrupt_take(int number) {
   if (taken)
     gconv_interrupted = number;
   return taken;
+}
+
+void gconv_interrupt_say(const char *line) {
+  atomic_store(&said, line);
+}
+
+void gconv_interrupt_tell(void) {
+  const char *line = atomic_load(&said), *clear = "\r\033[K";
+  if (!line)
+    return;
+  ssize_t ignored = isatty(STDERR_FILENO) ? write(STDERR_FILENO, clear, strlen(clear)) : 0;
+  ignored += write(STDERR_FILENO, line, strlen(line));
+  (void)ignored;
 }
 
 void gconv_interrupt_end(void) {

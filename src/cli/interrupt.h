@@ -14,6 +14,12 @@ void gconv_interrupt_catch(bool catch);
 /* For the handler of main.c: whether the signal was caught. Async-signal-safe. */
 bool gconv_interrupt_take(int number);
 
+/* From now on, a signal that ends the program prints this line, which is static; NULL: none. */
+void gconv_interrupt_say(const char *line);
+
+/* For the handler of main.c: prints that line. Async-signal-safe. */
+void gconv_interrupt_tell(void);
+
 /* Ends the program as the signal would have done, where one was caught. */
 void gconv_interrupt_end(void);
 

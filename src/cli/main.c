@@ -24,6 +24,7 @@ static void end_by_signal(int number) {
     return;
   gconv_say_no_more();
   gconv_job_say_interrupted();
+  gconv_interrupt_tell();
   gconv_remove_unfinished();
   sigemptyset(&self);
   sigaddset(&self, number);

@@ -18,7 +18,8 @@ typedef struct gconv_svm_run {
   gconv_svm_weight *weights; /* owned, with the names */
   gconv_dataset *data;
   gconv_device *device;
-  FILE *out; /* for reports */
+  FILE *out;           /* for reports */
+  double begin, shown; /* of what is at work; when the line of progress was last shown, in milliseconds */
 } gconv_svm_run;
 
 /* Scores of cross-validation: rows of gammas, columns of C. */
@@ -27,6 +28,9 @@ typedef struct gconv_svm_grid {
   size_t rows, columns, best;
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
+
+/* Lets training show a line of progress on a terminal (cmd_svm.c). */
+void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);
 
 /* Exponent number `index` of some powers. */
 double gconv_svm_exponent(const gconv_powers *powers, size_t index);

@@ -27,6 +27,7 @@ static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *m
     for (size_t c = 0; c < g->columns; c++) {
       gconv_svm_options options = run->options;
       gconv_svm_validation found;
+      gconv_svm_begin_progress(run, &options);
       options.cost = exp2(gconv_svm_exponent(&g->costs, c));
       if (options.kernel != GCONV_SVM_LINEAR)
         options.gamma = exp2(gconv_svm_exponent(&g->gammas, r));

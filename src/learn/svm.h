@@ -51,9 +51,22 @@ void gconv_svm_range_free(gconv_svm_range *range);
 
 /* ---- Kernel values (svm_matrix.c) ---- */
 
+/* Who is told how far training is. */
+typedef struct gconv_svm_watch {
+  void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL: nobody */
+  void *user;
+  pthread_mutex_t lock;
+  gconv_svm_progress now;
+} gconv_svm_watch;
+
+/* Tells that another machine is complete, or by how much one misses its conditions. Thread-safe; `watch` may be NULL. */
+void gconv_svm_watch_done(gconv_svm_watch *watch);
+void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
+
 /* Options with their defaults, checked. */
 typedef struct gconv_svm_settings {
   gconv_svm_options given;
+  gconv_svm_watch *watch; /* NULL: nobody watches */
   gconv_svm_formula formula;
 } gconv_svm_settings;
 
@@ -95,6 +108,7 @@ typedef struct gconv_svm_problem {
   const double *c, *low, *high;
   double tolerance;
   bool shrinks;
+  gconv_svm_watch *watch; /* or NULL */
 } gconv_svm_problem;
 
 typedef struct gconv_svm_solution {

@@ -372,7 +372,8 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
                                      .low = q.numbers + active,
                                      .high = q.numbers + 2 * active,
                                      .tolerance = s->problem->tolerance,
-                                     .shrinks = true};
+                                     .shrinks = true,
+                                     .watch = s->problem->watch};
   solving inner = {.problem = &problem, .threads = s->threads, .b = q.numbers + 3 * active, .g = q.g};
   inner.most = gconv_svm_working(q.count, q.members);
   if (status == GCONV_OK)
@@ -409,6 +410,7 @@ static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   double gap;
   for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance; round++) {
     uint64_t steps;
+    gconv_svm_watch_gap(p->watch, gap);
     GCONV_TRY(do_round(s, gap, most_a_round, &steps));
     solution->steps += steps;
     if (solution->steps > most || steps == 0) {

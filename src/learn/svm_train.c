@@ -37,6 +37,7 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
       return gconv_fail(GCONV_BAD_ARGUMENT, "the weight of class %s is %g: it must be a number above 0",
                         o->weights[i].class_name, o->weights[i].weight);
   }
+  settings->watch = NULL;
   o->degree = o->degree == 0 ? 3 : o->degree;
   o->gamma = o->gamma == 0 ? 1 / (double)columns : o->gamma;
   o->cost = o->cost == 0 ? 1 : o->cost;
@@ -53,6 +54,26 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
     if (strcmp(o->weights[i].class_name, class_name) == 0)
       cost = o->cost * o->weights[i].weight;
   return cost;
+}
+
+/* ---- Progress ---- */
+
+void gconv_svm_watch_done(gconv_svm_watch *watch) {
+  if (!watch || !watch->progress)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  watch->now.done++;
+  watch->progress(watch->user, &watch->now);
+  pthread_mutex_unlock(&watch->lock);
+}
+
+void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap) {
+  if (!watch || !watch->progress)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  watch->now.gap = gap;
+  watch->progress(watch->user, &watch->now);
+  pthread_mutex_unlock(&watch->lock);
 }
 
 /* ---- One machine ---- */
@@ -106,7 +127,8 @@ static gconv_status solve(const training *t, const variables *v, size_t members,
                                      .low = v->numbers + count,
                                      .high = v->numbers + 2 * count,
                                      .tolerance = t->settings->given.tolerance,
-                                     .shrinks = !t->settings->given.no_shrinking};
+                                     .shrinks = !t->settings->given.no_shrinking,
+                                     .watch = t->settings->watch};
   solution->b = malloc(count * sizeof *solution->b);
   if (!solution->b)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu variables", count);
@@ -114,6 +136,7 @@ static gconv_status solve(const training *t, const variables *v, size_t members,
                                     t->cache_bytes, t->threads, &matrix));
   gconv_status status = gconv_svm_solve(&problem, matrix, t->threads, solution);
   gconv_svm_matrix_free(matrix);
+  gconv_svm_watch_done(t->settings->watch);
   return status;
 }
 

@@ -55,6 +55,16 @@ static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset
   return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
 }
 
+/* Lets the settings tell the caller of `folds` trainings. */
+static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t folds, gconv_svm_watch *watch) {
+  const size_t machines = class_count > 0 ? class_count * (class_count - 1) / 2 : 1;
+  const size_t each = settings->given.probabilities ? 6 : 1; /* with 5 folds, which held out cases come from */
+  watch->progress = settings->given.progress;
+  watch->user = settings->given.user;
+  watch->now = (gconv_svm_progress){machines * each * folds, 0, (double)NAN};
+  settings->watch = watch;
+}
+
 /* Notes what of a model of pixels their data set knows: features and colours. */
 static gconv_status note_pixels(const gconv_dataset_info *info, gconv_svm *model) {
   const size_t bytes = 3 * info->class_count;
@@ -78,9 +88,12 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   gconv_svm_settings settings;
   gconv_svm_cases cases = {0};
+  gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
   size_t *members = NULL;
   *model = NULL;
   gconv_status status = take_data(options, data, &settings, &cases, &members);
+  if (status == GCONV_OK)
+    begin_watch(&settings, classes_of(&settings, info), 1, &watch);
   if (status == GCONV_OK)
     status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
                                    gconv_device_threads(device), model);
@@ -233,12 +246,15 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
     return gconv_fail(GCONV_BAD_ARGUMENT, "folds is %zu: cross-validation takes at least 2", folds);
   gconv_svm_settings settings;
   gconv_svm_cases cases = {0};
+  gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
   size_t *members = NULL;
   validating v = {.settings = &settings, .cases = &cases, .info = gconv_dataset_get_info(data), .result = result};
   *result = (gconv_svm_validation){0};
   gconv_status status = take_data(options, data, &settings, &cases, &members);
   settings.given.probabilities = false;
   v.class_count = status == GCONV_OK ? classes_of(&settings, v.info) : 0;
+  if (status == GCONV_OK)
+    begin_watch(&settings, v.class_count, folds, &watch);
   v.threads = gconv_device_threads(device);
   if (status == GCONV_OK)
     status = validate(&v, members, folds);
