@@ -11,6 +11,11 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
+try:
+    import vigra
+except Exception:  # none here, or one that was built for another NumPy, which raises all sorts of errors
+    vigra = None
+
 FEATURES = os.environ["GCONV_FEATURES"]
 EIGENVALUES = ("structure", "hessian", "texture")
 
@@ -104,6 +109,24 @@ class Features(unittest.TestCase):
             for kind, sigma in itertools.product(kinds if min(height, width) > 1 else kinds[:-1], sigmas):
                 self.check([next(got) for _ in range(1 + (kind in EIGENVALUES))], kind, sigma, image / 255)
             self.assertIsNone(next(got, None))
+
+    @unittest.skipIf(vigra is None, "no vigra here")
+    def test_vigra(self):
+        """The functions that ilastik calls, with windows of 3.5 sigma, at all sigmas of the set `ilastik`."""
+        filters, image = vigra.filters, texture(180, 230)
+        x = (image / np.float32(255)).astype(np.float32)
+        for sigma in (0.3, 0.7, 1.0, 1.6, 3.5, 5.0, 10.0):
+            expected = {"gaussian": filters.gaussianSmoothing(x, sigma, window_size=3.5)}
+            if sigma > 0.3:
+                expected["log"] = filters.laplacianOfGaussian(x, sigma, window_size=3.5)
+                expected["gradient"] = filters.gaussianGradientMagnitude(x, sigma, window_size=3.5)
+                expected["dog"] = expected["gaussian"] - filters.gaussianSmoothing(x, 0.66 * sigma, window_size=3.5)
+                expected["structure"] = filters.structureTensorEigenvalues(x, sigma, 0.5 * sigma, window_size=3.5)
+                expected["hessian"] = filters.hessianOfGaussianEigenvalues(x, sigma, window_size=3.5)
+            for kind, values in expected.items():
+                planes = np.moveaxis(np.array(values).reshape(*image.shape, -1), -1, 0)
+                for own, other in zip(self.features(image, f"{kind} {sigma}"), planes, strict=True):
+                    self.assertLessEqual(abs(own - other).max(), 1e-4 * abs(other).max(), f"{kind} {sigma}")
 
     def test_kinds_of_images(self):
         gray = texture(40, 50)
