@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Classes of pixels beside scikit-image and scikit-learn, in one run: accuracy, speed, memory.
 
-usage: tests/bench/pixels.py BUILD [PART...]      parts: accuracy speed memory; default: all
+usage: tests/bench/pixels.py BUILD [PART...]      parts: accuracy speed svm memory; default: all
 BUILD: a folder where gconv and its tests are built. Needs numpy, Pillow, scikit-image and scikit-learn (PyPI). Each program
 takes as many threads as the machine has processors. Speeds are ratios of programs that ran in turns.
 """
@@ -18,6 +18,7 @@ from PIL import Image
 from skimage import data
 from skimage.feature import multiscale_basic_features
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVC
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 FEATURES = ", ".join(f"intensity {s}, edges {s}, texture {s}" for s in (1, 2, 4, 8, 16))  # those of sigma_min=1
@@ -105,6 +106,35 @@ def part_speed(folder):
     for name, values in rates.items():
         print(f"{name}: {np.median(values):.2f} Mpix/s ({min(values):.2f} to {max(values):.2f})"
               + (f", {np.median(values) / theirs:.1f} x scikit-image's" if "features: gconv" in name else ""), flush=True)
+
+
+def part_svm(folder):
+    """Support vector machines over the same 20 features, C 1 and gamma 1 / 20, as scikit-learn's SVC: accuracy, and speed to labels."""
+    pictures(folder)
+    train, test, labels = [], [], []
+    for k, name in enumerate(("brick", "grass", "gravel")):
+        features = multiscale_basic_features(getattr(data, name)(), sigma_min=1, sigma_max=16)
+        train.append(features[:, :256].reshape(-1, 20)[::STEP])
+        test.append(features[:, 256:].reshape(-1, 20)[::STEP])
+        labels += [k] * len(train[-1])
+    x, tx = np.concatenate(train), np.concatenate(test)
+    mean, std = x.mean(0), x.std(0)
+    model = SVC(C=1, gamma=1 / 20)
+    fit = seconds(lambda: model.fit((x - mean) / std, labels))
+    theirs = 100 * model.score((tx - mean) / std, labels)
+    for features in (FEATURES, "default"):
+        took = seconds(lambda f=features: gconv(folder, "svm", "-q", "images", "left", "--features", f, "-o", "p.model"))
+        found = json.loads(gconv(folder, "classify", "-q", "p.model", "-i", "images", "--evaluate", "right", "--json"))
+        print(f"svm: gconv, {'the same' if features == FEATURES else features}: {100 * found['accuracy']:.2f}%, {took:.2f} s with the features; "
+              f"scikit-learn's SVC: {theirs:.2f}%, {fit:.2f} s without", flush=True)
+    gconv(folder, "svm", "-q", "images", "left", "--features", FEATURES, "-o", "p.model")
+    many = ((tx - mean) / std)[:2000]
+    own, other = [], []
+    for _ in range(3):
+        other.append(len(many) / seconds(lambda: model.predict(many)) / 1e6)
+        own.append(512 * 512 / seconds(lambda: gconv(folder, "classify", "-q", "p.model", "-i", "images/grass.png", "-o", "map.png")) / 1e6)
+    print(f"svm to labels: gconv, from file to file {np.median(own):.3f} Mpix/s; scikit-learn's SVC, of features {np.median(other):.4f}; "
+          f"{np.median(own) / np.median(other):.1f} x", flush=True)
 
 
 def part_memory(folder):

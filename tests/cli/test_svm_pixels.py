@@ -52,13 +52,13 @@ class SvmPixels(CommandTest):
         shown = self.gconv("info", "p.model").stdout
         for part in ("a mean of 0 and a standard deviation of 1", "features    intensity 1 2"):
             self.assertIn(part, shown)
-        self.save("test/a.png", picture(5, 130, 170))
-        self.save("test/b.png", picture(6, 70, 1100))
-        self.save("masks/a.png", truth(130, 170))
-        self.save("masks/b.png", truth(70, 1100))
+        self.save("test/a.png", picture(5, 90, 130))
+        self.save("test/b.png", picture(6, 30, 600))
+        self.save("masks/a.png", truth(90, 130))
+        self.save("masks/b.png", truth(30, 600))
         found = json.loads(self.gconv("classify", "p.model", "-i", "test", "-o", "maps/", "--evaluate", "masks", "--json").stdout)
-        self.assertEqual((found["classes"], sum(map(sum, found["confusion"]))), (["3", "7", "9"], 130 * 170 + 70 * 1100))
-        for name, image in (("a", picture(5, 130, 170)), ("b", picture(6, 70, 1100))):
+        self.assertEqual((found["classes"], sum(map(sum, found["confusion"]))), (["3", "7", "9"], 90 * 130 + 30 * 600))
+        for name, image in (("a", picture(5, 90, 130)), ("b", picture(6, 30, 600))):
             map_ = Image.open(self.folder / f"maps/{name}.png")
             self.assertEqual([tuple(map_.getpalette()[3 * k:3 * k + 3]) for k in COLOURS], list(COLOURS.values()))
             expected = np.array(model.classes(self.features(image)), int).reshape(image.shape)
@@ -109,7 +109,7 @@ class SvmPixels(CommandTest):
         self.assertEqual((self.folder / "p.model").read_bytes(), first)
         self.train("--samples", "600", "-c", "1e-6", "--seed", 2)
         self.assertNotEqual((self.folder / "p.model").read_bytes(), first)
-        self.assertIn("10000 of 15000 labelled pixels", self.train("-v", "2", "-c", "1e-6").stderr)
+        self.assertIn("10000 of 15000 labelled pixels", self.train("-v", "2", "-e", "100").stderr)
         mask[:, :50] = 0
         mask[3, 7] = 3  # one pixel of this class: the others share the rest
         self.save("m.png", mask)
