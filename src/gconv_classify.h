@@ -163,7 +163,7 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
 gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
                                 gconv_device *device, gconv_svm_validation *result);
 
-/* Whether `path` names a file that begins as the text of a LIBSVM model does. */
+/* Whether `path` names a regular file that begins as the text of a LIBSVM model does. Pipes are left unread. */
 bool gconv_svm_is_one(const char *path);
 /* Reads a model of LIBSVM or of gconv. Models of nu-SVC and nu-SVR are read as what predicts the same. GCONV_BAD_FILE names
  * the line that is wrong; GCONV_UNSUPPORTED names a type or a kernel that gconv does not have. */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A growing list. */
 typedef struct list {
@@ -539,9 +540,10 @@ gconv_status gconv_svm_read(const char *path, gconv_svm **model) {
 
 bool gconv_svm_is_one(const char *path) {
   gconv_source source;
+  struct stat status;
   const uint8_t *bytes;
   size_t got = 0;
-  bool is_one = path && gconv_source_open(path, &source) == GCONV_OK;
+  bool is_one = path && stat(path, &status) == 0 && S_ISREG(status.st_mode) && gconv_source_open(path, &source) == GCONV_OK;
   if (is_one) {
     is_one = gconv_source_peek(&source, 9, &bytes, &got) == GCONV_OK && got == 9 && memcmp(bytes, "svm_type ", 9) == 0;
     gconv_source_close(&source);

@@ -180,6 +180,13 @@ class SvmPixels(CommandTest):
         self.usage_error("is a support vector machine for tables", "-i", "i.png", "-f", "t.model", "-o", "o.png")
         self.assertFalse((self.folder / "o.png").exists())
 
+    def test_pipes_are_left_to_filters(self):
+        """Whether -f names a model is found out by looking into files, never into what can be read once alone."""
+        self.save("i.png", picture())
+        for filter_ in ("-", "/dev/stdin"):
+            self.gconv("-i", "i.png", "-f", filter_, "-o", "o.png", stdin=b"0 0 0\n0 1 0\n0 0 0\n")
+            np.testing.assert_array_equal(self.read("o.png"), picture())
+
     def write_table(self):
         (self.folder / "t.csv").write_text("".join(f"{i},{i % 7},{'ab'[i % 2]}\n" for i in range(20)))
 

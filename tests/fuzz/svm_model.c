@@ -18,6 +18,9 @@ static void check_model(const gconv_svm *model) {
   size_t vectors = 0;
   demand(info->columns > 0 && info->gamma >= 0);
   demand(info->type == GCONV_SVM_EPSILON_SVR || info->class_count >= 2);
+  demand(!info->features || (info->type == GCONV_SVM_C_SVC && info->columns > 0));
+  for (size_t k = 0; k < 3 * info->class_count && info->palette; k++)
+    demand(info->palette[k] <= UINT8_MAX);
   for (size_t c = 0; c < info->class_count; c++) {
     demand(info->classes[c] != NULL);
     vectors += model->class_vectors[c];
