@@ -48,6 +48,12 @@ struct gconv_trainer {
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
 
+/* Options (training_options.c). GCONV_BAD_ARGUMENT unless they are right; with their defaults, for so many cases; and step
+ * `number`, from 1 on, of resolved ones, behind so many whole epochs. */
+gconv_status gconv_training_check(const gconv_training_options *options);
+gconv_training_options gconv_training_resolve(const gconv_training_options *given, size_t cases);
+gconv_learn_step gconv_training_step(const gconv_training_options *options, uint64_t epoch, uint64_t number);
+
 /* Names in files. */
 const char *gconv_optimizer_name(gconv_optimizer optimizer);
 const char *gconv_schedule_name(gconv_schedule schedule);

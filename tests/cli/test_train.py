@@ -121,6 +121,9 @@ class Tables(TrainTest):
             for name, value in zip(words, words[1:]):
                 if name in ("--optimizer", "--loss", "--schedule"):
                     self.assertEqual(how[name[2:]], value)
+        self.assertRegex(self.gconv("info", "n.safetensors").stdout,
+                         r"\n  trained     mse by adam, rate 0.001, schedule step, weight decay 0.001, batches of 32, seed 0; 64 steps with 500 cases; "
+                         r"weights of epoch 4, smallest loss 0\.\d+\n")
         stopped = self.table("--stop-error", "0.3", "--json").stdout.splitlines()
         self.assertLess(len(stopped), 90)
         self.assertIn("no more than the one to stop at", stopped[-1])
