@@ -122,6 +122,9 @@ typedef struct gconv_dataset_options {
   bool augment;         /* random flips, and turns by 90 degrees */
   bool gray;            /* images are made grey */
   uint64_t seed;        /* of patches and augmentation */
+  uint64_t memory;      /* bytes that it may keep in memory: four times what it keeps of one table, signal or list of decoded
+                           images, as there may be inputs and targets. More numbers go into a file without a name in $TMPDIR;
+                           images are decoded anew. 0: 2^32 */
   const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */
@@ -191,6 +194,7 @@ typedef struct gconv_training_options {
                                0: never */
   double stop_error;        /* ends training once the loss of an epoch is no more; 0: never */
   uint64_t seed;            /* of the order of cases */
+  uint64_t memory;          /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
   const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
 } gconv_training_options;

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
@@ -17,7 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHECKPOINT_MS = 300000, PROGRESS_MS = 100 }; /* how often a checkpoint is written, and the line of progress */
+enum {
+  CHECKPOINT_MS = 300000, /* how often a checkpoint is written */
+  PROGRESS_MS = 100,      /* and the line of progress */
+  MEMORY_PARTS = 4        /* of --memory: one for the values of a step */
+};
 
 /* ---- What was asked for ----------------------------------------------------------------------------------------------- */
 
@@ -83,6 +88,7 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.epochs = (size_t)learn->epochs;
   options.patience = (size_t)learn->patience;
   options.seed = (uint64_t)learn->seed;
+  options.memory = run->settings->job.memory / MEMORY_PARTS;
   options.algorithm = learn->algorithm ? "exact" : NULL;
   options.stop = &gconv_interrupted;
   bool resume = run->settings->resume;
@@ -112,6 +118,8 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_learn_complain(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
+  if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
+    gconv_memory_limit_begin(settings);
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
   GCONV_TRY(remove_leftovers(settings, checkpoint, message));
@@ -338,7 +346,7 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
 static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
   gconv_trainer *trainer = NULL;
   bool resumed = run->settings->resume;
-  gconv_status status = prepare(run, checkpoint, &trainer, message);
+  gconv_status status = gconv_memory_limit_explain(run->settings, prepare(run, checkpoint, &trainer, message), message);
   if (status != GCONV_OK) {
     gconv_say("%s", message->text);
     return status == GCONV_BAD_ARGUMENT || status == GCONV_UNSUPPORTED ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -347,8 +355,9 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   gconv_interrupt_catch(true);
   status = train(run, trainer, checkpoint);
   int result = GCONV_EXIT_FAILED;
+  status = gconv_memory_limit_explain(run->settings, gconv_learn_complain(status, message), message);
   if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
+    gconv_say("%s", message->text);
   else if (!run->ended)
     result = stop(run, trainer, checkpoint);
   else {

@@ -53,6 +53,7 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   data->syntax = learn->signal ? learn->raw : data->syntax;
   data->missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
   data->seed = (uint64_t)learn->seed;
+  data->memory = settings->job.memory / 2;
   return GCONV_OK;
 }
 

@@ -548,6 +548,11 @@ const gconv_option gconv_option_table[] = {
            .help = "auto (default), the fastest, or exact: the same bytes on every device"),
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
+    OPTION(
+        TRAIN, 0, "memory", "SIZE", count, job.memory, KEEPS, .takes = "a number of bytes, such as 2G",
+        .help =
+            "memory of the host that training may take in all; k, M and G may follow. Numbers beyond it are kept in a file "
+            "in $TMPDIR, and images decoded anew. Default: 1 GiB for each table, and for decoded images"),
     OPTION(TRAIN, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
            .help = "cpu (default), cuda or cuda:N"),
     OPTION(CLASSIFY, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,

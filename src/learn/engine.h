@@ -13,6 +13,7 @@ typedef struct gconv_engine_order {
   const gconv_learn_net *net;
   const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
   size_t batch;            /* cases of a step, at most */
+  uint64_t memory;         /* of gconv_training_options */
 } gconv_engine_order;
 
 /* Some cases of a data set. */

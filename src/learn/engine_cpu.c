@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 256 << 20 }; /* of values that a chunk of several slices may keep between its passes */
-
 /* ---- Making one ---------------------------------------------------------------------------------------------------------
  */
 
@@ -17,7 +15,7 @@ static gconv_status floats_of(size_t count, float **floats) {
   void *memory = NULL;
   size_t bytes;
   gconv_multiply(count + 1, sizeof(float), &bytes);
-  GCONV_TRY(gconv_allocate_workspace(bytes, "training", &memory));
+  GCONV_TRY(gconv_allocate(bytes, "training", &memory));
   memset(memory, 0, bytes);
   *floats = memory;
   return GCONV_OK;
@@ -101,7 +99,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
   GCONV_TRY(floats_of(dense ? padded(slice) : 0, &s->slice));
   GCONV_TRY(floats_of(turned, &s->turned));
   GCONV_TRY(floats_of(e->tail == 0 ? cases * e->in : 0, &s->inputs));
-  GCONV_TRY(floats_of(e->mixed ? 0 : cases * e->target, &s->targets));
+  GCONV_TRY(floats_of(e->mixed ? 0 : (dense ? cases : 1) * e->target, &s->targets));
   GCONV_TRY(gconv_tree_make(largest_layer, bands, &s->bands));
   GCONV_TRY(gconv_tree_make(e->first, task_size(e, e->order.batch), &s->cases));
   return gconv_tree_make(e->all - e->first, task_size(e, divide_up(e->order.batch, GCONV_LEARN_SLICE)), &s->slices);
@@ -121,8 +119,7 @@ static gconv_status prepare_chunks(gconv_cpu_engine *e) {
   size_t batch = e->order.batch, chunk = batch;
   if (e->mixed) {
     chunk = GCONV_LEARN_SLICE;
-    while (chunk < batch && chunk < e->seats * GCONV_LEARN_SLICE &&
-           2 * chunk * e->values * sizeof(float) <= (size_t)CHUNK_BYTES)
+    while (chunk < batch && chunk < e->seats * GCONV_LEARN_SLICE && 2 * chunk * e->values * sizeof(float) <= e->order.memory)
       chunk *= 2;
     chunk = chunk < batch ? chunk : batch;
     GCONV_TRY(floats_of(chunk * e->values, &e->chunk_values));

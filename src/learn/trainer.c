@@ -122,7 +122,7 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
 
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
-  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch};
+  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch, t->options.memory};
   GCONV_TRY(t->type->create(&order, &t->engine));
   float *values = malloc(t->net.parameters * sizeof *values);
   if (!values)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { DEFAULT_MEMORY = 256 << 20 }; /* of a step's values */
+
 /* ---- Names ---- */
 
 const char *gconv_optimizer_name(gconv_optimizer optimizer) {
@@ -64,6 +66,7 @@ gconv_training_options gconv_training_resolve(const gconv_training_options *give
   o.batch = o.batch != 0 ? o.batch : GCONV_DEFAULT_BATCH;
   if (o.batch > cases || o.optimizer == GCONV_OPTIMIZER_RPROP)
     o.batch = cases;
+  o.memory = o.memory != 0 ? o.memory : DEFAULT_MEMORY;
   o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
   o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
   return o;

@@ -154,6 +154,18 @@ class Pictures(TrainTest):
         self.assertIn("18 cases of 12 x 12 pixels, 2 classes; 6 for validation", result.stderr)
         self.refused("dense", "--classes", "photos", "--patch", "12", net="conv 8 3x3 relu, dense 2 softmax")
 
+    def test_memory_that_is_not_clear(self):
+        """What malloc gives may hold anything: here 3e38, of which two make infinity."""
+        random = np.random.default_rng(1)
+        np.save(self.folder / "x.npy", random.normal(size=(40, 3, 6, 6)).astype("f4"))
+        np.save(self.folder / "t.npy", random.normal(size=(40, 1, 6, 6)).astype("f4"))
+        for net in "conv 9 3x3 relu, conv 1 3x3", "conv 2 3x3/2 relu, conv 3 3x3 tanh, mean, dense 36":
+            results = []
+            for tunables in "", "glibc.malloc.perturb=128":
+                self.train("--table", "x.npy", "-t", "t.npy", "--epochs", "2", net=net, env={"GLIBC_TUNABLES": tunables})
+                results.append((self.folder / "n.safetensors").read_bytes())
+            self.assertEqual(*results)
+
     def test_pairs_find_a_filter(self):
         rng = np.random.default_rng(4)
         for i in range(3):
@@ -192,6 +204,25 @@ class Interruptions(TrainTest):
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         return process.returncode, errors
+
+    def test_memory(self):
+        """Data and steps that are larger than --memory: the same bytes, within it."""
+        rng = np.random.default_rng(5)
+        np.save(self.folder / "x.npy", rng.normal(size=(150000, 40)).astype("f4"))
+        np.save(self.folder / "t.npy", rng.normal(size=(150000, 2)).astype("f4"))
+        for folder in "b", "a":
+            (self.folder / folder).mkdir()
+            for i in range(16):
+                Image.fromarray(rng.integers(0, 255, (560, 560, 3), np.uint8)).save(self.folder / folder / f"{i}.ppm")
+        table = ["--table", "x.npy", "-t", "t.npy", "--epochs", "1", "--batch", "4096", "--validate", "20%"]
+        pairs = ["-i", "b", "-t", "a", "--patch", "160", "--epochs", "1", "--batch", "16"]
+        for words, net in (table, "dense 4 tanh, dense 2"), (pairs, "conv 2 3x3 relu, conv 3 3x3"):
+            self.train(*words, "--threads", "2", net=net, output="whole.safetensors")
+            peak = self.peak_bytes("train", "--net", net, *words, "-o", "parts.safetensors", "--memory", "30M", "--threads", "2")
+            self.assertEqual((self.folder / "whole.safetensors").read_bytes(), (self.folder / "parts.safetensors").read_bytes())
+        self.assertLess(peak, 33e6)  # of pictures: pages of the file that numbers are in count, but can be taken away
+        result = self.train(*table, "--memory", "24M", net="dense 40000, dense 2", status=1)
+        self.assertIn("--memory allows 24 MB: raise it", result.stderr)
 
     def test_checkpoint_and_resume(self):
         self.spirals()
