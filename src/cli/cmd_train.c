@@ -219,6 +219,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
   gconv_progress_hide();
   run->seconds = (now - begin) / 1000;
   run->ended = epoch.ended;
+  run->chosen = epoch.chosen;
   return GCONV_OK;
 }
 
@@ -257,11 +258,16 @@ static double cases_a_second(const gconv_training_run *run) {
 }
 
 static void print_summary_json(const gconv_training_run *run) {
+  const gconv_device_info *device = gconv_device_get_info(run->device);
   json_t *json = json_object();
   json_object_set_new(json, "network", gconv_json_text(run->settings->naming.output));
   json_object_set_new(json, "ended", gconv_json_text(run->ended));
   json_object_set_new(json, "epochs", json_integer((json_int_t)run->epoch_count));
   json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
+  json_object_set_new(json, "device", gconv_json_text(device->name));
+  json_object_set_new(json, "description", gconv_json_text(device->description));
+  json_object_set_new(json, "algorithm", json_string("exact"));
+  json_object_set_new(json, "chosen", gconv_json_text(run->chosen));
   json_object_set_new(json, "seconds", json_real(run->seconds));
   json_object_set_new(json, "cases_a_second", json_real(cases_a_second(run)));
   gconv_json_print(stdout, json, JSON_COMPACT);
@@ -284,6 +290,8 @@ static void print_summary(const gconv_training_run *run) {
     if (!isnan(best->validation_loss))
       putchar('\n');
   }
+  const gconv_device_info *device = gconv_device_get_info(run->device);
+  gconv_print(stdout, "  device      %s (%s), algorithm exact\n", device->name, device->description);
   printf("  time        %.2f s, %.0f cases a second\n", run->seconds, cases_a_second(run));
 }
 
@@ -373,7 +381,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_training_run training = {.settings = settings};
   gconv_message message;
   int result = GCONV_EXIT_USAGE;
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  gconv_set_log(gconv_log_of(settings->quiet, settings->verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
   gconv_status status = checkpoint ? check_words(settings, words, &message) : gconv_complain_memory(&message);
   if (status == GCONV_OK)

@@ -566,6 +566,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
            .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
     OPTION(TRAIN, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "the curves of loss and accuracy: FILE.svg"),
+    OPTION(TRAIN, 'v', "verbose", NULL, flag, verbose, KEEPS, .excludes = "quiet", .also = "explain",
+           .help = "also print which device and algorithm were chosen, and why"),
     OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
     OPTION(CLASSIFY, 0, "evaluate", NULL, flag, learn.evaluate, KEEPS, .also = "eval",

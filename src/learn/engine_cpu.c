@@ -284,6 +284,38 @@ static gconv_status update(void *state, const gconv_learn_step *step) {
   return GCONV_OK;
 }
 
+/* "layers 1 to 3", "layer 4" */
+static void name_layers(size_t first, size_t last, FILE *text) {
+  if (first == last)
+    fprintf(text, "layer %zu", first);
+  else
+    fprintf(text, "layers %zu to %zu", first, last);
+}
+
+static void explain(const void *state, FILE *text) {
+  const gconv_cpu_engine *e = state;
+  size_t batch = e->order.batch, chunk = e->chunk;
+  size_t units = e->tail < e->net->count && !e->mixed ? divide_up(chunk, GCONV_LEARN_SLICE) : chunk;
+  size_t tasks = divide_up(units, task_size(e, units));
+  if (e->tail > 0) {
+    name_layers(1, e->tail, text);
+    fputs(" case by case; ", text);
+  }
+  if (e->tail < e->net->count) {
+    name_layers(e->tail + 1, e->net->count, text);
+    fprintf(text, ", dense, %d cases at a time; ", GCONV_LEARN_SLICE);
+  }
+  fprintf(text, "a step of %zu case%s: ", batch, batch == 1 ? "" : "s");
+  if (chunk < batch)
+    fprintf(text, "goes by %zu cases, to save memory, ", chunk);
+  if (e->seats == 1 || tasks == 1)
+    fputs(e->seats == 1 ? "one thread" : "one part, for one thread", text);
+  else if (!wakes_threads(e, chunk))
+    fprintf(text, "one thread, as others would wake too late for %.0f multiply-adds", e->work * (double)chunk);
+  else
+    fprintf(text, "%zu parts for %zu threads", tasks, e->seats < tasks ? e->seats : tasks);
+}
+
 const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
                                             .create = create,
                                             .free = destroy,
@@ -293,4 +325,5 @@ const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
                                             .is_finite = is_finite,
                                             .backward = backward,
                                             .update = update,
-                                            .evaluate = evaluate};
+                                            .evaluate = evaluate,
+                                            .explain = explain};

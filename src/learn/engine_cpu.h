@@ -17,7 +17,10 @@
 #include "learn/engine.h"
 #include "learn/tree.h"
 
-enum { GCONV_CPU_LEAST_TASKS = 8 }; /* into which a step is divided, where it has as many cases or slices */
+enum {
+  GCONV_CPU_LEAST_TASKS = 8,    /* into which a step is divided, where it has as many cases or slices */
+  GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that other threads are woken for */
+};
 
 /* A layer, and where its parameters are in the arrays of the engine. */
 typedef struct gconv_cpu_layer {
@@ -97,6 +100,10 @@ static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
   while (count > wanted * size)
     size *= 2;
   return size;
+}
+
+static inline bool wakes_threads(const gconv_cpu_engine *e, size_t cases) {
+  return e->work * (double)cases >= GCONV_CPU_LEAST_WORK;
 }
 
 /* Runs the cases forward, and where it `learns`, backward: then the array of the gradient has their sum (pass_cpu.c). */

@@ -34,6 +34,7 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->mean);
   free(trainer->std);
   free(trainer->order);
+  free(trainer->chosen);
   free(trainer);
 }
 
@@ -141,6 +142,24 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
 }
 
+/* Says what was chosen, and why. */
+static gconv_status explain(gconv_trainer *t, gconv_device *device) {
+  size_t size;
+  FILE *text = open_memstream(&t->chosen, &size);
+  if (!text)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for" : "exact, as training knows no other", text);
+  if (t->type->explain) {
+    fputs("; ", text);
+    t->type->explain(t->engine, text);
+  }
+  if (fclose(text) != 0)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  const gconv_device_info *info = gconv_device_get_info(device);
+  gconv_remark("device %s (%s); algorithm %s", info->name, info->description, t->chosen);
+  return GCONV_OK;
+}
+
 static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network) {
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
   GCONV_TRY(gconv_network_copy(network, &t->network));
@@ -157,7 +176,8 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
-  return start_engine(t, device);
+  GCONV_TRY(start_engine(t, device));
+  return explain(t, device);
 }
 
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
@@ -339,6 +359,7 @@ static bool shall_stop(const gconv_trainer *t) {
 /* Interrupted: the loss is that of the cases so far. */
 static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
+  epoch->chosen = t->chosen;
   size_t done = (size_t)t->state.at;
   epoch->loss = t->state.loss * gconv_learn_loss_factor(&t->net, done);
   epoch->accuracy = t->net.classes ? (double)t->state.hits / (double)done : NAN;
@@ -364,6 +385,7 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
     GCONV_TRY(end_epoch(trainer));
   }
   *epoch = s->last;
+  epoch->chosen = trainer->chosen;
   epoch->ended = endings[s->ending];
   return GCONV_OK;
 }

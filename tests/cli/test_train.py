@@ -54,7 +54,8 @@ class Tables(TrainTest):
         points, arms = self.spirals()
         result = self.table("--validate", "20%")
         self.assertRegex(result.stdout, r"n.safetensors: all epochs are done\n  best epoch  \d+\n  training    loss [\d.e-]+, (9[5-9]|100)\.\d\d% right, while it learned\n"
-                                        r"  validation  loss [\d.e-]+, (9[5-9]|100)\.\d\d% right\n  time        [\d.]+ s, \d+ cases a second\n$")
+                                        r"  validation  loss [\d.e-]+, (9[5-9]|100)\.\d\d% right\n  device      cpu \(.*\), algorithm exact\n"
+                                        r"  time        [\d.]+ s, \d+ cases a second\n$")
         lines = result.stderr.splitlines()
         self.assertEqual(lines[0], "s.csv: 400 cases of 2 numbers, 2 classes; 100 for validation")
         self.assertEqual([re.match(r"epoch (\d+)/100  loss", line)[1] for line in lines[1:]], ["1", *map(str, range(10, 101, 10))])
@@ -103,6 +104,20 @@ class Tables(TrainTest):
         self.assertEqual((end["epochs"], end["ended"]), (5, "all epochs are done"))
         self.assertEqual(result.stderr, "")
         self.assertEqual(self.table("--quiet", "--epochs", "1").stdout, "")
+
+    def test_what_was_chosen_is_told(self):
+        self.spirals()
+        layers, slices = "training knows no other; layers 1 to 3, dense, ", "128 cases at a time; a step of"
+        for words, net, told in (([], NET, f"{layers}{slices} 32 cases: one part, for one thread"),
+                                 (["--batch", "full"], NET, f"{layers}{slices} 500 cases: 4 parts for 2 threads"),
+                                 (["-a", "exact", "--batch", "160"], "dense 2 softmax",
+                                  f"asked for; layer 1, dense, {slices} 160 cases: one thread, as others would wake too late for 1280 multiply-adds")):
+            words = [*words, "--threads", "2"]
+            self.assertRegex(self.table(*words, "-v", net=net, env={"GCONV_MOST_THREADS": "2"}).stderr, rf"gconv: device cpu \(.*\); algorithm exact, as {told}\n")
+            result = self.table(*words, "--json", net=net, env={"GCONV_MOST_THREADS": "2"})
+            summary = json.loads(result.stdout.splitlines()[-1])
+            self.assertEqual((result.stderr, summary["device"], summary["algorithm"], summary["chosen"]), ("", "cpu", "exact", f"exact, as {told}"))
+        self.assertIn("exclude each other", self.table("-v", "-q", status=2).stderr)
 
     def test_other_data_for_validation(self):
         self.spirals()
