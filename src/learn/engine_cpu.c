@@ -40,6 +40,7 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
     own->bands = (size_t)gconv_learn_bands(p);
   } else {
     GCONV_TRY(gconv_learn_dense_prepare(p, &own->dense));
+    e->largest = larger(e->largest, (size_t)own->dense.padded);
     own->parameters = own->dense.parameters;
   }
   e->all += own->parameters;
