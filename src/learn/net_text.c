@@ -246,6 +246,9 @@ static gconv_status read_layer(reader *r) {
   s.end = r->at;
   while (s.end > s.begin && isspace((unsigned char)s.end[-1]))
     s.end--;
+  if (s.activation == GCONV_ACTIVATION_SOFTMAX && s.filters == 1)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s.begin, s.end,
+                   "softmax of one output is 1, whatever the input: for one output take sigmoid, for two classes 2 softmax");
   return add_spec(r, &s);
 }
 

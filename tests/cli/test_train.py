@@ -181,6 +181,10 @@ class Pictures(TrainTest):
                 results.append((self.folder / "n.safetensors").read_bytes())
             self.assertEqual(*results)
 
+    def test_targets_of_another_size(self):
+        self.photo("b/x.png", 12, 10), self.photo("a/x.png", 12, 10)
+        self.refused("outputs are 3 x 5 x 6 (channels, height, width), but the targets 3 x 10 x 12: strides", "-i", "b", "-t", "a", net="conv 3 3x3/2")
+
     def test_pairs_find_a_filter(self):
         rng = np.random.default_rng(4)
         for i in range(3):
