@@ -122,9 +122,9 @@ typedef struct gconv_dataset_options {
   bool augment;         /* random flips, and turns by 90 degrees */
   bool gray;            /* images are made grey */
   uint64_t seed;        /* of patches and augmentation */
-  uint64_t memory;      /* bytes that it may keep in memory: four times what it keeps of one table, signal or list of decoded
-                           images, as there may be inputs and targets. More numbers go into a file without a name in $TMPDIR;
-                           images are decoded anew. 0: 2^32 */
+  uint64_t memory;      /* bytes that it may keep in memory: each table of numbers, signal and list of decoded images may
+                           take a quarter. More numbers go into a file without a name in $TMPDIR; images are decoded anew.
+                           0: 2^32 */
   const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */

@@ -451,8 +451,8 @@ static gconv_status check_outputs(const reader *r, const shape *at, size_t outpu
     return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end,
                    "the last layer has %d x %d x %d = %zu outputs, but the data ask for %zu", at->channels, at->height,
                    at->width, count, outputs);
-  return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end, "the last layer has %d outputs, but the data ask for %zu",
-                 at->channels, outputs);
+  return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end, "the last layer has %d output%s, but the data ask for %zu",
+                 at->channels, at->channels == 1 ? "" : "s", outputs);
 }
 
 /* Makes the layers, and then, if there is nothing to refuse, their weights. */

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -215,9 +216,9 @@ class Signals(TrainTest):
 
 
 class Interruptions(TrainTest):
-    def stop(self, number, *words):
+    def stop(self, number, *words, **options):
         process = subprocess.Popen([GCONV, "train", "--table", "s.csv", "--net", NET, "-o", "n.safetensors", "--json", "--rate", "0.001", *words], cwd=self.folder,
-                                   env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         for _ in range(20):
             process.stdout.readline()
         process.send_signal(number)
@@ -256,6 +257,21 @@ class Interruptions(TrainTest):
         resumed = (self.folder / "n.safetensors").read_bytes()
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
+
+    def test_a_checkpoint_that_cannot_be_written(self):
+        """As on a full disk: an older checkpoint stays as it is."""
+        def fill_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        self.spirals()
+        words = ["--epochs", "3000", "--validate", "20%"]
+        for older in [], ["n.safetensors.checkpoint"]:
+            before = [(self.folder / name).read_bytes() for name in older]
+            _, errors = self.stop(signal.SIGTERM, *words, *(["--resume"] if older else []), preexec_fn=fill_disk)
+            self.assertRegex(errors, r"gconv: the checkpoint is not written: .*n\.safetensors\.checkpoint: cannot write: File too large\n")
+            self.assertEqual(self.files(), [*older, "s.csv"])
+            self.assertEqual([(self.folder / name).read_bytes() for name in older], before)
+            self.stop(signal.SIGTERM, *words)
 
     def test_a_report_has_the_middle_of_large_pictures(self):
         rng = np.random.default_rng(3)
