@@ -122,6 +122,9 @@ typedef struct gconv_dataset_options {
   bool augment;         /* random flips, and turns by 90 degrees */
   bool gray;            /* images are made grey */
   uint64_t seed;        /* of patches and augmentation */
+  uint64_t memory;      /* bytes that it may keep in memory: each table of numbers, signal and list of decoded images may
+                           take a quarter. More numbers go into a file without a name in $TMPDIR; images are decoded anew.
+                           0: 2^32 */
   const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */
@@ -194,6 +197,7 @@ typedef struct gconv_training_options {
                                0: never */
   double stop_error;        /* ends training once the loss of an epoch is no more; 0: never */
   uint64_t seed;            /* of the order of cases */
+  uint64_t memory;          /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
   const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
 } gconv_training_options;
@@ -204,17 +208,19 @@ typedef struct gconv_epoch {
   double loss;     /* the mean over the epoch, while weights changed; with full batches, before the step */
   double accuracy; /* of classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
   double validation_loss, validation_accuracy; /* behind the epoch; NAN without validation */
-  bool best;         /* its weights are the best ones so far, which gconv_trainer_network() yields */
-  bool interrupted;  /* by options.stop: the epoch is not complete, and goes on with the next call */
-  const char *ended; /* why training is at its end, a sentence; NULL: it is not. Static storage */
+  bool best;          /* its weights are the best ones so far, which gconv_trainer_network() yields */
+  bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
+  const char *ended;  /* why training is at its end, a sentence; NULL: it is not. Static storage */
+  const char *chosen; /* the algorithm, and why; how the work of a step is shared. Valid as long as the trainer */
 } gconv_epoch;
 
 /* A network in training, on one device. Its results depend on the network, the options, the data and the device's family of
  * algorithms: never on threads, or on interruptions. One thread at a time. */
 typedef struct gconv_trainer gconv_trainer;
 
-/* Copies network and options. `validation` may be NULL. Data sets must outlive the trainer. `checkpoint`: NULL, or the path
- * of a file of gconv_trainer_save(), made with the same network, options and data: training goes on from there. */
+/* Copies network and options. A remark (gconv_set_log()) tells the device and algorithm that were chosen, and why.
+ * `validation` may be NULL. Data sets must outlive the trainer. `checkpoint`: NULL, or the path of a file of
+ * gconv_trainer_save(), made with the same network, options and data: training goes on from there. */
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
                                   const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
                                   gconv_trainer **trainer);

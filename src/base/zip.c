@@ -159,6 +159,21 @@ static gconv_status parse_directory(const gconv_source *archive, const uint8_t *
   return GCONV_OK;
 }
 
+/* A file of torch.save() is an archive without arrays: programs in it make tensors of the other members. */
+static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
+  static const char ending[] = "/data.pkl";
+  for (size_t i = 0; i < zip->count; i++) {
+    size_t length = strlen(zip->members[i].name), end = sizeof ending - 1;
+    if (length > end && strcmp(zip->members[i].name + length - end, ending) == 0)
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "%s: is a file of torch.save(), which has to be run to be read: write the weights with "
+                        "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\"), or the model with "
+                        "torch.onnx.export()",
+                        archive->name);
+  }
+  return GCONV_OK;
+}
+
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {
   place directory = {0};
   *zip = (gconv_zip){0};
@@ -176,7 +191,7 @@ gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {
   if (status == GCONV_OK)
     status = parse_directory(archive, bytes, (size_t)directory.size, (size_t)directory.count, zip);
   gconv_release(bytes);
-  return status;
+  return status == GCONV_OK ? refuse_pickles(archive, zip) : status;
 }
 
 void gconv_zip_free(gconv_zip *zip) {

@@ -24,7 +24,8 @@ typedef struct gconv_zip {
 bool gconv_zip_sniff(const uint8_t *bytes, size_t size);
 
 /* Reads the directory of the archive, which must be a source that can move to any place. Needs gconv_zip_free() in any case.
- * GCONV_BAD_FILE for damaged directories, GCONV_TOO_LARGE for directories over 64 MiB. */
+ * GCONV_BAD_FILE for damaged directories, GCONV_TOO_LARGE for directories over 64 MiB, GCONV_UNSUPPORTED for files of
+ * torch.save(). */
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip);
 void gconv_zip_free(gconv_zip *zip);
 

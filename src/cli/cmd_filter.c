@@ -12,10 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 /* ---- Before the images --------------------------------------------------------------------------------------------- */
 
 static gconv_status open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
@@ -155,22 +151,6 @@ static int remark_on_no_share(const gconv_main_job *job) {
   return GCONV_EXIT_OK;
 }
 
-static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
-  const gconv_settings *settings = user;
-  if (level == GCONV_LOG_WARNING && !settings->quiet)
-    gconv_say("warning: %s", text);
-  else if (level == GCONV_LOG_REMARK && settings->verbose)
-    gconv_say("%s", text);
-}
-
-/* With --memory, freed pixels go back to the system. glibc keeps blocks of up to 32 MiB for later, in heaps of each thread.
- */
-static void keep_no_freed_memory(void) {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-#endif
-}
-
 /* Everything before the first image is filtered. Rights are given up as soon as it is known which are needed. */
 static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
@@ -187,10 +167,8 @@ static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
 
 static int run_job(gconv_main_job *job) {
   gconv_message message;
-  if (job->settings->job.memory > 0)
-    keep_no_freed_memory();
   gconv_memory_limit_begin(job->settings);
-  gconv_set_log(log_to_terminal, job->settings);
+  gconv_set_log(gconv_log_of(job->settings->quiet, job->settings->verbose), NULL);
   if (gconv_memory_limit_explain(job->settings, prepare(job, &message), &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_USAGE;

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/memory_limit.h"
 #include "cli/page.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
@@ -17,7 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHECKPOINT_MS = 300000, PROGRESS_MS = 100 }; /* how often a checkpoint is written, and the line of progress */
+enum {
+  CHECKPOINT_MS = 300000, /* how often a checkpoint is written */
+  PROGRESS_MS = 100,      /* and the line of progress */
+  MEMORY_PARTS = 4        /* of --memory: one for the values of a step */
+};
 
 /* ---- What was asked for ----------------------------------------------------------------------------------------------- */
 
@@ -80,6 +85,7 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.epochs = (size_t)learn->epochs;
   options.patience = (size_t)learn->patience;
   options.seed = (uint64_t)learn->seed;
+  options.memory = run->settings->job.memory / MEMORY_PARTS;
   options.algorithm = learn->algorithm ? "exact" : NULL;
   options.stop = &gconv_interrupted;
   bool resume = run->settings->resume;
@@ -109,6 +115,8 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_learn_complain(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
+  if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
+    gconv_memory_limit_begin(settings);
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
   GCONV_TRY(remove_leftovers(settings, checkpoint, message));
@@ -208,6 +216,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
   gconv_progress_hide();
   run->seconds = (now - begin) / 1000;
   run->ended = epoch.ended;
+  run->chosen = epoch.chosen;
   return GCONV_OK;
 }
 
@@ -246,11 +255,16 @@ static double cases_a_second(const gconv_training_run *run) {
 }
 
 static void print_summary_json(const gconv_training_run *run) {
+  const gconv_device_info *device = gconv_device_get_info(run->device);
   json_t *json = json_object();
   json_object_set_new(json, "network", gconv_json_text(run->settings->naming.output));
   json_object_set_new(json, "ended", gconv_json_text(run->ended));
   json_object_set_new(json, "epochs", json_integer((json_int_t)run->epoch_count));
   json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
+  json_object_set_new(json, "device", gconv_json_text(device->name));
+  json_object_set_new(json, "description", gconv_json_text(device->description));
+  json_object_set_new(json, "algorithm", json_string("exact"));
+  json_object_set_new(json, "chosen", gconv_json_text(run->chosen));
   json_object_set_new(json, "seconds", json_real(run->seconds));
   json_object_set_new(json, "cases_a_second", json_real(cases_a_second(run)));
   gconv_json_print(stdout, json, JSON_COMPACT);
@@ -273,6 +287,8 @@ static void print_summary(const gconv_training_run *run) {
     if (!isnan(best->validation_loss))
       putchar('\n');
   }
+  const gconv_device_info *device = gconv_device_get_info(run->device);
+  gconv_print(stdout, "  device      %s (%s), algorithm exact\n", device->name, device->description);
   printf("  time        %.2f s, %.0f cases a second\n", run->seconds, cases_a_second(run));
 }
 
@@ -324,7 +340,7 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
 static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
   gconv_trainer *trainer = NULL;
   bool resumed = run->settings->resume;
-  gconv_status status = prepare(run, checkpoint, &trainer, message);
+  gconv_status status = gconv_memory_limit_explain(run->settings, prepare(run, checkpoint, &trainer, message), message);
   if (status != GCONV_OK) {
     gconv_say("%s", message->text);
     return status == GCONV_BAD_ARGUMENT || status == GCONV_UNSUPPORTED ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -333,8 +349,9 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   gconv_interrupt_catch(true);
   status = train(run, trainer, checkpoint);
   int result = GCONV_EXIT_FAILED;
+  status = gconv_memory_limit_explain(run->settings, gconv_learn_complain(status, message), message);
   if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
+    gconv_say("%s", message->text);
   else if (!run->ended)
     result = stop(run, trainer, checkpoint);
   else {
@@ -350,7 +367,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_training_run training = {.settings = settings};
   gconv_message message;
   int result = GCONV_EXIT_USAGE;
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  gconv_set_log(gconv_log_of(settings->quiet, settings->verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
   gconv_status status = checkpoint ? check_words(settings, words, &message) : gconv_complain_memory(&message);
   if (status == GCONV_OK)

@@ -57,6 +57,7 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   data->missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
   data->seed = (uint64_t)learn->seed;
   data->most_cases = (size_t)learn->samples;
+  data->memory = settings->job.memory / 2;
   return GCONV_OK;
 }
 

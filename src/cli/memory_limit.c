@@ -2,6 +2,9 @@
 #include "cli/memory_limit.h"
 
 #include <inttypes.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -29,7 +32,17 @@ static uint64_t bytes_now(void) {
   return told ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* Freed pixels go back to the system. Otherwise glibc keeps blocks of up to 32 MiB for later, in heaps of each thread, where
+ * those still in use keep the memory between them. */
+static void keep_no_freed_memory(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
+
 void gconv_memory_limit_begin(const gconv_settings *settings) {
+  if (settings->job.memory > 0)
+    keep_no_freed_memory();
   uint64_t memory = settings->job.memory, now = permitted && memory > 0 ? bytes_now() : 0;
   uint64_t most = memory > PROGRAM_BYTES + LEAST_BYTES ? memory - PROGRAM_BYTES : LEAST_BYTES;
   if (now == 0 || most > UINT64_MAX / 2 || getrlimit(RLIMIT_DATA, &before) != 0 || before.rlim_cur <= now + most)

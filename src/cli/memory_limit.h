@@ -13,7 +13,8 @@
 /* Without this call, the next two do nothing. For main(): this process runs one command, and ends. */
 void gconv_memory_limit_permit(void);
 
-/* From now on, what the process takes ends at the value of --memory, if that is given, but for what any command needs. */
+/* From now on, what the process takes ends at the value of --memory, if that is given, but for what any command needs; and
+ * what it frees goes back to the system. */
 void gconv_memory_limit_begin(const gconv_settings *settings);
 
 /* From now on, images are counted. The next call does nothing. */

@@ -3,9 +3,11 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "cli/bank.h"
+#include "cli/trained.h"
 #include "gconv_learn.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
@@ -130,6 +132,13 @@ static void print_classes(const gconv_network *network) {
   puts(network->class_count > LISTED_CLASSES ? ", ..." : "");
 }
 
+static void print_trained(const gconv_network *network) {
+  char *words = network->trained ? gconv_trained_words(network->trained) : NULL;
+  if (words && *words)
+    gconv_print(stdout, "  trained     %s\n", words);
+  free(words);
+}
+
 static void print_network(const char *path, const drawn *d) {
   const gconv_network *network = &d->network;
   gconv_print(stdout, "%s: network, %zu layer%s, %" PRIu64 " parameters\n", path, network->count,
@@ -150,8 +159,7 @@ static void print_network(const char *path, const drawn *d) {
     gconv_print(stdout, "  features    %s\n", network->features);
   if (name_loss(network->loss))
     printf("  loss        %s\n", name_loss(network->loss));
-  if (network->trained)
-    gconv_print(stdout, "  trained     %s (seed %" PRIu64 ")\n", network->trained, network->seed);
+  print_trained(network);
 }
 
 gconv_status gconv_network_print(const char *path) {

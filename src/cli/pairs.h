@@ -11,11 +11,9 @@ typedef struct gconv_matched {
   const char *name; /* of either, in its folder */
 } gconv_matched;
 
-/* Matches files of the same relative name, and, of what is left, those whose names differ by the extension alone, where each
- * side has only one; each file without a partner is an entry by itself. The list is sorted by names, and free()d by the
- * caller; names and files are those of the inputs. Files whose stem
- * ends in `suffix` are pictures of an earlier run, and left out; NULL: none are. Not `by_name`: the first file of each side
- * are the only pair. */
+/* Matches files by their relative names, as gconv_partners_find() says (base/partners.h). The list is sorted by names, and
+ * free()d by the caller; names and files are those of the inputs. Files whose stem ends in `suffix` are pictures of an
+ * earlier run, and left out; NULL: none are. Not `by_name`: the first file of each side are the only pair. */
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
                               gconv_matched **pairs, size_t *count, gconv_message *message);
 

@@ -556,6 +556,11 @@ const gconv_option gconv_option_table[] = {
            .help = "auto (default), the fastest, or exact: the same bytes on every device"),
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
+    OPTION(
+        TRAIN, 0, "memory", "SIZE", count, job.memory, KEEPS, .takes = "a number of bytes, such as 2G",
+        .help =
+            "memory of the host that training may take in all; k, M and G may follow. Numbers beyond it are kept in a file "
+            "in $TMPDIR, and images decoded anew. Default: 1 GiB for each table, and for decoded images"),
     OPTION(TRAIN, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
            .help = "cpu (default), cuda or cuda:N"),
     OPTION(CLASSIFY, 'd', "device", "NAME", text, job.device, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
@@ -569,6 +574,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(TRAIN, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",
            .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
     OPTION(TRAIN, 0, "plot", "FILE", text, learn.plot, KEEPS, .help = "the curves of loss and accuracy: FILE.svg"),
+    OPTION(TRAIN, 'v', "verbose", NULL, flag, verbose, KEEPS, .excludes = "quiet", .also = "explain",
+           .help = "also print which device and algorithm were chosen, and why"),
     OPTION(CLASSIFY, 'o', "output", "FILE", once, naming.output, KEEPS,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
     OPTION(CLASSIFY, 0, "report", "FILE", text, learn.report, KEEPS, .also = "html",

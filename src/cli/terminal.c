@@ -67,3 +67,14 @@ void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
   if (level == GCONV_LOG_WARNING)
     gconv_say("warning: %s", text);
 }
+
+static void say_all(gconv_log_level level, const char *text, void *user) {
+  if (level == GCONV_LOG_REMARK)
+    gconv_say("%s", text);
+  else
+    gconv_say_warning(level, text, user);
+}
+
+gconv_log_function *gconv_log_of(bool quiet, bool verbose) {
+  return verbose ? say_all : quiet ? NULL : gconv_say_warning;
+}

@@ -22,6 +22,8 @@ void gconv_say_text(const char *text);
 
 /* For gconv_set_log(): says warnings, and drops remarks. */
 void gconv_say_warning(gconv_log_level level, const char *text, void *user);
+/* For gconv_set_log(): what says warnings unless `quiet`, and remarks if `verbose`. */
+gconv_log_function *gconv_log_of(bool quiet, bool verbose);
 
 /* Shows one line of progress in place of the one before; it has no newline, and is short. */
 void gconv_progress_show(const char *text);

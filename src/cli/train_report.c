@@ -2,6 +2,7 @@
 /* The page that tells of a training: one file of HTML without outside parts. */
 #include "cli/page.h"
 #include "cli/train.h"
+#include "cli/trained.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,23 +35,6 @@ static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t
 
 /* ---- Parts of the page ------------------------------------------------------------------------------------------------ */
 
-/* How it was trained: the JSON object, which is flat, without its quotes and braces. */
-static void put_trained(FILE *out, const char *json) {
-  char *text = malloc(2 * strlen(json) + 1), *to = text;
-  for (const char *at = json; text && *at; at++)
-    if (*at == ',' || *at == ':' || *at == '_') {
-      *to++ = *at == ',' ? ',' : ' ';
-      if (*at == ',')
-        *to++ = ' ';
-    } else if (!strchr("{}\"", *at))
-      *to++ = *at;
-  if (!text)
-    return;
-  *to = '\0';
-  gconv_page_row(out, "how", "%s", text);
-  free(text);
-}
-
 static void put_summary(FILE *out, const gconv_training_run *run) {
   const gconv_learn_settings *learn = &run->settings->learn;
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
@@ -62,8 +46,10 @@ static void put_summary(FILE *out, const gconv_training_run *run) {
     gconv_page_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases,
                    learn->validate);
   gconv_page_row(out, "network", "%s", learn->net);
-  if (run->network.trained)
-    put_trained(out, run->network.trained);
+  char *words = run->network.trained ? gconv_trained_words(run->network.trained) : NULL;
+  if (words)
+    gconv_page_row(out, "how", "%s", words);
+  free(words);
   gconv_page_row(out, "epochs", "%zu, %.3g s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
                  run->ended ? run->ended : "");
   if (run->best.number > 0) {

@@ -59,3 +59,9 @@ gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_data
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->columns is %zu: it must be 0 to %d", options->columns, INT32_MAX);
   return openers[options->kind](options, dataset);
 }
+
+uint64_t gconv_dataset_part(const gconv_dataset_options *options) {
+  enum { PARTS = 4, DEFAULT_PART = 1 << 30 };
+  uint64_t part = options->memory / PARTS;
+  return options->memory == 0 ? DEFAULT_PART : part > 0 ? part : 1;
+}

@@ -34,6 +34,9 @@ struct gconv_dataset {
 size_t gconv_dataset_input_floats(const gconv_dataset_info *info);
 size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
 
+/* Bytes that a data set may keep in memory of one table, signal or list of decoded images, at least 1. */
+uint64_t gconv_dataset_part(const gconv_dataset_options *options);
+
 /* Opens a data set of each kind; options and their texts are the caller's, and are not needed afterwards. */
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset);

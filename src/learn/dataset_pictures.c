@@ -112,9 +112,9 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
   *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
   set->base.varies = options->patch > 0 || options->augment;
-  gconv_status status = gconv_pictures_begin(&set->inputs, options->gray);
+  gconv_status status = gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options));
   if (status == GCONV_OK)
-    status = gconv_pictures_begin(&set->targets, options->gray);
+    status = gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
   if (status != GCONV_OK)
     free_pictures(&set->base);
   *made = status == GCONV_OK ? set : NULL;

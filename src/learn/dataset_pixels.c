@@ -370,8 +370,9 @@ static gconv_status open_pixels(pixel_set *set, const gconv_dataset_options *opt
   int32_t count;
   set->seed = options->seed;
   GCONV_TRY(gconv_features_resolve(options->features ? options->features : "default", &set->features, &count));
-  GCONV_TRY(gconv_pictures_begin(&set->inputs, options->gray));
-  GCONV_TRY(gconv_pictures_begin(&set->masks, false));
+  set->samples.limit = set->targets.limit = gconv_dataset_part(options);
+  GCONV_TRY(gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options)));
+  GCONV_TRY(gconv_pictures_begin(&set->masks, false, gconv_dataset_part(options)));
   GCONV_TRY(find_images(set, options));
   GCONV_TRY(find_classes(set, options));
   GCONV_TRY(find_colours(set));

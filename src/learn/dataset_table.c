@@ -74,6 +74,10 @@ static table_set *make_set(const gconv_dataset_options *options) {
   }
   set->base.type = &type;
   set->inputs.options = set->targets.options = options;
+  gconv_store *const stores[] = {&set->inputs.inputs, &set->inputs.ends,     &set->inputs.targets, &set->targets.inputs,
+                                 &set->targets.ends,  &set->targets.targets, &set->signal.store};
+  for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
+    stores[i]->limit = gconv_dataset_part(options);
   set->inputs.unlabelled = options->unlabelled || options->targets;
   set->targets.of_targets = true;
   return set;

@@ -7,12 +7,15 @@
 #include "device/device.h"
 #include "kernels/learn_math.h"
 
+#include <stdio.h>
+
 /* What an engine is made for. */
 typedef struct gconv_engine_order {
   gconv_device *device;
   const gconv_learn_net *net;
   const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
   size_t batch;            /* cases of a step, at most */
+  uint64_t memory;         /* of gconv_training_options */
 } gconv_engine_order;
 
 /* Some cases of a data set. */
@@ -63,6 +66,8 @@ typedef struct gconv_engine_type {
    * done. NULL: steps are taken one by one, by backward() and update(). */
   gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
                         double best, gconv_learn_sums *sums, size_t *taken);
+  /* Writes how the engine goes about the network, and why: part of a sentence, without a point. NULL: there is one way. */
+  void (*explain)(const void *engine, FILE *text);
 } gconv_engine_type;
 
 #ifdef __cplusplus

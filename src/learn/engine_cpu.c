@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 256 << 20 }; /* of values that a chunk of several slices may keep between its passes */
-
 /* ---- Making one ---------------------------------------------------------------------------------------------------------
  */
 
@@ -17,7 +15,7 @@ static gconv_status floats_of(size_t count, float **floats) {
   void *memory = NULL;
   size_t bytes;
   gconv_multiply(count + 1, sizeof(float), &bytes);
-  GCONV_TRY(gconv_allocate_workspace(bytes, "training", &memory));
+  GCONV_TRY(gconv_allocate(bytes, "training", &memory));
   memset(memory, 0, bytes);
   *floats = memory;
   return GCONV_OK;
@@ -42,6 +40,7 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
     own->bands = (size_t)gconv_learn_bands(p);
   } else {
     GCONV_TRY(gconv_learn_dense_prepare(p, &own->dense));
+    e->largest = larger(e->largest, (size_t)own->dense.padded);
     own->parameters = own->dense.parameters;
   }
   e->all += own->parameters;
@@ -101,7 +100,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
   GCONV_TRY(floats_of(dense ? padded(slice) : 0, &s->slice));
   GCONV_TRY(floats_of(turned, &s->turned));
   GCONV_TRY(floats_of(e->tail == 0 ? cases * e->in : 0, &s->inputs));
-  GCONV_TRY(floats_of(e->mixed ? 0 : cases * e->target, &s->targets));
+  GCONV_TRY(floats_of(e->mixed ? 0 : (dense ? cases : 1) * e->target, &s->targets));
   GCONV_TRY(gconv_tree_make(largest_layer, bands, &s->bands));
   GCONV_TRY(gconv_tree_make(e->first, task_size(e, e->order.batch), &s->cases));
   return gconv_tree_make(e->all - e->first, task_size(e, divide_up(e->order.batch, GCONV_LEARN_SLICE)), &s->slices);
@@ -121,8 +120,7 @@ static gconv_status prepare_chunks(gconv_cpu_engine *e) {
   size_t batch = e->order.batch, chunk = batch;
   if (e->mixed) {
     chunk = GCONV_LEARN_SLICE;
-    while (chunk < batch && chunk < e->seats * GCONV_LEARN_SLICE &&
-           2 * chunk * e->values * sizeof(float) <= (size_t)CHUNK_BYTES)
+    while (chunk < batch && chunk < e->seats * GCONV_LEARN_SLICE && 2 * chunk * e->values * sizeof(float) <= e->order.memory)
       chunk *= 2;
     chunk = chunk < batch ? chunk : batch;
     GCONV_TRY(floats_of(chunk * e->values, &e->chunk_values));
@@ -287,6 +285,38 @@ static gconv_status update(void *state, const gconv_learn_step *step) {
   return GCONV_OK;
 }
 
+/* "layers 1 to 3", "layer 4" */
+static void name_layers(size_t first, size_t last, FILE *text) {
+  if (first == last)
+    fprintf(text, "layer %zu", first);
+  else
+    fprintf(text, "layers %zu to %zu", first, last);
+}
+
+static void explain(const void *state, FILE *text) {
+  const gconv_cpu_engine *e = state;
+  size_t batch = e->order.batch, chunk = e->chunk;
+  size_t units = e->tail < e->net->count && !e->mixed ? divide_up(chunk, GCONV_LEARN_SLICE) : chunk;
+  size_t tasks = divide_up(units, task_size(e, units));
+  if (e->tail > 0) {
+    name_layers(1, e->tail, text);
+    fputs(" case by case; ", text);
+  }
+  if (e->tail < e->net->count) {
+    name_layers(e->tail + 1, e->net->count, text);
+    fprintf(text, ", dense, %d cases at a time; ", GCONV_LEARN_SLICE);
+  }
+  fprintf(text, "a step of %zu case%s: ", batch, batch == 1 ? "" : "s");
+  if (chunk < batch)
+    fprintf(text, "goes by %zu cases, to save memory, ", chunk);
+  if (e->seats == 1 || tasks == 1)
+    fputs(e->seats == 1 ? "one thread" : "one part, for one thread", text);
+  else if (!wakes_threads(e, chunk))
+    fprintf(text, "one thread, as others would wake too late for %.0f multiply-adds", e->work * (double)chunk);
+  else
+    fprintf(text, "%zu parts for %zu threads", tasks, e->seats < tasks ? e->seats : tasks);
+}
+
 const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
                                             .create = create,
                                             .free = destroy,
@@ -296,4 +326,5 @@ const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
                                             .is_finite = is_finite,
                                             .backward = backward,
                                             .update = update,
-                                            .evaluate = evaluate};
+                                            .evaluate = evaluate,
+                                            .explain = explain};

@@ -17,7 +17,11 @@
 #include "learn/engine.h"
 #include "learn/tree.h"
 
-enum { GCONV_CPU_LEAST_TASKS = 8 }; /* into which a step is divided, where it has as many cases or slices */
+enum {
+  GCONV_CPU_LEAST_TASKS = 8,    /* into which a step is divided, where it has as many cases or slices */
+  GCONV_CPU_SMALL = 1 << 16,    /* parameters of a network whose gradients are soon added */
+  GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that other threads are woken for */
+};
 
 /* A layer, and where its parameters are in the arrays of the engine. */
 typedef struct gconv_cpu_layer {
@@ -86,9 +90,10 @@ static inline size_t divide_up(size_t a, size_t b) {
   return a / b + (a % b != 0);
 }
 
-/* Tasks of a pass, at most. */
+/* Tasks of a pass, at most. Many share out the work more evenly: 15,360 cases are 120 slices, which 8 tasks of 16 part as 64
+ * to 56. But each has a sum of gradients, which must stay small. */
 static inline size_t most_tasks(const gconv_cpu_engine *e) {
-  return larger(GCONV_CPU_LEAST_TASKS, 4 * e->seats);
+  return larger(GCONV_CPU_LEAST_TASKS, (e->all <= GCONV_CPU_SMALL ? 16 : 4) * e->seats);
 }
 
 /* How many cases or slices, a power of two, a task takes of `count`. */
@@ -97,6 +102,10 @@ static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
   while (count > wanted * size)
     size *= 2;
   return size;
+}
+
+static inline bool wakes_threads(const gconv_cpu_engine *e, size_t cases) {
+  return e->work * (double)cases >= GCONV_CPU_LEAST_WORK;
 }
 
 /* Runs the cases forward, and where it `learns`, backward: then the array of the gradient has their sum (pass_cpu.c). */

@@ -93,16 +93,18 @@ static gconv_status check_outputs(const gconv_learn_net *net, const gconv_datase
                       "the last layer yields %d x %d outputs at each of %d filters, where classes need one: end the network "
                       "in \"mean\" or a dense layer",
                       last->out_height, last->out_width, last->filters);
+  bool images = info->class_count == 0 && info->target_channels > 0 && (last->out_height > 1 || last->out_width > 1);
+  if (images && (info->target_channels != last->filters || info->target_height != last->out_height ||
+                 info->target_width != last->out_width))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the network's outputs are %d x %d x %d (channels, height, width), but the targets %d x %d x %d: strides "
+        "and \"valid\" make images smaller, and the last layer has a filter for each channel",
+        last->filters, last->out_height, last->out_width, info->target_channels, info->target_height, info->target_width);
   if (outputs != wanted)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs (%d x %d x %d), but the data have %zu %s", outputs,
                       last->filters, last->out_height, last->out_width, wanted,
                       info->class_count > 0 ? "classes" : "targets");
-  bool images = info->class_count == 0 && info->target_channels > 0 && (last->out_height > 1 || last->out_width > 1);
-  if (images && (info->target_channels != last->filters || info->target_height != last->out_height ||
-                 info->target_width != last->out_width))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network's outputs are %d x %d x %d, but the targets %d x %d x %d",
-                      last->filters, last->out_height, last->out_width, info->target_channels, info->target_height,
-                      info->target_width);
   return GCONV_OK;
 }
 

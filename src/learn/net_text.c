@@ -246,6 +246,9 @@ static gconv_status read_layer(reader *r) {
   s.end = r->at;
   while (s.end > s.begin && isspace((unsigned char)s.end[-1]))
     s.end--;
+  if (s.activation == GCONV_ACTIVATION_SOFTMAX && s.filters == 1)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s.begin, s.end,
+                   "softmax of one output is 1, whatever the input: for one output take sigmoid, for two classes 2 softmax");
   return add_spec(r, &s);
 }
 
@@ -448,8 +451,8 @@ static gconv_status check_outputs(const reader *r, const shape *at, size_t outpu
     return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end,
                    "the last layer has %d x %d x %d = %zu outputs, but the data ask for %zu", at->channels, at->height,
                    at->width, count, outputs);
-  return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end, "the last layer has %d outputs, but the data ask for %zu",
-                 at->channels, outputs);
+  return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end, "the last layer has %d output%s, but the data ask for %zu",
+                 at->channels, at->channels == 1 ? "" : "s", outputs);
 }
 
 /* Makes the layers, and then, if there is nothing to refuse, their weights. */

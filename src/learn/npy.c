@@ -135,7 +135,7 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
 static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_npy_header *header) {
   enum { STEP = 2048 };
   const gconv_element element = {header->kind, header->item_bytes, header->big_endian};
-  gconv_store all = {0};
+  gconv_store all = {.limit = r->table->inputs.limit};
   gconv_status status = GCONV_OK;
   for (size_t done = 0; done < header->items && status == GCONV_OK; done += STEP) {
     float numbers[STEP];

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_WORK = 400000 }; /* multiplications of a step that other threads are woken for */
-
 /* ---- A pass over cases --------------------------------------------------------------------------------------------------
  */
 
@@ -45,7 +43,7 @@ static bool keeps_on(pass *p, gconv_status status) {
 /* Calls the function for each task: in this thread alone where other threads would take longer to wake up. */
 static void run_tasks(pass *p, size_t tasks, gconv_turn *function) {
   gconv_cpu_engine *e = p->e;
-  if (tasks > 1 && e->work * (double)p->count >= LEAST_WORK)
+  if (tasks > 1 && wakes_threads(e, p->count))
     gconv_threads_run(e->order.device->threads, tasks, function, p);
   else
     for (size_t i = 0; i < tasks; i++)

@@ -12,16 +12,17 @@
 
 typedef struct gconv_pictures_cache {
   pthread_mutex_t lock;
-  size_t bytes; /* of decoded images */
-  size_t hand;  /* the image that is looked at next when room is needed */
+  uint64_t bytes, most; /* of decoded images */
+  size_t hand;          /* the image that is looked at next when room is needed */
 } gconv_pictures_cache;
 
-gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray) {
+gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept) {
   pictures->gray = gray;
   pictures->cache = calloc(1, sizeof *pictures->cache);
   if (!pictures->cache)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
   pthread_mutex_init(&pictures->cache->lock, NULL);
+  pictures->cache->most = kept;
   return GCONV_OK;
 }
 
@@ -145,7 +146,7 @@ static size_t bytes_of(const gconv_image *image) {
  * and frees what was not used since its last visit. Called with the lock. */
 static void shrink(const gconv_pictures *pictures) {
   gconv_pictures_cache *cache = pictures->cache;
-  for (size_t i = 0; i < 2 * pictures->count && cache->bytes > GCONV_PICTURES_CACHE; i++) {
+  for (size_t i = 0; i < 2 * pictures->count && cache->bytes > cache->most; i++) {
     gconv_picture *item = &pictures->items[cache->hand];
     bool spared = item->used || item->users > 0;
     cache->hand = (cache->hand + 1) % pictures->count;

@@ -7,8 +7,6 @@
 
 #include <dirent.h>
 
-enum { GCONV_PICTURES_CACHE = 1 << 30 }; /* bytes of decoded images that are kept for the next time */
-
 typedef struct gconv_picture {
   char *path; /* owned */
   int32_t height, width, channels;
@@ -27,7 +25,8 @@ typedef struct gconv_pictures {
   struct gconv_pictures_cache *cache;
 } gconv_pictures;
 
-gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray);
+/* Up to `kept` bytes of decoded images are kept for the next time. */
+gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept);
 
 /* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
  * list. */

@@ -11,7 +11,7 @@ enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes that a store keeps in memory; mo
  * there. Zero-initialise before first use. */
 typedef struct gconv_store {
   uint64_t size;  /* bytes that were appended */
-  uint64_t limit; /* 0: GCONV_STORE_MEMORY */
+  uint64_t limit; /* of bytes in memory; 0: GCONV_STORE_MEMORY */
   uint8_t *bytes; /* what is in memory: all, or what has not been written to the file yet; or the mapped file */
   size_t used;    /* of `bytes`, before the store is mapped */
   size_t room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trainer: options and their defaults, epochs and steps, the best weights, and why training ends. */
+/* The trainer: epochs and steps, the best weights, and why training ends. */
 #include "learn/trainer.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
@@ -22,67 +22,6 @@ static const char *const endings[GCONV_ENDINGS] = {
                               "kept: take a smaller rate, or normalise the inputs",
 };
 
-/* ---- Options ---- */
-
-const char *gconv_optimizer_name(gconv_optimizer optimizer) {
-  static const char *const names[] = {"adam", "sgd", "momentum", "rprop"};
-  return names[optimizer];
-}
-
-const char *gconv_schedule_name(gconv_schedule schedule) {
-  static const char *const names[] = {"constant", "linear", "cosine", "step"};
-  return names[schedule];
-}
-
-const char *gconv_loss_name(gconv_loss loss) {
-  static const char *const names[] = {"default", "sse", "mse", "mae", "cross-entropy"};
-  return names[loss];
-}
-
-/* Fails if a number is not finite and from least to most. */
-static gconv_status check_number(const char *what, double value, double least, double most) {
-  if (value >= least && value <= most)
-    return GCONV_OK;
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %g: it must be from %g to %g", what, value, least, most);
-}
-
-static gconv_status check_options(const gconv_training_options *o) {
-  GCONV_TRY(gconv_check_value("the loss", o->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
-  GCONV_TRY(gconv_check_value("the optimizer", o->optimizer, GCONV_OPTIMIZER_ADAM, GCONV_OPTIMIZER_RPROP));
-  GCONV_TRY(gconv_check_value("the schedule", o->schedule, GCONV_SCHEDULE_CONSTANT, GCONV_SCHEDULE_STEP));
-  GCONV_TRY(check_number("the rate", o->rate, 0, 1e6));
-  GCONV_TRY(check_number("the momentum", o->momentum, 0, 1));
-  GCONV_TRY(check_number("the weight decay", o->weight_decay, 0, 1e6));
-  GCONV_TRY(check_number("lambda of weight elimination", o->elimination, 0, 1e6));
-  GCONV_TRY(check_number("the scale of weight elimination", o->elimination_scale, 0, 1e6));
-  GCONV_TRY(check_number("the loss to stop at", o->stop_error, 0, 1e300));
-  if (o->optimizer == GCONV_OPTIMIZER_RPROP && o->schedule != GCONV_SCHEDULE_CONSTANT)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "rprop finds the sizes of its steps itself: it takes no schedule");
-  if (o->optimizer == GCONV_OPTIMIZER_RPROP && o->batch != 0 && o->batch != SIZE_MAX)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "rprop compares gradients from step to step: it takes full batches only");
-  if (o->momentum != 0 && o->optimizer != GCONV_OPTIMIZER_MOMENTUM)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a momentum is for the optimizer momentum, not for %s",
-                      gconv_optimizer_name(o->optimizer));
-  if (o->algorithm && strcmp(o->algorithm, "auto") != 0 && strcmp(o->algorithm, "exact") != 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "training knows the algorithms \"auto\" and \"exact\", not \"%s\"", o->algorithm);
-  return GCONV_OK;
-}
-
-static gconv_training_options resolve_options(const gconv_training_options *given, size_t cases) {
-  static const double rates[] = {0.001, 0.1, 0.02, 0.01};
-  gconv_training_options o = *given;
-  o.rate = o.rate != 0 ? o.rate : rates[o.optimizer];
-  if (o.optimizer == GCONV_OPTIMIZER_MOMENTUM)
-    o.momentum = o.momentum != 0 ? o.momentum : 0.9;
-  o.elimination_scale = o.elimination_scale != 0 ? o.elimination_scale : 1;
-  o.batch = o.batch != 0 ? o.batch : GCONV_DEFAULT_BATCH;
-  if (o.batch > cases || o.optimizer == GCONV_OPTIMIZER_RPROP)
-    o.batch = cases;
-  o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
-  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
-  return o;
-}
-
 /* ---- Making one ---- */
 
 void gconv_trainer_free(gconv_trainer *trainer) {
@@ -95,6 +34,7 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->mean);
   free(trainer->std);
   free(trainer->order);
+  free(trainer->chosen);
   free(trainer);
 }
 
@@ -183,7 +123,7 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
 
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
-  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch};
+  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch, t->options.memory};
   GCONV_TRY(t->type->create(&order, &t->engine));
   float *values = malloc(t->net.parameters * sizeof *values);
   if (!values)
@@ -202,6 +142,24 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
 }
 
+/* Says what was chosen, and why. */
+static gconv_status explain(gconv_trainer *t, gconv_device *device) {
+  size_t size;
+  FILE *text = open_memstream(&t->chosen, &size);
+  if (!text)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for" : "exact, as training knows no other", text);
+  if (t->type->explain) {
+    fputs("; ", text);
+    t->type->explain(t->engine, text);
+  }
+  if (fclose(text) != 0)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  const gconv_device_info *info = gconv_device_get_info(device);
+  gconv_remark("device %s (%s); algorithm %s", info->name, info->description, t->chosen);
+  return GCONV_OK;
+}
+
 static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network) {
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
   GCONV_TRY(gconv_network_copy(network, &t->network));
@@ -218,7 +176,8 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
-  return start_engine(t, device);
+  GCONV_TRY(start_engine(t, device));
+  return explain(t, device);
 }
 
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
@@ -230,7 +189,7 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   GCONV_NEED(trainer);
   gconv_training_options none = {0};
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  GCONV_TRY(check_options(options ? options : &none));
+  GCONV_TRY(gconv_training_check(options ? options : &none));
   GCONV_TRY(gconv_network_check_given(network));
   if (info->cases == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the data have no cases to be trained on");
@@ -239,7 +198,7 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   gconv_trainer *t = calloc(1, sizeof *t);
   if (!t)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
-  t->options = resolve_options(options ? options : &none, info->cases);
+  t->options = gconv_training_resolve(options ? options : &none, info->cases);
   t->data = data;
   t->validation = validation;
   gconv_status status = fill_trainer(t, device, network);
@@ -254,46 +213,6 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
 }
 
 /* ---- Steps ---- */
-
-/* base^exponent, by squaring: the same on all machines. */
-static double power(double base, uint64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base)
-    if (exponent & 1)
-      result *= base;
-  return result;
-}
-
-static double rate_of_epoch(const gconv_training_options *o, uint64_t epoch) {
-  double share = (double)epoch / (double)o->epochs; /* of the epochs that are done */
-  switch (o->schedule) {
-  case GCONV_SCHEDULE_LINEAR:
-    return o->rate * (1 - share);
-  case GCONV_SCHEDULE_COSINE:
-    return o->rate * 0.5 * (1 + cos(3.14159265358979323846 * share));
-  case GCONV_SCHEDULE_STEP:
-    return share * 3 < 1 ? o->rate : share * 3 < 2 ? o->rate / 10 : o->rate / 100;
-  default:
-    return o->rate;
-  }
-}
-
-/* The step behind `ahead` further ones: number state.steps + ahead + 1. */
-static gconv_learn_step make_step(const gconv_trainer *t, size_t ahead) {
-  const gconv_training_options *o = &t->options;
-  double rate = rate_of_epoch(o, t->state.epochs);
-  gconv_learn_step step = {.optimizer = o->optimizer,
-                           .rate = (float)rate,
-                           .momentum = (float)o->momentum,
-                           .keep = (float)(1 - rate * o->weight_decay),
-                           .elimination = (float)(2 * o->elimination / o->elimination_scale),
-                           .scale = (float)(1 / o->elimination_scale)};
-  if (o->optimizer == GCONV_OPTIMIZER_ADAM) {
-    step.rate = (float)(rate / (1 - power(GCONV_ADAM_BETA1, t->state.steps + ahead + 1)));
-    step.root = (float)(1 / sqrt(1 - power(GCONV_ADAM_BETA2, t->state.steps + ahead + 1)));
-  }
-  return step;
-}
 
 /* Whether a step has all cases. They keep the order of the data. */
 static bool is_full(const gconv_trainer *t) {
@@ -349,7 +268,7 @@ static gconv_status take_step(gconv_trainer *t, size_t left) {
     t->type->keep(t->engine);
     note_best(t, loss);
   }
-  gconv_learn_step step = make_step(t, 0);
+  gconv_learn_step step = gconv_training_step(&t->options, t->state.epochs, t->state.steps + 1);
   GCONV_TRY(t->type->update(t->engine, &step));
   count_step(t, left);
   return GCONV_OK;
@@ -362,7 +281,7 @@ static gconv_status take_steps(gconv_trainer *t) {
   if (!t->type->train)
     return take_step(t, left);
   for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
-    t->steps[count] = make_step(t, count);
+    t->steps[count] = gconv_training_step(&t->options, t->state.epochs, t->state.steps + count + 1);
   gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
   GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, best, t->sums, &taken));
   for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
@@ -440,6 +359,7 @@ static bool shall_stop(const gconv_trainer *t) {
 /* Interrupted: the loss is that of the cases so far. */
 static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
+  epoch->chosen = t->chosen;
   size_t done = (size_t)t->state.at;
   epoch->loss = t->state.loss * gconv_learn_loss_factor(&t->net, done);
   epoch->accuracy = t->net.classes ? (double)t->state.hits / (double)done : NAN;
@@ -465,6 +385,7 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
     GCONV_TRY(end_epoch(trainer));
   }
   *epoch = s->last;
+  epoch->chosen = trainer->chosen;
   epoch->ended = endings[s->ending];
   return GCONV_OK;
 }

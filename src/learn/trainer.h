@@ -39,6 +39,7 @@ struct gconv_trainer {
   float *mean, *std; /* owned: for each channel; NULL: 0, 1 */
   const gconv_engine_type *type;
   void *engine;
+  char *chosen;                                /* owned: the algorithm and why */
   size_t *order;                               /* owned: the cases in the order of the current epoch */
   gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken, and ... */
   gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* ... what they came to */
@@ -47,6 +48,12 @@ struct gconv_trainer {
 
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
+
+/* Options (training_options.c). GCONV_BAD_ARGUMENT unless they are right; with their defaults, for so many cases; and step
+ * `number`, from 1 on, of resolved ones, behind so many whole epochs. */
+gconv_status gconv_training_check(const gconv_training_options *options);
+gconv_training_options gconv_training_resolve(const gconv_training_options *given, size_t cases);
+gconv_learn_step gconv_training_step(const gconv_training_options *options, uint64_t epoch, uint64_t number);
 
 /* Names in files. */
 const char *gconv_optimizer_name(gconv_optimizer optimizer);

@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "kernels/cpu/learn/elements.h"
 
+#include <string.h>
+
 gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
   *tree = (gconv_tree){.floats = floats, .levels = 1};
   while (tree->levels < GCONV_TREE_LEVELS && ((uint64_t)1 << (tree->levels - 1)) < leaves)
@@ -12,6 +14,7 @@ gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
     size_t bytes;
     gconv_multiply(floats + 1, sizeof(float), &bytes);
     GCONV_TRY(gconv_allocate(bytes, "gradients", &memory));
+    memset(memory, 0, bytes); /* kernels leave out floats that only fill vectors: these must be finite, too */
     tree->rooms[i] = memory;
   }
   return GCONV_OK;

@@ -197,12 +197,12 @@ FIELDS = {
         "regression": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY,
-        "most_cases": ["1"]},
+        "most_cases": ["1"], "memory": ["1", "UINT64_MAX"]},
     "gconv_training_options": {
         "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
         "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
-        "algorithm": ['!"nothing"', '!""'], "stop": ["NULL"]},
+        "memory": ["1", "UINT64_MAX"], "algorithm": ['!"nothing"', '!""'], "stop": ["NULL"]},
     "gconv_svm_options": {
         "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],

@@ -280,18 +280,19 @@ class Info(NetworkTest):
     def test_layers_are_listed(self):
         self.save("net.safetensors", [self.conv(8, 3, 5, stride=2, activation="leaky", slope=0.1), self.conv(4, 8, 3, padding="valid", activation="relu"),
                                       Layer(kind="mean"), self.conv(2, 4, 1, activation="softmax")], 3, mean=[0.5],
-                  classes=["cat", "d\x1bog"], loss="cross-entropy", trained={"epochs": 3})
+                  classes=["cat", "d\x1bog"], loss="cross-entropy", trained={"epochs": 3, "by": "so\x1bme"})
         for command in (("info",), ("bank", "info")):
             text = self.gconv(*command, "net.safetensors").stdout
             for line in ("net.safetensors: network, 4 layers, 910 parameters", "any size; shapes are those of 256 x 256", "8 x 3 x 5 x 5", "3 x 256 x 256 -> 8 x 128 x 128",
-                         "leaky 0.1", "stride 2,2", "8 x 128 x 128 -> 4 x 126 x 126", "4 x 126 x 126 -> 4 x 1 x 1", "classes     2: cat, d?og", "loss        cross-entropy"):
+                         "leaky 0.1", "stride 2,2", "8 x 128 x 128 -> 4 x 126 x 126", "4 x 126 x 126 -> 4 x 1 x 1", "classes     2: cat, d?og", "loss        cross-entropy",
+                         'trained     weights of epoch 3; by "so\\u001Bme"\n'):
                 self.assertIn(line, text)
         files = json.loads(self.gconv("bank", "info", "net.safetensors", "--json").stdout)
         network = files[0]["network"]
         self.assertEqual(network["parameters"], 910)
         self.assertEqual([layer["kind"] for layer in network["layers"]], ["conv", "conv", "mean", "dense"])
         self.assertEqual(network["layers"][1]["output"], [4, 126, 126])
-        self.assertEqual((network["classes"][0], network["loss"], network["trained"]), ("cat", "cross-entropy", {"epochs": 3}))
+        self.assertEqual((network["classes"][0], network["loss"], network["trained"]), ("cat", "cross-entropy", {"epochs": 3, "by": "so\x1bme"}))
         self.assertEqual(len(files[0]["entries"]), 6)
 
     def test_a_size_that_fits_no_image_is_no_error(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gconv bank convert: ONNX models and PyTorch's weights as networks, against numpy in float64."""
 import unittest
+import zipfile
 
 import numpy as np
 from network_helper import Layer, NetworkTest, apply, load_tensors, save_tensors
@@ -194,6 +195,14 @@ class State(NetworkTest):
         self.gconv_refuses("is a dense layer of 7 inputs behind 2 channels", "relu, relu")
         save_tensors(self.folder / "state.safetensors", {"0.weight": w["0.weight"], "1.weight": np.zeros(2, "f4")})
         self.gconv_refuses("no 'bias' beside it as a BatchNorm2d has", "relu")
+
+    def test_a_file_of_torch_save(self):
+        with zipfile.ZipFile(self.folder / "m.pt", "w") as archive:
+            archive.writestr("m/data.pkl", b"\x80\x02}q\x00.")
+            archive.writestr("m/data/0", bytes(40))
+        for words, status in ((("bank", "convert", "m.pt", "--net", "relu", "-o", "n.safetensors"), 2), (("info", "m.pt"), 1),
+                              (("-i", "m.pt", "-f", "m.pt", "-o", "n.png"), 2)):
+            self.assertIn("m.pt: is a file of torch.save(), which has to be run to be read: write the weights with safetensors", self.gconv(*words, status=status).stderr)
 
     def gconv_refuses(self, fragment, net):
         words = ("bank", "convert", "state.safetensors", "--net", net, "-o", "net.safetensors")

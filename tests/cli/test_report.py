@@ -113,7 +113,7 @@ class Report(CommandTest):
             self.assertIn(f"<th>{name}</th>", text)
         self.assertNotIn("<b>", text)
         self.assertIn("A row for each of 9 outputs, a column for each of 3 inputs", text)
-        self.assertIn("<td>loss cross-entropy, optimizer adam, schedule constant, rate 0.001, batch 32", text)
+        self.assertIn("<td>cross-entropy by adam, rate 0.001, batches of 32, seed 0; ", text)
 
     def test_pairs(self):
         self.pairs()

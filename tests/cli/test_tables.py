@@ -399,6 +399,17 @@ class Images(DataTest):
         np.testing.assert_array_equal(inputs[0], before.transpose(2, 0, 1).astype("f4") / np.float32(255))
         self.assertEqual(info["cases"], 1)
 
+    def test_pairs_by_name_then_by_stem(self):
+        before = {name: self.photo(f"b/{name}", 6, 5, i) for i, name in enumerate(("s.png", "s.tif", "s-1.ppm"))}
+        after = {name: self.photo(f"a/{name}", 6, 5, i + 9) for i, name in enumerate(("s.bmp.png", "s.png", "s.pnm", "s-1.png"))}
+        self.fails("a/s.bmp.png: there is no image of this name in b", "pairs", "b", targets="a")
+        (self.folder / "a/s.bmp.png").unlink()
+        inputs, targets, _ = self.read("pairs", "b", targets="a")
+        order = ("s.png", "s.png"), ("s.tif", "s.pnm"), ("s-1.ppm", "s-1.png")  # by stem
+        for case, names in enumerate(order):
+            for read, photos, name in zip((inputs, targets), (before, after), names):
+                np.testing.assert_array_equal(np.rint(read[case].reshape(3, 5, 6) * 255).transpose(1, 2, 0), photos[name])
+
     def test_parts_keep_patches_of_a_picture_together(self):
         for i in range(10):
             Image.fromarray(np.full((16, 16), i, np.uint8)).save(self.write(f"b/{i}.png", ""))

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -54,7 +55,8 @@ class Tables(TrainTest):
         points, arms = self.spirals()
         result = self.table("--validate", "20%")
         self.assertRegex(result.stdout, r"n.safetensors: all epochs are done\n  best epoch  \d+\n  training    loss [\d.e-]+, (9[5-9]|100)\.\d\d% right, while it learned\n"
-                                        r"  validation  loss [\d.e-]+, (9[5-9]|100)\.\d\d% right\n  time        [\d.]+ s, \d+ cases a second\n$")
+                                        r"  validation  loss [\d.e-]+, (9[5-9]|100)\.\d\d% right\n  device      cpu \(.*\), algorithm exact\n"
+                                        r"  time        [\d.]+ s, \d+ cases a second\n$")
         lines = result.stderr.splitlines()
         self.assertEqual(lines[0], "s.csv: 400 cases of 2 numbers, 2 classes; 100 for validation")
         self.assertEqual([re.match(r"epoch (\d+)/100  loss", line)[1] for line in lines[1:]], ["1", *map(str, range(10, 101, 10))])
@@ -104,6 +106,20 @@ class Tables(TrainTest):
         self.assertEqual(result.stderr, "")
         self.assertEqual(self.table("--quiet", "--epochs", "1").stdout, "")
 
+    def test_what_was_chosen_is_told(self):
+        self.spirals()
+        layers, slices = "training knows no other; layers 1 to 3, dense, ", "128 cases at a time; a step of"
+        for words, net, told in (([], NET, f"{layers}{slices} 32 cases: one part, for one thread"),
+                                 (["--batch", "full"], NET, f"{layers}{slices} 500 cases: 4 parts for 2 threads"),
+                                 (["-a", "exact", "--batch", "160"], "dense 2 softmax",
+                                  f"asked for; layer 1, dense, {slices} 160 cases: one thread, as others would wake too late for 1280 multiply-adds")):
+            words = [*words, "--threads", "2"]
+            self.assertRegex(self.table(*words, "-v", net=net, env={"GCONV_MOST_THREADS": "2"}).stderr, rf"gconv: device cpu \(.*\); algorithm exact, as {told}\n")
+            result = self.table(*words, "--json", net=net, env={"GCONV_MOST_THREADS": "2"})
+            summary = json.loads(result.stdout.splitlines()[-1])
+            self.assertEqual((result.stderr, summary["device"], summary["algorithm"], summary["chosen"]), ("", "cpu", "exact", f"exact, as {told}"))
+        self.assertIn("exclude each other", self.table("-v", "-q", status=2).stderr)
+
     def test_other_data_for_validation(self):
         self.spirals()
         self.spirals("v.csv", 100, 1)
@@ -121,6 +137,9 @@ class Tables(TrainTest):
             for name, value in zip(words, words[1:]):
                 if name in ("--optimizer", "--loss", "--schedule"):
                     self.assertEqual(how[name[2:]], value)
+        self.assertRegex(self.gconv("info", "n.safetensors").stdout,
+                         r"\n  trained     mse by adam, rate 0.001, schedule step, weight decay 0.001, batches of 32, seed 0; 64 steps with 500 cases; "
+                         r"weights of epoch 4, smallest loss 0\.\d+\n")
         stopped = self.table("--stop-error", "0.3", "--json").stdout.splitlines()
         self.assertLess(len(stopped), 90)
         self.assertIn("no more than the one to stop at", stopped[-1])
@@ -150,6 +169,22 @@ class Pictures(TrainTest):
         self.assertRegex(result.stdout, r"validation  loss [\d.e-]+, (8|9|10)\d\.\d\d% right|100.00% right")
         self.assertIn("18 cases of 12 x 12 pixels, 2 classes; 6 for validation", result.stderr)
         self.refused("dense", "--classes", "photos", "--patch", "12", net="conv 8 3x3 relu, dense 2 softmax")
+
+    def test_memory_that_is_not_clear(self):
+        """What malloc gives may hold anything: here 3e38, of which two make infinity."""
+        random = np.random.default_rng(1)
+        np.save(self.folder / "x.npy", random.normal(size=(40, 3, 6, 6)).astype("f4"))
+        np.save(self.folder / "t.npy", random.normal(size=(40, 1, 6, 6)).astype("f4"))
+        for net in "conv 9 3x3 relu, conv 1 3x3", "conv 2 3x3/2 relu, conv 3 3x3 tanh, mean, dense 36":
+            results = []
+            for tunables in "", "glibc.malloc.perturb=128":
+                self.train("--table", "x.npy", "-t", "t.npy", "--epochs", "2", net=net, env={"GLIBC_TUNABLES": tunables})
+                results.append((self.folder / "n.safetensors").read_bytes())
+            self.assertEqual(*results)
+
+    def test_targets_of_another_size(self):
+        self.photo("b/x.png", 12, 10), self.photo("a/x.png", 12, 10)
+        self.refused("outputs are 3 x 5 x 6 (channels, height, width), but the targets 3 x 10 x 12: strides", "-i", "b", "-t", "a", net="conv 3 3x3/2")
 
     def test_pairs_find_a_filter(self):
         rng = np.random.default_rng(4)
@@ -181,14 +216,33 @@ class Signals(TrainTest):
 
 
 class Interruptions(TrainTest):
-    def stop(self, number, *words):
+    def stop(self, number, *words, **options):
         process = subprocess.Popen([GCONV, "train", "--table", "s.csv", "--net", NET, "-o", "n.safetensors", "--json", "--rate", "0.001", *words], cwd=self.folder,
-                                   env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         for _ in range(20):
             process.stdout.readline()
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         return process.returncode, errors
+
+    def test_memory(self):
+        """Data and steps that are larger than --memory: the same bytes, within it."""
+        rng = np.random.default_rng(5)
+        np.save(self.folder / "x.npy", rng.normal(size=(150000, 40)).astype("f4"))
+        np.save(self.folder / "t.npy", rng.normal(size=(150000, 2)).astype("f4"))
+        for folder in "b", "a":
+            (self.folder / folder).mkdir()
+            for i in range(16):
+                Image.fromarray(rng.integers(0, 255, (560, 560, 3), np.uint8)).save(self.folder / folder / f"{i}.ppm")
+        table = ["--table", "x.npy", "-t", "t.npy", "--epochs", "1", "--batch", "4096", "--validate", "20%"]
+        pairs = ["-i", "b", "-t", "a", "--patch", "160", "--epochs", "1", "--batch", "16"]
+        for words, net in (table, "dense 4 tanh, dense 2"), (pairs, "conv 2 3x3 relu, conv 3 3x3"):
+            self.train(*words, "--threads", "2", net=net, output="whole.safetensors")
+            peak = self.peak_bytes("train", "--net", net, *words, "-o", "parts.safetensors", "--memory", "30M", "--threads", "2")
+            self.assertEqual((self.folder / "whole.safetensors").read_bytes(), (self.folder / "parts.safetensors").read_bytes())
+        self.assertLess(peak, 33e6)  # of pictures: pages of the file that numbers are in count, but can be taken away
+        result = self.train(*table, "--memory", "24M", net="dense 40000, dense 2", status=1)
+        self.assertIn("--memory allows 24 MB: raise it", result.stderr)
 
     def test_checkpoint_and_resume(self):
         self.spirals()
@@ -203,6 +257,21 @@ class Interruptions(TrainTest):
         resumed = (self.folder / "n.safetensors").read_bytes()
         self.train("--table", "s.csv", "--rate", "0.001", *words)
         self.assertEqual((self.folder / "n.safetensors").read_bytes(), resumed)
+
+    def test_a_checkpoint_that_cannot_be_written(self):
+        """As on a full disk: an older checkpoint stays as it is."""
+        def fill_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        self.spirals()
+        words = ["--epochs", "3000", "--validate", "20%"]
+        for older in [], ["n.safetensors.checkpoint"]:
+            before = [(self.folder / name).read_bytes() for name in older]
+            _, errors = self.stop(signal.SIGTERM, *words, *(["--resume"] if older else []), preexec_fn=fill_disk)
+            self.assertRegex(errors, r"gconv: the checkpoint is not written: .*n\.safetensors\.checkpoint: cannot write: File too large\n")
+            self.assertEqual(self.files(), [*older, "s.csv"])
+            self.assertEqual([(self.folder / name).read_bytes() for name in older], before)
+            self.stop(signal.SIGTERM, *words)
 
     def test_a_report_has_the_middle_of_large_pictures(self):
         rng = np.random.default_rng(3)

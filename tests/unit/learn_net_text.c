@@ -76,6 +76,7 @@ static void errors_point_at_the_text(void **state) {
       {"dense 3 valid", "at \"valid\" (character 9)", 4, 0},
       {"dense 3 tanh relu", "at \"relu\" (character 14): this layer has had", 4, 0},
       {"dense 3 tanh=2", "only leaky and sigmoid", 4, 0},
+      {"dense 3 tanh, dense 1 softmax", "at \"dense 1 softmax\" (character 15): softmax of one output is 1", 4, 0},
       {"dense 3 leaky=-1", "above 0", 4, 0},
       {"dense 3 leaky=nan", "above 0", 4, 0},
       {"conv 3", "at its end: here is the size", 4, 0},

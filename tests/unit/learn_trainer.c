@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The trainer: that it learns, ends when it shall, and goes on after interruptions to the very same bytes. */
+#include "learn/trainer.h"
 #include "learn_devices.h"
 #include "learn_test.h"
 
@@ -67,6 +68,25 @@ static void learns_what_bars_are(void **state) {
       fail_msg("%s: accuracy %g, loss %g", cases[i].text, epoch.validation_accuracy, epoch.loss);
     gconv_trainer_free(trainer);
   }
+}
+
+/* The rates of a schedule: exact at its beginning and middle, and near the library's cosine everywhere. */
+static void a_cosine_falls_to_nothing(void **state) {
+  (void)state;
+  const gconv_training_options options = {.optimizer = GCONV_OPTIMIZER_SGD,
+                                          .schedule = GCONV_SCHEDULE_COSINE,
+                                          .rate = 1,
+                                          .weight_decay = 1, /* `keep` is 1 - rate then */
+                                          .epochs = 1000,
+                                          .elimination_scale = 1};
+  for (uint64_t epoch = 0; epoch <= options.epochs; epoch++) {
+    gconv_learn_step step = gconv_training_step(&options, epoch, epoch + 1);
+    double wanted = 0.5 * (1 + cos(3.14159265358979323846 * (double)epoch / (double)options.epochs));
+    assert_true(fabs((double)step.rate - wanted) <= 6e-8 * wanted + 3e-16);
+    assert_true(fabs((double)step.keep - (1 - wanted)) <= 6e-8 * (1 - wanted) + 3e-16);
+  }
+  assert_true(gconv_training_step(&options, 0, 1).rate == 1.0f);
+  assert_true(gconv_training_step(&options, 500, 1).rate == 0.5f);
 }
 
 /* ---- Interruptions ---- */
@@ -285,11 +305,9 @@ static void says_what_does_not_fit(void **state) {
 int main(void) {
   draw_pictures();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(learns_what_bars_are),
-      cmocka_unit_test(goes_on_to_the_same_bytes),
-      cmocka_unit_test(refuses_checkpoints_of_other_settings),
-      cmocka_unit_test(ends_when_it_shall),
-      cmocka_unit_test(keeps_the_best_when_it_diverges),
+      cmocka_unit_test(learns_what_bars_are),      cmocka_unit_test(a_cosine_falls_to_nothing),
+      cmocka_unit_test(goes_on_to_the_same_bytes), cmocka_unit_test(refuses_checkpoints_of_other_settings),
+      cmocka_unit_test(ends_when_it_shall),        cmocka_unit_test(keeps_the_best_when_it_diverges),
       cmocka_unit_test(says_what_does_not_fit),
   };
   return cmocka_run_group_tests(tests, open_devices, close_devices);

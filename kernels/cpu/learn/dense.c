@@ -65,11 +65,11 @@ void gconv_learn_dense_inputs(const gconv_learn_dense *dense, const float *panel
   gconv_learn_gather(&gather, dense->inputs, cases, dz, dx);
 }
 
-void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, const float *dz, int64_t cases, float *turned,
+void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, float *dz, int64_t cases, float *turned,
                                float *gradient) {
-  if (dense->outputs < dense->padded)
-    memset(turned, 0, (size_t)(cases * dense->padded) * sizeof *turned);
-  gconv_learn_turn(dz, GCONV_LEARN_PITCH, dense->outputs, cases, turned, dense->padded);
+  memset(dz + dense->outputs * GCONV_LEARN_PITCH, 0,
+         (size_t)((dense->padded - dense->outputs) * GCONV_LEARN_PITCH) * sizeof *dz);
+  gconv_learn_turn(dz, GCONV_LEARN_PITCH, dense->padded, cases, turned, dense->padded);
   gconv_outer outer = {.offsets = dense->offsets,
                        .rows = 1,
                        .columns = cases,

@@ -30,10 +30,11 @@ void gconv_learn_dense_give(const gconv_learn_dense *dense, const float *own, fl
 void gconv_learn_dense_turn(const gconv_learn_dense *dense, const float *own, float *panel);
 
 /* The three products, of `cases` cases; y and dx have GCONV_LEARN_SLACK floats behind them that may be overwritten.
- * `turned` is a workspace of cases x padded floats. */
+ * `turned` is a workspace of cases x padded floats; of weights, dz has room for `padded` features, and those behind the
+ * outputs become 0. */
 void gconv_learn_dense_forward(const gconv_learn_dense *dense, const float *own, const float *x, int64_t cases, float *y);
 void gconv_learn_dense_inputs(const gconv_learn_dense *dense, const float *panel, const float *dz, int64_t cases, float *dx);
-void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, const float *dz, int64_t cases, float *turned,
+void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, float *dz, int64_t cases, float *turned,
                                float *gradient);
 
 #endif
