@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import re
 import resource
 import shutil
@@ -225,6 +226,7 @@ class Interruptions(TrainTest):
         _, errors = process.communicate(timeout=60)
         return process.returncode, errors
 
+    @unittest.skipIf("GCONV_SANITIZED" in os.environ, "sanitizers take memory of their own")
     def test_memory(self):
         """Data and steps that are larger than --memory: the same bytes, within it."""
         rng = np.random.default_rng(5)
