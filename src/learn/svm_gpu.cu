@@ -125,6 +125,7 @@ struct parts {
 struct gconv_svm_gpu_matrix {
   gconv_svm_gpu *gpu;
   size_t count, padded, working, slots;
+  uint32_t *cases; /* owned: of members; also in `members` */
   gconv_svm_gpu_room rows, members, g, block, round;
   bool borrowed; /* rows */
   parts at;
@@ -166,17 +167,14 @@ static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *ord
   GCONV_TRY(gconv_svm_gpu_need(m->gpu, m->at.bytes, "a working set", &m->round));
   GCONV_TRY(allocate_rows(m, order));
   CUDA_TRY(cudaHostAlloc((void **)&m->staged, m->at.bytes, cudaHostAllocDefault));
-  uint32_t *members = (uint32_t *)malloc(m->count * sizeof *members);
-  if (!members)
+  m->cases = (uint32_t *)malloc(m->count * sizeof *m->cases);
+  if (!m->cases)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", m->count);
   for (size_t i = 0; i < m->count; i++)
-    members[i] = (uint32_t)order->members[i];
-  cudaError_t error =
-      cudaMemcpyAsync(m->members.memory, members, m->count * sizeof *members, cudaMemcpyHostToDevice, m->gpu->stream);
-  if (error == cudaSuccess)
-    error = cudaStreamSynchronize(m->gpu->stream);
-  free(members);
-  CUDA_TRY(error);
+    m->cases[i] = (uint32_t)order->members[i];
+  CUDA_TRY(cudaMemcpyAsync(m->members.memory, m->cases, m->count * sizeof *m->cases, cudaMemcpyHostToDevice,
+                           m->gpu->stream));
+  CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
   return GCONV_OK;
 }
 
@@ -211,6 +209,7 @@ void gconv_svm_gpu_matrix_free(gconv_svm_gpu_matrix *m) {
   gconv_svm_gpu_release(&m->block);
   gconv_svm_gpu_release(&m->round);
   cudaFreeHost(m->staged);
+  free(m->cases);
   cudaGetLastError();
   free(m);
 }
@@ -235,15 +234,15 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
   gconv_device_enter(m->gpu->device);
   for (size_t first = 0; first < count;) {
     const size_t some = std::min(count - first, m->working);
-    uint32_t *columns = (uint32_t *)(m->staged + m->at.columns), *cases = (uint32_t *)m->members.memory;
+    uint32_t *wanted = (uint32_t *)(m->staged + m->at.columns);
     float **rows = (float **)(m->staged + m->at.rows);
     for (size_t k = 0; k < some; k++) {
-      columns[k] = members[first + k];
+      wanted[k] = m->cases[members[first + k]];
       rows[k] = row_at(m, slots[first + k]);
     }
     CUDA_TRY(send(m, m->at.rows, m->at.bytes));
     gconv_svm_gpu_rows(&m->gpu->formula, &m->gpu->own.cases, (const uint32_t *)(device + m->at.columns),
-                       (float *const *)(device + m->at.rows), some, cases, m->count, m->gpu->stream);
+                       (float *const *)(device + m->at.rows), some, (const uint32_t *)m->members.memory, m->count, m->gpu->stream);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaStreamSynchronize(m->gpu->stream)); /* what was staged may change */
     first += some;
