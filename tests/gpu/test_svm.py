@@ -47,7 +47,7 @@ class Machines(CommandTest):
     def run_on(self, device, *words):
         out = self.gconv("svm", "t.libsvm", *words, "-o", f"{device}.model", "-d", device, "--json")
         self.gconv("classify", f"{device}.model", "p.libsvm", "-o", f"{device}.csv", "-d", device, "-q")
-        return json.loads(out), [(self.folder / f"{device}.{kind}").read_bytes() for kind in ("model", "csv")]
+        return json.loads(out.stdout), [(self.folder / f"{device}.{kind}").read_bytes() for kind in ("model", "csv")]
 
     def check(self, *words):
         with self.subTest(words=words):
@@ -109,7 +109,7 @@ class Machines(CommandTest):
 
     def test_folds(self):
         self.draw(500, 5, 4, apart=0.7)
-        found = [json.loads(self.gconv("svm", "t.libsvm", "-v", "5", "-g", "0.1", "-d", device, "--json"))["validation"] for device in ("cpu", "cuda")]
+        found = [json.loads(self.gconv("svm", "t.libsvm", "-v", "5", "-g", "0.1", "-d", device, "--json").stdout)["validation"] for device in ("cpu", "cuda")]
         self.assertEqual(*found)
 
     def test_tanh_stays(self):
