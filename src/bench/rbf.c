@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment rbf: a row of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article compared
- * (kernels/cuda/learn/classic/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory. `items` are
- * numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is held to that of one
- * core.
+ * The experiment rbf: a row of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
+ * compared (kernels/cuda/learn/classic/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory.
+ * `items` are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is held to
+ * that of one core.
  */
 #include "kernels/cuda/learn/classic/rbf.h"
 #include "base/clock.h"

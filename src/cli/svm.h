@@ -30,11 +30,11 @@ typedef struct gconv_svm_grid {
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
 
-/* Whether a GPU computes so many kernel values of rows of so many columns sooner than the threads of the CPU, which take about
- * *seconds (svm_device.c). */
+/* Whether a GPU computes so many kernel values of rows of so many columns sooner than the threads of the CPU, which take
+ * about *seconds (svm_device.c). */
 bool gconv_svm_pays(double values, double columns, int threads, double *seconds);
-/* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU. If
- * there was a choice, `why` says why, and the result is true; else it is "". */
+/* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU.
+ * If there was a choice, `why` says why, and the result is true; else it is "". */
 bool gconv_svm_choose(const char *device, double values, double columns, int threads, const char **name, char *why,
                       size_t size);
 /* Opens the device that trains. */

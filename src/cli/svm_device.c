@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Nanoseconds for each kernel value and for each of its columns, and the seconds that CUDA takes to start; about what a Zen 3
- * and an H200 need for Letter and for Adult a9a. */
+/* Nanoseconds for each kernel value and for each of its columns, and the seconds that CUDA takes to start; about what a Zen
+ * 3 and an H200 need for Letter and for Adult a9a. */
 static const double CPU_VALUE = 3.5, CPU_COLUMN = 0.04, GPU_VALUE = 0.15, GPU_COLUMN = 0.0005, GPU_START = 0.5;
 
 bool gconv_svm_pays(double values, double columns, int threads, double *seconds) {

@@ -144,8 +144,8 @@ static inline uint64_t gconv_svm_most_steps(size_t count) {
 }
 /* Says that a machine missed the conditions of its optimum. */
 void gconv_svm_warn_missed(double gap);
-/* rho, the objective and the number of variables at their bounds, of b and g = -Kb of each member; `largest` and `smallest` as
- * they were last. */
+/* rho, the objective and the number of variables at their bounds, of b and g = -Kb of each member; `largest` and `smallest`
+ * as they were last. */
 void gconv_svm_conclude(const gconv_svm_problem *problem, const double *g, double largest, double smallest,
                         gconv_svm_solution *solution);
 /* How many rows of the matrix a problem needs at a time. */
@@ -169,8 +169,8 @@ struct gconv_svm {
   pthread_mutex_t lock;    /* guards what the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
-  gconv_svm_points points; /* the support vectors */
-  double *by_vector;       /* the coefficients, a row a vector */
+  gconv_svm_points points;  /* the support vectors */
+  double *by_vector;        /* the coefficients, a row a vector */
   pthread_mutex_t gpu_lock; /* guards what the first prediction on a GPU makes, for as long as it is used: */
   gconv_svm_gpu *gpu;       /* owned: the support vectors, on `gpu_device`; NULL: none was asked for */
   const gconv_device *gpu_device;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Support vector machines on a GPU: cases, and rows of the kernel matrix with the solver's rounds on them. A round copies the
- * working set to the device in one piece, and waits once, for the variables and the gradients. Matrices allocate as they are
- * made, not in rounds.
+ * Support vector machines on a GPU: cases, and rows of the kernel matrix with the solver's rounds on them. A round copies
+ * the working set to the device in one piece, and waits once, for the variables and the gradients. Matrices allocate as they
+ * are made, not in rounds.
  */
 #include "kernels/cuda/learn/svm_pairs.h"
 #include "learn/svm_gpu_parts.h"
@@ -113,12 +113,12 @@ void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
 
 /* What a round copies to the device, and back: the same offsets on both sides. */
 struct parts {
-  size_t numbers;   /* diagonal, low, high, F, b: `working` doubles each, padded */
-  size_t by;        /* the same of by how much they moved */
-  size_t steps;     /* and the count of those that moved */
-  size_t rows;      /* pointers */
-  size_t moved;     /* the same */
-  size_t columns;   /* members */
+  size_t numbers; /* diagonal, low, high, F, b: `working` doubles each, padded */
+  size_t by;      /* the same of by how much they moved */
+  size_t steps;   /* and the count of those that moved */
+  size_t rows;    /* pointers */
+  size_t moved;   /* the same */
+  size_t columns; /* members */
   size_t bytes;
 };
 
@@ -146,7 +146,7 @@ static parts lay_out(size_t working) {
 
 static gconv_status allocate_rows(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *order) {
   const size_t row = m->padded * sizeof(float);
-  const size_t bytes = order->lender   ? order->lender->rows.bytes
+  const size_t bytes = order->lender        ? order->lender->rows.bytes
                        : order->cache_bytes ? (size_t)order->cache_bytes
                                             : gconv_svm_gpu_left() / 2;
   m->slots = std::min(std::max(bytes / row, order->slots), m->count);
@@ -172,14 +172,13 @@ static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *ord
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", m->count);
   for (size_t i = 0; i < m->count; i++)
     m->cases[i] = (uint32_t)order->members[i];
-  CUDA_TRY(cudaMemcpyAsync(m->members.memory, m->cases, m->count * sizeof *m->cases, cudaMemcpyHostToDevice,
-                           m->gpu->stream));
+  CUDA_TRY(
+      cudaMemcpyAsync(m->members.memory, m->cases, m->count * sizeof *m->cases, cudaMemcpyHostToDevice, m->gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
   return GCONV_OK;
 }
 
-gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu_order *order,
-                                         gconv_svm_gpu_matrix **made) {
+gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu_order *order, gconv_svm_gpu_matrix **made) {
   gconv_svm_gpu_matrix *m = (gconv_svm_gpu_matrix *)calloc(1, sizeof *m);
   *made = NULL;
   if (!m)
@@ -242,7 +241,8 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
     }
     CUDA_TRY(send(m, m->at.rows, m->at.bytes));
     gconv_svm_gpu_rows(&m->gpu->formula, &m->gpu->own.cases, (const uint32_t *)(device + m->at.columns),
-                       (float *const *)(device + m->at.rows), some, (const uint32_t *)m->members.memory, m->count, m->gpu->stream);
+                       (float *const *)(device + m->at.rows), some, (const uint32_t *)m->members.memory, m->count,
+                       m->gpu->stream);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaStreamSynchronize(m->gpu->stream)); /* what was staged may change */
     first += some;

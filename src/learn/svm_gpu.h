@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Support vector machines on a GPU (svm_gpu.cu, svm_gpu_machines.cu, svm_gpu_values.cu). Results have the bytes of the CPU's.
- * Functions fail with GCONV_NO_MEMORY where the GPU has too little: then the CPU does the same. */
+/* Support vector machines on a GPU (svm_gpu.cu, svm_gpu_machines.cu, svm_gpu_values.cu). Results have the bytes of the
+ * CPU's. Functions fail with GCONV_NO_MEMORY where the GPU has too little: then the CPU does the same. */
 #ifndef GCONV_LEARN_SVM_GPU_H
 #define GCONV_LEARN_SVM_GPU_H
 
@@ -29,9 +29,9 @@ typedef struct gconv_svm_gpu_matrix gconv_svm_gpu_matrix;
 typedef struct gconv_svm_gpu_order {
   const size_t *members; /* cases */
   size_t count;
-  size_t working;        /* variables of a working set */
-  size_t slots;          /* rows that fit: at least so many; more where cache_bytes allow them, but at most count */
-  uint64_t cache_bytes;  /* 0: half of the memory that is free */
+  size_t working;               /* variables of a working set */
+  size_t slots;                 /* rows that fit: at least so many; more where cache_bytes allow them, but at most count */
+  uint64_t cache_bytes;         /* 0: half of the memory that is free */
   gconv_svm_gpu_matrix *lender; /* whose rows are no longer needed, and whose memory is used if it is enough; or NULL */
 } gconv_svm_gpu_order;
 

@@ -58,8 +58,7 @@ gconv_status allocate(const gconv_svm_gpu *gpu, size_t count, size_t variables, 
              : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu machines", count);
 }
 
-void describe(const gconv_svm_gpu_pair *pairs, size_t count, size_t variables, double tolerance, const batch &b,
-              filled *f) {
+void describe(const gconv_svm_gpu_pair *pairs, size_t count, size_t variables, double tolerance, const batch &b, filled *f) {
   size_t at = 0, floats = 0;
   double *const numbers = (double *)b.numbers.memory;
   for (size_t i = 0; i < count; i++) {

@@ -16,10 +16,10 @@ struct gconv_svm_matrix {
   gconv_svm_points points;
   size_t count, padded;
   gconv_svm_cache cache;
-  float *rows;                 /* slots x padded */
-  bool borrowed;               /* of the matrix that this is a part of */
-  size_t *own_members;         /* owned, of a part; else NULL */
-  double *scratch; /* the columns of a point for each thread */
+  float *rows;         /* slots x padded */
+  bool borrowed;       /* of the matrix that this is a part of */
+  size_t *own_members; /* owned, of a part; else NULL */
+  double *scratch;     /* the columns of a point for each thread */
   gconv_svm_row *missing;
   float **to;
   size_t missing_count;

@@ -153,9 +153,9 @@ static gconv_status values_there(gconv_svm *model, gconv_device *device, const g
 
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values) {
-  enum { MOST_ROWS = 4096 }; /* of coefficients, on a GPU: of more classes, sums are of the CPU */
+  enum { GPU_ROWS = 4096 }; /* of coefficients, on a GPU: of more classes, sums are of the CPU */
   GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
-  if (!gconv_svm_is_there(device, &model->formula) || gconv_svm_coefficient_rows(model) > MOST_ROWS)
+  if (!gconv_svm_is_there(device, &model->formula) || gconv_svm_coefficient_rows(model) > GPU_ROWS)
     return values_here(model, gconv_device_threads(device), rows, count, values);
   gconv_status status = values_there((gconv_svm *)model, device, rows, count, values);
   if (status != GCONV_NO_MEMORY)
@@ -313,9 +313,9 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
   gconv_status status = values || own ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
   for (size_t first = 0; first < count && status == GCONV_OK; first += at_a_time) {
     size_t part = count - first < at_a_time ? count - first : at_a_time;
-    status = predict_part(model, device, rows + first * info->columns, part,
-                          values ? values + first * machines : own, classes ? classes + first : NULL,
-                          probabilities ? probabilities + first * info->class_count : NULL);
+    status =
+        predict_part(model, device, rows + first * info->columns, part, values ? values + first * machines : own,
+                     classes ? classes + first : NULL, probabilities ? probabilities + first * info->class_count : NULL);
   }
   free(own);
   return status;

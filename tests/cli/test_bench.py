@@ -105,7 +105,7 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "windows"])
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "rbf", "windows"])
         for name in listed[:4]:
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)

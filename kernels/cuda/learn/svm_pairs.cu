@@ -175,7 +175,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
     const double up = v.high[i] - v.b[i], down = v.b[j] - v.low[j];
     length = fmin(s.best[1][of].difference / s.best[1][of].curvature, fmin(up, down));
     const double at_i = length == up ? v.high[i] : v.b[i] + length, at_j = length == down ? v.low[j] : v.b[j] - length;
-    const bool i_grows = at_i < v.high[i], i_shrinks = at_i > v.low[i], j_grows = at_j < v.high[j], j_shrinks = at_j > v.low[j];
+    const bool i_grows = at_i<v.high[i], i_shrinks = at_i> v.low[i], j_grows = at_j<v.high[j], j_shrinks = at_j> v.low[j];
 #pragma unroll
     for (int e = 0; e < PER; e++) {
       const uint32_t k = own<PER>::at(e);

@@ -21,14 +21,14 @@ typedef struct gconv_svm_gpu_small {
   uint32_t count;
   const float *const *rows;
   const uint32_t *columns;
-  float *block;            /* scratch: count x pitch, both as many as count, padded */
-  const double *diagonal;  /* and low, high, F: gconv_svm_padded(count) numbers each */
+  float *block;           /* scratch: count x pitch, both as many as count, padded */
+  const double *diagonal; /* and low, high, F: gconv_svm_padded(count) numbers each */
   const double *low, *high, *F;
-  double *b;               /* changed */
+  double *b; /* changed */
   double tolerance;
   uint64_t most;
-  const float **moved;     /* the rows of those that moved, in their order */
-  double *by;              /* and by how much */
+  const float **moved; /* the rows of those that moved, in their order */
+  double *by;          /* and by how much */
   uint32_t *moved_count;
   uint64_t *steps;
 } gconv_svm_gpu_small;
@@ -37,12 +37,12 @@ typedef struct gconv_svm_gpu_small {
 typedef struct gconv_svm_gpu_machine {
   uint32_t count, pitch;
   const float *matrix;
-  const double *diagonal;           /* of K; NULL: all are 1 */
-  uint32_t first;                   /* variables that have c = 1, 0 <= b <= first_cost; others c = -1, -second_cost <= b <= 0 */
+  const double *diagonal; /* of K; NULL: all are 1 */
+  uint32_t first;         /* variables that have c = 1, 0 <= b <= first_cost; others c = -1, -second_cost <= b <= 0 */
   double first_cost, second_cost;
-  double *b, *g;                    /* of the result: `count` numbers each; g = -Kb */
+  double *b, *g; /* of the result: `count` numbers each; g = -Kb */
   double tolerance;
-  uint64_t most;                    /* steps */
+  uint64_t most; /* steps */
 } gconv_svm_gpu_machine;
 
 /* How a machine ended: F of those that may grow, of those that may shrink, when they were looked at last. */

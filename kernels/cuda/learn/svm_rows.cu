@@ -223,8 +223,8 @@ void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_ca
                         float *const *rows, size_t row_count, const uint32_t *members, size_t count, cudaStream_t stream) {
   const size_t padded = gconv_svm_padded(count);
   const dim3 grid(tiles(padded), tiles(row_count));
-  (formula->direct ? make_rows<true> : make_rows<false>)<<<grid, THREADS, 0, stream>>>(
-      *formula, *cases, wanted, rows, row_count, members, count, padded);
+  (formula->direct ? make_rows<true> : make_rows<false>)<<<grid, THREADS, 0, stream>>>(*formula, *cases, wanted, rows,
+                                                                                       row_count, members, count, padded);
 }
 
 void gconv_svm_gpu_squares(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
@@ -238,7 +238,7 @@ void gconv_svm_gpu_values(const gconv_svm_formula *formula, const gconv_svm_gpu_
                           cudaStream_t stream) {
   const dim3 grid(tiles(row_count), tiles(vectors->count));
   (formula->direct ? make_values<true> : make_values<false>)<<<grid, THREADS, 0, stream>>>(*formula, *vectors, *rows,
-                                                                                            row_count, values, pitch);
+                                                                                           row_count, values, pitch);
 }
 
 void gconv_svm_gpu_subtract(const float *const *rows, const double *by, const uint32_t *count, double *g, size_t padded,

@@ -3,8 +3,8 @@
  * Kernel values of support vector machines on a GPU: the bytes of kernels/cpu/learn/svm_rows.h. Sums over columns are chains
  * in float64; the product of two float32 numbers is exact there, so a fused multiply-add rounds as a product and a sum do.
  *
- * Functions start kernels on `stream` and return at once: cudaGetLastError() tells of failures. Pointers are to memory of the
- * device. The form tanh is not computed here.
+ * Functions start kernels on `stream` and return at once: cudaGetLastError() tells of failures. Pointers are to memory of
+ * the device. The form tanh is not computed here.
  */
 #ifndef GCONV_KERNELS_CUDA_LEARN_SVM_ROWS_H
 #define GCONV_KERNELS_CUDA_LEARN_SVM_ROWS_H

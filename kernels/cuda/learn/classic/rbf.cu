@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "rbf.h"
 #include "device/cuda_error.h"
 #include "kernels/cuda/learn/svm_rows.h"
+#include "rbf.h"
 
 #include <cuda_runtime.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const gconv_rbf_method methods[] = {
-    {"rows", GCONV_RBF_ROW},     {"columns", GCONV_RBF_ROW}, {"float4", GCONV_RBF_ROW},   {"texture", GCONV_RBF_ROW},
-    {"local", GCONV_RBF_ROW},    {"gconv", GCONV_RBF_MANY},  {"read", GCONV_RBF_READ},    {"arg-min", GCONV_RBF_MIN},
-    {"arg-max", GCONV_RBF_MAX},  {"arg-both", GCONV_RBF_BOTH}};
-enum { METHODS = sizeof methods / sizeof *methods, THREADS = 256, MOST_BLOCKS = 1024 };
+    {"rows", GCONV_RBF_ROW},    {"columns", GCONV_RBF_ROW},  {"float4", GCONV_RBF_ROW}, {"texture", GCONV_RBF_ROW},
+    {"local", GCONV_RBF_ROW},   {"gconv", GCONV_RBF_MANY},   {"read", GCONV_RBF_READ},  {"arg-min", GCONV_RBF_MIN},
+    {"arg-max", GCONV_RBF_MAX}, {"arg-both", GCONV_RBF_BOTH}};
+enum { METHODS = sizeof methods / sizeof *methods, THREADS = 256, FULL_BLOCKS = 1024 };
 
 extern "C" const gconv_rbf_method *gconv_rbf_method_at(size_t index) {
   return index < METHODS ? &methods[index] : NULL;
@@ -110,7 +110,8 @@ struct extrema {
   uint32_t at_smallest, at_largest;
 };
 
-template <bool MIN, bool MAX> __device__ void take(extrema &e, float small, uint32_t at_small, float large, uint32_t at_large) {
+template <bool MIN, bool MAX>
+__device__ void take(extrema &e, float small, uint32_t at_small, float large, uint32_t at_large) {
   if (MIN && (small < e.smallest || (small == e.smallest && at_small < e.at_smallest))) {
     e.smallest = small;
     e.at_smallest = at_small;
@@ -156,7 +157,8 @@ __global__ void __launch_bounds__(THREADS) find_parts(const float4 *g, size_t fo
 }
 
 template <bool MIN, bool MAX>
-__global__ void __launch_bounds__(THREADS) find_whole(const float *values, const uint32_t *places, uint32_t parts, uint32_t *where) {
+__global__ void __launch_bounds__(THREADS)
+    find_whole(const float *values, const uint32_t *places, uint32_t parts, uint32_t *where) {
   extrema e = {INFINITY, -INFINITY, UINT32_MAX, UINT32_MAX};
   for (uint32_t i = threadIdx.x; i < parts; i += THREADS)
     take<MIN, MAX>(e, values[2 * i], places[2 * i], values[2 * i + 1], places[2 * i + 1]);
@@ -188,7 +190,7 @@ unsigned blocks_of(size_t items) {
 
 template <bool MIN, bool MAX> void find(const gconv_rbf *r) {
   const size_t fours = r->order.cases * r->order.columns / 4;
-  const unsigned blocks = blocks_of(fours) < MOST_BLOCKS ? blocks_of(fours) : MOST_BLOCKS;
+  const unsigned blocks = blocks_of(fours) < FULL_BLOCKS ? blocks_of(fours) : FULL_BLOCKS;
   find_parts<MIN, MAX><<<blocks, THREADS>>>((const float4 *)r->x, fours, r->partial_values, r->partial_places);
   find_whole<MIN, MAX><<<1, THREADS>>>(r->partial_values, r->partial_places, blocks, r->where);
 }
@@ -212,7 +214,8 @@ void make_row(const gconv_rbf *r) {
     by_texture<<<blocks, THREADS>>>(r->texture, query, o->cases, r->pitch, columns, o->gamma, r->out);
     break;
   default:
-    by_local_memory<<<blocks, THREADS, o->columns * sizeof(float)>>>(x, query, o->cases, r->pitch, columns, o->gamma, r->out);
+    by_local_memory<<<blocks, THREADS, o->columns * sizeof(float)>>>(x, query, o->cases, r->pitch, columns, o->gamma,
+                                                                     r->out);
     break;
   }
 }
@@ -241,7 +244,7 @@ void do_turn(const gconv_rbf *r) {
     find<true, true>(r);
     break;
   case GCONV_RBF_READ:
-    read_all<<<8 * MOST_BLOCKS, THREADS>>>((const float4 *)r->x, r->order.cases * r->order.columns / 4, r->out);
+    read_all<<<8 * FULL_BLOCKS, THREADS>>>((const float4 *)r->x, r->order.cases * r->order.columns / 4, r->out);
     break;
   }
 }
@@ -343,8 +346,8 @@ gconv_status fill(gconv_rbf *r) {
   GCONV_TRY(allocate(o->columns, &r->query));
   GCONV_TRY(copy(o->numbers, o->columns, r->query));
   GCONV_TRY(allocate(many ? GCONV_RBF_TOGETHER * row : row, &r->out));
-  GCONV_TRY(allocate(2 * MOST_BLOCKS, &r->partial_values));
-  GCONV_TRY(allocate(2 * MOST_BLOCKS, &r->partial_places));
+  GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_values));
+  GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_places));
   GCONV_TRY(allocate(2, &r->where));
   if (many)
     GCONV_TRY(put_many(r));
@@ -395,8 +398,9 @@ extern "C" void gconv_rbf_free(gconv_rbf *rbf) {
     return;
   if (rbf->texture)
     cudaDestroyTextureObject(rbf->texture);
-  void *owned[] = {rbf->x,    rbf->query,          rbf->out,            rbf->norms, rbf->members,
-                   rbf->rows, rbf->partial_values, rbf->partial_places, rbf->where};
+  void *owned[] = {
+      rbf->x,    rbf->query, rbf->out, rbf->norms, rbf->members, rbf->rows, rbf->partial_values, rbf->partial_places,
+      rbf->where};
   for (void *memory : owned)
     cudaFree(memory);
   if (rbf->begin)

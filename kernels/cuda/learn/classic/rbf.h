@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loop of a trainer of support vector machines as an article of the first years of CUDA measured it: to learn from,
- * and to compare with. gconv itself makes rows by ../svm_rows.h, many at a time.
+ * The inner loop of a trainer of support vector machines as an article of the first years of CUDA measured it: to learn
+ * from, and to compare with. gconv itself makes rows by ../svm_rows.h, many at a time.
  *
  *     row       K(x_i, q) = exp(-gamma |x_i - q|^2) of all N cases x_i, of d numbers each, and one case q
  *     extrema   where the largest of N gradients is, and the smallest
