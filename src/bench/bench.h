@@ -277,7 +277,6 @@ void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
-  "cases\n"                                                                                                                 \
   "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */

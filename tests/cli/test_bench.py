@@ -151,6 +151,11 @@ class Bench(CommandTest):
         self.assertRegex(result.stderr, "^gconv: note: .* left out on the CPU")
         return result.stdout
 
+    def test_rows_of_a_kernel(self):
+        report = json.loads(self.nets("rbf", "--sizes", "33,64", "--json"))
+        self.assertEqual([(row["numbers"], row["net"], row["method"]) for row in report["rows"]],
+                         [(1000 * cases, what, "one-core") for cases in (33, 64) for what in ("row", "extrema")])
+
     def test_backpropagation(self):
         report = json.loads(self.nets("backprop", "--sizes", "40,7", "--threads", "2", "--json"))
         self.assertEqual((report["experiment"], report["device"]), ("backprop", "cpu"))
