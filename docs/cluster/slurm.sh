@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Filters a folder of images on a Slurm cluster whose nodes share the folders: an array of 8 tasks, each of which does a part.
+# Filters a folder of images on a Slurm cluster whose nodes share the folders: an array of 8 tasks, each of which does a
+# part.
 # usage: sbatch slurm.sh PHOTOS RESULTS FILTER [OPTION OF gconv...]
 #        sbatch --array=1-100 --cpus-per-task=4 --mem=8G slurm.sh photos/ sharp/ unsharp
 #SBATCH --job-name=gconv
