@@ -75,13 +75,21 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "filter and convolve images: files for 
 The headers of libgconv, and what compilers, pkg-config and CMake need to find
 it. The package gconv has an example, in /usr/share/doc/gconv/docs.")
 
-# ---- python3-gconv: where the Python package is built, which installs the component python ----
-get_cmake_property(components COMPONENTS)
-if("python" IN_LIST components)
+# ---- python3-gconv: where the Python package is built (GCONV_PYTHON_MODULE), for the Python that it is built with ----
+if(TARGET gconv_python)
   list(APPEND CPACK_COMPONENTS_ALL python)
+  set(folder lib/python3/dist-packages/gconv)
+  install(TARGETS gconv_python LIBRARY DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL)
+  install(DIRECTORY src/python/gconv/ DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
+  file(CREATE_LINK ../../../../../bin/gconv ${PROJECT_BINARY_DIR}/packages/gconv SYMBOLIC) # for python3 -m gconv
+  install(FILES ${PROJECT_BINARY_DIR}/packages/gconv DESTINATION ${folder}/bin COMPONENT python EXCLUDE_FROM_ALL)
+  execute_process(COMMAND ${GCONV_PYTHON} -c "import sys; v = sys.version_info; print(f'{v[0]}.{v[1]}~), python3 (<< {v[0]}.{v[1] + 1}')"
+    OUTPUT_VARIABLE versions OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-gconv)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
-  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, python3-numpy")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "python3 (>= ${versions}), python3-numpy, gconv (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/postinst ${PROJECT_BINARY_DIR}/packages/prerm)
   set(CPACK_DEBIAN_PYTHON_DESCRIPTION "filter and convolve images: Python package
 gconv for arrays of NumPy, PyTorch, CuPy and JAX, without copies, with the
 interfaces of scipy.ndimage and OpenCV besides its own.")

@@ -61,3 +61,11 @@ file(WRITE ${triggers} "activate-noawait ldconfig\n")
 file(GLOB_RECURSE libraries ${CPACK_TEMPORARY_DIRECTORY}/library/*.so.*)
 list(TRANSFORM libraries PREPEND -e)
 run(dpkg-gensymbols -q -v${CPACK_PACKAGE_VERSION} -p${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${libraries} -O${symbols})
+
+foreach(script IN LISTS CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA) # modules are compiled where they are installed
+  set(verb compile)
+  if(script MATCHES "prerm$")
+    set(verb clean)
+  endif()
+  file(WRITE ${script} "#!/bin/sh\nset -e\nif command -v py3${verb} >/dev/null; then\n  py3${verb} -p python3-gconv\nfi\n")
+endforeach()
