@@ -81,6 +81,7 @@ if(TARGET gconv_python)
   set(folder lib/python3/dist-packages/gconv)
   install(TARGETS gconv_python LIBRARY DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY src/python/gconv/ DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
   file(CREATE_LINK ../../../../../bin/gconv ${PROJECT_BINARY_DIR}/packages/gconv SYMBOLIC) # for python3 -m gconv
   install(FILES ${PROJECT_BINARY_DIR}/packages/gconv DESTINATION ${folder}/bin COMPONENT python EXCLUDE_FROM_ALL)
   execute_process(COMMAND ${GCONV_PYTHON} -c "import sys; v = sys.version_info; print(f'{v[0]}.{v[1]}~), python3 (<< {v[0]}.{v[1] + 1}')"
