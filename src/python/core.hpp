@@ -39,6 +39,13 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
   return options.contains(name) ? nb::cast<T>(options[name]) : otherwise;
 }
 
+/* ---- Filters (filters.cpp) ---- */
+
+/* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters, which the caller frees. */
+void read_filters_given(const nb::list &given, gconv_filters *filters);
+/* Options of a convolution by the names of gconv_options. `algorithm` holds the text of one of them. */
+gconv_options read_options(const nb::dict &given, std::string *algorithm);
+
 /* ---- Devices (devices.cpp) ---- */
 
 /* The device called `name`, which is opened when it is first wanted, and then kept. Raises if it cannot be used. */

@@ -11,7 +11,7 @@ using Taps = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu
 
 /* ---- Options: a dict of the names of gconv_options ---- */
 
-static gconv_options read_options(const nb::dict &given, std::string *algorithm) {
+gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   gconv_options options = gconv_options_default();
   options.flip = value_of(given, "flip", false);
   options.border = (gconv_border)value_of(given, "border", (int)options.border);
@@ -46,7 +46,7 @@ static gconv_options read_options(const nb::dict &given, std::string *algorithm)
 /* ---- Filters ---- */
 
 /* Filters of Python: tuples of name, taps, anchor, divisor, offset. */
-static void read_filters_given(const nb::list &given, gconv_filters *filters) {
+void read_filters_given(const nb::list &given, gconv_filters *filters) {
   filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
   if (!filters->items)
     raise(GCONV_NO_MEMORY, "no memory for the filters");

@@ -9,4 +9,7 @@ NB_MODULE(_core, module) {
   add_filters(module);
   add_operation(module);
   add_layers(module);
+  add_images(module);
+  add_networks(module);
+  add_jobs(module);
 }

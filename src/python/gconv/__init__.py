@@ -10,18 +10,22 @@ docs/python.md is the user's page.
 """
 import os as _os
 
-from . import _core
-from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, LimitError, MismatchError,
+from . import _core, kernels
+from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
                       NoMemoryError, UnsupportedError, Warning)
+from ._files import formats, header, read, write
 from ._filter import Plan, clear_cache, filter
 from ._filters import Filter, Filters, read_filters, write_filters
+from ._jobs import Report, Summary, run
 from ._layers import conv2d
+from ._network import Network
 
 __version__ = _core.version()
 
-__all__ = ["ArgumentError", "DeviceError", "Error", "ExistsError", "FileError", "Filter", "Filters", "FormatError",
-           "LimitError", "MismatchError", "NoMemoryError", "Plan", "UnsupportedError", "Warning", "algorithms", "built_with",
-           "clear_cache", "conv2d", "devices", "filter", "read_filters", "set_threads", "version", "write_filters"]
+__all__ = ["ArgumentError", "DeviceError", "Error", "ExistsError", "FileError", "Filter", "Filters", "FormatError", "JobError",
+           "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan", "Report", "Summary", "UnsupportedError",
+           "Warning", "algorithms", "built_with", "clear_cache", "conv2d", "devices", "filter", "formats", "header", "kernels", "read",
+           "read_filters", "run", "set_threads", "version", "write", "write_filters"]
 
 
 def version():

@@ -2,7 +2,7 @@
 """Exceptions, each with the text of the program, and the warnings of the library."""
 import warnings
 
-__all__ = ["Error", "ArgumentError", "FormatError", "FileError", "ExistsError", "LimitError", "NoMemoryError",
+__all__ = ["Error", "ArgumentError", "FormatError", "FileError", "ExistsError", "JobError", "LimitError", "NoMemoryError",
            "UnsupportedError", "DeviceError", "MismatchError", "Warning"]
 
 
@@ -44,6 +44,14 @@ class DeviceError(Error, RuntimeError):
 
 class MismatchError(Error, AssertionError):
     """A verification found an error larger than allowed."""
+
+
+class JobError(Error):
+    """Results of run() failed. summary: how the run went, a gconv.Summary."""
+
+    def __init__(self, text, summary=None):
+        super().__init__(text)
+        self.summary = summary
 
 
 class Warning(UserWarning):  # noqa: A001 (the name that users write is gconv.Warning)

@@ -10,7 +10,7 @@ from ._arrays import apply, type_name
 from ._errors import ArgumentError
 from ._filters import resolve
 
-__all__ = ["Plan", "clear_cache", "filter", "filter_operation"]
+__all__ = ["Plan", "choose", "clear_cache", "filter", "filter_operation", "filter_options", "pair"]
 
 BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
 PADDINGS = {"same": 0, "valid": 1, "full": 2}
@@ -66,11 +66,10 @@ def type_number(dtype):
     return choose("dtype", name, TYPES)
 
 
-def filter_operation(kernel, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
-                     combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
-                     algorithm="auto"):
-    """The operation of these filters and options. Its plans are made when it is first applied."""
-    filters = resolve(kernel)
+def filter_options(filters, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
+                   combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
+                   algorithm="auto"):
+    """The options of filter() as the extension takes them."""
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     options = {
@@ -82,7 +81,13 @@ def filter_operation(kernel, border="zero", border_value=0.0, padding="same", st
         options["alpha"] = choose("alpha", alpha, ALPHAS)
     if dtype is not None:
         options["output_type"] = type_number(dtype)
-    return _core.filter_operation([one._as_tuple() for one in filters], options)
+    return options
+
+
+def filter_operation(kernel, *options, **more):
+    """The operation of these filters and options. Its plans are made when it is first applied."""
+    filters = resolve(kernel)
+    return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
 
 
 def _operation_of(kernel, options):

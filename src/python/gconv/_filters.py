@@ -128,7 +128,7 @@ def resolve(kernel):
         return Filters((kernel,))
     if isinstance(kernel, (str, os.PathLike)):
         return read_filters(kernel)
-    if isinstance(kernel, (list, tuple)) and kernel and all(_is_one(item) for item in kernel):
+    if isinstance(kernel, (list, tuple)) and any(_is_one(item) for item in kernel):
         return Filters(one for item in kernel for one in resolve(item))
     try:
         taps = np.asarray(host(kernel))
