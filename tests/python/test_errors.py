@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is wrong raises an exception that says so, and never crashes."""
 import array
-import io
 import unittest
 
 from helper import gconv, np
@@ -102,11 +101,10 @@ class BadOptions(unittest.TestCase):
             one.taps[0, 0] = 5
         self.assertEqual(one, gconv.Filter([[1, 2], [3, 4]], name="same", divisor=2))
         np.testing.assert_array_equal(np.asarray(one), [[0.5, 1], [1.5, 2]])
-        self.assertIn("mine", str(one))
+        self.assertIn("mine", one.to_text())
         for wrong in ({"anchor": (2, 0)}, {"taps": [1]}, {"taps": [[np.inf]]}):
             with self.assertRaises(gconv.ArgumentError):
                 gconv.Filter(**{"taps": [[1, 2], [3, 4]], **wrong})
-        self.assertIsInstance(io.StringIO(str(one)), io.StringIO)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ class Filter:
         taps = self.taps / np.float32(self.divisor)
         return taps if dtype is None else taps.astype(dtype)
 
-    def __str__(self):
+    def to_text(self):
+        """The text of a file that read_filters() reads: float32 survives."""
         return _core.filter_text([self._as_tuple()])
 
     def analyze(self):
