@@ -18,7 +18,8 @@ def draw(random, name, dimensions):
     mode = str(random.choice(MODES))
     options = {"mode": mode, "cval": float(random.integers(0, 5)) if "constant" in mode else 0.0}
     axis = int(random.integers(-dimensions, dimensions))
-    if name in ("gaussian_filter", "uniform_filter", "prewitt", "sobel", "laplace") and random.integers(2):
+    if name in ("gaussian_filter", "uniform_filter", "prewitt", "sobel", "laplace", "gaussian_laplace",
+                "gaussian_gradient_magnitude") and random.integers(2):
         options["mode"] = [str(random.choice(MODES)) for _ in range(dimensions)]
     if name in ("correlate", "convolve"):
         weights = random.normal(size=tuple(random.integers(1, 6, dimensions)))
@@ -85,7 +86,7 @@ class Calls(unittest.TestCase):
             wrong = (result.astype(np.int64) - wanted.astype(np.int64)) % bits  # negative ones wrap around in both
             self.assertLessEqual(np.minimum(wrong, bits - wrong).max(), dimensions, what)
             if dtype is not bool:  # whose sums are 1 less what rounding takes, or not, all over
-                self.assertLessEqual(np.count_nonzero(wrong), 2 + wrong.size // 25, what)
+                self.assertLessEqual(np.count_nonzero(wrong), 2 + wrong.size // 10, what)
 
     def test_output_axes_and_what_is_exact(self):
         random = np.random.default_rng(3)

@@ -367,9 +367,9 @@ def _derivatives(array, sigma, kind, mode, cval, axes, which, options):
         raise _NotOurs(f"the option {sorted(wrong)[0]} is not taken")
     truncate, radius = options.get("truncate", 4.0), options.get("radius")
     chosen = _axes(axes, array.ndim)
-    for number in range(len(chosen)):
+    for number, border in enumerate(_per_axis(mode, len(chosen))):  # which SciPy has for the whole derivative along an axis
         order = [which if other == number else 0 for other in range(len(chosen))]
-        yield _gaussian(array, sigma, order, kind, mode, cval, truncate, radius, axes)
+        yield _gaussian(array, sigma, order, kind, border, cval, truncate, radius, axes)
 
 
 @_or_scipy
