@@ -149,9 +149,18 @@ static bool see_dlpack(nb::handle array, const char *what, bool writable, Sample
     return false;
   nb::object where = array.attr("__dlpack_device__")();
   const int type = nb::cast<int>(where[0]);
-  /* -1: the work goes into the library's own stream, so that nobody need wait. */
-  nb::object capsule =
-      type == nb::device::cuda::value ? array.attr("__dlpack__")(nb::arg("stream") = -1) : array.attr("__dlpack__")();
+  nb::object capsule;
+  try { /* -1: the work goes into the library's own stream, so that nobody need wait */
+    if (type == nb::device::cuda::value)
+      capsule = array.attr("__dlpack__")(nb::arg("stream") = -1);
+    else
+      capsule = array.attr("__dlpack__")();
+  } catch (nb::python_error &error) { /* a type that is none of DLPack, or a tensor with gradients: gconv._arrays knows */
+    if (writable || samples->library != Library::torch ||
+        !(error.matches(PyExc_RuntimeError) || error.matches(PyExc_BufferError)))
+      throw;
+    return false;
+  }
   try {
     if (writable)
       see_tensor(nb::cast<nb::ndarray<>>(capsule), what, samples);

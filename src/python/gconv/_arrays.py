@@ -60,6 +60,9 @@ def host(array):
 def _adopt(image):
     """An array of NumPy, PyTorch or CuPy that has the memory of `image`, and a function that makes the result like it."""
     library = library_of(image)
+    if library == "torch" and image.requires_grad:
+        raise ArgumentError("the tensor has gradients, and this function makes none: pass tensor.detach(); "
+                            "gconv.torch.conv2d has gradients")
     if library in ("numpy", "torch", "cupy"):
         return image, lambda result: result
     if library == "jax":
