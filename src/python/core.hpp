@@ -43,6 +43,8 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
 
 /* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters, which the caller frees. */
 void read_filters_given(const nb::list &given, gconv_filters *filters);
+/* A filter as such a tuple. */
+nb::tuple filter_to_python(const gconv_filter &filter);
 /* Options of a convolution by the names of gconv_options. `algorithm` holds the text of one of them. */
 gconv_options read_options(const nb::dict &given, std::string *algorithm);
 

@@ -75,7 +75,7 @@ struct FilterList : gconv_filters {
   }
 };
 
-static nb::tuple filter_to_python(const gconv_filter &filter) {
+nb::tuple filter_to_python(const gconv_filter &filter) {
   const size_t count = (size_t)filter.rows * (size_t)filter.columns;
   float *taps = (float *)malloc(count * sizeof *taps + 1);
   if (!taps)

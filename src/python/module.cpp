@@ -12,4 +12,5 @@ NB_MODULE(_core, module) {
   add_images(module);
   add_networks(module);
   add_jobs(module);
+  add_learning(module);
 }

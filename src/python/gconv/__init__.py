@@ -18,14 +18,16 @@ from ._filter import Plan, clear_cache, filter
 from ._filters import Filter, Filters, read_filters, write_filters
 from ._jobs import Report, Summary, run
 from ._layers import conv2d
+from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
 
 __version__ = _core.version()
 
-__all__ = ["ArgumentError", "DeviceError", "Error", "ExistsError", "FileError", "Filter", "Filters", "FormatError", "JobError",
-           "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan", "Report", "Summary", "UnsupportedError",
-           "Warning", "algorithms", "built_with", "clear_cache", "conv2d", "devices", "filter", "formats", "header", "kernels", "read",
-           "read_filters", "run", "set_threads", "version", "write", "write_filters"]
+__all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
+           "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
+           "Report", "SVM", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
+           "clear_cache", "conv2d", "devices", "filter", "fit", "formats", "header", "kernels", "read",
+           "read_filters", "run", "set_threads", "train", "version", "write", "write_filters"]
 
 
 def version():
