@@ -19,6 +19,7 @@ typedef struct seat {
 
 static bool take_group(gconv_run *run, size_t *group) {
   pthread_mutex_lock(&run->lock);
+  run->stopped |= run->batch->stop && *run->batch->stop;
   bool taken = run->next < run->group_count && !run->stopped;
   if (taken)
     *group = run->next++;

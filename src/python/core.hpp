@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the extension share: failures, devices, arrays of callers, operations. */
+#ifndef GCONV_PYTHON_CORE_HPP
+#define GCONV_PYTHON_CORE_HPP
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gconv.h"
+#include "gconv_classify.h"
+#include "gconv_jobs.h"
+#include "gconv_learn.h"
+
+namespace gconv_python {
+
+namespace nb = nanobind;
+
+/* ---- Failures (failures.cpp) ---- */
+
+/* Raises the exception of gconv._errors that stands for `status`. The caller holds the GIL. */
+[[noreturn]] void raise(gconv_status status, const char *text);
+/* Raises what the last call of the library in this thread left, unless `status` is GCONV_OK. */
+inline void check(gconv_status status) {
+  if (status != GCONV_OK)
+    raise(status, gconv_last_error());
+}
+/* Raises gconv.ArgumentError, with a text as of printf(). */
+[[noreturn]] void refuse(const char *format, ...) GCONV_PRINTF(1, 2);
+
+/* A field of a dict of options. */
+template <typename T> T value_of(const nb::dict &options, const char *name, T otherwise) {
+  return options.contains(name) ? nb::cast<T>(options[name]) : otherwise;
+}
+
+/* ---- Filters (filters.cpp) ---- */
+
+/* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters, which the caller frees. */
+void read_filters_given(const nb::list &given, gconv_filters *filters);
+/* A filter as such a tuple. */
+nb::tuple filter_to_python(const gconv_filter &filter);
+/* Options of a convolution by the names of gconv_options. `algorithm` holds the text of one of them. */
+gconv_options read_options(const nb::dict &given, std::string *algorithm);
+
+/* ---- Devices (devices.cpp) ---- */
+
+/* The device called `name`, which is opened when it is first wanted, and then kept. Raises if it cannot be used. */
+gconv_device *device_named(const std::string &name);
+/* After a fork, the child has none of the parent's threads: it forgets all devices, and plans with another number than this
+ * are forgotten, too. */
+unsigned generation();
+
+/* ---- Arrays of callers (arrays.cpp) ---- */
+
+enum class Library { numpy, torch, cupy, other };
+
+/* The letters of axes, N, C, H and W, in the order in which an array has them. */
+struct Axes {
+  int count = 0;
+  int at[4] = {-1, -1, -1, -1}; /* which axis of the array is N, C, H, W; -1: it has none */
+  char letters[5] = "";
+};
+/* Of a text such as "HWC"; None: by the number of dimensions. Raises for what is none. */
+Axes read_axes(nb::handle text, int dimensions);
+
+/* An array as its owner has it. It is held as long as this lives. */
+struct Samples {
+  Samples() = default;
+  Samples(const Samples &) = delete;
+  Samples &operator=(const Samples &) = delete;
+  ~Samples();
+
+  Library library = Library::other;
+  uint8_t *data = nullptr;
+  gconv_type type = GCONV_U8;
+  bool taken = false; /* its type is one that the library computes with */
+  int dimensions = 0;
+  int64_t shape[4] = {1, 1, 1, 1};
+  int64_t stride[4] = {0, 0, 0, 0}; /* in bytes */
+  int device = -1;                  /* the number of a GPU; -1: memory of the host */
+  Py_buffer buffer = {};
+  nb::ndarray<nb::ro> held; /* what keeps it alive, of DLPack */
+};
+
+/* Looks at an array. False: it is none of NumPy, PyTorch and CuPy. Raises for arrays that nobody can take. */
+bool see(nb::handle array, const char *what, bool writable, Samples *samples);
+
+/* Sees the array as an image of the library. False: its strides, order of axes or type are none that the library takes, so
+ * that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
+bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
+
+/* The shape that an array with the letters of `axes` has for an image like `header`; `axes` gets the letters that it lacks.
+ */
+Axes axes_of_result(const Axes &axes, const gconv_image &header);
+
+/* Makes an array of the library of `like` for an image like `header`. */
+nb::object make_result(const Samples &like, nb::handle like_object, const Axes &axes, const gconv_image &header,
+                       Samples *samples);
+
+/* Whether the memory of both arrays overlaps. */
+bool overlap(const Samples &a, const Samples &b);
+
+/* The stream that the library of the array works in now. */
+void *current_stream(const Samples &samples);
+
+/* ---- What each file adds to the module ---- */
+
+void add_devices(nb::module_ &module);
+void add_filters(nb::module_ &module);
+void add_operation(nb::module_ &module);
+void add_layers(nb::module_ &module);
+void add_images(nb::module_ &module);
+void add_networks(nb::module_ &module);
+void add_jobs(nb::module_ &module);
+void add_learning(nb::module_ &module);
+
+} // namespace gconv_python
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices: opened when they are first wanted, and shared by all plans of the process. */
+#include "core.hpp"
+
+#include <map>
+
+namespace gconv_python {
+
+/* Never freed: plans of other modules may end after this one. */
+struct State {
+  std::mutex lock;
+  std::map<std::string, gconv_device *> devices;
+  int threads = 0;
+};
+static State *state = new State;
+static std::atomic<unsigned> forks{0};
+
+unsigned generation() {
+  return forks.load(std::memory_order_relaxed);
+}
+
+gconv_device *device_named(const std::string &name) {
+  gconv_device *device = nullptr;
+  gconv_status status = GCONV_OK;
+  std::string error;
+  {
+    nb::gil_scoped_release released; /* starting a GPU takes a moment */
+    std::lock_guard<std::mutex> guard(state->lock);
+    std::string key = name + " " + std::to_string(state->threads);
+    auto found = state->devices.find(key);
+    if (found != state->devices.end())
+      return found->second;
+    status = gconv_device_open(name.c_str(), state->threads, &device);
+    if (status == GCONV_OK)
+      state->devices[key] = device;
+    else
+      error = gconv_last_error();
+  }
+  if (status != GCONV_OK)
+    raise(status, error.c_str());
+  return device;
+}
+
+static void set_threads(int count) {
+  if (count < 0)
+    refuse("threads=%d: give the number of threads, or 0 for one a processor", count);
+  std::lock_guard<std::mutex> guard(state->lock);
+  state->threads = count;
+}
+
+/* In the child of a fork. The lock may be held by a thread that is not there. */
+static void forget() {
+  state = new State;
+  forks++;
+}
+
+static nb::list list_devices() {
+  nb::list found;
+  gconv_device_info info;
+  for (size_t i = 0; gconv_device_at(i, &info); i++) {
+    nb::dict entry;
+    entry["name"] = info.name;
+    entry["description"] = info.description;
+    entry["memory_bytes"] = info.memory_bytes;
+    entry["usable"] = info.usable;
+    entry["reason"] = info.reason;
+    entry["driver"] = info.driver;
+    found.append(entry);
+  }
+  return found;
+}
+
+static nb::list list_algorithms() {
+  nb::list found;
+  for (int layers = 0; layers < 2; layers++)
+    for (size_t i = 0;; i++) {
+      const gconv_algorithm_info *info = layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i);
+      if (!info)
+        break;
+      nb::dict entry;
+      entry["name"] = info->name;
+      entry["device"] = info->device;
+      entry["of"] = layers ? "layers" : "filters";
+      entry["exact"] = info->exact;
+      entry["help"] = info->help;
+      found.append(entry);
+    }
+  return found;
+}
+
+static nb::list list_built_with() {
+  nb::list found;
+  for (size_t i = 0; gconv_built_with(i); i++)
+    found.append(gconv_built_with(i));
+  return found;
+}
+
+/* Warnings of the library become warnings of Python; they may come from any of its threads. */
+static void log(gconv_log_level level, const char *text, void *) {
+  if (level != GCONV_LOG_WARNING || !Py_IsInitialized())
+    return;
+  nb::gil_scoped_acquire acquired;
+  PyObject *type, *value, *trace; /* a failure that is on its way */
+  PyErr_Fetch(&type, &value, &trace);
+  try {
+    nb::module_::import_("gconv._errors").attr("warn")(text);
+  } catch (...) {
+    PyErr_Clear();
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+void add_devices(nb::module_ &module) {
+  gconv_set_log(log, nullptr);
+  module.def("version", &gconv_version);
+  module.def("built_with", &list_built_with);
+  module.def("devices", &list_devices, nb::call_guard<>());
+  module.def("algorithms", &list_algorithms);
+  module.def("set_threads", &set_threads, nb::arg("count"));
+  module.def("forget", &forget);
+}
+
+} // namespace gconv_python

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* A status of the library becomes an exception of gconv._errors, with the library's own text. */
+#include "core.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace gconv_python {
+
+static const char *class_of(gconv_status status) {
+  switch (status) {
+  case GCONV_BAD_ARGUMENT:
+    return "ArgumentError";
+  case GCONV_BAD_FILE:
+    return "FormatError";
+  case GCONV_IO_ERROR:
+    return "FileError";
+  case GCONV_EXISTS:
+    return "ExistsError";
+  case GCONV_TOO_LARGE:
+    return "LimitError";
+  case GCONV_NO_MEMORY:
+    return "NoMemoryError";
+  case GCONV_UNSUPPORTED:
+    return "UnsupportedError";
+  case GCONV_DEVICE_ERROR:
+    return "DeviceError";
+  case GCONV_MISMATCH:
+    return "MismatchError";
+  default:
+    return "Error";
+  }
+}
+
+void raise(gconv_status status, const char *text) {
+  nb::object type = nb::module_::import_("gconv._errors").attr(class_of(status));
+  nb::object message = nb::steal(PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape"));
+  PyErr_SetObject(type.ptr(), message.ptr());
+  throw nb::python_error();
+}
+
+void refuse(const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  raise(GCONV_BAD_ARGUMENT, text);
+}
+
+} // namespace gconv_python

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Filters: read from files and names, and made into operations. */
+#include "operation.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace gconv_python {
+
+using Taps = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/* ---- Options: a dict of the names of gconv_options ---- */
+
+gconv_options read_options(const nb::dict &given, std::string *algorithm) {
+  gconv_options options = gconv_options_default();
+  options.flip = value_of(given, "flip", false);
+  options.border = (gconv_border)value_of(given, "border", (int)options.border);
+  options.border_value = value_of(given, "border_value", 0.0);
+  options.padding = (gconv_padding)value_of(given, "padding", (int)options.padding);
+  options.pad_top = value_of(given, "pad_top", 0);
+  options.pad_bottom = value_of(given, "pad_bottom", 0);
+  options.pad_left = value_of(given, "pad_left", 0);
+  options.pad_right = value_of(given, "pad_right", 0);
+  options.stride_y = value_of(given, "stride_y", 1);
+  options.stride_x = value_of(given, "stride_x", 1);
+  options.dilation_y = value_of(given, "dilation_y", 1);
+  options.dilation_x = value_of(given, "dilation_x", 1);
+  options.gray = value_of(given, "gray", false);
+  options.linear = value_of(given, "linear", false);
+  options.combine = (gconv_combine)value_of(given, "combine", (int)options.combine);
+  options.scale = value_of(given, "scale", 1.0);
+  options.offset = value_of(given, "offset", 0.0);
+  options.range = (gconv_range)value_of(given, "range", (int)options.range);
+  options.alpha = (gconv_alpha)value_of(given, "alpha", (int)options.alpha);
+  if (given.contains("output_type")) {
+    options.keep_type = false;
+    options.output_type = (gconv_type)nb::cast<int>(given["output_type"]);
+  }
+  if (given.contains("algorithm")) {
+    *algorithm = nb::cast<std::string>(given["algorithm"]);
+    options.algorithm = algorithm->c_str();
+  }
+  return options;
+}
+
+/* ---- Filters ---- */
+
+/* Filters of Python: tuples of name, taps, anchor, divisor, offset. */
+void read_filters_given(const nb::list &given, gconv_filters *filters) {
+  filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
+  if (!filters->items)
+    raise(GCONV_NO_MEMORY, "no memory for the filters");
+  for (nb::handle one : given) {
+    gconv_filter *filter = &filters->items[filters->count++];
+    Taps taps = nb::cast<Taps>(one[1]);
+    filter->name = strdup(nb::cast<std::string>(one[0]).c_str());
+    filter->rows = (int32_t)taps.shape(0);
+    filter->columns = (int32_t)taps.shape(1);
+    filter->anchor_row = nb::cast<int32_t>(one[2]);
+    filter->anchor_column = nb::cast<int32_t>(one[3]);
+    filter->divisor = nb::cast<float>(one[4]);
+    filter->offset = nb::cast<float>(one[5]);
+    filter->taps = (float *)malloc(taps.size() * sizeof(float) + 1);
+    if (!filter->name || !filter->taps)
+      raise(GCONV_NO_MEMORY, "no memory for the filters");
+    memcpy(filter->taps, taps.data(), taps.size() * sizeof(float));
+  }
+}
+
+/* Filters that are freed at the end. */
+struct FilterList : gconv_filters {
+  FilterList() : gconv_filters{} {}
+  ~FilterList() {
+    gconv_filters_free(this);
+  }
+};
+
+nb::tuple filter_to_python(const gconv_filter &filter) {
+  const size_t count = (size_t)filter.rows * (size_t)filter.columns;
+  float *taps = (float *)malloc(count * sizeof *taps + 1);
+  if (!taps)
+    raise(GCONV_NO_MEMORY, "no memory for a filter");
+  memcpy(taps, filter.taps, count * sizeof *taps);
+  nb::capsule owner(taps, [](void *memory) noexcept { free(memory); });
+  nb::ndarray<nb::numpy, float> array(taps, {(size_t)filter.rows, (size_t)filter.columns}, owner);
+  return nb::make_tuple(filter.name ? filter.name : "", array.cast(), filter.anchor_row, filter.anchor_column,
+                        filter.divisor, filter.offset);
+}
+
+/* (whether they are the two derivatives of a gradient, the filters) */
+static nb::tuple read_filters(const std::string &spec, nb::object syntax) {
+  FilterList filters;
+  const std::string name = syntax.is_none() ? "" : nb::cast<std::string>(syntax);
+  gconv_status status;
+  {
+    nb::gil_scoped_release released;
+    status = gconv_filters_read(spec.c_str(), name.empty() ? nullptr : name.c_str(), &filters);
+  }
+  check(status);
+  nb::list list;
+  for (size_t i = 0; i < filters.count; i++)
+    list.append(filter_to_python(filters.items[i]));
+  return nb::make_tuple(filters.gradient, list);
+}
+
+static void write_filters(const std::string &path, const nb::list &given) {
+  FilterList filters;
+  read_filters_given(given, &filters);
+  check(gconv_filters_write(path.c_str(), &filters));
+}
+
+static std::string filter_text(const nb::list &given) {
+  FilterList filters;
+  char *text = nullptr;
+  read_filters_given(given, &filters);
+  check(gconv_filter_to_text(&filters.items[0], &text));
+  std::string result = text;
+  free(text);
+  return result;
+}
+
+static nb::dict analyze(const nb::list &given) {
+  FilterList filters;
+  gconv_filter_analysis found;
+  read_filters_given(given, &filters);
+  check(gconv_filter_analyze(&filters.items[0], &found));
+  nb::dict result;
+  result["sum"] = found.sum;
+  result["positive_sum"] = found.positive_sum;
+  result["negative_sum"] = found.negative_sum;
+  result["zero_taps"] = found.zero_taps;
+  result["rank"] = found.rank;
+  return result;
+}
+
+static nb::list list_builtins() {
+  nb::list list;
+  for (size_t i = 0; gconv_builtin_at(i); i++) {
+    const gconv_builtin_info *info = gconv_builtin_at(i);
+    list.append(nb::make_tuple(info->name, info->parameters, info->help, info->also ? info->also : ""));
+  }
+  return list;
+}
+
+static Operation *make_filter_operation(const nb::list &given, const nb::dict &options) {
+  FilterList filters;
+  std::string algorithm;
+  gconv_operation *operation = nullptr;
+  read_filters_given(given, &filters);
+  const gconv_options wanted = read_options(options, &algorithm);
+  check(gconv_operation_filters(&filters, &wanted, &operation));
+  const bool on_host =
+      wanted.gray || wanted.linear || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
+  return new Operation(operation, nb::none(), on_host, options.contains("alpha"));
+}
+
+void add_filters(nb::module_ &module) {
+  module.def("read_filters", &read_filters, nb::arg("spec"), nb::arg("syntax").none());
+  module.def("write_filters", &write_filters, nb::arg("path"), nb::arg("filters"));
+  module.def("filter_text", &filter_text, nb::arg("filters"));
+  module.def("analyze", &analyze, nb::arg("filters"));
+  module.def("builtins", &list_builtins);
+  module.def("filter_folder", &gconv_filter_folder);
+  module.def("filter_operation", &make_filter_operation, nb::arg("filters"), nb::arg("options"));
+}
+
+} // namespace gconv_python

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""gconv: filter and convolve images, exactly and fast, on the CPU and on CUDA GPUs.
+
+    import gconv
+
+    edges = gconv.filter(photo, "sobel")                       # arrays of NumPy, PyTorch, CuPy
+    y = gconv.conv2d(x, weight, bias, padding=1)               # layers of networks, N x C x H x W
+
+docs/python.md is the user's page.
+"""
+import os as _os
+
+from . import _core, kernels
+from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
+                      NoMemoryError, UnsupportedError, Warning)
+from ._files import formats, header, read, write
+from ._filter import Plan, clear_cache, filter
+from ._filters import Filter, Filters, read_filters, write_filters
+from ._jobs import Report, Summary, run
+from ._layers import conv2d
+from ._learning import SVM, Epoch, Fit, classify, fit, train
+from ._network import Network
+
+__version__ = _core.version()
+
+__all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
+           "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
+           "Report", "SVM", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
+           "clear_cache", "conv2d", "devices", "filter", "fit", "formats", "header", "kernels", "read",
+           "read_filters", "run", "set_threads", "train", "version", "write", "write_filters"]
+
+
+def version():
+    """The version of the library, "1.2.3"."""
+    return _core.version()
+
+
+def built_with():
+    """What the library was built with: texts such as "libpng 1.6.39" or "no CUDA"."""
+    return _core.built_with()
+
+
+def devices():
+    """The devices of this machine: dicts with name, description, memory_bytes, usable, reason (why not), driver."""
+    return _core.devices()
+
+
+def algorithms():
+    """The algorithms of this build: dicts with name, device, of ("filters" or "layers"), exact, help."""
+    return _core.algorithms()
+
+
+def set_threads(count):
+    """How many threads of the CPU calls work with from now on, at most one a processor; 0: one a processor."""
+    _core.set_threads(count)
+
+
+def _after_fork():
+    _core.forget()  # the threads of the parent are not there
+    clear_cache()
+
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""What the array libraries call the same things, and the calls that need a copy: other types, strides and orders of axes.
+
+An array of u8, u16 or f32 whose rows are contiguous goes to the library as it is (src/python/arrays.cpp). Any other comes
+here: it is copied, and the result is brought back to its type and its order of axes.
+"""
+import sys
+
+import numpy as np
+
+from . import _core
+from ._errors import ArgumentError, UnsupportedError
+
+__all__ = ["apply", "empty", "host", "library_of", "stream", "to_float", "type_name"]
+
+_TAKEN = ("uint8", "uint16", "float32")
+_USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
+
+
+def library_of(array):
+    """"numpy", "torch", "cupy", "jax" or "other": the library of an array, which nobody imports for that."""
+    if isinstance(array, np.ndarray):
+        return "numpy"
+    for name, type_name in (("torch", "Tensor"), ("cupy", "ndarray"), ("jax", "Array")):
+        module = sys.modules.get(name)
+        if module is not None and isinstance(array, getattr(module, type_name)):
+            return name
+    return "other"
+
+
+def empty(like, shape, dtype):
+    """A contiguous array of the library and on the device of `like`; its numbers are not set."""
+    if library_of(like) == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(like.device.id):
+        return cupy.empty(shape, dtype)
+
+
+def stream(library, device):
+    """The number of the CUDA stream in which the library works now, on GPU number `device`."""
+    if library == "torch":
+        return sys.modules["torch"].cuda.current_stream(device).cuda_stream
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(device):
+        return cupy.cuda.get_current_stream().ptr
+
+
+def host(array):
+    """The numbers of any array as one of NumPy, in memory of the host: without a copy, where they are there."""
+    library = library_of(array)
+    if library == "torch":
+        return array.detach().cpu().numpy()
+    if library == "cupy":
+        return array.get()
+    return np.asarray(array)
+
+
+def _adopt(image):
+    """An array of NumPy, PyTorch or CuPy that has the memory of `image`, and a function that makes the result like it."""
+    library = library_of(image)
+    if library == "torch" and image.requires_grad:
+        raise ArgumentError("the tensor has gradients, and this function makes none: pass tensor.detach(); "
+                            "gconv.torch.conv2d has gradients")
+    if library in ("numpy", "torch", "cupy"):
+        return image, lambda result: result
+    if library == "jax":
+        jax = sys.modules["jax"]
+        if next(iter(image.devices())).platform != "cpu":
+            raise UnsupportedError("arrays of JAX are taken in memory of the host alone: "
+                                   "hand the array to PyTorch or CuPy by from_dlpack(), and back")
+        return np.asarray(image), lambda result: jax.numpy.from_dlpack(np.ascontiguousarray(result))
+    if hasattr(image, "__cuda_array_interface__"):
+        try:
+            import cupy
+        except ImportError:
+            raise UnsupportedError("an array that has only __cuda_array_interface__ needs CuPy, which is not installed: "
+                                   "install it, or pass a tensor of PyTorch, torch.as_tensor(array)") from None
+        return cupy.asarray(image), lambda result: result
+    if hasattr(image, "__dlpack__"):
+        return np.from_dlpack(image), lambda result: result
+    return np.asarray(image), lambda result: result
+
+
+def type_name(image):
+    """Of the numbers of an array: "uint8"."""
+    return str(image.dtype).removeprefix("torch.")
+
+
+def _convert(image, name):
+    """The array as one of a type called `name`."""
+    if library_of(image) == "torch":
+        torch = sys.modules["torch"]
+        return image.to(getattr(torch, name))
+    return image.astype(name)
+
+
+def _to_taken(image):
+    """The array in a type that the library takes, and the type that results get back; None: they stay as they are."""
+    name = type_name(image)
+    if name in _TAKEN:
+        return image, None
+    if name == "bool":
+        return _convert(image, "float32"), None
+    if name in ("float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint32", "uint64"):
+        return _convert(image, "float32"), name
+    raise ArgumentError(f"the image has numbers of the type {name}: uint8, uint16 and float32 are taken as they are, other "
+                        f"integers, bool, float16 and float64 are converted to float32; convert it yourself")
+
+
+def to_float(image):
+    """The array as float32, for layers of networks, and a function (result, out) that brings floats back; None: as it is."""
+    if not hasattr(image, "dtype") or type_name(image) == "float32":
+        return image, None
+    image, restore = _adopt(image)
+    name = type_name(image)
+    back = name if name in ("float16", "float64", "bfloat16") else None
+    if back is None and name not in ("bool", "uint8", "uint16", "int8", "int16", "int32", "int64", "uint32", "uint64"):
+        raise ArgumentError(f"the array has numbers of the type {name}, which are no real numbers")
+
+    def finish(result, out):
+        result = _from_float(result, back)
+        return restore(result) if out is None else _store(result, out)
+
+    return _convert(image, "float32"), finish
+
+
+def _from_float(result, name):
+    """Results of float32 in the type of the input: integers are rounded to nearest even and saturated; NaN becomes 0."""
+    if type_name(result) != "float32" or name is None:
+        return result
+    if name.startswith("float") or name == "bfloat16":
+        return _convert(result, name)
+    xp = sys.modules[library_of(result)]
+    lowest, highest = np.iinfo(name).min, np.iinfo(name).max
+    if np.iinfo(name).bits >= 32:  # the largest float32 that is not above it
+        highest = float(np.nextafter(np.float32(highest), np.float32(0)))
+    if xp.__name__ == "torch":
+        return xp.clip(xp.round(xp.nan_to_num(result, nan=0.0)), lowest, highest).to(getattr(xp, name))
+    return xp.clip(xp.rint(xp.nan_to_num(result, nan=0.0)), lowest, highest).astype(name)
+
+
+def _reorder(image, axes, wanted):
+    order = [axes.index(letter) for letter in wanted]
+    return image.permute(order) if library_of(image) == "torch" else image.transpose(order)
+
+
+def _contiguous(image):
+    library = library_of(image)
+    if library == "torch":
+        return image.contiguous()
+    if library == "cupy":
+        return sys.modules["cupy"].ascontiguousarray(image)
+    return np.require(image, requirements=["C", "ALIGNED"])
+
+
+def _order_in_memory(image, axes):
+    """The order of axes in which the library has such an image: pixels of up to 4 channels, or planes."""
+    channels = image.shape[axes.index("C")] if "C" in axes else 1
+    planes = channels > 4 or ("C" in axes and axes.index("C") < min(axes.index("H"), axes.index("W")))
+    return "".join(letter for letter in ("NCHW" if planes else "NHWC") if letter in axes)
+
+
+def _check_axes(image, axes):
+    if not 2 <= image.ndim <= 4:
+        raise ArgumentError(f"the image has {image.ndim} dimensions: 2 to 4 are taken, such as H x W, H x W x C or "
+                            f"N x C x H x W")
+    if 0 in image.shape:
+        raise ArgumentError(f"the image has no samples: its shape is {tuple(image.shape)}")
+    axes = _USUAL_AXES[image.ndim] if axes is None else axes
+    if not isinstance(axes, str) or not {"H", "W"} <= set(axes) <= set("NCHW") or len(set(axes)) != len(axes):
+        raise ArgumentError(f"axes={axes!r}: name each axis of the array once, H and W, and C and N where it has them: "
+                            f'"HW", "HWC", "CHW" or "NCHW"')
+    if len(axes) != image.ndim:
+        raise ArgumentError(f'the array has {image.ndim} dimensions, and axes="{axes}" names {len(axes)}')
+    return axes
+
+
+def _store(result, out):
+    """Copies a result to the array of the caller."""
+    library = library_of(out)
+    if library not in ("numpy", "torch", "cupy"):
+        raise ArgumentError("out is no array of NumPy, PyTorch or CuPy")
+    if tuple(out.shape) != tuple(result.shape) or type_name(out) != type_name(result):
+        raise ArgumentError(f"out has the shape {tuple(out.shape)} and the type {type_name(out)}, and the result "
+                            f"{tuple(result.shape)} and {type_name(result)}")
+    if library == "numpy" and not out.flags.writeable:
+        raise ArgumentError("out is read-only: pass an array that may be written")
+    if library != library_of(result):
+        raise ArgumentError("out and the image are arrays of different libraries")
+    out[...] = result
+    return out
+
+
+def apply(operation, image, axes=None, device=None, out=None, stream=None, any_stream=False, typed=False, ready=True):
+    """Applies an operation to an array of any library, any type and any strides.
+
+    ready: try it as it is first. typed: results have a type that was asked for, and keep it.
+    """
+    if ready:
+        result = operation.run(image, axes, device, out, stream, any_stream)
+        if result is not None:
+            return result
+    image, restore = _adopt(image)
+    axes = _check_axes(image, axes)
+    taken, back = _to_taken(image)
+    order = _order_in_memory(taken, axes)
+    result = operation.run(_contiguous(_reorder(taken, axes, order)), order, device, None, stream, any_stream)
+    if result is None:
+        raise UnsupportedError("the image cannot be copied into contiguous memory")
+    several = isinstance(result, tuple)
+    results = [_finish(one, order, axes, None if typed else back) for one in (result if several else (result,))]
+    if out is not None:
+        outs = out if several else (out,)
+        if len(outs) != len(results):
+            raise ArgumentError(f"there are {len(results)} results: out must be a tuple of as many arrays")
+        results = [_store(one, target) for one, target in zip(results, outs)]
+    else:
+        results = [restore(one) for one in results]
+    return tuple(results) if several else results[0]
+
+
+def _finish(result, order, axes, back):
+    if result.ndim == len(axes):
+        result = _reorder(result, order, axes)
+    return _from_float(result, back)

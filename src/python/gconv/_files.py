@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Image files: read(), write(), and what a file says without its pixels."""
+import os
+
+import numpy as np
+
+from . import _core
+from ._arrays import host
+from ._errors import ArgumentError
+from ._filter import choose
+
+__all__ = ["formats", "header", "read", "write"]
+
+COMPRESSIONS = {"none": 0, "deflate": 1, "lzw": 2, "zstd": 3}
+
+
+def read(path, *, max_pixels=0, info=False):
+    """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...): its format is known by its content.
+
+    Returns an array of NumPy: H x W of grey, H x W x C of colour (the last of 2 or 4 is alpha), with N in front for several
+    frames or pages; .npy and .npz of planes are C x H x W. uint8 0..255, uint16 0..65535, or float32, where 1 is white. The
+    orientation that a camera noted is applied. "FILE:MEMBER" is one array of a .npz or one page of a TIFF.
+    info=True: returns (array, dict) with axes, alpha, exif, xmp, icc, comment, pixels_per_metre (down, across).
+    max_pixels: a larger image raises LimitError; 0: 2^30.
+    Raises FileError (an OSError), FormatError where the contents are wrong.
+    """
+    array, axes, found = _core.read_image(os.fspath(path), int(max_pixels))
+    return (array, {"axes": axes, **found}) if info else array
+
+
+def header(path):
+    """What a file says of its image, without reading its pixels: a dict with format, frames, height, width, channels, dtype,
+    alpha, pixels_per_metre and so on."""
+    return _core.read_header(os.fspath(path))
+
+
+def write(path, image, *, axes=None, format=None, quality=0, lossless=False, png_level=0, compression="none", alpha=None,
+          pixels_per_metre=None, keep_existing=False):
+    """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
+
+    image: uint8, uint16 or float32; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless alpha=False), or with
+        axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
+    compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
+    pixels_per_metre: (down, across). Raises UnsupportedError for a type that the format does not hold.
+    """
+    image = host(image)
+    if image.dtype not in (np.uint8, np.uint16, np.float32):
+        raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32")
+    options = {"quality": int(quality), "lossless": bool(lossless), "png_level": int(png_level),
+               "compression": choose("compression", compression, COMPRESSIONS), "keep_existing": bool(keep_existing)}
+    if format is not None:
+        options["format"] = str(format)
+    if alpha is not None:
+        options["alpha"] = bool(alpha)
+    if pixels_per_metre is not None:
+        options["pixels_per_metre_y"], options["pixels_per_metre_x"] = (float(one) for one in pixels_per_metre)
+    image = np.require(image, requirements=["C", "ALIGNED"])
+    _core.write_image(os.fspath(path), image, axes, options)
+
+
+def formats():
+    """The image formats of this build: dicts with name, extensions, help, reads, writes, dtypes."""
+    return _core.formats()

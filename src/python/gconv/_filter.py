@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Filtering arrays: filter(), and Plan, which is made once and called many times."""
+import difflib
+import numbers
+
+import numpy as np
+
+from . import _core
+from ._arrays import apply, type_name
+from ._errors import ArgumentError
+from ._filters import resolve
+
+__all__ = ["Plan", "choose", "clear_cache", "filter", "filter_operation", "filter_options", "pair"]
+
+BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
+PADDINGS = {"same": 0, "valid": 1, "full": 2}
+COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
+RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3}
+ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
+TYPES = {"uint8": 0, "uint16": 1, "float32": 2}
+
+_KEPT_OPERATIONS = 256
+_operations = {}  # by kernel and options, in the order in which they were made
+
+
+def choose(name, value, choices):
+    """The number of a word; raises ArgumentError with the words there are."""
+    if isinstance(value, str) and value in choices:
+        return choices[value]
+    near = difflib.get_close_matches(str(value), choices, 1)
+    meant = f'; did you mean "{near[0]}"?' if near else ""
+    raise ArgumentError(f"{name}={value!r}: it is one of {', '.join(choices)}{meant}")
+
+
+def pair(name, value, least):
+    """(down, across) of one number for both, or two."""
+    both = (value, value) if isinstance(value, numbers.Integral) else value
+    try:
+        down, across = (int(one) for one in both)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}={value!r}: give a whole number, or two, (down, across)") from None
+    if min(down, across) < least:
+        raise ArgumentError(f"{name}={value!r}: it must be at least {least}")
+    return down, across
+
+
+def sides(value):
+    """The options of padding: a word, or numbers of pixels."""
+    if isinstance(value, str):
+        return {"padding": choose("padding", value, PADDINGS)}
+    if not isinstance(value, numbers.Integral) and len(value) == 4:
+        try:
+            top, bottom, left, right = (int(one) for one in value)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"padding={value!r}: the four are whole numbers, (top, bottom, left, right)") from None
+    else:
+        top, left = pair("padding", value, 0)
+        bottom, right = top, left
+    if min(top, bottom, left, right) < 0:
+        raise ArgumentError(f"padding={value!r}: it must be at least 0")
+    return {"padding": 3, "pad_top": top, "pad_bottom": bottom, "pad_left": left, "pad_right": right}
+
+
+def type_number(dtype):
+    name = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    return choose("dtype", name, TYPES)
+
+
+def filter_options(filters, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
+                   combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
+                   algorithm="auto"):
+    """The options of filter() as the extension takes them."""
+    combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
+    (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
+    options = {
+        "border": choose("border", border, BORDERS), "border_value": float(border_value), **sides(padding),
+        "stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
+        "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": float(scale), "offset": float(offset),
+        "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear), "algorithm": str(algorithm)}
+    if alpha is not None:
+        options["alpha"] = choose("alpha", alpha, ALPHAS)
+    if dtype is not None:
+        options["output_type"] = type_number(dtype)
+    return options
+
+
+def filter_operation(kernel, *options, **more):
+    """The operation of these filters and options. Its plans are made when it is first applied."""
+    filters = resolve(kernel)
+    return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
+
+
+def _operation_of(kernel, options):
+    """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its text."""
+    key = (kernel.tobytes(), kernel.shape, kernel.dtype.num, options) if type(kernel) is np.ndarray else (kernel, options)
+    try:
+        operation = _operations.get(key)
+    except TypeError:  # a list, or an array of another library
+        filters = resolve(kernel)
+        key = (filters, filters.gradient, options)
+        kernel = filters
+        try:
+            operation = _operations.get(key)
+        except TypeError:  # an option
+            return filter_operation(kernel, *options)
+    if operation is None:
+        operation = filter_operation(kernel, *options)
+        while len(_operations) >= _KEPT_OPERATIONS:
+            try:
+                del _operations[next(iter(_operations))]
+            except (KeyError, RuntimeError, StopIteration):  # another thread was faster
+                break
+        _operations[key] = operation
+    return operation
+
+
+def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, axes=None,
+           dtype=None, combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
+           device=None, algorithm="auto", out=None):
+    """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
+
+    image: an array of NumPy, PyTorch or CuPy (or what NumPy makes one of), of 2 to 4 dimensions. uint8, uint16 and float32
+        are computed as they are. Other integers, bool, float16 and float64 are converted to float32, and the result back,
+        but for bool: integers are rounded to nearest even and saturated. Rows that are not contiguous are copied.
+    kernel: a plane of numbers, R x S; a text as `gconv -f` takes it ("gaussian:sigma=2", "sobel", a file); a Filter; or
+        several of these in a list.
+    border: what lies outside the image: "zero", "constant" (border_value, where 1 is white; of float32 a sample),
+        "replicate", "symmetric", "reflect101" or "wrap".
+    padding: "same", "valid", "full", or numbers of pixels: one, (down, across) or (top, bottom, left, right).
+    stride, dilation: whole numbers, or (down, across).
+    flip: turn the filter by 180 degrees: mathematical convolution.
+    axes: what the axes of the array are: "HW", "HWC", "CHW", "NCHW" ...; by default HW, HWC and NCHW of 2, 3 and 4
+        dimensions. Channels and images are filtered one by one.
+    dtype: of the result, "uint8", "uint16" or "float32"; by default that of the image. Samples are in proportion to white:
+        255 of uint8 becomes 1.0 of float32.
+    combine: what becomes of several filters: "none" (a tuple of results), "magnitude", "sum", "max" or "stack" (channels);
+        by default "magnitude" for a gradient such as "sobel", else "none".
+    scale, offset: a result is response * scale + offset, offset in units of white.
+    range: "clamp", "abs", "signed" or "minmax".
+    alpha: the last channel of HWC is alpha: "keep", "filter", "premultiply" or "drop"; None: it is a channel as any other.
+    gray, linear: make one grey channel first; filter in linear light (sRGB).
+    device: "cpu", "cuda", "cuda:1", "auto"; by default where the array is.
+    algorithm: "auto", or a name that gconv.algorithms() lists.
+    out: an array for the result, of its shape and type, that does not overlap the image.
+
+    Returns an array of the library of `image`, on its device. Raises ArgumentError (a ValueError), UnsupportedError
+    (a NotImplementedError), NoMemoryError (a MemoryError) or DeviceError. Calls from several threads run side by side.
+    """
+    options = (border, border_value, padding, stride, dilation, flip, dtype, combine, scale, offset, range, alpha, gray,
+               linear, algorithm)
+    operation = _operation_of(kernel, options)
+    result = operation.run(image, axes, device, out, None, False)
+    if result is None:
+        result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
+    return result
+
+
+class Plan:
+    """A filter prepared for images of one shape, type and device: made once, called many times.
+
+        plan = gconv.Plan("gaussian:sigma=2", (1080, 1920, 3), "uint8")
+        for frame in frames:
+            plan(frame, out=blurred)
+
+    shape, dtype, axes: of the images; kernel and the other options are those of filter(). Calls from several threads run
+    side by side on the CPU. On a GPU, calls of one plan must follow each other: use it in one stream at a time. It may be
+    captured into a CUDA graph once it was called, and must live as long as the graph.
+    """
+
+    def __init__(self, kernel, shape, dtype="uint8", *, axes=None, device="cpu", **options):
+        wrong = options.keys() - _OPTIONS
+        if wrong:
+            raise TypeError(f"Plan() has no option {sorted(wrong)[0]!r}: it takes {', '.join(_OPTIONS)}")
+        if "dtype" in options:
+            raise TypeError("dtype is that of the images; result= is that of results")
+        result = options.pop("result", None)
+        self.shape = tuple(int(size) for size in shape)
+        self.axes = {2: "HW", 3: "HWC", 4: "NCHW"}.get(len(self.shape)) if axes is None else axes
+        if not isinstance(self.axes, str) or len(self.axes) != len(self.shape) or not {"H", "W"} <= set(self.axes):
+            raise ArgumentError(f"axes={axes!r} does not fit the shape {self.shape}")
+        if min(self.shape) < 1:
+            raise ArgumentError(f"the shape {self.shape} has no samples")
+        self.dtype = list(TYPES)[type_number(dtype)]
+        self._dtype = np.dtype(self.dtype)
+        self.device = str(device)
+        self._operation = filter_operation(kernel, dtype=result, **options)
+        sizes = dict(zip(self.axes, self.shape))
+        planar = "C" in sizes and (sizes["C"] > 4 or self.axes.index("C") < self.axes.index("W"))
+        self._like = (tuple(sizes.get(letter, 1) for letter in "NCHW"), self.dtype, planar, self.device)
+        self._operation.info(*self._like)  # says what is wrong now, rather than when it is first called
+
+    def __call__(self, image, *, out=None, stream=None):
+        """The filtered image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
+        of the library of `image`. Raises ArgumentError for images of another shape or type."""
+        on_host = type(image) is np.ndarray
+        if image.shape != self.shape or (image.dtype != self._dtype if on_host else type_name(image) != self.dtype):
+            raise ArgumentError(f"the plan is for images of the shape {self.shape} and the type {self.dtype}, and this is "
+                                f"{tuple(image.shape)} and {image.dtype}")
+        device = self.device if on_host else None
+        result = self._operation.run(image, self.axes, device, out, stream, True)
+        if result is None:
+            result = apply(self._operation, image, self.axes, device, out, stream, True, ready=False)
+        return result
+
+    @property
+    def info(self):
+        """A dict: device, algorithm, math, exact, outputs, output_shape (N, C, H, W), flop, bytes, workspace_bytes,
+        error_bound (relative to the sum of |taps| times the largest |sample|), estimate_ms."""
+        return self._operation.info(*self._like)
+
+    def explain(self):
+        """What was chosen and why, for people: some lines of text."""
+        return self._operation.explain(*self._like)
+
+
+_OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "result", "combine", "scale", "offset", "range",
+            "alpha", "gray", "linear", "algorithm")
+
+
+def clear_cache():
+    """Frees the plans that filter() keeps for the next calls, with their memory on the host and on GPUs."""
+    _operations.clear()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Filters: planes of coefficients with a name, an anchor, a divisor and an offset."""
+import os
+import pathlib
+
+import numpy as np
+
+from . import _core
+from ._arrays import host
+from ._errors import ArgumentError
+
+__all__ = ["Filter", "Filters", "read_filters", "resolve", "write_filters"]
+
+
+class Filter:
+    """One plane of coefficients: data only, and never changed.
+
+    The response at a pixel is the sum of taps[r, s] * sample[y + r - anchor[0], x + s - anchor[1]], divided by `divisor`,
+    plus `offset`, which is in levels of 255ths.
+
+    taps: R x S numbers, float32. anchor: the tap that lies on the pixel, (row, column); by default (R // 2, S // 2).
+    Raises ArgumentError for what is no filter.
+    """
+
+    __slots__ = ("name", "taps", "anchor", "divisor", "offset", "_key")
+
+    def __init__(self, taps, *, name="kernel", anchor=None, divisor=1.0, offset=0.0):
+        try:
+            taps = np.array(host(taps), dtype=np.float32, order="C")
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"a filter is a plane of numbers: {error}") from None
+        if taps.ndim != 2 or taps.size == 0:
+            raise ArgumentError(f"a filter is a plane of numbers, rows x columns, and this has the shape {taps.shape}")
+        if not np.isfinite(taps).all():
+            raise ArgumentError("a filter has a coefficient that is infinite or NaN")
+        taps.flags.writeable = False
+        rows, columns = taps.shape
+        anchor = (rows // 2, columns // 2) if anchor is None else (int(anchor[0]), int(anchor[1]))
+        if not (0 <= anchor[0] < rows and 0 <= anchor[1] < columns):
+            raise ArgumentError(f"the anchor {anchor} lies outside the filter, which has {rows} x {columns} taps")
+        for key, value in (("name", str(name)), ("taps", taps), ("anchor", anchor), ("divisor", float(divisor)),
+                           ("offset", float(offset))):
+            object.__setattr__(self, key, value)
+        object.__setattr__(self, "_key", (taps.tobytes(), taps.shape, anchor, self.divisor, self.offset))
+
+    def __setattr__(self, name, value):
+        raise AttributeError("a filter never changes: make another one")
+
+    def __eq__(self, other):
+        return isinstance(other, Filter) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __repr__(self):
+        return f"<gconv.Filter {self.name}: {self.taps.shape[0]} x {self.taps.shape[1]}>"
+
+    def __array__(self, dtype=None, copy=None):
+        """The coefficients, taps / divisor."""
+        taps = self.taps / np.float32(self.divisor)
+        return taps if dtype is None else taps.astype(dtype)
+
+    def to_text(self):
+        """The text of a file that read_filters() reads: float32 survives."""
+        return _core.filter_text([self._as_tuple()])
+
+    def analyze(self):
+        """A dict: sum, positive_sum, negative_sum, zero_taps, rank (1: separable), of taps / divisor."""
+        return _core.analyze([self._as_tuple()])
+
+    def _as_tuple(self):
+        return (self.name, self.taps, *self.anchor, self.divisor, self.offset)
+
+
+class Filters(tuple):
+    """Several filters. gradient: they are the two derivatives that one name, such as "sobel", stands for."""
+
+    gradient = False
+
+    def __new__(cls, filters, gradient=False):
+        made = super().__new__(cls, filters)
+        made.gradient = bool(gradient)
+        return made
+
+
+def _shipped(spec):
+    """The file that the package has for a name, or None."""
+    folder = pathlib.Path(__file__).parent / "share" / "gconv" / "filters"
+    if os.sep in spec or not folder.is_dir():
+        return None
+    for name in (spec, spec + ".txt"):
+        if (folder / name).is_file():
+            return str(folder / name)
+    return None
+
+
+def read_filters(spec, *, syntax=None):
+    """The filters that a text means, as `gconv -f` takes it: a file, a name with parameters ("gaussian:size=9,sigma=2"),
+    coefficients ("[0 -1 0; -1 5 -1; 0 -1 0]"), or the name of a filter that comes with gconv.
+
+    Returns Filters, a tuple of Filter. Raises ArgumentError for what means none, FormatError where a file is wrong.
+    """
+    spec = os.fspath(spec)
+    try:
+        gradient, filters = _core.read_filters(spec, syntax)
+    except ArgumentError:
+        shipped = _shipped(spec)
+        if shipped is None:
+            raise
+        gradient, filters = _core.read_filters(shipped, syntax)
+    return Filters((Filter(taps, name=name, anchor=(row, column), divisor=divisor, offset=offset)
+                    for name, taps, row, column, divisor, offset in filters), gradient)
+
+
+def write_filters(path, filters):
+    """Writes one filter or several to a text file, whole or not at all, so that read_filters() reads them again."""
+    _core.write_filters(os.fspath(path), [one._as_tuple() for one in resolve(filters)])
+
+
+def _is_one(item):
+    return isinstance(item, (str, os.PathLike, Filter, Filters)) or getattr(item, "ndim", 0) == 2
+
+
+def resolve(kernel):
+    """Filters of whatever a caller may give for them."""
+    if isinstance(kernel, Filters):
+        return kernel
+    if isinstance(kernel, Filter):
+        return Filters((kernel,))
+    if isinstance(kernel, (str, os.PathLike)):
+        return read_filters(kernel)
+    if isinstance(kernel, (list, tuple)) and any(_is_one(item) for item in kernel):
+        return Filters(one for item in kernel for one in resolve(item))
+    try:
+        taps = np.asarray(host(kernel))
+        if taps.ndim == 3 and taps.size:
+            return Filters(Filter(plane, name=f"kernel_{k + 1}") for k, plane in enumerate(taps))
+    except ValueError as error:
+        raise ArgumentError(f"a filter is a plane of numbers: {error}") from None
+    if taps.dtype.kind not in "buif":
+        raise ArgumentError(f"a filter is a plane of numbers, and this has the type {taps.dtype}")
+    return Filters((Filter(taps),))

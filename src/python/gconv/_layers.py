@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""conv2d(): one layer of a network, on arrays N x C x H x W."""
+import numbers
+import sys
+import weakref
+
+import numpy as np
+
+from . import _core
+from ._arrays import apply, host, library_of, to_float
+from ._errors import ArgumentError
+from ._filter import choose, pair
+
+__all__ = ["conv2d"]
+
+PADDINGS = {"valid": 2, "same": 5}  # as few zeros as same takes, the odd one below and right: as PyTorch has it
+ACTIVATIONS = {"none": 0, "relu": 1, "leaky": 2, "sigmoid": 3, "tanh": 4, "softmax": 5}
+MATHS = {"fp32": 0, "tf32": 1, "fp16": 2, "bf16": 3}
+
+_KEPT_SHAPES, _KEPT_WEIGHTS, _KEPT_TENSORS = 64, 4, 256
+_layers = {}  # by shape of the weights and options: the last few, each with a copy of its weights
+_tensors = {}  # by id of tensors of PyTorch, which count their changes
+
+
+def _options(weight, stride, padding, dilation, groups, activation, slope, flip, math, algorithm):
+    (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
+    if not isinstance(groups, numbers.Integral) or groups < 1:
+        raise ArgumentError(f"groups={groups!r}: it is a whole number from 1 on")
+    if weight.shape[0] % groups:
+        raise ArgumentError(f"groups={groups} does not part the {weight.shape[0]} filters of weight")
+    options = {"stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
+               "groups": int(groups), "activation": choose("activation", activation, ACTIVATIONS), "slope": float(slope),
+               "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm)}
+    if isinstance(padding, str):
+        options["padding"] = choose("padding", padding, PADDINGS)
+    elif not isinstance(padding, numbers.Integral) and len(padding) == 4:
+        top, bottom, left, right = padding
+        options.update(pad_top=int(top), pad_bottom=int(bottom), pad_left=int(left), pad_right=int(right))
+    else:
+        down, across = pair("padding", padding, 0)
+        options.update(pad_top=down, pad_bottom=down, pad_left=across, pad_right=across)
+    return options
+
+
+def _numbers(array, what, dimensions):
+    """float32 in memory of the host, by rows."""
+    made = np.ascontiguousarray(host(array), dtype=np.float32)
+    if made.ndim != dimensions or made.size == 0:
+        raise ArgumentError(f"{what} has the shape {made.shape}: "
+                            f"{'filters x channels x rows x columns' if dimensions == 4 else 'a number a filter'} is wanted")
+    return made
+
+
+def _layer_by_numbers(weight, bias, given):
+    """The layer with these weights, of those that are kept."""
+    weight = _numbers(weight, "weight", 4)
+    bias = None if bias is None else _numbers(bias, "bias", 1)
+    key = (weight.shape, None if bias is None else bias.shape, *given)
+    kept = _layers.get(key, ())
+    for layer in kept:
+        if layer.holds(weight, bias):
+            return layer
+    if not np.isfinite(weight).all() or not (bias is None or np.isfinite(bias).all()):
+        raise ArgumentError("weight or bias has a number that is infinite or NaN")
+    layer = _core.layer(weight, bias, _options(weight, *given))
+    if len(_layers) >= _KEPT_SHAPES:
+        _layers.clear()
+    _layers[key] = (layer, *kept[:_KEPT_WEIGHTS - 1])
+    return layer
+
+
+def _state(tensor):
+    """A tensor and the number of its changes; None: they are not counted."""
+    if tensor is None:
+        return lambda: None, 0
+    try:
+        return weakref.ref(tensor), tensor._version
+    except (RuntimeError, AttributeError, TypeError):  # a tensor of inference mode
+        return None
+
+
+def _layer_of(weight, bias, given):
+    if "torch" not in sys.modules or library_of(weight) != "torch":
+        return _layer_by_numbers(weight, bias, given)
+    key = (id(weight), id(bias), given)
+    states = _state(weight), _state(bias)
+    found = _tensors.get(key)
+    if found and None not in states and all(
+            old[0]() is tensor and old[1] == new[1] for old, new, tensor in zip(found[1], states, (weight, bias))):
+        return found[0]
+    layer = _layer_by_numbers(weight, bias, given)
+    if None not in states:
+        if len(_tensors) >= _KEPT_TENSORS:
+            _tensors.clear()
+        _tensors[key] = (layer, states)
+    return layer
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation="none", slope=0.0, flip=False,
+           math="fp32", device=None, algorithm="auto", out=None):
+    """A convolution layer, as torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
+
+    x: N x C x H x W, or C x H x W. float32 is computed as it is; any other numbers are converted to it, and results of
+        float16, bfloat16 and float64 back. weight: K x C/groups x R x S. bias: K numbers, or None.
+    stride, dilation: whole numbers, or (down, across). padding: a number, (down, across), (top, bottom, left, right),
+        "valid" or "same" (stride 1: as few zeros as that takes, the odd one below and right).
+    activation: "none", "relu", "leaky" (slope), "sigmoid" (slope), "tanh" or "softmax" (over the filters).
+    flip: turn each filter by 180 degrees. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16", "bf16".
+    device, algorithm, out: as of filter().
+
+    Returns N x K x P x Q, or K x P x Q, of the library of `x`, on its device. No gradients: gconv.torch.conv2d has them.
+    Weights that were used before are known by their bits, those of PyTorch by their number of changes.
+    Raises ArgumentError where shapes do not fit.
+    """
+    given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flip, math, algorithm)
+    layer = _layer_of(weight, bias, given)
+    dimensions = getattr(x, "ndim", None)
+    if dimensions not in (3, 4):
+        raise ArgumentError(f"x has {'no' if dimensions is None else dimensions} dimensions: "
+                            f"N x C x H x W or C x H x W is wanted")
+    axes = "NCHW" if dimensions == 4 else "CHW"
+    taken, back = to_float(x)
+    result = apply(layer, taken, axes, device, None if back else out)
+    if dimensions == 3 and result.ndim == 2:  # one filter
+        result = result[None]
+    return back(result, out) if back else result
+
+
+def _hashable(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Networks: files of gconv, ONNX and PyTorch's safetensors, applied to arrays."""
+import os
+
+import numpy as np
+
+from . import _core
+from ._arrays import apply, host, to_float
+from ._errors import ArgumentError
+from ._filter import choose
+from ._layers import MATHS
+
+__all__ = ["Network"]
+
+
+class Network:
+    """A chain of layers with their weights. Network.load() reads one, gconv.train() makes one.
+
+        net = gconv.Network.load("denoise.safetensors")
+        y = net(x)                                          # N x C x H x W -> N x K x P x Q, float32
+    """
+
+    def __init__(self, text, channels, height=0, width=0, *, outputs=0, seed=0):
+        """Layers with random weights, from a text such as "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md),
+        for inputs of channels x height x width (0: of any size)."""
+        self._hold(_core.network_make(str(text), int(channels), int(height), int(width), int(outputs), int(seed)))
+
+    def _hold(self, network):
+        self._network, self._operations = network, {}
+        self._info = network.info()
+
+    @classmethod
+    def _of(cls, network):
+        made = cls.__new__(cls)
+        made._hold(network)
+        return made
+
+    @classmethod
+    def load(cls, path, *, layers=None):
+        """Reads a network of gconv, an ONNX model that is a chain of layers, or, with `layers`, the weights of a PyTorch
+        nn.Sequential in safetensors: "relu, /2 relu, mean, softmax" says what follows each layer.
+
+        Raises FileError, FormatError, or UnsupportedError, which names the node or tensor that fits no network."""
+        return cls._of(_core.network_load(os.fspath(path), layers))
+
+    def save(self, path):
+        """Writes the network to a file, whole or not at all. Weights keep their bits."""
+        self._network.save(os.fspath(path))
+
+    def __repr__(self):
+        return f"<gconv.Network: {len(self.layers)} layers, {self.channels} channels>"
+
+    @property
+    def channels(self):
+        """The channels of an input."""
+        return self._info["channels"]
+
+    @property
+    def size(self):
+        """(height, width) of an input; (0, 0): any."""
+        return self._info["height"], self._info["width"]
+
+    @property
+    def classes(self):
+        """The name of each output; () where outputs are no classes."""
+        return self._info["classes"]
+
+    @property
+    def layers(self):
+        """A dict for each layer: kind, and of convolutions shape (K, C, R, S) and activation."""
+        return self._info["layers"]
+
+    @property
+    def features(self):
+        """The features of pixels that its inputs are, as a text; None: it takes images as they are."""
+        return self._info["features"]
+
+    @property
+    def trained(self):
+        """How it was trained, as a JSON text; None: it is not known."""
+        return self._info["trained"]
+
+    def weights(self, layer):
+        """(weights, biases) of layer number `layer`, as copies: K x C x R x S, and K numbers or None."""
+        return self._network.weights(int(layer))
+
+    def _operation(self, present, math, algorithm):
+        key = (present, math, algorithm)
+        if key not in self._operations:
+            options = {"math": choose("math", math, MATHS), "algorithm": str(algorithm)}
+            self._operations[key] = _core.network_operation(self._network, present, options)
+        return self._operations[key]
+
+    def __call__(self, x, *, axes=None, device=None, math="fp32", algorithm="auto", out=None):
+        """What the network makes of an array.
+
+        x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to
+            float32. axes: by default N x C x H x W, C x H x W or H x W; of networks that take features of pixels, images
+            H x W x C.
+        Returns float32, N x K x P x Q, or without N as `x` has none. device, out: as of gconv.filter().
+        """
+        if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
+            axes = "CHW"
+        operation = self._operation("tensor", math, algorithm)
+        if getattr(getattr(x, "dtype", None), "name", "") not in ("uint8", "uint16"):
+            x, _ = to_float(x)
+        result = apply(operation, x, axes, device, out, typed=True)
+        return result
+
+    def classify(self, x, *, axes=None, device=None):
+        """The classes of an array: a list with a name for each image of N x C x H x W, or, of a network of pixels, a map
+        H x W of class numbers (gconv.Network.class_values)."""
+        if self.features:
+            result = apply(self._operation("classes", "fp32", "auto"), x, axes, device, typed=True)
+            return result[..., 0] if result.ndim > 2 and result.shape[-1] == 1 else result
+        if not self.classes:
+            raise ArgumentError("the outputs of this network are no classes: call it")
+        outputs = host(self(x, axes=axes, device=device))
+        outputs = outputs if outputs.ndim == 4 else outputs[None]
+        return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
+
+    @property
+    def class_values(self):
+        """The number that each class has in maps."""
+        return self._network.class_values()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""The linear filters of OpenCV: its names, arguments, defaults, types, borders and anchors, on NumPy's arrays.
+
+    import gconv.cv as cv2
+
+uint8, uint16, int16 and float32 are taken, H x W or H x W x C. Results of integers are within one level of OpenCV's: sums
+are float32 and are rounded once, to nearest even. What is not taken (float64, BORDER_WRAP and BORDER_TRANSPARENT, other
+types) goes to OpenCV where it is installed, with a gconv.Warning the first time; else UnsupportedError is raised.
+"""
+import functools
+import inspect
+
+import numpy as np
+
+from ._errors import ArgumentError
+from ._filter import filter as _filter
+from ._filters import Filter
+from ._original import hand_over
+
+__all__ = ["GaussianBlur", "Laplacian", "Scharr", "Sobel", "blur", "boxFilter", "filter2D", "sepFilter2D"]
+
+BORDER_CONSTANT, BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT_101, BORDER_TRANSPARENT = range(6)
+BORDER_DEFAULT, BORDER_ISOLATED = BORDER_REFLECT_101, 16
+CV_8U, CV_8S, CV_16U, CV_16S, CV_32S, CV_32F, CV_64F = range(7)
+FILTER_SCHARR = -1
+
+_BORDERS = {BORDER_CONSTANT: "zero", BORDER_REPLICATE: "replicate", BORDER_REFLECT: "symmetric", BORDER_REFLECT_101: "reflect101"}
+_TYPES = {CV_8U: "uint8", CV_16U: "uint16", CV_16S: "int16", CV_32F: "float32"}
+_RESULTS = {"uint8": ("uint8", "int16", "float32"), "uint16": ("uint16", "float32"), "int16": ("int16", "float32"),
+            "float32": ("float32",)}
+
+
+def _obstacle(src, ddepth, border):
+    """Why a call is not for us; None: it is."""
+    if type(src) is not np.ndarray or src.dtype.name not in _RESULTS or not src.dtype.isnative:
+        return f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken"
+    if src.ndim not in (2, 3) or src.size == 0:
+        return "only images H x W and H x W x C are taken"
+    if ddepth != -1 and _TYPES.get(ddepth) not in _RESULTS[src.dtype.name]:
+        return f"results of the depth {ddepth} of {src.dtype} are not taken"
+    if border & ~BORDER_ISOLATED not in _BORDERS:
+        return f"the border type {border} is not taken"
+    return None
+
+
+def _taken(function):
+    """Hands what is not taken to OpenCV. The function itself gets src and what follows."""
+
+    @functools.wraps(function)
+    def call(src, *arguments, **options):
+        bound = signature.bind(src, *arguments, **options).arguments
+        reason = _obstacle(src, bound.get("ddepth", -1), bound.get("borderType", BORDER_DEFAULT))
+        if reason:
+            return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
+        return function(src, *arguments, **options)
+
+    signature = inspect.signature(function)
+    return call
+
+
+def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0):
+    """One plane of taps on each channel; anchor is (column, row), -1: the middle."""
+    rows, columns = taps.shape
+    column, row = anchor
+    place = (rows // 2 if row == -1 else row, columns // 2 if column == -1 else column)
+    kernel = Filter(taps, anchor=place, divisor=divisor)
+    kind = src.dtype.name if ddepth == -1 else _TYPES[ddepth]
+    name = _BORDERS[border & ~BORDER_ISOLATED]
+    image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # as OpenCV, which drops a single channel
+    fits = type(dst) is np.ndarray and dst.shape == image.shape and dst.dtype == kind and dst.flags.writeable
+    out = dst if fits and not np.may_share_memory(dst, src) else None
+    if kind == src.dtype.name and kind in ("uint8", "uint16", "float32"):
+        white = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}[kind]
+        result = _filter(image, kernel, border=name, offset=delta / white, out=out)
+    elif src.dtype.name in ("uint8", "uint16"):
+        white = {"uint8": 255.0, "uint16": 65535.0}[src.dtype.name]
+        result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype="float32")
+    else:
+        result = _filter(image.astype(np.float32), kernel, border=name, offset=delta)
+    if result.dtype != kind:
+        result = np.clip(np.rint(result, out=result), -32768, 32767, out=result).astype(kind)
+    if fits and result is not dst:
+        dst[...] = result
+        return dst
+    return result
+
+
+def _line(kernel, what):
+    line = np.asarray(kernel, np.float64).reshape(-1)
+    if line.size == 0:
+        raise ArgumentError(f"{what} is empty")
+    return line
+
+
+def _plane(column, row):
+    """A column times a row, rounded to float32 once."""
+    return np.outer(column, row).astype(np.float32)
+
+
+@_taken
+def filter2D(src, ddepth, kernel, dst=None, anchor=(-1, -1), delta=0, borderType=BORDER_DEFAULT):
+    """cv2.filter2D: correlates each channel with a kernel of any size."""
+    taps = np.asarray(kernel, np.float32)
+    taps = taps.reshape(-1, 1) if taps.ndim == 1 else taps
+    if taps.ndim != 2 or taps.size == 0:
+        raise ArgumentError(f"kernel is a plane of numbers, and this has the shape {taps.shape}")
+    return _apply(src, ddepth, taps, anchor, delta, borderType, dst)
+
+
+@_taken
+def sepFilter2D(src, ddepth, kernelX, kernelY, dst=None, anchor=(-1, -1), delta=0, borderType=BORDER_DEFAULT):
+    """cv2.sepFilter2D: correlates rows with kernelX and columns with kernelY."""
+    return _apply(src, ddepth, _plane(_line(kernelY, "kernelY"), _line(kernelX, "kernelX")), anchor, delta, borderType, dst)
+
+
+_SMALL_GAUSSIANS = {1: (1,), 3: (0.25, 0.5, 0.25), 5: (0.0625, 0.25, 0.375, 0.25, 0.0625),
+                    7: (0.03125, 0.109375, 0.21875, 0.28125, 0.21875, 0.109375, 0.03125),
+                    9: (4 / 256, 13 / 256, 30 / 256, 51 / 256, 60 / 256, 51 / 256, 30 / 256, 13 / 256, 4 / 256)}
+
+
+def _gaussian(size, sigma):
+    """What getGaussianKernel() yields."""
+    if sigma <= 0 and size in _SMALL_GAUSSIANS:
+        return np.array(_SMALL_GAUSSIANS[size])
+    sigma = sigma if sigma > 0 else ((size - 1) * 0.5 - 1) * 0.3 + 0.8
+    line = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
+    return line / line.sum()
+
+
+def _fixed_point(line, bits):
+    """A Gaussian in fractions of 2^bits, as OpenCV has it for integers: what rounding takes from a coefficient goes to the
+    next one towards the middle, and the middle gets what is left of 1."""
+    whole, left = np.zeros(line.size), 0.0
+    for i in range(line.size // 2):
+        wanted = line[i] * 2 ** bits + left
+        whole[i] = whole[-1 - i] = np.rint(wanted)
+        left = wanted - whole[i]
+    whole[line.size // 2] = 2 ** bits - whole.sum()
+    return whole / 2 ** bits
+
+
+def _shrink(src, size, border):
+    """A box that is one pixel high over images of one row, as OpenCV has it; (width, height)."""
+    if border & ~BORDER_ISOLATED == BORDER_CONSTANT or border & BORDER_ISOLATED:
+        return size
+    return (1 if src.shape[1] == 1 else size[0]), (1 if src.shape[0] == 1 else size[1])
+
+
+@_taken
+def GaussianBlur(src, ksize, sigmaX, dst=None, sigmaY=0, borderType=BORDER_DEFAULT):
+    """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. Of integers, coefficients are rounded to
+    fractions of 256 or 65536, as OpenCV does; gconv.kernels.gaussian() has them as they are."""
+    sigma_y = sigmaY if sigmaY > 0 else sigmaX
+    reach = 3 if src.dtype == np.uint8 else 4
+    size = [int(round(sigma * reach * 2 + 1)) | 1 if one <= 0 and sigma > 0 else int(one)
+            for one, sigma in zip(ksize, (sigmaX, sigma_y))]
+    if min(size) < 1 or size[0] % 2 == 0 or size[1] % 2 == 0:
+        raise ArgumentError(f"ksize={tuple(ksize)}: both are odd, or 0 where sigma is above 0")
+    width, height = _shrink(src, size, borderType)
+    column, row = _gaussian(height, sigma_y), _gaussian(width, sigmaX)
+    bits = {"uint8": 8, "uint16": 16}.get(src.dtype.name)
+    if bits:
+        column, row = _fixed_point(column, bits), _fixed_point(row, bits)
+    return _apply(src, -1, _plane(column, row), (-1, -1), 0, borderType, dst)
+
+
+@_taken
+def boxFilter(src, ddepth, ksize, dst=None, anchor=(-1, -1), normalize=True, borderType=BORDER_DEFAULT):
+    """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
+    width, height = _shrink(src, ksize, borderType) if normalize else ksize
+    if min(width, height) < 1:
+        raise ArgumentError(f"ksize={tuple(ksize)}: both are at least 1")
+    anchor = tuple(one if small == given else -1 for one, small, given in zip(anchor, (width, height), ksize))
+    return _apply(src, ddepth, np.ones((height, width), np.float32), anchor, 0, borderType, dst,
+                  width * height if normalize else 1.0)
+
+
+@_taken
+def blur(src, ksize, dst=None, anchor=(-1, -1), borderType=BORDER_DEFAULT):
+    """cv2.blur: the mean of a box of ksize, (width, height)."""
+    return boxFilter(src, -1, ksize, dst, anchor, True, borderType)
+
+
+def _derivative(order, size):
+    """The line that getDerivKernels() has for a derivative: smoothing 1 1, as often as fits, and differences -1 1."""
+    if size == 1:
+        size = 3 if order > 0 else 1
+    if size <= order:
+        raise ArgumentError(f"ksize={size} is too small for a derivative of order {order}")
+    line = np.ones(1)
+    for _ in range(size - order - 1):
+        line = np.convolve(line, (1, 1))
+    for _ in range(order):
+        line = np.convolve(line, (-1, 1))
+    return line
+
+
+@_taken
+def Sobel(src, ddepth, dx, dy, dst=None, ksize=3, scale=1, delta=0, borderType=BORDER_DEFAULT):
+    """cv2.Sobel: the derivative of order dx across and dy down. ksize is 1, 3, 5 ... 31, or FILTER_SCHARR."""
+    if ksize == FILTER_SCHARR:
+        return Scharr(src, ddepth, dx, dy, dst, scale, delta, borderType)
+    if ksize % 2 == 0 or not 1 <= ksize <= 31 or dx < 0 or dy < 0 or dx + dy < 1:
+        raise ArgumentError(f"dx={dx}, dy={dy}, ksize={ksize}: the orders are at least 0, one of them above, and ksize is odd, "
+                            f"from 1 to 31")
+    return _apply(src, ddepth, _plane(_derivative(dy, ksize) * scale, _derivative(dx, ksize)), (-1, -1), delta, borderType, dst)
+
+
+@_taken
+def Scharr(src, ddepth, dx, dy, dst=None, scale=1, delta=0, borderType=BORDER_DEFAULT):
+    """cv2.Scharr: the first derivative across (dx=1, dy=0) or down (dx=0, dy=1)."""
+    if sorted((dx, dy)) != [0, 1]:
+        raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
+    difference, smooth = np.array((-1.0, 0, 1)), np.array((3.0, 10, 3))
+    column, row = (smooth, difference) if dx else (difference, smooth)
+    return _apply(src, ddepth, _plane(column * scale, row), (-1, -1), delta, borderType, dst)
+
+
+@_taken
+def Laplacian(src, ddepth, dst=None, ksize=1, scale=1, delta=0, borderType=BORDER_DEFAULT):
+    """cv2.Laplacian: the sum of the second derivatives; with ksize 1, of the 4 nearest neighbours."""
+    if ksize % 2 == 0 or not 1 <= ksize <= 31:
+        raise ArgumentError(f"ksize={ksize}: it is odd, from 1 to 31")
+    if ksize == 1:
+        taps = np.array(((0, 1, 0), (1, -4, 1), (0, 1, 0)), float)
+    elif ksize == 3:
+        taps = np.array(((2, 0, 2), (0, -8, 0), (2, 0, 2)), float)
+    else:
+        second, smooth = _derivative(2, ksize), _derivative(0, ksize)
+        taps = np.outer(second, smooth) + np.outer(smooth, second)
+    return _apply(src, ddepth, (taps * scale).astype(np.float32), (-1, -1), delta, borderType, dst)

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs: one operation on many files. The run has a thread of its own, so that Ctrl-C is seen while it goes on. */
+#include "network.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <nanobind/stl/vector.h>
+#include <thread>
+
+namespace gconv_python {
+
+/* All that a run is made of, freed at the end in the right order. */
+struct Job {
+  gconv_texts specs = {};
+  gconv_inputs inputs = {};
+  gconv_outputs outputs = {};
+  gconv_filters filters = {};
+  gconv_operation *operation = nullptr;
+  gconv_manifest *manifest = nullptr;
+  gconv_batch batch = {};
+  gconv_batch_summary summary = {};
+  gconv_message message;
+  std::string device, suffix, output;
+  nb::object progress;
+  PyObject *raised = nullptr; /* what a call of progress raised, or a signal; guarded by the GIL */
+  volatile int stop = 0;
+
+  ~Job() {
+    gconv_manifest_close(manifest);
+    gconv_operation_free(operation);
+    gconv_filters_free(&filters);
+    gconv_outputs_free(&outputs);
+    gconv_inputs_free(&inputs);
+    gconv_texts_free(&specs);
+    Py_XDECREF(raised);
+  }
+  void check(gconv_status status) const {
+    if (status != GCONV_OK)
+      raise(status, message.text);
+  }
+  /* Keeps the exception that is set, the first one, and ends the run. */
+  void keep_raised() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace)
+      PyException_SetTraceback(value, trace);
+    if (raised)
+      Py_XDECREF(value);
+    else
+      raised = value;
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    stop = 1;
+  }
+};
+
+static nb::list texts_of(char *const *items, size_t count) {
+  nb::list list;
+  for (size_t i = 0; i < count; i++)
+    list.append(nb::steal(PyUnicode_DecodeFSDefault(items[i])));
+  return list;
+}
+
+static nb::dict report_of(const gconv_report &report) {
+  nb::dict told;
+  told["input"] = nb::steal(PyUnicode_DecodeFSDefault(report.input->path));
+  told["outputs"] = texts_of(report.outputs, report.output_count);
+  told["written"] = report.written;
+  told["passed"] = report.passed;
+  told["failed"] = report.failed;
+  told["errors"] = report.errors ? texts_of(report.errors->items, report.errors->count) : nb::list();
+  told["elapsed_ms"] = report.elapsed_ms;
+  if (report.executed) {
+    told["pixels"] = report.pixels;
+    told["device"] = report.plan.device;
+    told["algorithm"] = report.plan.algorithm;
+    told["total_ms"] = report.total_ms;
+    told["decode_ms"] = report.decode_ms;
+    told["encode_ms"] = report.encode_ms;
+    told["kernel_ms"] = report.timings.kernel_ms;
+  }
+  if (report.verified) {
+    told["max_error"] = report.verification.max_error;
+    told["allowed"] = report.verification.allowed;
+  }
+  return told;
+}
+
+static void tell(const gconv_report *report, void *user) {
+  Job *job = (Job *)user;
+  nb::gil_scoped_acquire acquired;
+  try {
+    job->progress(report_of(*report));
+  } catch (nb::python_error &error) {
+    error.restore();
+    job->keep_raised();
+  } catch (std::exception &error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    job->keep_raised();
+  }
+}
+
+/* Runs the batch, and looks for signals from time to time. */
+static gconv_status run_batch(Job *job) {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool done = false;
+  gconv_status status = GCONV_OK;
+  nb::gil_scoped_release released;
+  std::thread thread([&] {
+    gconv_status result = gconv_batch_run(&job->batch, &job->summary, &job->message);
+    std::lock_guard<std::mutex> guard(lock);
+    status = result;
+    done = true;
+    changed.notify_all();
+  });
+  for (;;) {
+    std::unique_lock<std::mutex> guard(lock);
+    if (changed.wait_for(guard, std::chrono::milliseconds(50), [&] { return done; }))
+      break;
+    guard.unlock();
+    nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals())
+      job->keep_raised();
+  }
+  thread.join();
+  return status;
+}
+
+static void find_inputs(Job *job, const std::vector<std::string> &inputs, bool recursive) {
+  for (const std::string &spec : inputs)
+    if (!gconv_texts_add(&job->specs, strdup(spec.c_str())))
+      raise(GCONV_NO_MEMORY, "no memory for the names of inputs");
+  gconv_status status;
+  {
+    nb::gil_scoped_release released;
+    status = gconv_inputs_find(&job->specs, recursive, job->output.c_str(), &job->inputs, &job->message);
+  }
+  job->check(status);
+}
+
+static void name_outputs(Job *job, const nb::dict &given, bool each_filter) {
+  gconv_naming naming = {};
+  const std::string format = value_of(given, "format", std::string());
+  naming.output = job->output.c_str();
+  naming.same = format == "same";
+  if (!format.empty() && !naming.same && !(naming.format = gconv_format_by_name(format.c_str())))
+    refuse("format=\"%s\": gconv.formats() lists the formats that are known", format.c_str());
+  naming.suffix = job->suffix.empty() ? nullptr : job->suffix.c_str();
+  naming.filters = &job->filters;
+  naming.each_filter = each_filter;
+  job->check(gconv_outputs_name(&job->inputs, &naming, &job->outputs, &job->message));
+  job->check(gconv_outputs_check(&job->inputs, &job->outputs, &job->message));
+}
+
+static nb::dict summary_of(const Job &job) {
+  const gconv_batch_summary &summary = job.summary;
+  nb::dict result;
+  result["begun"] = summary.begun;
+  result["written"] = summary.written;
+  result["passed"] = summary.passed;
+  result["failed"] = summary.failed;
+  result["device"] = summary.device.name;
+  result["device_reason"] = summary.device_reason;
+  result["warned"] = summary.warned;
+  result["wall_ms"] = summary.wall_ms;
+  return result;
+}
+
+/* `operation`: makes the operation for results of a format; `filters`: what {filter} stands for. */
+static nb::dict run_job(const std::vector<std::string> &inputs, const nb::list &filters, nb::object network,
+                        const nb::dict &options, const std::string &output, const nb::dict &given, nb::object progress) {
+  Job job;
+  gconv_shard shard = {};
+  job.output = output;
+  job.device = value_of(given, "device", std::string("auto"));
+  job.suffix = value_of(given, "suffix", std::string());
+  job.progress = progress;
+  find_inputs(&job, inputs, value_of(given, "recursive", false));
+  read_filters_given(filters, &job.filters);
+  const bool each = network.is_none() && value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE;
+  name_outputs(&job, given, each);
+  if (network.is_none()) {
+    std::string algorithm;
+    gconv_options wanted = read_options(options, &algorithm);
+    wanted.format = job.outputs.format;
+    check(gconv_operation_filters(&job.filters, &wanted, &job.operation));
+  } else {
+    const std::string present = value_of(given, "present", std::string("tensor"));
+    job.operation = network_operation(nb::cast<const Network &>(network).network,
+                                      present == "image"     ? Present::image
+                                      : present == "classes" ? Present::classes
+                                                             : Present::tensor,
+                                      job.outputs.format, options);
+  }
+  const std::string part = value_of(given, "shard", std::string());
+  if (!part.empty()) {
+    job.check(gconv_shard_parse(part.c_str(), &shard, &job.message));
+    gconv_shard_take(&shard, &job.inputs, &job.outputs);
+  }
+  if (given.contains("digest")) {
+    size_t removed;
+    job.check(gconv_manifest_open(&job.outputs, &shard, nb::cast<uint64_t>(given["digest"]), &removed, &job.manifest,
+                                  &job.message));
+  }
+  gconv_batch &batch = job.batch;
+  batch.inputs = &job.inputs;
+  batch.outputs = &job.outputs;
+  batch.operation = job.operation;
+  batch.device = job.device.c_str();
+  batch.cpu_may_begin = job.device == "auto";
+  batch.threads = value_of(given, "threads", 0);
+  batch.jobs = value_of(given, "jobs", 0);
+  batch.memory = value_of(given, "memory", (uint64_t)0);
+  batch.max_pixels = value_of(given, "max_pixels", (uint64_t)0);
+  batch.quality = value_of(given, "quality", 0);
+  batch.png_level = value_of(given, "png_level", 0);
+  batch.lossless = value_of(given, "lossless", false);
+  batch.strip = value_of(given, "strip", false);
+  batch.existing = (gconv_existing)value_of(given, "existing", 0);
+  batch.manifest = job.manifest;
+  batch.fail_fast = value_of(given, "fail_fast", false);
+  batch.watch = true;
+  batch.verify = value_of(given, "verify", false);
+  batch.tolerance = -1;
+  batch.stop = &job.stop;
+  batch.report = tell;
+  batch.user = &job;
+  const gconv_status status = job.inputs.count > 0 ? run_batch(&job) : GCONV_OK; /* a shard may have none */
+  if (job.raised) {
+    PyObject *value = job.raised;
+    job.raised = nullptr;
+    PyErr_SetObject((PyObject *)Py_TYPE(value), value);
+    Py_DECREF(value);
+    throw nb::python_error();
+  }
+  job.check(status);
+  return summary_of(job);
+}
+
+void add_jobs(nb::module_ &module) {
+  module.def("run_job", &run_job, nb::arg("inputs"), nb::arg("filters"), nb::arg("network").none(), nb::arg("options"),
+             nb::arg("output"), nb::arg("given"), nb::arg("progress"));
+}
+
+} // namespace gconv_python

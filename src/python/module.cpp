@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The extension gconv._core: a thin binding of the public headers. The package around it is written in Python. */
+#include "core.hpp"
+
+NB_MODULE(_core, module) {
+  using namespace gconv_python;
+  nb::set_leak_warnings(false); /* plans that a program keeps until its end are no leak */
+  add_devices(module);
+  add_filters(module);
+  add_operation(module);
+  add_layers(module);
+  add_images(module);
+  add_networks(module);
+  add_jobs(module);
+  add_learning(module);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations: made of filters, layers or networks by the functions of other files, applied to arrays here. */
+#include "operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gconv_python {
+
+enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* of an operation; idle ones of a shape */
+
+/* ---- Plans ---- */
+
+Operation::Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha)
+    : operation_(operation), owner_(std::move(owner)), on_host_(on_host), alpha_(alpha), generation_(generation()) {}
+
+Operation::~Operation() {
+  forget_after_fork();
+  clear();
+  gconv_operation_free(operation_);
+}
+
+void Operation::clear() {
+  std::lock_guard<std::mutex> guard(lock_);
+  for (Shape &shape : shapes_)
+    for (gconv_plan *plan : shape.idle)
+      gconv_plan_free(plan);
+  shapes_.clear();
+}
+
+/* Plans from before a fork belong to threads that are not there: they are left as they are. */
+void Operation::forget_after_fork() {
+  if (generation_ != generation()) {
+    shapes_.clear();
+    generation_ = generation();
+  }
+}
+
+static bool same(const Shape &shape, const gconv_image &like, const gconv_device *device, const void *stream) {
+  const gconv_image &a = shape.like;
+  return shape.device == device && shape.stream == stream && a.type == like.type && a.frames == like.frames &&
+         a.height == like.height && a.width == like.width && a.channels == like.channels && a.planar == like.planar &&
+         a.alpha == like.alpha;
+}
+
+gconv_plan *Operation::take(const gconv_image &like, gconv_device *device, void *stream, gconv_status *status) {
+  *status = GCONV_OK;
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    forget_after_fork();
+    for (size_t i = 0; i < shapes_.size(); i++)
+      if (same(shapes_[i], like, device, stream)) {
+        if (i > 0)
+          std::rotate(shapes_.begin(), shapes_.begin() + (long)i, shapes_.begin() + (long)i + 1);
+        if (shapes_[0].idle.empty())
+          break;
+        gconv_plan *plan = shapes_[0].idle.back();
+        shapes_[0].idle.pop_back();
+        return plan;
+      }
+  }
+  gconv_plan *plan = nullptr;
+  *status = gconv_plan_create(device, &like, operation_, 0, &plan);
+  return plan;
+}
+
+void Operation::give_back(gconv_plan *plan, const gconv_image &like, gconv_device *device, void *stream) {
+  std::vector<gconv_plan *> old;
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const Shape &s) { return same(s, like, device, stream); });
+    if (found == shapes_.end()) {
+      if (shapes_.size() == KEPT_SHAPES) {
+        old = shapes_.back().idle;
+        shapes_.pop_back();
+      }
+      Shape shape;
+      shape.like = like;
+      shape.device = device;
+      shape.stream = stream;
+      found = shapes_.insert(shapes_.begin(), shape);
+    }
+    if (found->idle.size() < KEPT_PLANS)
+      found->idle.push_back(plan);
+    else
+      old.push_back(plan);
+  }
+  for (gconv_plan *one : old)
+    gconv_plan_free(one);
+}
+
+/* ---- Applying it ---- */
+
+/* The outputs of a call: arrays, and how the library sees them. */
+struct Outputs {
+  std::vector<nb::object> objects;
+  std::unique_ptr<Samples[]> samples;
+  std::vector<gconv_array> arrays;
+  std::vector<gconv_image> images;
+};
+
+/* Sees an array of the caller as output number `i`. False: it must be made elsewhere, and copied. */
+static bool take_output(nb::handle out, const gconv_image &header, const Axes &axes, const Samples &in, size_t i,
+                        Outputs *outputs) {
+  Samples &samples = outputs->samples[i];
+  if (!see(out, "out", true, &samples))
+    refuse("out is no array of NumPy, PyTorch or CuPy");
+  const Axes wanted = axes_of_result(axes, header);
+  const int64_t shape[4] = {header.frames, header.channels, header.height, header.width};
+  bool fits = samples.taken && samples.type == header.type && samples.dimensions == wanted.count;
+  for (int k = 0; k < 4 && fits; k++)
+    if (wanted.at[k] >= 0)
+      fits = samples.shape[wanted.at[k]] == shape[k];
+  if (!fits)
+    refuse("out has another shape or type than the result, which has %lld x %lld x %lld x %lld (N, C, H, W) samples of type "
+           "%s in the order %s",
+           (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3], gconv_type_name(header.type),
+           wanted.letters);
+  if (samples.device != in.device)
+    refuse("out and the image are in memory of different devices");
+  if (overlap(in, samples))
+    refuse("out overlaps the image: pixels are read after their neighbours are written");
+  if (!lay_out(samples, wanted, &header, &outputs->arrays[i], &outputs->images[i]))
+    return false;
+  outputs->objects[i] = nb::borrow(out);
+  return true;
+}
+
+static bool make_outputs(const gconv_plan *plan, const Samples &in, nb::handle image, const Axes &axes, nb::handle out,
+                         Outputs *outputs) {
+  const size_t count = gconv_plan_outputs(plan);
+  outputs->objects.resize(count);
+  outputs->samples.reset(new Samples[count]);
+  outputs->arrays.resize(count);
+  outputs->images.resize(count);
+  if (!out.is_none() && count != 1 && (!nb::isinstance<nb::sequence>(out) || nb::len(out) != count))
+    refuse("there are %zu results: out must be a tuple of as many arrays", count);
+  for (size_t i = 0; i < count; i++) {
+    const gconv_image &header = *gconv_plan_output_header(plan, i);
+    if (!out.is_none()) {
+      nb::object one = count == 1 ? nb::borrow(out) : nb::object(out[i]);
+      if (!take_output(one, header, axes, in, i, outputs))
+        return false;
+      continue;
+    }
+    const Axes wanted = axes_of_result(axes, header);
+    outputs->objects[i] = make_result(in, image, wanted, header, &outputs->samples[i]);
+    if (!lay_out(outputs->samples[i], wanted, &header, &outputs->arrays[i], &outputs->images[i]))
+      raise(GCONV_UNSUPPORTED, "the array library made an array with gaps for the result");
+  }
+  return true;
+}
+
+static std::string device_of(const Samples &samples, nb::handle device) {
+  const std::string own = samples.device < 0 ? "cpu" : "cuda:" + std::to_string(samples.device);
+  if (device.is_none())
+    return own;
+  if (!nb::isinstance<nb::str>(device))
+    refuse("device=%s: give its name, such as \"cpu\" or \"cuda:0\"", nb::cast<std::string>(nb::repr(device)).c_str());
+  std::string name = nb::cast<std::string>(device);
+  if (samples.device >= 0 && name != own && name != "cuda" && name != "auto")
+    refuse("device=\"%s\", but the array is in memory of %s: move it there first, or leave device= out", name.c_str(),
+           own.c_str());
+  return samples.device >= 0 ? own : name;
+}
+
+/* Executes without the GIL. The text of a failure is this thread's. */
+static gconv_status execute(gconv_plan *plan, bool by_images, const gconv_array &in, const gconv_image &image,
+                            Outputs *outputs, void *stream) {
+  nb::gil_scoped_release released;
+  return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), nullptr)
+                   : gconv_plan_execute_device(plan, &in, outputs->arrays.data(), outputs->arrays.size(), stream);
+}
+
+static nb::object results(Outputs *outputs) {
+  if (outputs->objects.size() == 1)
+    return outputs->objects[0];
+  nb::list all;
+  for (nb::object &object : outputs->objects)
+    all.append(object);
+  return nb::tuple(all);
+}
+
+nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle device_name, nb::handle out,
+                          nb::handle stream_number, bool any_stream) {
+  Samples samples;
+  gconv_array in;
+  gconv_image header;
+  if (!see(image, "the image", false, &samples))
+    return nb::none();
+  const Axes axes = read_axes(axes_text, samples.dimensions);
+  if (!lay_out(samples, axes, nullptr, &in, &header))
+    return nb::none();
+  header.alpha = alpha_;
+  if (alpha_ && (header.planar || header.channels % 2 != 0))
+    refuse("alpha is the last channel of an array of 2 or 4, H x W x C, and this has %d%s", header.channels,
+           header.planar ? " as planes" : "");
+  gconv_device *device = device_named(device_of(samples, device_name));
+  const bool on_gpu = strcmp(gconv_device_get_info(device)->name, "cpu") != 0;
+  const bool by_images = samples.device < 0 && (on_host_ || on_gpu);
+  void *stream = samples.device < 0         ? nullptr
+                 : !stream_number.is_none() ? (void *)nb::cast<uintptr_t>(stream_number)
+                                            : current_stream(samples);
+  gconv_image like = header;
+  like.data = nullptr;
+  like.row_bytes = like.plane_bytes = 0;
+  void *const key = any_stream ? nullptr : stream;
+  gconv_status status;
+  gconv_plan *plan = take(like, device, key, &status);
+  check(status);
+  try {
+    Outputs outputs;
+    if (!make_outputs(plan, samples, image, axes, out, &outputs)) {
+      give_back(plan, like, device, key);
+      return nb::none();
+    }
+    check(execute(plan, by_images, in, header, &outputs, stream));
+    give_back(plan, like, device, key);
+    return results(&outputs);
+  } catch (...) {
+    give_back(plan, like, device, key);
+    throw;
+  }
+}
+
+/* ---- What it will do ---- */
+
+static gconv_image header_of(nb::handle shape, const std::string &type, bool planar) {
+  gconv_image like = {};
+  like.frames = nb::cast<int32_t>(shape[0]);
+  like.channels = nb::cast<int32_t>(shape[1]);
+  like.height = nb::cast<int32_t>(shape[2]);
+  like.width = nb::cast<int32_t>(shape[3]);
+  like.planar = planar && like.channels > 1;
+  like.type = type == "uint8" ? GCONV_U8 : type == "uint16" ? GCONV_U16 : GCONV_F32;
+  return like;
+}
+
+nb::object Operation::explain(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
+  const gconv_image like = header_of(shape, type, planar);
+  gconv_device *device = device_named(device_name);
+  gconv_status status;
+  gconv_plan *plan = take(like, device, nullptr, &status);
+  check(status);
+  char *text = nullptr;
+  status = gconv_plan_explain(plan, &text);
+  nb::object result = status == GCONV_OK ? nb::object(nb::str(text)) : nb::none();
+  free(text);
+  give_back(plan, like, device, nullptr);
+  check(status);
+  return result;
+}
+
+nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
+  const gconv_image like = header_of(shape, type, planar);
+  gconv_device *device = device_named(device_name);
+  gconv_status status;
+  gconv_plan *plan = take(like, device, nullptr, &status);
+  check(status);
+  const gconv_plan_info *info = gconv_plan_get_info(plan);
+  nb::dict result;
+  result["device"] = info->device;
+  result["algorithm"] = info->algorithm;
+  result["math"] = info->math;
+  result["exact"] = info->exact;
+  result["outputs"] = gconv_plan_outputs(plan);
+  result["output_shape"] = nb::make_tuple(info->frames, info->out_channels, info->out_height, info->out_width);
+  result["flop"] = info->flop;
+  result["bytes"] = info->bytes;
+  result["workspace_bytes"] = info->workspace_bytes;
+  result["error_bound"] = info->error_bound;
+  result["estimate_ms"] = info->estimate_ms;
+  give_back(plan, like, device, nullptr);
+  return result;
+}
+
+void add_operation(nb::module_ &module) {
+  nb::class_<Operation>(module, "Operation")
+      .def("run", &Operation::run, nb::arg("image").none(), nb::arg("axes").none(), nb::arg("device").none(),
+           nb::arg("out").none(), nb::arg("stream").none(), nb::arg("any_stream"))
+      .def("explain", &Operation::explain, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
+      .def("info", &Operation::info, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
+      .def("clear", &Operation::clear);
+}
+
+} // namespace gconv_python

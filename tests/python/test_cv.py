@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""gconv.cv against OpenCV, by random calls."""
+import collections
+import unittest
+import warnings
+
+from helper import LONG, draw_image, gconv, np
+
+import cv2
+import gconv.cv as ours
+
+BORDERS = (cv2.BORDER_CONSTANT, cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT, cv2.BORDER_REFLECT_101)
+DEPTHS = {"uint8": (-1, cv2.CV_8U, cv2.CV_16S, cv2.CV_32F), "uint16": (-1, cv2.CV_16U, cv2.CV_32F),
+          "int16": (-1, cv2.CV_16S, cv2.CV_32F), "float32": (-1, cv2.CV_32F)}
+
+
+def draw(random, name):
+    """(function's arguments behind src, options) of a random call."""
+    depth, border = {}, {"borderType": int(random.choice(BORDERS))}
+    odd = lambda most: int(random.integers(0, (most + 1) // 2)) * 2 + 1  # noqa: E731
+    delta = {"delta": float(random.integers(-20, 20))} if random.integers(2) else {}
+    scale = {"scale": float(random.choice((0.125, 0.5, 1, 2)))} if random.integers(2) else {}
+    if name == "filter2D":
+        rows, columns = random.integers(1, 8, 2)
+        kernel = random.normal(size=(rows, columns)).astype(np.float32)
+        kernel /= np.abs(kernel).sum()
+        anchor = {"anchor": (int(random.integers(columns)), int(random.integers(rows)))} if random.integers(2) else {}
+        return (kernel,), {**border, **delta, **anchor}, True
+    if name == "sepFilter2D":
+        lines = [random.normal(size=int(random.integers(1, 8))).astype(np.float32) for _ in range(2)]
+        return tuple(line / np.abs(line).sum() for line in lines), {**border, **delta}, True
+    if name == "GaussianBlur":
+        size = (odd(15), odd(15)) if random.integers(2) else (0, 0)
+        sigma = float(random.uniform(0.4, 4)) if size == (0, 0) or random.integers(2) else 0
+        return (size, sigma), {**border, **({"sigmaY": float(random.uniform(0.5, 3))} if sigma and random.integers(2) else {})}, False
+    if name in ("blur", "boxFilter"):
+        size = tuple(int(v) for v in random.integers(1, 12, 2))
+        more = {"normalize": bool(random.integers(2))} if name == "boxFilter" else {}
+        anchor = {"anchor": tuple(int(random.integers(v)) for v in size)} if random.integers(2) else {}
+        return (size,), {**border, **more, **anchor}, name == "boxFilter"
+    if name == "Sobel":
+        size = int(random.choice((1, 3, 5, 7)))
+        orders = [(dx, dy) for dx in range(3) for dy in range(3) if dx + dy > 0 and max(dx, dy) < max(size, 3)]
+        dx, dy = orders[random.integers(len(orders))]
+        if size == 1:
+            dx, dy = ((dx or 1), 0) if random.integers(2) else (0, (dy or 1))
+        return (dx, dy), {**border, **delta, **scale, "ksize": size}, True
+    if name == "Scharr":
+        return ((1, 0) if random.integers(2) else (0, 1)), {**border, **delta, **scale}, True
+    return (), {**border, **delta, **scale, "ksize": int(random.choice((1, 3, 5, 7)))}, True  # Laplacian
+
+
+class Calls(unittest.TestCase):
+    def test_random_calls(self):
+        random = np.random.default_rng(1)
+        names = ("filter2D", "sepFilter2D", "GaussianBlur", "blur", "boxFilter", "Sobel", "Scharr", "Laplacian")
+        samples, off = collections.Counter(), collections.Counter()
+        for case in range(2000 if LONG else 400):
+            name = names[case % len(names)]
+            dtype = (np.uint8, np.uint8, np.uint16, np.float32, np.int16)[random.integers(5)]
+            channels = ((), (1,), (2,), (3,), (4,), (6,))[random.integers(6)]
+            src = draw_image(random, (*random.integers(1, 50, 2), *channels), dtype)
+            src = (src.astype(np.int32) - 16384).astype(np.int16) if dtype == np.int16 else src
+            more, options, has_depth = draw(random, name)
+            depth = (int(random.choice(DEPTHS[src.dtype.name])),) if has_depth else ()
+            what = f"case {case}: {name} {src.shape} {src.dtype} {depth} {more} {options}"
+            wanted = getattr(cv2, name)(src, *depth, *more, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                result = getattr(ours, name)(src, *depth, *more, **options)
+            self.assertEqual((result.shape, result.dtype), (wanted.shape, wanted.dtype), what)
+            if result.dtype == np.float32:
+                size = max(1.0, np.abs(wanted).max())
+                np.testing.assert_allclose(result / size, wanted / size, atol=1e-6, rtol=0, err_msg=what)
+                continue
+            wrong = np.abs(result.astype(np.int64) - wanted)
+            self.assertLessEqual(wrong.max(), 1, what)
+            if src.dtype == np.uint8:
+                samples[name] += wrong.size
+                off[name] += np.count_nonzero(wrong)
+        shares = {name: f"{off[name] / samples[name]:.6f}" for name in names}
+        print(f"uint8: the share of samples that are off by one: {shares}")
+        self.assertLessEqual(off["filter2D"], 1 + samples["filter2D"] / 10000)
+
+    def test_dst(self):
+        src = draw_image(np.random.default_rng(2), (20, 30, 3), np.uint8)
+        dst = np.empty_like(src)
+        self.assertIs(ours.blur(src, (3, 3), dst), dst)
+        np.testing.assert_array_equal(dst, ours.blur(src, (3, 3)))
+        same = src.copy()
+        self.assertIs(ours.blur(same, (3, 3), same), same)  # in place, as OpenCV allows
+        np.testing.assert_array_equal(same, dst)
+        self.assertIsNot(ours.blur(src, (3, 3), np.empty((1, 2), np.uint8)), dst)
+
+    def test_what_is_not_taken_goes_to_opencv_with_one_warning(self):
+        src = np.random.default_rng(3).random((9, 9))
+        with self.assertWarnsRegex(gconv.Warning, "float64"):
+            np.testing.assert_array_equal(ours.Scharr(src, -1, 1, 0), cv2.Scharr(src, -1, 1, 0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ours.Scharr(src, -1, 1, 0)
+        with self.assertRaises(cv2.error), self.assertWarns(gconv.Warning):
+            ours.blur(src.astype(np.float32), (3, 3), borderType=77)
+
+    def test_what_is_wrong(self):
+        src = np.zeros((9, 9), np.uint8)
+        for call in (lambda: ours.GaussianBlur(src, (4, 4), 1), lambda: ours.GaussianBlur(src, (0, 0), 0),
+                     lambda: ours.Sobel(src, -1, 0, 0), lambda: ours.Sobel(src, -1, 1, 0, ksize=4),
+                     lambda: ours.Scharr(src, -1, 1, 1), lambda: ours.Laplacian(src, -1, ksize=2),
+                     lambda: ours.filter2D(src, -1, np.zeros((0, 3))), lambda: ours.blur(src, (0, 3)),
+                     lambda: ours.filter2D(src, -1, np.ones((3, 3)), anchor=(3, 0)), lambda: ours.Sobel(src, -1, 3, 0, ksize=3)):
+            with self.assertRaises(gconv.ArgumentError):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main()

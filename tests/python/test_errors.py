@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What is wrong raises an exception that says so, and never crashes."""
+import array
+import unittest
+
+from helper import gconv, np
+
+
+class Capsule:
+    """An object of DLPack whose capsule another has taken already."""
+
+    def __init__(self, of):
+        self.capsule = of.__dlpack__()
+        self.of = np.from_dlpack(self)
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class BadArrays(unittest.TestCase):
+    def refuse(self, text, image, kernel="gaussian", error=gconv.ArgumentError, **options):
+        with self.assertRaisesRegex(error, text):
+            gconv.filter(image, kernel, **options)
+
+    def test_shapes(self):
+        for shape in ((0, 5), (5, 0), (5, 5, 0), (0, 3, 5, 5)):
+            self.refuse("no samples", np.zeros(shape, np.uint8))
+            self.refuse("no samples", np.zeros(shape, np.float64))
+        for shape in ((), (5,), (2, 2, 2, 2, 2), (1,) * 9):
+            self.refuse("dimensions", np.zeros(shape, np.uint8))
+            self.refuse("dimensions", np.zeros(shape, np.float64))
+
+    def test_types(self):
+        for dtype in (object, complex, "U3", "S4", "M8[s]", [("a", "u1"), ("b", "f4")]):
+            self.refuse("type", np.zeros((5, 5), dtype))
+        for dtype in (">u2", ">f4"):
+            self.refuse("big-endian", np.zeros((5, 5), dtype))
+        self.refuse("", None)
+        self.refuse("", "photo.jpg")
+        self.refuse("dimensions", array.array("f", [1, 2, 3]))
+        self.refuse("dimensions", b"abc")
+
+    def test_what_numpy_makes_an_array_of(self):
+        wanted = gconv.filter(np.array([[1, 2], [3, 4]]), "gaussian")
+        np.testing.assert_array_equal(gconv.filter([[1, 2], [3, 4]], "gaussian"), wanted)
+        view = memoryview(bytes(range(12))).cast("B", (3, 4))
+        self.assertEqual(gconv.filter(view, "gaussian").dtype, np.uint8)
+
+    def test_capsule_that_was_taken(self):
+        with self.assertRaises(Exception):
+            gconv.filter(Capsule(np.zeros((5, 5), np.float32)), "gaussian")
+
+    def test_read_only_input_is_taken(self):
+        image = np.zeros((5, 5), np.uint8)
+        image.flags.writeable = False
+        gconv.filter(image, "gaussian")
+        gconv.filter(np.frombuffer(bytes(25), np.uint8).reshape(5, 5), "gaussian")
+
+
+class BadOptions(unittest.TestCase):
+    def test_each_option_says_what_it_takes(self):
+        image = np.zeros((5, 5), np.uint8)
+        for text, options in (
+                ("did you mean \"reflect101\"", {"border": "reflect"}), ("border=3", {"border": 3}),
+                ("padding", {"padding": "some"}), ("padding", {"padding": -1}), ("padding", {"padding": (1, 2, 3)}),
+                ("stride", {"stride": 0}), ("stride", {"stride": "a"}), ("dilation", {"dilation": (1, 2, 3)}),
+                ("axes", {"axes": "XY"}), ("axes", {"axes": "HH"}), ("axes", {"axes": 5}), ("names 3", {"axes": "HWC"}),
+                ("dtype", {"dtype": "int9"}), ("combine", {"combine": "mean"}), ("range", {"range": "all"}),
+                ("alpha", {"alpha": "keep"}), ("device", {"device": 3}), ("device", {"device": "gpu9"}),
+                ("algorithm", {"algorithm": "fast"}), ("border", {"border": ["zero"]})):
+            with self.assertRaises((gconv.Error,), msg=str(options)) as raised:
+                gconv.filter(image, "gaussian", **options)
+            self.assertIn(text, str(raised.exception))
+        with self.assertRaises(TypeError):
+            gconv.filter(image, "gaussian", bordr="zero")
+
+    def test_kernels(self):
+        image = np.zeros((5, 5), np.uint8)
+        for kernel in ("no_such_filter", "", [], [[]], [1, 2, 3], [[1, 2], [3]], [[np.nan]], np.zeros((1, 2, 3, 4)), None,
+                       [["a"]], [[1j]], np.zeros((0, 3)), np.zeros((2, 0, 3))):
+            with self.assertRaises(ValueError, msg=repr(kernel)):
+                gconv.filter(image, kernel)
+
+    def test_exceptions_are_those_of_python_too(self):
+        for error, also in ((gconv.ArgumentError, ValueError), (gconv.FormatError, ValueError), (gconv.FileError, OSError),
+                            (gconv.ExistsError, FileExistsError), (gconv.LimitError, ValueError),
+                            (gconv.NoMemoryError, MemoryError), (gconv.UnsupportedError, NotImplementedError),
+                            (gconv.DeviceError, RuntimeError)):
+            self.assertTrue(issubclass(error, also) and issubclass(error, gconv.Error))
+        with self.assertRaises(gconv.UnsupportedError):
+            gconv.filter(np.zeros((5, 5), np.uint8), "gaussian", device="cuda:63")
+
+    def test_filters_never_change(self):
+        one = gconv.Filter([[1, 2], [3, 4]], name="mine", divisor=2)
+        with self.assertRaises(AttributeError):
+            one.name = "other"
+        with self.assertRaises(ValueError):
+            one.taps[0, 0] = 5
+        self.assertEqual(one, gconv.Filter([[1, 2], [3, 4]], name="same", divisor=2))
+        np.testing.assert_array_equal(np.asarray(one), [[0.5, 1], [1.5, 2]])
+        self.assertIn("mine", one.to_text())
+        for wrong in ({"anchor": (2, 0)}, {"taps": [1]}, {"taps": [[np.inf]]}):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.Filter(**{"taps": [[1, 2], [3, 4]], **wrong})
+
+
+if __name__ == "__main__":
+    unittest.main()

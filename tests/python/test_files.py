@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""Files: read(), write(), run(), networks."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+from helper import draw_image, gconv, np
+
+PHOTO = pathlib.Path(os.environ["GCONV_SOURCE_FOLDER"]) / "images" / "coffee.jpg"
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = pathlib.Path(made.name)
+        self.random = np.random.default_rng(1)
+
+
+class Images(Folder):
+    def test_written_images_are_read_again(self):
+        for shape in ((5, 7), (5, 7, 3), (5, 7, 4), (5, 7, 2)):
+            for dtype, names in ((np.uint8, ("a.png", "a.tif", "a.npy")), (np.uint16, ("a.png", "a.tif", "a.npy")),
+                                 (np.float32, ("a.tif", "a.npy"))):
+                image = draw_image(self.random, shape, dtype)
+                for name in names:
+                    gconv.write(self.folder / name, image)
+                    result = gconv.read(self.folder / name)
+                    self.assertEqual(result.dtype, dtype)
+                    np.testing.assert_array_equal(result, image, f"{name} {shape}")
+        planes = draw_image(self.random, (6, 5, 7), np.float32)
+        gconv.write(self.folder / "planes.npy", planes, axes="CHW")
+        array, info = gconv.read(self.folder / "planes.npy", info=True)
+        self.assertEqual(info["axes"], "CHW")
+        np.testing.assert_array_equal(array, planes)
+        gconv.write(self.folder / "turned.png", planes[0].astype(np.uint8)[::-1].T)
+        np.testing.assert_array_equal(gconv.read(self.folder / "turned.png"), planes[0].astype(np.uint8)[::-1].T)
+
+    def test_what_a_file_says(self):
+        header = gconv.header(PHOTO)
+        self.assertEqual((header["format"], header["channels"], header["dtype"]), ("jpeg", 3, "uint8"))
+        image = gconv.read(PHOTO)
+        self.assertEqual(image.shape, (header["height"], header["width"], 3))
+        gconv.write(self.folder / "a.png", image, pixels_per_metre=(1000, 2000))
+        self.assertEqual(gconv.header(self.folder / "a.png")["pixels_per_metre"], (1000, 2000))
+        self.assertIn("png", [entry["name"] for entry in gconv.formats()])
+
+    def test_failures(self):
+        with self.assertRaises(OSError):
+            gconv.read(self.folder / "missing.png")
+        (self.folder / "wrong.png").write_bytes(b"\x89PNG\r\n\x1a\nand more")
+        with self.assertRaises(gconv.FormatError):
+            gconv.read(self.folder / "wrong.png")
+        with self.assertRaises(gconv.LimitError):
+            gconv.read(PHOTO, max_pixels=10)
+        image = np.zeros((5, 7), np.uint8)
+        gconv.write(self.folder / "a.png", image)
+        with self.assertRaises(FileExistsError):
+            gconv.write(self.folder / "a.png", image, keep_existing=True)
+        for options in ({"path": self.folder / "a.what"}, {"format": "what"}, {"image": image.astype(float)},
+                        {"image": image[0]}, {"compression": "zip"}, {"quality": 101}, {"axes": "HWC"}):
+            with self.assertRaises(gconv.ArgumentError, msg=str(options)):
+                gconv.write(**{"path": self.folder / "b.png", "image": image, **options})
+        with self.assertRaises(gconv.UnsupportedError):
+            gconv.write(self.folder / "b.jpg", image.astype(np.float32))
+        self.assertFalse((self.folder / "b.png").exists() or (self.folder / "b.jpg").exists())
+
+    def test_filters_as_files(self):
+        both = gconv.read_filters("sobel")
+        self.assertTrue(both.gradient)
+        self.assertEqual([one.name for one in both], ["sobel_x", "sobel_y"])
+        gconv.write_filters(self.folder / "mine.txt", [[1, 2, 3], [4, 5, 6]])
+        self.assertEqual(gconv.read_filters(self.folder / "mine.txt")[0].taps.tolist(), [[1, 2, 3], [4, 5, 6]])
+        self.assertEqual(gconv.read_filters("[1 2; 3 4]")[0].analyze()["sum"], 10)
+
+
+class Jobs(Folder):
+    def setUp(self):
+        super().setUp()
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore", gconv.Warning)  # of noise that is clamped
+        self.images = {f"photo_{k:02}.png": draw_image(self.random, (20 + k, 30, 3), np.uint8) for k in range(12)}
+        (self.folder / "in").mkdir()
+        for name, image in self.images.items():
+            gconv.write(self.folder / "in" / name, image)
+
+    def test_a_folder(self):
+        reports = []
+        summary = gconv.run(self.folder / "in", "gaussian:sigma=1", self.folder / "out", border="replicate",
+                            progress=reports.append, device="cpu")
+        self.assertEqual((summary.written, summary.failed), (12, 0))
+        self.assertEqual([pathlib.Path(report.input).name for report in reports], sorted(self.images))
+        self.assertEqual(reports[0].details["pixels"], 600)
+        for name, image in self.images.items():
+            np.testing.assert_array_equal(gconv.read(self.folder / "out" / name),
+                                          gconv.filter(image, "gaussian:sigma=1", border="replicate"))
+
+    def test_the_same_bytes_as_the_program(self):
+        gconv.run(str(self.folder / "in"), ["sobel_x", [[0, 1], [-1, 0]]], str(self.folder / "a") + "/", range="abs")
+        (self.folder / "k.txt").write_text("0 1\n-1 0\n")
+        subprocess.run([os.environ["GCONV"], "-i", self.folder / "in", "-f", "sobel_x", "-f", self.folder / "k.txt", "-o",
+                        str(self.folder / "b") + "/", "--range", "abs", "-q"], check=True)
+        first = sorted(path.read_bytes() for path in (self.folder / "a").iterdir())
+        self.assertEqual(len(first), 24)
+        self.assertEqual(first, sorted(path.read_bytes() for path in (self.folder / "b").iterdir()))
+
+    def test_resume_shards_and_what_exists(self):
+        folder = self.folder / "out"
+        for part in ("1/2", "2/2"):
+            gconv.run(self.folder / "in", "sharpen", folder, shard=part, resume=True)
+        again = gconv.run(self.folder / "in", "sharpen", folder, resume=True)
+        self.assertEqual((again.written, again.passed), (0, 12))
+        other = gconv.run(self.folder / "in", "sharpen", folder, resume=True, border="wrap")
+        self.assertEqual(other.written, 12)
+        self.assertEqual(gconv.run(self.folder / "in", "sharpen", folder, existing="skip").passed, 12)
+        with self.assertRaises(gconv.JobError) as raised:
+            gconv.run(self.folder / "in", "sharpen", folder, existing="keep")
+        self.assertEqual(raised.exception.summary.failed, 12)
+
+    def test_warnings_of_the_program_are_warnings(self):
+        with self.assertWarnsRegex(gconv.Warning, "became black"):
+            gconv.run(self.folder / "in" / "photo_00.png", "sobel_x", self.folder / "a.png")
+
+    def test_one_bad_file_is_told(self):
+        (self.folder / "in" / "bad.png").write_bytes(b"no image")
+        with self.assertRaisesRegex(gconv.JobError, "bad.png"):
+            gconv.run(self.folder / "in", "sharpen", self.folder / "out")
+        summary = gconv.run(self.folder / "in", "sharpen", self.folder / "out", errors="report")
+        self.assertEqual((summary.written, summary.failed, len(summary.errors)), (12, 1, 1))
+
+    def test_a_progress_that_raises_stops_the_run(self):
+        def stop(report):
+            raise KeyError(report.input)
+
+        with self.assertRaises(KeyError):
+            gconv.run(self.folder / "in", "sharpen", self.folder / "out", progress=stop, jobs=1, threads=1)
+        self.assertLess(len(list((self.folder / "out").iterdir())), 12)
+
+    def test_an_interrupt_stops_the_run(self):
+        for k in range(200):
+            gconv.write(self.folder / "in" / f"more_{k}.png", self.images["photo_00.png"])
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            gconv.run(self.folder / "in", "gaussian:sigma=20", self.folder / "out", jobs=1, threads=1)
+            self.fail("the run was faster than the signal")
+        summary = gconv.run(self.folder / "in" / "photo_00.png", "sharpen", self.folder / "after.png")
+        self.assertEqual(summary.written, 1)
+
+    def test_what_is_wrong(self):
+        for options in ({"inputs": self.folder / "none"}, {"filters": "no_such"}, {"border": "what"}, {"existing": "what"},
+                        {"errors": "what"}, {"shard": "3/2"}, {"device": "gpu"}, {"format": "what"},
+                        {"output": self.folder / "in"}):
+            with self.assertRaises(gconv.Error, msg=str(options)):
+                gconv.run(**{"inputs": self.folder / "in", "filters": "sharpen", "output": self.folder / "x", **options})
+
+
+class Networks(Folder):
+    def test_made_saved_and_loaded(self):
+        net = gconv.Network("conv 4 3x3 relu, conv 2 3x3", 3, seed=5)
+        x = draw_image(self.random, (2, 3, 9, 10), np.float32)
+        y = net(x)
+        first = gconv.conv2d(x, *net.weights(0), padding=1, activation="relu")
+        np.testing.assert_allclose(y, gconv.conv2d(first, *net.weights(1), padding=1), rtol=1e-5, atol=1e-6)
+        net.save(self.folder / "net.safetensors")
+        same = gconv.Network.load(self.folder / "net.safetensors")
+        np.testing.assert_array_equal(same(x), y)
+        np.testing.assert_array_equal(same(x[0]), y[0])
+        np.testing.assert_array_equal(same(x.transpose(0, 2, 3, 1), axes="NHWC"), y.transpose(0, 2, 3, 1))
+        levels = draw_image(self.random, (1, 3, 9, 10), np.uint8)
+        np.testing.assert_allclose(net(levels), net((levels / 255).astype(np.float32)), atol=1e-6)
+        self.assertEqual((net.channels, net.layers[0]["shape"], net.layers[0]["activation"]), (3, (4, 3, 3, 3), "relu"))
+        out = np.empty_like(y)
+        self.assertIs(net(x, out=out), out)
+
+    def test_a_network_on_files(self):
+        net = gconv.Network("conv 3 3x3", 3, seed=5)
+        image = draw_image(self.random, (9, 10, 3), np.uint8)
+        gconv.write(self.folder / "a.png", image)
+        gconv.run(self.folder / "a.png", net, self.folder / "a.npy")
+        result = gconv.read(self.folder / "a.npy", info=True)
+        wanted = net(image, axes="HWC")
+        self.assertEqual(result[0].size, wanted.size)
+
+    def test_failures(self):
+        for wrong in ("conv 4", "what 3x3", ""):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.Network(wrong, 3)
+        with self.assertRaises(OSError):
+            gconv.Network.load(self.folder / "missing.safetensors")
+        net = gconv.Network("conv 4 3x3", 3)
+        for x in (np.zeros((1, 2, 5, 5), np.float32), np.zeros((1, 3, 0, 5), np.float32), None):
+            with self.assertRaises(gconv.Error):
+                net(x)
+        with self.assertRaises(gconv.ArgumentError):
+            net.classify(np.zeros((1, 3, 5, 5), np.float32))
+        with self.assertRaises(gconv.ArgumentError):
+            net.weights(7)
+
+
+class Program(unittest.TestCase):
+    def test_python_m_gconv(self):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run([sys.executable, "-m", "gconv", "--version"], env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(gconv.version(), done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""gconv.filter() and gconv.Plan: numbers against scipy in float64, layouts, types, outputs."""
+import unittest
+
+from helper import LONG, TYPES, draw_image, draw_kernel, gconv, np, round_to
+
+import scipy.ndimage as ndimage
+
+BORDERS = {"zero": ("constant", 0), "constant": ("constant", None), "replicate": ("nearest", 0), "symmetric": ("reflect", 0),
+           "reflect101": ("mirror", 0), "wrap": ("wrap", 0)}
+
+
+def expected(image, kernel, border, value, flip):
+    """One plane, in float64."""
+    mode, cval = BORDERS[border]
+    white = {"uint8": 255, "uint16": 65535}.get(image.dtype.name, 1)
+    function = ndimage.convolve if flip else ndimage.correlate
+    return function(image.astype(np.float64), kernel.astype(np.float64), mode=mode, cval=value * white if cval is None else 0)
+
+
+class Numbers(unittest.TestCase):
+    def check(self, result, wanted, image, what):
+        self.assertEqual(result.dtype, image.dtype, what)
+        self.assertEqual(result.shape, wanted.shape, what)
+        if image.dtype == np.float32:
+            np.testing.assert_allclose(result, wanted, atol=1e-6, rtol=0, err_msg=what)
+        else:
+            wrong = np.abs(result.astype(np.int64) - round_to(image.dtype, wanted))
+            self.assertLessEqual(wrong.max(), 1, what)  # 1: a half that float32 does not see
+            self.assertLess(np.count_nonzero(wrong), 1 + wrong.size // (1000 if image.dtype == np.uint8 else 20), what)
+
+    def test_random_calls_agree_with_scipy(self):
+        random = np.random.default_rng(1)
+        for case in range(2000 if LONG else 300):
+            dtype = TYPES[case % 3]
+            border = list(BORDERS)[random.integers(len(BORDERS))]
+            flip = bool(random.integers(2))
+            kernel = draw_kernel(random, *random.integers(1, 8, 2))
+            image = draw_image(random, tuple(random.integers(1, 40, 2)), dtype)
+            value = float(random.integers(0, 256)) / 255
+            what = f"case {case}: {image.shape} {dtype.__name__}, {kernel.shape}, {border}, flip {flip}"
+            result = gconv.filter(image, kernel, border=border, border_value=value, flip=flip)
+            self.check(result, expected(image, kernel, border, value, flip), image, what)
+
+    def test_channels_are_filtered_one_by_one_in_any_layout(self):
+        random = np.random.default_rng(2)
+        kernel = draw_kernel(random, 3, 5)
+        for dtype in TYPES:
+            for channels in (1, 2, 3, 4, 5, 7):
+                image = draw_image(random, (2, channels, 9, 11), dtype)  # N, C, H, W
+                wanted = np.stack([np.stack([gconv.filter(plane, kernel) for plane in one]) for one in image])
+                for axes in ("NCHW", "NHWC", "CNHW", "HWNC", "WHCN"):
+                    order = ["NCHW".index(letter) for letter in axes]
+                    moved = image.transpose(order)
+                    for given in (moved, np.ascontiguousarray(moved), np.asfortranarray(moved)):
+                        result = gconv.filter(given, kernel, axes=axes)
+                        np.testing.assert_array_equal(result, wanted.transpose(order), f"{dtype} {channels} {axes}")
+                np.testing.assert_array_equal(gconv.filter(image[0], kernel, axes="CHW"), wanted[0])
+                np.testing.assert_array_equal(gconv.filter(image[0].transpose(1, 2, 0), kernel), wanted[0].transpose(1, 2, 0))
+                np.testing.assert_array_equal(gconv.filter(image[:, 0], kernel, axes="NHW"), wanted[:, 0])
+
+    def test_rows_with_gaps_that_run_backwards_or_are_repeated(self):
+        random = np.random.default_rng(3)
+        kernel = draw_kernel(random, 3, 3)
+        for dtype in TYPES:
+            whole = draw_image(random, (40, 60, 3), dtype)
+            for part in (whole[5:20, 3:30], whole[::2], whole[:, ::2], whole[::-1], whole[:, ::-1], whole[..., ::-1],
+                         whole[..., :2], np.broadcast_to(whole[:1], (7, 60, 3)), whole[::3, ::3, 1:2], whole[3:4, 5:6]):
+                np.testing.assert_array_equal(gconv.filter(part, kernel), gconv.filter(part.copy(), kernel))
+        raw = np.zeros(4 * 50 + 1, np.uint8)
+        split = raw[1:].view(np.float32).reshape(5, 10)  # begins inside a word
+        np.testing.assert_array_equal(gconv.filter(split, kernel), np.zeros((5, 10), np.float32))
+
+    def test_stride_dilation_and_padding(self):
+        random = np.random.default_rng(4)
+        image, kernel = draw_image(random, (20, 30), np.float32), draw_kernel(random, 3, 5)
+        wanted = ndimage.correlate(image.astype(float), kernel.astype(float), mode="constant")
+        np.testing.assert_allclose(gconv.filter(image, kernel, stride=(2, 3)), wanted[::2, ::3], atol=1e-6)
+        np.testing.assert_allclose(gconv.filter(image, kernel, padding="valid"), wanted[1:-1, 2:-2], atol=1e-6)
+        np.testing.assert_allclose(gconv.filter(image, kernel, padding=(1, 2)), wanted, atol=1e-6)
+        np.testing.assert_allclose(gconv.filter(image, kernel, padding=(0, 1, 0, 2)), wanted[1:, 2:], atol=1e-6)
+        self.assertEqual(gconv.filter(image, kernel, padding="full").shape, (22, 34))
+        spread = np.zeros((5, 9), np.float32)
+        spread[::2, ::2] = kernel
+        np.testing.assert_array_equal(gconv.filter(image, kernel, dilation=2), gconv.filter(image, spread))
+
+    def test_several_filters(self):
+        random = np.random.default_rng(5)
+        image = draw_image(random, (20, 30, 3), np.float32)
+        x, y = gconv.filter(image, ["sobel_x", "sobel_y"])
+        np.testing.assert_array_equal(x, gconv.filter(image, "sobel_x"))
+        np.testing.assert_allclose(gconv.filter(image, "sobel"), np.hypot(x, y), rtol=1e-5)
+        both = gconv.filter(image, "sobel", combine="none")
+        np.testing.assert_array_equal(both[1], y)
+        stack = gconv.filter(image, ["sobel_x", "sobel_y"], combine="stack")
+        np.testing.assert_array_equal(stack, np.concatenate([x, y], axis=2))
+        stack = gconv.filter(image[..., 0], ["sobel_x", "sobel_y"], combine="stack")
+        np.testing.assert_array_equal(stack, np.stack([x[..., 0], y[..., 0]], axis=2))
+        planes = np.stack([np.asarray(one) for one in gconv.read_filters("sobel")])
+        np.testing.assert_array_equal(gconv.filter(image, planes)[0], x)
+
+    def test_types_of_results(self):
+        random = np.random.default_rng(6)
+        image, kernel = draw_image(random, (9, 12, 3), np.uint8), draw_kernel(random, 3, 3)
+        result = gconv.filter(image, kernel, dtype="float32")
+        self.assertEqual(result.dtype, np.float32)
+        np.testing.assert_allclose(result, gconv.filter(image.astype(np.float32), kernel) / 255, atol=1e-6)
+        self.assertEqual(gconv.filter(image, kernel, dtype=np.uint16).dtype, np.uint16)
+        gray = gconv.filter(image, "identity", gray=True)
+        self.assertEqual(gray.shape, (9, 12, 1))
+        light = gconv.filter(image, "gaussian:sigma=1", linear=True, border="replicate")
+        self.assertEqual(light.shape, image.shape)
+        alpha = gconv.filter(np.dstack([image, image[..., 0]]), "gaussian", alpha="keep")
+        np.testing.assert_array_equal(alpha[..., 3], image[..., 0])
+        stretched = gconv.filter(image, "sobel_x", range="minmax")
+        self.assertEqual((stretched.min(), stretched.max()), (0, 255))
+
+    def test_other_types_are_converted(self):
+        random = np.random.default_rng(7)
+        kernel = draw_kernel(random, 3, 3)
+        for dtype in (np.float16, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint32, np.uint64, bool):
+            image = draw_image(random, (9, 12), dtype)
+            floats = gconv.filter(image.astype(np.float32), kernel)
+            result = gconv.filter(image, kernel)
+            self.assertEqual(result.dtype, np.float32 if dtype is bool else dtype)
+            wanted = floats if dtype is bool else round_to(dtype, floats).astype(dtype)
+            np.testing.assert_array_equal(result, wanted, str(dtype))
+            out = np.empty_like(result)
+            self.assertIs(gconv.filter(image, kernel, out=out), out)
+            np.testing.assert_array_equal(out, result)
+        huge = np.full((3, 3), np.iinfo(np.int64).max)
+        self.assertGreater(gconv.filter(huge, "identity").min(), 2 ** 62)  # saturated, not wrapped around
+        self.assertEqual(gconv.filter(np.full((2, 2), np.iinfo(np.int32).min, np.int32), [[2]]).max(), np.iinfo(np.int32).min)
+
+
+class Outputs(unittest.TestCase):
+    def setUp(self):
+        random = np.random.default_rng(8)
+        self.image, self.kernel = draw_image(random, (20, 30, 3), np.uint8), draw_kernel(random, 3, 3)
+        self.wanted = gconv.filter(self.image, self.kernel)
+
+    def test_out_is_written_where_it_lies(self):
+        whole = np.full((30, 40, 3), 7, np.uint8)
+        for out in (np.empty_like(self.image), whole[2:22, 3:33], np.empty((20, 30, 4), np.uint8)[..., :3],
+                    np.empty((3, 20, 30), np.uint8).transpose(1, 2, 0), np.empty((20, 30, 3), np.uint8)[:, ::-1]):
+            self.assertIs(gconv.filter(self.image, self.kernel, out=out), out)
+            np.testing.assert_array_equal(out, self.wanted)
+        self.assertTrue((whole[:2] == 7).all() and (whole[:, 33:] == 7).all())
+
+    def test_out_that_does_not_fit_is_refused(self):
+        read_only = np.empty_like(self.image)
+        read_only.flags.writeable = False
+        for out, text in ((read_only, "read-only"), (np.empty((20, 30), np.uint8), "shape"),
+                          (np.empty(self.image.shape, np.uint16), "type"), (self.image, "overlap"),
+                          (self.image[:, ::-1], "overlap"), ([1], "array"), (np.empty((0, 30, 3), np.uint8), "no samples"),
+                          (np.empty(self.image.shape, ">u2"), "big-endian"), (np.empty(self.image.shape, object), "type")):
+            with self.assertRaisesRegex(gconv.ArgumentError, text):
+                gconv.filter(self.image, self.kernel, out=out)
+        buffer = np.zeros((21, 30, 3), np.uint8)
+        with self.assertRaisesRegex(gconv.ArgumentError, "overlap"):
+            gconv.filter(buffer[:-1], self.kernel, out=buffer[1:])
+
+    def test_tuple_of_outputs(self):
+        outs = tuple(np.empty_like(self.image) for _ in range(2))
+        results = gconv.filter(self.image, ["sobel_x", "sobel_y"], out=outs)
+        self.assertIs(results[1], outs[1])
+        for wrong in (outs[:1], outs[0]):
+            with self.assertRaisesRegex(gconv.ArgumentError, "tuple"):
+                gconv.filter(self.image, ["sobel_x", "sobel_y"], out=wrong)
+
+
+class Plans(unittest.TestCase):
+    def test_plan_does_what_filter_does(self):
+        random = np.random.default_rng(9)
+        for shape, axes in (((9, 12), None), ((9, 12, 3), None), ((5, 9, 12), "CHW"), ((2, 3, 9, 12), "NCHW")):
+            for dtype in TYPES:
+                plan = gconv.Plan("gaussian:sigma=1", shape, dtype, axes=axes, border="wrap")
+                for _ in range(3):
+                    image = draw_image(random, shape, dtype)
+                    wanted = gconv.filter(image, "gaussian:sigma=1", axes=axes, border="wrap")
+                    np.testing.assert_array_equal(plan(image), wanted)
+                    np.testing.assert_array_equal(plan(image[::-1]), gconv.filter(image[::-1], "gaussian:sigma=1", axes=axes,
+                                                                                  border="wrap"))
+                self.assertEqual(plan.info["device"], "cpu")
+                self.assertIn("algorithm", plan.explain())
+
+    def test_plan_refuses_what_it_was_not_made_for(self):
+        plan = gconv.Plan([[1, 2], [3, 4]], (9, 12), "uint8")
+        for wrong in (np.zeros((9, 13), np.uint8), np.zeros((9, 12), np.uint16), np.zeros((9, 12, 1), np.uint8)):
+            with self.assertRaisesRegex(gconv.ArgumentError, "the plan is for"):
+                plan(wrong)
+        with self.assertRaises(TypeError):
+            gconv.Plan("gaussian", (9, 12), bordr="wrap")
+        for shape, axes in (((9,), None), ((9, 0), None), ((9, 12), "HWC"), ((9, 12), "CH")):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.Plan("gaussian", shape, axes=axes)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Fitted filters, trained networks, support vector machines."""
+import pathlib
+import tempfile
+import unittest
+import warnings
+
+from helper import draw_image, draw_kernel, gconv, np
+
+
+class Fits(unittest.TestCase):
+    def test_the_filter_is_found(self):
+        random = np.random.default_rng(1)
+        kernel = draw_kernel(random, 3, 5)
+        for dtype in (np.float32, np.float64):
+            before = draw_image(random, (240, 70, 3), dtype)
+            after = gconv.filter(before, kernel)
+            found = gconv.fit(before, after, (3, 5))
+            np.testing.assert_allclose(found.taps, kernel, atol=1e-5)
+            np.testing.assert_allclose(found.filter.taps, kernel, atol=1e-5)
+            self.assertGreater(found.fitted["r2"], 0.999)
+        several = gconv.fit([before[:120], before[120:]], [gconv.filter(before[:120], kernel), gconv.filter(before[120:], kernel)],
+                            (3, 5), border="zero", held_out=0.25)
+        np.testing.assert_allclose(several.taps, kernel, atol=1e-4)
+        self.assertGreater(several.held["samples"], 0)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder) / name for name in ("a.npy", "b.npy")]
+            gconv.write(paths[0], before.astype(np.float32))
+            gconv.write(paths[1], after.astype(np.float32))
+            np.testing.assert_allclose(gconv.fit(*paths, (3, 5)).taps, kernel, atol=1e-5)
+
+    def test_what_is_wrong(self):
+        image = np.random.default_rng(2).random((20, 20)).astype(np.float32)
+        for arguments in ((image, image[:10], 3), (image, image, 0), ([image], [image, image], 3), ([], [], 3),
+                          (image, image, 30), (image, image, "a"), (image[0], image[0], 1)):
+            with self.assertRaises(gconv.Error):
+                gconv.fit(*arguments)
+        with self.assertRaises(gconv.UnsupportedError):
+            gconv.fit(np.zeros((20, 20), np.float32), image, 3)
+
+
+def spirals(random, count):
+    """Two arms, and the arm of each point."""
+    arm, t = random.integers(0, 2, count), random.random(count)
+    angle = 4 * t + np.pi * arm
+    return np.column_stack([t * np.cos(angle), t * np.sin(angle)]).astype(np.float32), arm
+
+
+class Training(unittest.TestCase):
+    def test_a_network_of_arrays(self):
+        random = np.random.default_rng(3)
+        rows, arms = spirals(random, 400)
+        epochs = []
+        net = gconv.train("dense 16 tanh, dense 2 softmax", rows, arms, epochs=60, rate=0.01, validation=0.2, seed=1,
+                          progress=epochs.append)
+        self.assertEqual([epoch.number for epoch in epochs], list(range(1, len(epochs) + 1)))
+        self.assertLess(epochs[-1].loss, epochs[0].loss)
+        self.assertIsNotNone(epochs[-1].ended)
+        self.assertEqual(net.classes, ("0", "1"))
+        test, wanted = spirals(random, 200)
+        found = gconv.classify(net, test[:, :, None, None])
+        self.assertGreater(np.mean([name == str(arm) for name, arm in zip(found, wanted)]), 0.9)
+        again = gconv.train("dense 16 tanh, dense 2 softmax", rows, arms, epochs=60, rate=0.01, validation=0.2, seed=1)
+        np.testing.assert_array_equal(again.weights(0)[0], net.weights(0)[0])
+
+    def test_a_network_of_pixels(self):
+        random = np.random.default_rng(4)
+        image = np.zeros((40, 40, 3), np.uint8)
+        image[:, 20:] = 200
+        image += random.integers(0, 20, image.shape).astype(np.uint8)
+        mask = np.zeros((40, 40), np.uint8)
+        mask[5:35, 3:17], mask[5:35, 23:37] = 1, 2
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", gconv.Warning)
+            folder = pathlib.Path(folder)
+            gconv.write(folder / "image.png", image)
+            gconv.write(folder / "mask.png", mask)
+            net = gconv.train("dense 8 relu, dense 2 softmax", folder / "image.png", folder / "mask.png", kind="pixels",
+                              features="gaussian 1", epochs=30)
+            net.save(folder / "net.safetensors")
+            found = gconv.classify(folder / "net.safetensors", image)
+        self.assertEqual(found.shape, (40, 40))
+        self.assertGreater(np.mean(found[mask > 0] == mask[mask > 0]), 0.99)
+        self.assertEqual(net.class_values, [1, 2])
+
+    def test_progress_that_raises_stops(self):
+        rows, arms = spirals(np.random.default_rng(5), 50)
+
+        def stop(epoch):
+            if epoch.number == 3:
+                raise StopIteration
+
+        with self.assertRaises(StopIteration):
+            gconv.train("dense 2 softmax", rows, arms, progress=stop)
+
+    def test_what_is_wrong(self):
+        rows, arms = spirals(np.random.default_rng(6), 50)
+        for arguments, options in ((("what", rows, arms), {}), (("dense 2 softmax", rows[0], arms), {}),
+                                   (("dense 2 softmax", rows), {}), (("dense 2 softmax", rows, arms), {"loss": "what"}),
+                                   (("dense 2 softmax", rows, arms), {"kind": "what", "optimizer": "sdg"}),
+                                   (("dense 2 softmax", "/no/such/table.csv"), {}), (("dense 2 softmax", rows * np.nan, arms), {})):
+            with self.assertRaises(gconv.Error, msg=str(options)):
+                gconv.train(*arguments, **options)
+        with self.assertRaises(TypeError):
+            gconv.train("dense 2 softmax", rows, arms, epoch=3)
+
+
+class Machines(unittest.TestCase):
+    def test_classes(self):
+        random = np.random.default_rng(7)
+        rows, arms = spirals(random, 300)
+        names = np.array(["inner, \"first\"", "outer"])[arms]
+        model = gconv.SVM.train(rows, names, gamma=10.0, cost=10.0, probabilities=True)
+        test, wanted = spirals(random, 200)
+        self.assertGreater(np.mean(model.predict(test) == np.array(["inner, \"first\"", "outer"])[wanted]), 0.95)
+        likely = model.probabilities(test)
+        np.testing.assert_allclose(likely.sum(axis=1), 1, atol=1e-6)
+        self.assertEqual(model.decision(test).shape, (200, 1))
+        self.assertGreater(gconv.SVM.validate(rows, arms, folds=4, gamma=10.0, cost=10.0)["accuracy"], 0.9)
+        model = gconv.SVM.train(rows, arms, gamma=10.0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "svm.model"
+            model.save(path)
+            np.testing.assert_array_equal(gconv.classify(path, test), model.predict(test))
+        with self.assertRaises(gconv.UnsupportedError):
+            model.probabilities(test)
+
+    def test_regression_and_what_is_wrong(self):
+        random = np.random.default_rng(8)
+        rows = random.random((200, 3)).astype(np.float32)
+        model = gconv.SVM.train(rows, rows.sum(axis=1), regression=True, kernel="linear", cost=100.0, tube=0.01)
+        np.testing.assert_allclose(model.predict(rows), rows.sum(axis=1), atol=0.05)
+        self.assertEqual(model.classes, ())
+        for wrong in (rows[:, :2], rows[0], rows[:0]):
+            with self.assertRaises(gconv.ArgumentError):
+                model.predict(wrong)
+        with self.assertRaises(gconv.FormatError):
+            gconv.SVM.train(rows, np.zeros(200))
+        with self.assertRaises(OSError):
+            gconv.SVM.load("/no/such/model")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""gconv.ndimage against scipy.ndimage, by random calls."""
+import unittest
+import warnings
+
+from helper import LONG, draw_image, gconv, np
+
+import scipy.ndimage as theirs
+import gconv.ndimage as ours
+
+MODES = ("reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap")
+NAMES = ("correlate", "convolve", "correlate1d", "convolve1d", "gaussian_filter", "gaussian_filter1d", "uniform_filter",
+         "uniform_filter1d", "prewitt", "sobel", "laplace", "gaussian_laplace", "gaussian_gradient_magnitude")
+
+
+def draw(random, name, dimensions):
+    """(arguments behind the array, options) of a random call."""
+    mode = str(random.choice(MODES))
+    options = {"mode": mode, "cval": float(random.integers(0, 5)) if "constant" in mode else 0.0}
+    axis = int(random.integers(-dimensions, dimensions))
+    if name in ("gaussian_filter", "uniform_filter", "prewitt", "sobel", "laplace", "gaussian_laplace",
+                "gaussian_gradient_magnitude") and random.integers(2):
+        options["mode"] = [str(random.choice(MODES)) for _ in range(dimensions)]
+    if name in ("correlate", "convolve"):
+        weights = random.normal(size=tuple(random.integers(1, 6, dimensions)))
+        origin = [int(random.integers(-((size - 1) // 2), (size - 1) // 2 + 1)) for size in weights.shape]
+        return (weights / np.abs(weights).sum(),), {**options, "origin": origin}
+    if name in ("correlate1d", "convolve1d"):
+        weights = random.normal(size=int(random.integers(1, 8)))
+        reach = (weights.size - 1) // 2
+        return (weights / np.abs(weights).sum(),), {**options, "axis": axis, "origin": int(random.integers(-reach, reach + 1))}
+    if name == "gaussian_filter":
+        sigma = float(random.uniform(0.4, 3)) if random.integers(2) else [float(v) for v in random.uniform(0, 3, dimensions)]
+        return (sigma,), {**options, "order": int(random.integers(0, 3)), "truncate": float(random.uniform(2, 5))}
+    if name == "gaussian_filter1d":
+        more = {"radius": int(random.integers(1, 9))} if random.integers(2) else {}
+        return (float(random.uniform(0.4, 3)),), {**options, "axis": axis, "order": int(random.integers(0, 4)), **more}
+    if name in ("gaussian_laplace", "gaussian_gradient_magnitude"):
+        return (float(random.uniform(0.5, 3)),), options
+    if name.startswith("uniform"):
+        size = int(random.integers(1, 9))
+        reach = (size - 1) // 2
+        return (size,), {**options, "origin": int(random.integers(-reach, reach + 1)), **({"axis": axis} if "1d" in name else {})}
+    return (), {**options, **({"axis": axis} if name != "laplace" else {})}
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("error")
+
+    def test_random_calls_on_floats(self):
+        random = np.random.default_rng(1)
+        for case in range(2000 if LONG else 390):
+            name = NAMES[case % len(NAMES)]
+            dimensions = int(random.integers(1, 4))
+            array = draw_image(random, tuple(random.integers(1, (60, 30, 14)[dimensions - 1], dimensions)), np.float32)
+            arguments, options = draw(random, name, dimensions)
+            what = f"case {case}: {name} {array.shape} {arguments} {options}"
+            wanted = getattr(theirs, name)(array.astype(float), *arguments, **options)
+            result = getattr(ours, name)(array, *arguments, **options)
+            self.assertEqual(result.dtype, np.float32, what)
+            np.testing.assert_allclose(result, wanted, atol=1e-6 * max(1, np.abs(wanted).max()), rtol=0, err_msg=what)
+
+    def test_random_calls_on_integers(self):
+        random = np.random.default_rng(2)
+        for case in range(1000 if LONG else 195):
+            name = NAMES[case % len(NAMES)]
+            if name == "gaussian_gradient_magnitude":  # whose squares SciPy lets run over
+                continue
+            dtype = (np.uint8, np.int16, np.uint16, np.int8, bool)[random.integers(5)]
+            dimensions = int(random.integers(1, 4))
+            shape = tuple(random.integers(1, (60, 30, 14)[dimensions - 1], dimensions))
+            array = (draw_image(random, shape, np.uint8) // 2).astype(dtype)
+            output = (None, np.int16, np.float32)[random.integers(3)]
+            output = np.int16 if dtype is bool and output is None else output
+            arguments, options = draw(random, name, dimensions)
+            what = f"case {case}: {name} {array.shape} {dtype.__name__} {output} {arguments} {options}"
+            wanted = getattr(theirs, name)(array, *arguments, output=output, **options)
+            result = getattr(ours, name)(array, *arguments, output=output, **options)
+            self.assertEqual((result.dtype, result.shape), (wanted.dtype, wanted.shape), what)
+            if result.dtype == np.float32:
+                np.testing.assert_allclose(result, wanted, atol=2e-6 * max(1, np.abs(wanted).max()), rtol=0, err_msg=what)
+                continue
+            bits = 2 ** (8 * result.dtype.itemsize)
+            wrong = (result.astype(np.int64) - wanted.astype(np.int64)) % bits  # negative ones wrap around in both
+            self.assertLessEqual(np.minimum(wrong, bits - wrong).max(), dimensions, what)
+            if dtype is not bool:  # whose sums are 1 less what rounding takes, or not, all over
+                self.assertLessEqual(np.count_nonzero(wrong), 2 + wrong.size // 10, what)
+
+    def test_output_axes_and_what_is_exact(self):
+        random = np.random.default_rng(3)
+        array = draw_image(random, (20, 30), np.uint8)
+        output = np.empty((20, 30), np.int16)
+        self.assertIs(ours.sobel(array, 0, output), output)
+        np.testing.assert_array_equal(output, theirs.sobel(array, 0, np.int16))
+        same = array.copy()
+        ours.uniform_filter(same, 3, same)
+        np.testing.assert_array_equal(same, theirs.uniform_filter(array, 3))
+        floats = draw_image(random, (6, 20, 30), np.float32)
+        wanted = np.stack([theirs.gaussian_filter(plane, 1.5) for plane in floats])
+        np.testing.assert_allclose(ours.gaussian_filter(floats, 1.5, axes=(1, 2)), wanted, atol=1e-6)
+        wanted = np.stack([theirs.correlate(plane, [[1, 2], [3, 4]]) for plane in floats])
+        np.testing.assert_allclose(ours.correlate(floats, [[1, 2], [3, 4]], axes=(1, 2)), wanted, atol=1e-5)
+        many = draw_image(random, (3, 4, 5, 6, 7), np.float32)
+        np.testing.assert_allclose(ours.gaussian_filter(many, 1), theirs.gaussian_filter(many, 1), atol=1e-6)
+        for shape in ((4, 1, 5), (1, 1), (1,)):
+            one = draw_image(random, shape, np.float32)
+            np.testing.assert_allclose(ours.gaussian_filter(one, 3), theirs.gaussian_filter(one, 3), atol=1e-6)
+
+
+class Originals(unittest.TestCase):
+    def test_what_is_not_taken_goes_to_scipy_with_one_warning(self):
+        array = np.random.default_rng(4).random((9, 9))
+        with self.assertWarnsRegex(gconv.Warning, "float64"):
+            np.testing.assert_array_equal(ours.sobel(array), theirs.sobel(array))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ours.sobel(array)
+
+    def test_wide_types_in_float32_where_that_is_asked_for(self):
+        self.addCleanup(setattr, ours, "wide", "scipy")
+        ours.wide = "float32"
+        array = np.random.default_rng(5).random((9, 9))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = ours.gaussian_filter(array, 2)
+        self.assertEqual(result.dtype, np.float64)
+        np.testing.assert_allclose(result, theirs.gaussian_filter(array, 2), atol=1e-6)
+
+    def test_what_is_wrong_raises_as_scipy_does(self):
+        array = np.zeros((5, 5), np.float32)
+        for call in (lambda m: m.sobel(array, 7), lambda m: m.correlate(array, [1, 2]), lambda m: m.correlate1d(array, [[1]]),
+                     lambda m: m.gaussian_filter(array, [1, 2, 3]),
+                     lambda m: m.correlate1d(array, [1, 2, 3], origin=5), lambda m: m.sobel(array, mode="what"),
+                     lambda m: m.sobel(array, output=np.zeros((4, 4)))):
+            with self.assertRaises(Exception) as raised:
+                call(theirs)
+            with self.assertRaises(type(raised.exception)), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                call(ours)
+
+
+if __name__ == "__main__":
+    unittest.main()
