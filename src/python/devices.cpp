@@ -9,7 +9,7 @@ namespace gconv_python {
 /* Never freed: plans of other modules may end after this one. */
 struct State {
   std::mutex lock;
-  std::map<std::string, gconv_device *> devices;
+  std::map<std::pair<std::string, int>, gconv_device *> devices; /* by name and threads */
   int threads = 0;
 };
 static State *state = new State;
@@ -20,21 +20,26 @@ unsigned generation() {
 }
 
 gconv_device *device_named(const std::string &name) {
+  if (state->lock.try_lock()) { /* without giving the GIL up, as nobody is opening a device */
+    auto found = state->devices.find({name, state->threads});
+    gconv_device *open = found != state->devices.end() ? found->second : nullptr;
+    state->lock.unlock();
+    if (open)
+      return open;
+  }
   gconv_device *device = nullptr;
   gconv_status status = GCONV_OK;
   std::string error;
   {
-    nb::gil_scoped_release released; /* starting a GPU takes a moment */
+    nb::gil_scoped_release released; /* starting a GPU takes a moment, and may want to warn */
     std::lock_guard<std::mutex> guard(state->lock);
-    std::string key = name + " " + std::to_string(state->threads);
-    auto found = state->devices.find(key);
-    if (found != state->devices.end())
-      return found->second;
-    status = gconv_device_open(name.c_str(), state->threads, &device);
-    if (status == GCONV_OK)
-      state->devices[key] = device;
-    else
-      error = gconv_last_error();
+    gconv_device *&entry = state->devices[{name, state->threads}];
+    if (!entry) {
+      status = gconv_device_open(name.c_str(), state->threads, &entry);
+      if (status != GCONV_OK)
+        error = gconv_last_error();
+    }
+    device = entry;
   }
   if (status != GCONV_OK)
     raise(status, error.c_str());
@@ -44,6 +49,7 @@ gconv_device *device_named(const std::string &name) {
 static void set_threads(int count) {
   if (count < 0)
     refuse("threads=%d: give the number of threads, or 0 for one a processor", count);
+  nb::gil_scoped_release released;
   std::lock_guard<std::mutex> guard(state->lock);
   state->threads = count;
 }

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import io
 import os

@@ -148,7 +148,13 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     """
     options = (border, border_value, padding, stride, dilation, flip, dtype, combine, scale, offset, range, alpha, gray,
                linear, algorithm)
-    operation = _operation_of(kernel, options)
+    try:  # the way of most calls
+        if type(kernel) is np.ndarray:
+            operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype.num, options]
+        else:
+            operation = _operations[kernel, options]
+    except (KeyError, TypeError):
+        operation = _operation_of(kernel, options)
     result = operation.run(image, axes, device, out, None, False)
     if result is None:
         result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The Python package on a GPU: tensors of PyTorch and arrays of CuPy where they are, streams, CUDA graphs."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from helper import SKIPPED, draw_image, gconv, np  # noqa: E402
+
+if not any(device["usable"] and device["name"].startswith("cuda") for device in gconv.devices()):
+    print("skipped: there is no GPU, or gconv was built without CUDA")
+    raise SystemExit(SKIPPED)
+
+try:
+    import torch
+except ImportError:
+    torch = None
+try:
+    import cupy
+except ImportError:
+    cupy = None
+
+
+class Host(unittest.TestCase):
+    def test_arrays_of_the_host_go_to_the_gpu_and_back(self):
+        random = np.random.default_rng(1)
+        for dtype in (np.uint8, np.uint16, np.float32):
+            for shape in ((50, 70), (50, 70, 3), (50, 70, 5)):
+                image = draw_image(random, shape, dtype)
+                result = gconv.filter(image, "sobel_x", device="cuda", algorithm="direct")
+                np.testing.assert_array_equal(result, gconv.filter(image, "sobel_x", algorithm="direct"))
+        x, weight = random.random((2, 3, 20, 21)).astype(np.float32), random.normal(size=(4, 3, 3, 3))
+        np.testing.assert_allclose(gconv.conv2d(x, weight, device="cuda"), gconv.conv2d(x, weight), rtol=1e-4, atol=1e-4)
+        plan = gconv.Plan("gaussian:sigma=2", (50, 70), "uint8", device="cuda")
+        self.assertTrue(plan.info["device"].startswith("cuda"))
+        gray = gconv.filter(draw_image(random, (50, 70, 3), np.uint8), "gaussian", gray=True, device="cuda")
+        self.assertEqual(gray.shape, (50, 70, 1))
+
+
+@unittest.skipIf(torch is None or not torch.cuda.is_available(), "PyTorch for GPUs is not installed")
+class Torch(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(2)
+
+    def test_tensors_stay_on_the_gpu(self):
+        for dtype in (np.uint8, np.float32):
+            for shape, axes in (((50, 70), None), ((3, 50, 70), "CHW"), ((2, 3, 50, 70), None)):
+                image = draw_image(self.random, shape, dtype)
+                tensor = torch.from_numpy(image).cuda()
+                result = gconv.filter(tensor, "sobel_x", axes=axes, algorithm="direct")
+                self.assertTrue(result.is_cuda)
+                np.testing.assert_array_equal(result.cpu().numpy(), gconv.filter(image, "sobel_x", axes=axes, algorithm="direct"))
+                out = torch.empty_like(tensor)
+                self.assertIs(gconv.filter(tensor, "sobel_x", axes=axes, out=out, algorithm="direct"), out)
+                torch.testing.assert_close(out, result, rtol=0, atol=0)
+        last = torch.rand(2, 3, 40, 50, device="cuda").contiguous(memory_format=torch.channels_last)
+        torch.testing.assert_close(gconv.filter(last, "sharpen"), gconv.filter(last.contiguous(), "sharpen"), rtol=0, atol=1e-5)
+        half = torch.rand(40, 50, device="cuda").half()
+        self.assertEqual(gconv.filter(half, "sharpen").dtype, torch.float16)
+
+    def test_streams(self):
+        image = torch.rand(500, 700, device="cuda")
+        wanted = gconv.filter(image, "gaussian:sigma=2")
+        torch.cuda.synchronize()
+        streams, results = [torch.cuda.Stream() for _ in range(4)], []
+        for _ in range(20):
+            for stream in streams:
+                with torch.cuda.stream(stream):
+                    results.append(gconv.filter(image, "gaussian:sigma=2"))
+        torch.cuda.synchronize()
+        for result in results:
+            torch.testing.assert_close(result, wanted, rtol=0, atol=0)
+
+    def test_a_call_waits_for_nothing_and_nobody_waits_for_it(self):
+        image = torch.zeros(2000, 2000, device="cuda")
+        gconv.filter(image, "identity")
+        image.fill_(3)  # behind it in the stream comes the filter, then the change
+        result = gconv.filter(image, "identity")
+        image.fill_(5)
+        self.assertEqual(result.min().item(), 3)
+
+    def test_cuda_graph(self):
+        image, out = torch.rand(300, 400, device="cuda"), torch.empty(300, 400, device="cuda")
+        plan = gconv.Plan("gaussian:sigma=2", (300, 400), "float32", device="cuda")
+        plan(image, out=out)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            plan(image, out=out)
+        for _ in range(3):
+            image.copy_(torch.rand(300, 400))
+            graph.replay()
+            torch.cuda.synchronize()
+            torch.testing.assert_close(out, gconv.filter(image, "gaussian:sigma=2"), rtol=0, atol=0)
+
+    def test_conv2d_with_gradients(self):
+        import gconv.torch
+        torch.backends.cudnn.allow_tf32 = False
+        x = torch.rand(2, 6, 20, 21, device="cuda", requires_grad=True)
+        weight, bias = (torch.randn(size, device="cuda", requires_grad=True) for size in ((8, 3, 3, 3), (8,)))
+        for options in ((1, 1, 1, 2), (2, 0, 1, 2), (1, "same", 2, 2)):
+            both = []
+            for function in (torch.nn.functional.conv2d, gconv.torch.conv2d):
+                y = function(x, weight, bias, *options)
+                both.append((y, *torch.autograd.grad(y.square().sum(), (x, weight, bias))))
+            for wanted, result in zip(*both):
+                torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-2)
+
+    def test_what_is_wrong(self):
+        tensor = torch.rand(40, 50, device="cuda")
+        for options in ({"device": "cpu"}, {"out": torch.empty(40, 50)}, {"out": tensor}, {"gray": True}):
+            with self.assertRaises(gconv.Error, msg=str(options)):
+                gconv.filter(tensor, "gaussian", **options)
+
+
+@unittest.skipIf(cupy is None, "CuPy is not installed")
+class Cupy(unittest.TestCase):
+    def test_arrays_stay_on_the_gpu(self):
+        image = draw_image(np.random.default_rng(3), (50, 70, 3), np.float32)
+        array = cupy.asarray(image)
+        result = gconv.filter(array, "sobel_x", algorithm="direct")
+        self.assertIsInstance(result, cupy.ndarray)
+        np.testing.assert_array_equal(result.get(), gconv.filter(image, "sobel_x", algorithm="direct"))
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            again = gconv.filter(array[:, ::-1], "sobel_x", algorithm="direct")
+            stream.synchronize()
+        np.testing.assert_array_equal(again.get(), gconv.filter(image[:, ::-1], "sobel_x", algorithm="direct"))
+
+        class Other:
+            __cuda_array_interface__ = array.__cuda_array_interface__
+
+        np.testing.assert_array_equal(gconv.filter(Other(), "sobel_x", algorithm="direct").get(), result.get())
+
+
+if __name__ == "__main__":
+    unittest.main()
