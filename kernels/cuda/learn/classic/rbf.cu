@@ -3,6 +3,7 @@
 #include "kernels/cuda/learn/svm_rows.h"
 #include "rbf.h"
 
+#include <algorithm>
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdlib.h>
@@ -190,7 +191,7 @@ unsigned blocks_of(size_t items) {
 
 template <bool MIN, bool MAX> void find(const gconv_rbf *r) {
   const size_t fours = r->order.cases * r->order.columns / 4;
-  const unsigned blocks = blocks_of(fours) < FULL_BLOCKS ? blocks_of(fours) : FULL_BLOCKS;
+  const unsigned blocks = std::min<unsigned>(blocks_of(fours), FULL_BLOCKS);
   find_parts<MIN, MAX><<<blocks, THREADS>>>((const float4 *)r->x, fours, r->partial_values, r->partial_places);
   find_whole<MIN, MAX><<<1, THREADS>>>(r->partial_values, r->partial_places, blocks, r->where);
 }
