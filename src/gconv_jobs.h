@@ -290,9 +290,8 @@ typedef struct gconv_batch {
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
-  const volatile int
-      *stop;       /* NULL, or: no further group is begun once it is not 0, and what was not begun counts as failed */
-  bool watch;      /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
+  const volatile int *stop; /* NULL, or: once it is not 0, no further group is begun; such groups count as failed */
+  bool watch;               /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
   size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
   bool verify, explain;
   bool only_explained; /* nothing is executed, and nothing begun that only executions need */

@@ -20,7 +20,8 @@ class Training(NetworkTest):
         rows = zip(x, (x @ random.normal(size=(7, 5))).argmax(1))
         lines = ["a,b,c,d,e,f,g,class", *(",".join([*(f"{v:.5f}" for v in row), "vwxyz"[label]]) for row, label in rows)]
         (self.folder / "t.csv").write_text("\n".join(lines) + "\n")
-        for name, array in (("x", random.normal(size=(70, 3, 11, 9))), ("y", random.normal(size=(70, 6))), ("large", random.normal(size=(5, 2, 70, 50)))):
+        for name, array in (("x", random.normal(size=(70, 3, 11, 9))), ("y", random.normal(size=(70, 6))), ("large", random.normal(size=(5, 2, 70, 50))),
+                            ("fours", random.normal(size=(7, 3, 13, 24))), ("wide", random.normal(size=(3, 6, 11, 308)))):
             np.save(self.folder / f"{name}.npy", array.astype("f4"))
         np.save(self.folder / "class.npy", random.integers(0, 4, 70))
         np.save(self.folder / "large_class.npy", np.array([0, 1, 2, 1, 0]))
@@ -85,6 +86,16 @@ class Training(NetworkTest):
         self.check("--table", "x.npy", "-t", "y.npy", "--regression", "--epochs", "2", "--net", "conv 5 3x3/2 relu, dense 6", "--batch", "9")
         self.check("--table", "large.npy", "-t", "large_class.npy", "--epochs", "2", "--batch", "4",
                    "--net", "conv 5 3x3 relu, conv 4 3x3 tanh, mean, dense 3 softmax")
+
+    def test_gradients_of_weights(self):
+        """Convolutions whose rows are multiples of four floats, which the copy engine brings, and others: filters of 1 to 9 columns, channels and
+        filters for several blocks, and rows for several stages."""
+        for net in ("conv 20 3x3 relu, conv 20 3x3 relu, mean", "conv 3 5x5 relu, conv 17 5x1, mean", "conv 9 7x7, conv 70 1x1 tanh, conv 5 1x3, mean",
+                    "conv 8 1x9 relu, conv 5 4x4, mean", "conv 8 5x5 valid relu, conv 16 3x3 valid, mean", "conv 6 3x3 groups 3, conv 24 3x3 groups 2, mean",
+                    "conv 16 3x3/2 relu, conv 12 3x3 dilation 2, mean", "conv 40 2x2, conv 30 3x3, mean"):
+            for name, count in ("fours", 7), ("wide", 3):
+                np.save(self.folder / "of.npy", np.arange(count) % 3)
+                self.check("--table", f"{name}.npy", "-t", "of.npy", "--epochs", "2", "--batch", "4", "--net", net + ", dense 3 softmax")
 
     def test_pairs(self):
         for side in ("before", "after"):
