@@ -143,6 +143,8 @@ class Jobs(Folder):
         self.assertLess(len(list((self.folder / "out").iterdir())), 12)
 
     def test_an_interrupt_stops_the_run(self):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which programs in the background ignore
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         for k in range(200):
             gconv.write(self.folder / "in" / f"more_{k}.png", self.images["photo_00.png"])
         told = []

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """gconv.filter() and gconv.Plan: numbers against scipy in float64, layouts, types, outputs."""
+import os
+import pathlib
+import tempfile
 import unittest
 
 from helper import LONG, TYPES, draw_image, draw_kernel, gconv, np, round_to
@@ -98,6 +101,23 @@ class Numbers(unittest.TestCase):
         np.testing.assert_array_equal(stack, np.stack([x[..., 0], y[..., 0]], axis=2))
         planes = np.stack([np.asarray(one) for one in gconv.read_filters("sobel")])
         np.testing.assert_array_equal(gconv.filter(image, planes)[0], x)
+
+    def test_a_filter_that_changes_is_seen(self):
+        image = draw_image(np.random.default_rng(10), (9, 12), np.float32)
+        kernel = np.ones((3, 3), np.float32)
+        before = gconv.filter(image, kernel)
+        kernel[0, 0] = 5
+        np.testing.assert_allclose(gconv.filter(image, kernel) - before, 4 * np.pad(image, 1)[:-2, :-2], atol=1e-5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "k.txt")
+            for number in (2, 3):
+                with open(path, "w") as file:
+                    file.write(f"{number}\n")
+                for kernel in (path, pathlib.Path(path), [path]):
+                    np.testing.assert_array_equal(gconv.filter(image, kernel), image * number)
+        both = gconv.read_filters("sobel")
+        self.assertEqual(type(gconv.filter(image, gconv.Filters(both, gradient=False))), tuple)
+        self.assertEqual(type(gconv.filter(image, both)), np.ndarray)
 
     def test_types_of_results(self):
         random = np.random.default_rng(6)

@@ -63,6 +63,13 @@ class Training(unittest.TestCase):
         again = gconv.train("dense 16 tanh, dense 2 softmax", rows, arms, epochs=60, rate=0.01, validation=0.2, seed=1)
         np.testing.assert_array_equal(again.weights(0)[0], net.weights(0)[0])
 
+    def test_the_seed_draws_the_order_of_cases(self):
+        rows, arms = spirals(np.random.default_rng(9), 100)
+        start = gconv.Network("dense 4 tanh, dense 2 softmax", 2, 1, 1, outputs=2, seed=3)
+        nets = [gconv.train(start, rows, arms, epochs=3, seed=seed).weights(0)[0] for seed in (1, 1, 2)]
+        np.testing.assert_array_equal(nets[0], nets[1])
+        self.assertFalse(np.array_equal(nets[0], nets[2]))
+
     def test_a_network_of_pixels(self):
         random = np.random.default_rng(4)
         image = np.zeros((40, 40, 3), np.uint8)

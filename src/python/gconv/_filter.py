@@ -2,13 +2,14 @@
 """Filtering arrays: filter(), and Plan, which is made once and called many times."""
 import difflib
 import numbers
+import os
 
 import numpy as np
 
 from . import _core
 from ._arrays import apply, type_name
 from ._errors import ArgumentError
-from ._filters import resolve
+from ._filters import Filter, resolve
 
 __all__ = ["Plan", "choose", "clear_cache", "filter", "filter_operation", "filter_options", "pair"]
 
@@ -91,18 +92,19 @@ def filter_operation(kernel, *options, **more):
 
 
 def _operation_of(kernel, options):
-    """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its text."""
-    key = (kernel.tobytes(), kernel.shape, kernel.dtype.num, options) if type(kernel) is np.ndarray else (kernel, options)
+    """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its name; what a file holds, or
+    an array of another library, is looked at each time."""
+    if type(kernel) is np.ndarray:
+        key = kernel.tobytes(), kernel.shape, kernel.dtype.num, options
+    elif type(kernel) is Filter or type(kernel) is str and not os.path.exists(kernel):
+        key = kernel, options
+    else:
+        kernel = resolve(kernel)
+        key = kernel, kernel.gradient, options
     try:
         operation = _operations.get(key)
-    except TypeError:  # a list, or an array of another library
-        filters = resolve(kernel)
-        key = (filters, filters.gradient, options)
-        kernel = filters
-        try:
-            operation = _operations.get(key)
-        except TypeError:  # an option
-            return filter_operation(kernel, *options)
+    except TypeError:  # an option that is a list
+        return filter_operation(kernel, *options)
     if operation is None:
         operation = filter_operation(kernel, *options)
         while len(_operations) >= _KEPT_OPERATIONS:
