@@ -143,6 +143,7 @@ typedef struct gconv_svm_info {
   const uint8_t *palette; /* of pixels: the colour of each class, R G B, or NULL */
   double objective;       /* of training: the sum over pairs; NAN in a model that was read */
   size_t bounded_count;   /* of training: variables at C, over all pairs; 0 in a model that was read */
+  bool on_gpu;            /* of training: a GPU did it; false where it had too little memory, and in a model that was read */
 } gconv_svm_info;
 
 /* How cases that a model was not trained on came out. */
@@ -151,6 +152,7 @@ typedef struct gconv_svm_validation {
   double accuracy;    /* of classes: right / cases; else NAN */
   double mse;         /* of regression, the mean squared error; else NAN */
   double correlation; /* of regression, the square of the correlation of predictions and targets; else NAN */
+  bool on_gpu;        /* a GPU trained the models of all folds */
 } gconv_svm_validation;
 
 /* Trains on all cases of `data`: a table of classes, pixels, or, of regression, a table of one target a case. `options` may

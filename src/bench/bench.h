@@ -253,6 +253,8 @@ gconv_status gconv_bench_experiment(gconv_bench *bench);
 
 /* What an experiment with nets counts: "cases" or "windows", and rbf "numbers"; NULL for others, and for none. */
 const char *gconv_bench_items(const gconv_bench_settings *settings);
+/* The name of the column that stands behind the methods: "net", of rbf "result". */
+const char *gconv_bench_kind(const gconv_bench_settings *settings);
 
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);

@@ -22,9 +22,10 @@ typedef struct experiment {
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
   int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
 
-  /* Of an experiment with nets, what it does, counts, and tells gnuplot; else NULL. */
+  /* Of an experiment with nets, what it does, counts, and tells gnuplot (NULL: it has no picture); else NULL. */
   gconv_status (*run)(gconv_bench *bench);
   const char *items, *axes;
+  const char *kind; /* of a row: what was computed; NULL: "net" */
 } experiment;
 
 static const experiment experiments[] = {
@@ -58,10 +59,7 @@ static const experiment experiments[] = {
      .items = "cases",
      .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
              "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
-    {.name = "rbf",
-     .run = gconv_bench_rbf,
-     .items = "numbers",
-     .axes = "set xlabel 'cases'\nset ylabel 'ms'\nset logscale xy\n"},
+    {.name = "rbf", .run = gconv_bench_rbf, .items = "numbers", .kind = "result"},
     {.name = "windows",
      .run = gconv_bench_windows,
      .items = "windows",
@@ -160,8 +158,16 @@ const char *gconv_bench_items(const gconv_bench_settings *settings) {
   return chosen ? chosen->items : NULL;
 }
 
+const char *gconv_bench_kind(const gconv_bench_settings *settings) {
+  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  return chosen && chosen->kind ? chosen->kind : "net";
+}
+
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
   const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  if (chosen && chosen->run && !chosen->axes && settings->plot)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
+                      chosen->name);
   if (!chosen || !chosen->run || (settings->image_count == 0 && settings->algorithms.count == 0))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,

@@ -165,20 +165,26 @@ static gconv_status measure_core(gconv_bench *bench, problem *p, bool extrema) {
   return GCONV_OK;
 }
 
-static gconv_status measure(gconv_bench *bench, problem *p) {
-  GCONV_TRY(fill_problem(p));
-  GCONV_TRY(measure_core(bench, p, false));
-  GCONV_TRY(measure_core(bench, p, true));
+/* All methods that make a row, or all that look for extrema. */
+static gconv_status measure_all(gconv_bench *bench, problem *p, bool extrema) {
+  GCONV_TRY(measure_core(bench, p, extrema));
 #ifdef GCONV_WITH_CUDA
   const gconv_rbf_method *method;
   for (size_t i = 0; strcmp(bench->type_name, "cuda") == 0 && (method = gconv_rbf_method_at(i)); i++) {
-    const gconv_rbf_kind kind = method->kind;
-    gconv_bench_row row = begin_row(p, method->name, kind != GCONV_RBF_ROW && kind != GCONV_RBF_MANY);
-    const gconv_status status = time_method(bench, p, i, kind, &row);
+    if ((method->kind != GCONV_RBF_ROW && method->kind != GCONV_RBF_MANY) != extrema)
+      continue;
+    gconv_bench_row row = begin_row(p, method->name, extrema);
+    const gconv_status status = time_method(bench, p, i, method->kind, &row);
     gconv_bench_end_row(bench, &row, status);
   }
 #endif
   return GCONV_OK;
+}
+
+static gconv_status measure(gconv_bench *bench, problem *p) {
+  GCONV_TRY(fill_problem(p));
+  GCONV_TRY(measure_all(bench, p, false));
+  return measure_all(bench, p, true);
 }
 
 gconv_status gconv_bench_rbf(gconv_bench *bench) {

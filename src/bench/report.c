@@ -77,8 +77,8 @@ static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row)
   char error[24] = "", a_second[24];
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method", "net", "ms", "+-", a_second,
-            "x one core", "error");
+    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method",
+            gconv_bench_kind(bench->settings), "ms", "+-", a_second, "x one core", "error");
   else if (strcmp(row->filter, row[-1].filter) != 0)
     fprintf(bench->out, "\n");
   if (row->obstacle[0] != '\0') {
@@ -102,8 +102,8 @@ static void print_csv_head(const gconv_bench *bench) {
 }
 
 static void print_net_csv_head(const gconv_bench *bench) {
-  fprintf(bench->out, "device,method,net,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n", bench->items,
-          bench->items);
+  fprintf(bench->out, "device,method,%s,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n",
+          gconv_bench_kind(bench->settings), bench->items, bench->items);
 }
 
 static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) {
@@ -151,11 +151,12 @@ static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row
   char a_second[24];
   snprintf(a_second, sizeof a_second, "%s_per_s", bench->items);
   if (row->obstacle[0] != '\0')
-    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, "net", row->filter, "obstacle",
+    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, gconv_bench_kind(bench->settings), row->filter, "obstacle",
                      gconv_json_text(row->obstacle));
-  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm, "net", row->filter,
-                   "threads", row->threads, bench->items, row->items, "ms", row->ms, "spread_ms", row->spread_ms, a_second,
-                   row->items / row->ms * 1e3, "speed_up", row->speed_up, "error", row->error, "allowed", row->allowed);
+  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm,
+                   gconv_bench_kind(bench->settings), row->filter, "threads", row->threads, bench->items, row->items, "ms",
+                   row->ms, "spread_ms", row->spread_ms, a_second, row->items / row->ms * 1e3, "speed_up", row->speed_up,
+                   "error", row->error, "allowed", row->allowed);
 }
 
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {

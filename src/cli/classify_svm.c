@@ -207,9 +207,10 @@ static gconv_status open_device(applying *a) {
   const gconv_settings *s = a->settings;
   const int threads = gconv_settle_threads(s->job.threads, s->quiet);
   const double cases = (double)gconv_dataset_get_info(a->data)->cases;
+  const gconv_svm_effort effort = {cases * (double)a->info->vector_count, (double)a->info->columns, 0};
   const char *name = a->info->kernel == GCONV_SVM_SIGMOID ? "cpu" : s->job.device; /* tanh has other bits on a GPU */
   char why[120];
-  gconv_svm_choose(name, cases * (double)a->info->vector_count, (double)a->info->columns, threads, &name, why, sizeof why);
+  gconv_svm_choose(name, &effort, threads, &name, why, sizeof why);
   return gconv_device_open(name, threads, &a->device);
 }
 

@@ -178,7 +178,7 @@ static void print_validation(const gconv_svm_run *run, const gconv_svm_validatio
 
 /* Where it was trained, if that could have been elsewhere: " on cuda:0 (the CPU would ...)". */
 static void describe_device(const gconv_svm_run *run, char *text, size_t size) {
-  const char *name = gconv_device_get_info(run->device)->name;
+  const char *name = gconv_svm_device_name(run);
   text[0] = '\0';
   if (run->why[0])
     snprintf(text, size, " on %s: %s", name, run->why);
@@ -225,6 +225,7 @@ static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *me
   gconv_svm_begin_progress(run, &run->options);
   GCONV_TRY(gconv_learn_complain(
       gconv_svm_validate(&run->options, run->data, (size_t)run->settings->svm.folds, run->device, &found), message));
+  gconv_svm_note_device(run, found.on_gpu);
   if (run->settings->json)
     json_object_set_new(json, "validation", validation_json(&found));
   else
@@ -239,6 +240,8 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
   gconv_status status = gconv_svm_train(&run->options, run->data, run->device, &model);
   gconv_progress_hide();
   double seconds = (gconv_now_ms() - begin) / 1000;
+  if (status == GCONV_OK)
+    gconv_svm_note_device(run, gconv_svm_get_info(model)->on_gpu);
   if (status == GCONV_OK)
     status = gconv_svm_write(run->settings->naming.output, model);
   if (status == GCONV_OK && run->settings->json)
@@ -278,13 +281,13 @@ static int run_svm(gconv_settings *settings, const gconv_texts *words) {
   gconv_interrupt_say(settings->quiet           ? NULL
                       : settings->naming.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
+  if (status == GCONV_OK)
+    status = work(&run, json, &message);
   if (status == GCONV_OK && settings->json) {
-    json_object_set_new(json, "device", json_string(gconv_device_get_info(run.device)->name));
+    json_object_set_new(json, "device", json_string(gconv_svm_device_name(&run)));
     if (run.why[0])
       json_object_set_new(json, "why", json_string(run.why));
   }
-  if (status == GCONV_OK)
-    status = work(&run, json, &message);
   gconv_interrupt_say(NULL);
   gconv_progress_hide();
   if (status == GCONV_OK && settings->json)

@@ -19,6 +19,7 @@ typedef struct gconv_svm_run {
   gconv_dataset *data;
   gconv_device *device;
   char why[120];       /* that device, where there was a choice; else "" */
+  bool fell_back;      /* the CPU trained, though `device` is a GPU */
   FILE *out;           /* for reports */
   double begin, shown; /* of what is at work; when the line of progress was last shown, in milliseconds */
 } gconv_svm_run;
@@ -30,15 +31,30 @@ typedef struct gconv_svm_grid {
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
 
-/* Whether a GPU computes so many kernel values of rows of so many columns sooner than the threads of the CPU, which take
- * about *seconds (svm_device.c). */
-bool gconv_svm_pays(double values, double columns, int threads, double *seconds);
+/* What is to be computed, as far as it tells how long that takes (svm_device.c). */
+typedef struct gconv_svm_effort {
+  double values;   /* of the kernel */
+  double columns;  /* of a row */
+  double machines; /* that are trained beside each other; 0: predictions */
+} gconv_svm_effort;
+
+/* Whether a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
+bool gconv_svm_pays(const gconv_svm_effort *effort, int threads, double *seconds);
 /* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU.
  * If there was a choice, `why` says why, and the result is true; else it is "". */
-bool gconv_svm_choose(const char *device, double values, double columns, int threads, const char **name, char *why,
+bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,
                       size_t size);
 /* Opens the device that trains. */
 gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
+/* Notes whether a GPU trained, where that was the device. */
+void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu);
+/* Where machines were trained: "cpu" also where the GPU had too little memory. */
+const char *gconv_svm_device_name(const gconv_svm_run *run);
+
+/* The grid that was asked for, without scores (svm_grid.c). */
+gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run);
+/* How many folds --grid takes. */
+size_t gconv_svm_grid_folds(const gconv_svm_run *run);
 
 /* Lets training show a line of progress on a terminal (cmd_svm.c). */
 void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);

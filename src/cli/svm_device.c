@@ -6,16 +6,41 @@
 
 #include <string.h>
 
-/* Nanoseconds for each kernel value and for each of its columns, and the seconds that CUDA takes to start; about what a Zen
- * 3 and an H200 need for Letter and for Adult a9a. */
-static const double CPU_VALUE = 3.5, CPU_COLUMN = 0.04, GPU_VALUE = 0.15, GPU_COLUMN = 0.0005, GPU_START = 0.5;
+/*
+ * What takes how long, in nanoseconds a kernel value: `value` and `column` for each of its columns are shared by all
+ * threads, `solve` is the work of one thread (on a GPU: one block) for each machine. The figures of CUDA are fitted to an
+ * H200, those of the CPU to 16 threads of the Xeon beside it and to two cores of a Zen 3:
+ *
+ *                                       Letter: 492e6 values,     a9a: 1060e6 values,
+ *                                       16 columns, 325 machines  123 columns, 1 machine
+ *   16 threads, measured and estimated  0.24 s, 0.24 s            1.53 s, 1.52 s
+ *   H200, measured and estimated        0.056 s, 0.057 s          0.585 s, 0.584 s
+ *
+ * A process that uses CUDA starts 0.2 to 0.3 s later. A user waits for that too. So Letter is trained on 16 threads of the
+ * CPU, which have the model sooner, but on CUDA where there are 8, and where --grid or -v trains it several times.
+ */
+typedef struct costs {
+  double value, column, solve;
+} costs;
 
-bool gconv_svm_pays(double values, double columns, int threads, double *seconds) {
-  *seconds = values * (CPU_VALUE + CPU_COLUMN * columns) * 1e-9 / (threads > 0 ? threads : 1);
-  return *seconds > GPU_START + values * (GPU_VALUE + GPU_COLUMN * columns) * 1e-9;
+static const costs CPU = {2.96, 0.015, 0.87}, GPU = {0.11, 0.0002, 0.416};
+static const double GPU_START = 0.25;
+
+static double seconds_of(const costs *c, const gconv_svm_effort *e, double threads, double solvers) {
+  const double at_once = e->machines < solvers ? e->machines : solvers;
+  const double solving = at_once > 0 ? c->solve / at_once : 0;
+  return e->values * ((c->value + c->column * e->columns) / threads + solving) * 1e-9;
 }
 
-bool gconv_svm_choose(const char *device, double values, double columns, int threads, const char **name, char *why,
+bool gconv_svm_pays(const gconv_svm_effort *effort, int threads, double *seconds) {
+  enum { MULTIPROCESSORS = 132 };
+  const double count = threads > 0 ? threads : 1;
+  const double worth = 0.5 + 0.5 * count; /* in whole cores: two threads share a core, or the memory */
+  *seconds = seconds_of(&CPU, effort, worth, worth);
+  return *seconds > GPU_START + seconds_of(&GPU, effort, 1, MULTIPROCESSORS);
+}
+
+bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,
                       size_t size) {
   gconv_device_info gpu;
   double seconds;
@@ -24,7 +49,7 @@ bool gconv_svm_choose(const char *device, double values, double columns, int thr
   if (device && strcmp(device, "auto") != 0)
     return false;
   *name = "cpu";
-  const bool pays = gconv_svm_pays(values, columns, gconv_threads_allowed(threads), &seconds);
+  const bool pays = gconv_svm_pays(effort, gconv_threads_allowed(threads), &seconds);
   for (size_t i = 0; gconv_device_at(i, &gpu); i++)
     if (strncmp(gpu.name, "cuda", 4) == 0 && gpu.usable) {
       *name = pays ? "cuda" : "cpu";
@@ -36,27 +61,28 @@ bool gconv_svm_choose(const char *device, double values, double columns, int thr
 
 /* ---- Training ---- */
 
-/* The kernel values of all machines, each time that the cases are trained on. */
-static double count_values(const gconv_svm_run *run) {
+/* The kernel values of all machines, each time that cases are trained on. A fold trains on all cases but a share, and
+ * predicts this share: n^2 (1 - s)^2 + n^2 s (1 - s) values, which are n^2 (1 - s). */
+static gconv_svm_effort measure(const gconv_svm_run *run) {
   const gconv_svm_request *svm = &run->settings->svm;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   const double classes = info->class_count > 1 ? (double)info->class_count : 1;
   const double pairs = classes > 1 ? classes * (classes - 1) / 2 : 1;
   const double cases = (double)info->cases * (classes > 1 ? 2 / classes : 1);
-  double trainings = svm->folds > 0 ? svm->folds : 0;
+  double trainings = svm->folds > 0 ? svm->folds - 1 : 0;
   if (svm->grid) {
-    enum { POINTS = 110, FOLDS = 5 }; /* of the default grid */
-    trainings = POINTS * (trainings > 0 ? trainings : FOLDS);
+    const gconv_svm_grid grid = gconv_svm_grid_of(run);
+    trainings = (double)(grid.rows * grid.columns * (gconv_svm_grid_folds(run) - 1));
   }
   if (run->settings->naming.output)
     trainings += run->options.probabilities ? 5 : 1;
-  return pairs * cases * cases * trainings;
+  return (gconv_svm_effort){pairs * cases * cases * trainings,
+                            (double)info->channels * (double)info->height * (double)info->width, pairs};
 }
 
 gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
   const gconv_settings *s = run->settings;
-  const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
-  const double columns = (double)info->channels * (double)info->height * (double)info->width;
+  const gconv_svm_effort effort = measure(run);
   const int threads = gconv_settle_threads(s->job.threads, s->quiet);
   const char *name = s->job.device;
   if (run->options.kernel == GCONV_SVM_SIGMOID) { /* whose tanh has other bits on a GPU */
@@ -64,6 +90,21 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
       gconv_say("--kernel sigmoid is trained on the CPU");
     name = "cpu";
   }
-  gconv_svm_choose(name, count_values(run), columns, threads, &name, run->why, sizeof run->why);
+  gconv_svm_choose(name, &effort, threads, &name, run->why, sizeof run->why);
   return gconv_learn_complain(gconv_device_open(name, threads, &run->device), message);
+}
+
+static bool is_gpu(const gconv_svm_run *run) {
+  return strncmp(gconv_device_get_info(run->device)->name, "cuda", 4) == 0;
+}
+
+void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu) {
+  if (on_gpu || !is_gpu(run))
+    return;
+  run->fell_back = true;
+  snprintf(run->why, sizeof run->why, "%s has too little memory", gconv_device_get_info(run->device)->name);
+}
+
+const char *gconv_svm_device_name(const gconv_svm_run *run) {
+  return run->fell_back ? "cpu" : gconv_device_get_info(run->device)->name;
 }

@@ -22,7 +22,7 @@ static bool is_better(const gconv_svm_run *run, double score, double best) {
 }
 
 static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *message) {
-  size_t folds = run->settings->svm.folds > 0 ? (size_t)run->settings->svm.folds : DEFAULT_FOLDS;
+  const size_t folds = gconv_svm_grid_folds(run);
   for (size_t r = 0; r < g->rows; r++)
     for (size_t c = 0; c < g->columns; c++) {
       gconv_svm_options options = run->options;
@@ -32,6 +32,7 @@ static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *m
       if (options.kernel != GCONV_SVM_LINEAR)
         options.gamma = exp2(gconv_svm_exponent(&g->gammas, r));
       GCONV_TRY(gconv_learn_complain(gconv_svm_validate(&options, run->data, folds, run->device, &found), message));
+      gconv_svm_note_device(run, found.on_gpu);
       size_t at = r * g->columns + c;
       g->scores[at] = run->regression ? found.mse : 100 * found.accuracy;
       if (at == 0 || is_better(run, g->scores[at], g->scores[g->best]))
@@ -76,13 +77,22 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
   json_object_set_new(json, "grid", rows);
 }
 
-gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message) {
+size_t gconv_svm_grid_folds(const gconv_svm_run *run) {
+  return run->settings->svm.folds > 0 ? (size_t)run->settings->svm.folds : DEFAULT_FOLDS;
+}
+
+gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run) {
   const gconv_svm_request *svm = &run->settings->svm;
   gconv_svm_grid g = {.costs = {-5, 15, 2}, .gammas = {3, -15, -2}};
   g.costs = svm->grid_cost.step != 0 ? svm->grid_cost : g.costs;
   g.gammas = svm->grid_gamma.step != 0 ? svm->grid_gamma : g.gammas;
   g.columns = count_of(&g.costs);
   g.rows = run->options.kernel == GCONV_SVM_LINEAR ? 1 : count_of(&g.gammas);
+  return g;
+}
+
+gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message) {
+  gconv_svm_grid g = gconv_svm_grid_of(run);
   g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
   if (!g.scores)
     return gconv_complain_memory(message);

@@ -268,6 +268,7 @@ static gconv_status train_there(gconv_svm_training *t, size_t machines, gconv_de
   if (status == GCONV_OK)
     status = t->class_count > 0 ? train_pairs(t, machines, t->place.threads) : train_regression(t);
   gconv_svm_gpu_free(gpu);
+  t->on_gpu = status == GCONV_OK;
   return status;
 }
 

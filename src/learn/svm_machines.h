@@ -16,6 +16,7 @@ typedef struct gconv_svm_training {
   const size_t *begins; /* of each class in sorted, and the end */
   const double *costs;  /* of the classes */
   gconv_svm_place place;
+  bool on_gpu; /* which trained the machines */
   gconv_svm_solution *solutions;
   size_t *firsts, *seconds; /* the classes of each pair */
   gconv_status *status;

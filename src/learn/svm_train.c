@@ -182,6 +182,7 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
     status = gconv_svm_train_machines(&t, machines, device);
   if (status == GCONV_OK)
     status = assemble(&t, model);
+  model->info.on_gpu = t.on_gpu;
   for (size_t k = 0; k < machines && t.solutions; k++)
     free(t.solutions[k].b);
   free(t.solutions);

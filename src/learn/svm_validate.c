@@ -199,6 +199,7 @@ static gconv_status do_fold(validating *v, size_t fold) {
       v->inside[inside++] = i;
   GCONV_TRY(
       gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->device, &model));
+  v->result->on_gpu = v->result->on_gpu && gconv_svm_get_info(model)->on_gpu;
   gconv_status status = judge(v, model, outside);
   gconv_svm_free(model);
   return status;
@@ -223,9 +224,10 @@ static gconv_status validate(validating *v, const size_t *members, size_t folds)
   v->inside = v->fold + count;
   v->outside = v->inside + count;
   GCONV_TRY(gconv_svm_deal(v->cases, members, count, v->class_count, folds, v->settings->given.seed, 0, v->fold));
+  gconv_svm_validation *r = v->result;
+  r->on_gpu = true;
   for (size_t fold = 0; fold < folds; fold++)
     GCONV_TRY(do_fold(v, fold));
-  gconv_svm_validation *r = v->result;
   double n = (double)count;
   const sums *s = &v->sums;
   r->accuracy = v->class_count > 0 ? (double)r->right / n : (double)NAN;

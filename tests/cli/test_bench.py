@@ -153,8 +153,11 @@ class Bench(CommandTest):
 
     def test_rows_of_a_kernel(self):
         report = json.loads(self.nets("rbf", "--sizes", "33,64", "--json"))
-        self.assertEqual([(row["numbers"], row["net"], row["method"]) for row in report["rows"]],
+        self.assertEqual([(row["numbers"], row["result"], row["method"]) for row in report["rows"]],
                          [(1000 * cases, what, "one-core") for cases in (33, 64) for what in ("row", "extrema")])
+        self.assertRegex(self.nets("rbf", "--sizes", "33"), r"\nmethod +result +ms ")
+        refused = self.gconv("bench", "-d", "cpu", "--experiment", "rbf", "--plot", "x.svg", status=2)
+        self.assertIn("--plot: the experiment rbf has no picture", refused.stderr)
 
     def test_backpropagation(self):
         report = json.loads(self.nets("backprop", "--sizes", "40,7", "--threads", "2", "--json"))
