@@ -42,8 +42,8 @@
 #include "kernels/layer_problem.h"
 
 enum {
-  GCONV_LEARN_SLICE = 128,       /* cases of a chain, in the dense tail */
-  GCONV_LEARN_BAND_PLACES = 2048 /* places of a band, about */
+  GCONV_LEARN_SLICE = 128,      /* cases of a chain, in the dense tail */
+  GCONV_LEARN_BAND_PLACES = 512 /* places of a band, about */
 };
 
 typedef struct gconv_learn_layer {

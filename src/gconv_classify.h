@@ -154,8 +154,9 @@ typedef struct gconv_svm_validation {
 } gconv_svm_validation;
 
 /* Trains on all cases of `data`: a table of classes, pixels, or, of regression, a table of one target a case. `options` may
- * be NULL. Results do not depend on the threads of the device. GCONV_BAD_ARGUMENT: there is one class, a class has no case,
- * or a number is not finite. */
+ * be NULL. Results do not depend on the device or its threads. Where a GPU has too little memory, or does not know the
+ * kernel (sigmoid), the CPU trains, with a warning in the former case. GCONV_BAD_ARGUMENT: there is one class, a class has
+ * no case, or a number is not finite. */
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model);
 /* Cross-validation: parts the cases into `folds` folds, of each class its share, and predicts each fold by a model of the

@@ -205,7 +205,7 @@ static const char *find_elsewhere(const gconv_operation *operation, const char *
 static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
-  const char *lacking = batch->operation->type->lacks(batch->operation, device);
+  const char *lacking = gconv_operation_lacks(batch->operation, device);
   if (devices->chosen)
     gconv_remark("device %s: %s", device,
                  devices->worth.reason[0] ? devices->worth.reason : "this build or this machine has no CUDA");

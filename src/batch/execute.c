@@ -77,7 +77,7 @@ static gconv_status take_somewhere(gconv_worker *worker, gconv_task *task, int32
     return status;
   if (operation->type->batches)
     status = take_less(worker, task, rows, status);
-  if (status != GCONV_NO_MEMORY || !open || rows_may || operation->type->lacks(operation, "cpu"))
+  if (status != GCONV_NO_MEMORY || !open || rows_may || gconv_operation_lacks(operation, "cpu"))
     return status;
   snprintf(task->remark, sizeof task->remark, "%.400s, so the CPU takes it", gconv_last_error());
   task->part = task->image.frames;

@@ -103,7 +103,7 @@ static gconv_worth look_at_inputs(const gconv_batch *batch) {
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks) {
   const gconv_operation *operation = batch->operation;
   gconv_worth worth = looks ? look_at_inputs(batch) : (gconv_worth){.gpu = false};
-  worth.cpu_can = !operation->type->lacks(operation, "cpu");
-  worth.gpu_can = !operation->type->lacks(operation, "cuda");
+  worth.cpu_can = !gconv_operation_lacks(operation, "cpu");
+  worth.gpu_can = !gconv_operation_lacks(operation, "cuda");
   return worth;
 }

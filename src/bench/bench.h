@@ -107,7 +107,7 @@ typedef struct gconv_bench {
   bool unchecked;     /* results are not looked at */
   bool failed;        /* something did, which was told of */
   void *user;         /* what a gconv_bench_visit works on */
-  const char *items;  /* of an experiment with nets: "cases" or "windows"; else NULL */
+  const char *items;  /* of an experiment with nets: "cases" or "windows", of rbf "numbers"; else NULL */
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -251,14 +251,15 @@ const char *gconv_bench_experiment_at(size_t index);
 /* Measures and reports that of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 
-/* What an experiment with nets counts: "cases" or "windows"; NULL for others, and for none. */
+/* What an experiment with nets counts: "cases" or "windows", and rbf "numbers"; NULL for others, and for none. */
 const char *gconv_bench_items(const gconv_bench_settings *settings);
 
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 
-/* Those with nets (backprop.c, windows.c): measure, and print rows as they come. */
+/* Those with nets, or machines (backprop.c, rbf.c, windows.c): measure, and print rows as they come. */
 gconv_status gconv_bench_backprop(gconv_bench *bench);
+gconv_status gconv_bench_rbf(gconv_bench *bench);
 gconv_status gconv_bench_windows(gconv_bench *bench);
 
 /* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
@@ -275,6 +276,7 @@ void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
   "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
+  "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
   "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */

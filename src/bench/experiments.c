@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Experiments that are known by name. Most are grids of layers, each solved by every algorithm, with some outputs held to
- * float64. Those with nets have files of their own: backprop.c, windows.c.
+ * float64. Those with nets have files of their own: backprop.c, rbf.c, windows.c.
  */
 #include "bench/bench.h"
 
@@ -58,6 +58,10 @@ static const experiment experiments[] = {
      .items = "cases",
      .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
              "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
+    {.name = "rbf",
+     .run = gconv_bench_rbf,
+     .items = "numbers",
+     .axes = "set xlabel 'cases'\nset ylabel 'ms'\nset logscale xy\n"},
     {.name = "windows",
      .run = gconv_bench_windows,
      .items = "windows",

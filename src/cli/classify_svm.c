@@ -8,6 +8,7 @@
 #include "cli/learn.h"
 #include "cli/rows.h"
 #include "cli/sandbox.h"
+#include "cli/svm.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -202,6 +203,16 @@ static gconv_status open_data(applying *a, gconv_message *message) {
                       learn->data.label ? "" : "; --label names the column of labels");
 }
 
+static gconv_status open_device(applying *a) {
+  const gconv_settings *s = a->settings;
+  const int threads = gconv_settle_threads(s->job.threads, s->quiet);
+  const double cases = (double)gconv_dataset_get_info(a->data)->cases;
+  const char *name = a->info->kernel == GCONV_SVM_SIGMOID ? "cpu" : s->job.device; /* tanh has other bits on a GPU */
+  char why[120];
+  gconv_svm_choose(name, cases * (double)a->info->vector_count, (double)a->info->columns, threads, &name, why, sizeof why);
+  return gconv_device_open(name, threads, &a->device);
+}
+
 static gconv_status prepare(applying *a, const char *path, gconv_message *message) {
   const gconv_settings *s = a->settings;
   const char *output = s->naming.output;
@@ -217,8 +228,7 @@ static gconv_status prepare(applying *a, const char *path, gconv_message *messag
   if (s->learn.report && is_regression(a))
     return gconv_refuse(message, "--report: is about classes, and %s has none", path);
   GCONV_TRY(open_data(a, message));
-  GCONV_TRY(
-      gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &a->device), message));
+  GCONV_TRY(gconv_learn_complain(open_device(a), message));
   bool standard = !output || strcmp(output, "-") == 0;
   a->terminal = standard && isatty(STDOUT_FILENO);
   if (s->learn.evaluate && !is_regression(a))

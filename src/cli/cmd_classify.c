@@ -418,7 +418,10 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_message message;
   gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = check_words(&c, words, &message);
-  if (status == GCONV_OK && gconv_svm_is_one(c.path))
+  const bool is_machine = status == GCONV_OK && gconv_svm_is_one(c.path);
+  if (is_machine && !settings->job.device)
+    settings->job.device = "auto";
+  if (is_machine)
     return gconv_classify_svm(settings, c.path, c.input);
   if (status == GCONV_OK)
     status = prepare(&c, &message);

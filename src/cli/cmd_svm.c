@@ -130,8 +130,7 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_
   if (s->learn.plot)
     GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, &read, message));
   GCONV_TRY(open_data(run, message));
-  return gconv_learn_complain(gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &run->device),
-                              message);
+  return gconv_svm_open_device(run, message);
 }
 
 /* ---- Progress -------------------------------------------------------------------------------------------------------- */
@@ -177,10 +176,22 @@ static void print_validation(const gconv_svm_run *run, const gconv_svm_validatio
             v->cases);
 }
 
+/* Where it was trained, if that could have been elsewhere: " on cuda:0 (the CPU would ...)". */
+static void describe_device(const gconv_svm_run *run, char *text, size_t size) {
+  const char *name = gconv_device_get_info(run->device)->name;
+  text[0] = '\0';
+  if (run->why[0])
+    snprintf(text, size, " on %s: %s", name, run->why);
+  else if (strcmp(name, "cpu") != 0)
+    snprintf(text, size, " on %s", name);
+}
+
 static void print_model(const gconv_svm_run *run, const gconv_svm *model, double seconds) {
   const gconv_svm_info *info = gconv_svm_get_info(model);
-  fprintf(run->out, "%zu support vectors, %zu at their bound; objective %.9g; %.2f s\n", info->vector_count,
-          info->bounded_count, info->objective, seconds);
+  char where[200];
+  describe_device(run, where, sizeof where);
+  fprintf(run->out, "%zu support vectors, %zu at their bound; objective %.9g; %.2f s%s\n", info->vector_count,
+          info->bounded_count, info->objective, seconds, where);
 }
 
 static json_t *number_or_null(double value) {
@@ -258,6 +269,8 @@ static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *messag
 static int run_svm(gconv_settings *settings, const gconv_texts *words) {
   gconv_svm_run run = {.settings = settings};
   gconv_message message;
+  if (!settings->job.device)
+    settings->job.device = "auto";
   gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
   run.out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
   json_t *json = json_object();
@@ -265,6 +278,11 @@ static int run_svm(gconv_settings *settings, const gconv_texts *words) {
   gconv_interrupt_say(settings->quiet           ? NULL
                       : settings->naming.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
+  if (status == GCONV_OK && settings->json) {
+    json_object_set_new(json, "device", json_string(gconv_device_get_info(run.device)->name));
+    if (run.why[0])
+      json_object_set_new(json, "why", json_string(run.why));
+  }
   if (status == GCONV_OK)
     status = work(&run, json, &message);
   gconv_interrupt_say(NULL);

@@ -18,6 +18,7 @@ typedef struct gconv_svm_run {
   gconv_svm_weight *weights; /* owned, with the names */
   gconv_dataset *data;
   gconv_device *device;
+  char why[120];       /* that device, where there was a choice; else "" */
   FILE *out;           /* for reports */
   double begin, shown; /* of what is at work; when the line of progress was last shown, in milliseconds */
 } gconv_svm_run;
@@ -28,6 +29,16 @@ typedef struct gconv_svm_grid {
   size_t rows, columns, best;
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
+
+/* Whether a GPU computes so many kernel values of rows of so many columns sooner than the threads of the CPU, which take
+ * about *seconds (svm_device.c). */
+bool gconv_svm_pays(double values, double columns, int threads, double *seconds);
+/* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU.
+ * If there was a choice, `why` says why, and the result is true; else it is "". */
+bool gconv_svm_choose(const char *device, double values, double columns, int threads, const char **name, char *why,
+                      size_t size);
+/* Opens the device that trains. */
+gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
 
 /* Lets training show a line of progress on a terminal (cmd_svm.c). */
 void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);

@@ -143,16 +143,6 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   return GCONV_OK;
 }
 
-static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
-  for (int run = -1; run < runs; run++) {
-    gconv_timings timings = {0};
-    make_rows((const feature_plan *)plan, in, 0, 0, outputs, &timings);
-    if (run >= 0)
-      milliseconds[run] = timings.kernel_ms;
-  }
-  return GCONV_OK;
-}
-
 /* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
@@ -163,17 +153,6 @@ static void explain(const gconv_plan *base, FILE *text) {
   fprintf(text, "  %d of each of %d channels; they depend on pixels up to %d rows and columns away\n", (int)list->outputs,
           (int)plan->channels, (int)list->reach);
   free(names);
-}
-
-static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                           double budget, gconv_verification *result) {
-  (void)plan;
-  (void)in;
-  (void)outputs;
-  (void)tolerance;
-  (void)budget;
-  (void)result;
-  return gconv_fail(GCONV_UNSUPPORTED, "features of pixels cannot be verified: leave out --verify");
 }
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
@@ -263,9 +242,7 @@ static const gconv_plan_type feature_plan_type = {.bytes = sizeof(feature_plan),
                                                   .row_step = row_step,
                                                   .rows_needed = rows_needed,
                                                   .execute_rows = execute_rows,
-                                                  .measure = measure,
                                                   .explain = explain,
-                                                  .verify = verify,
                                                   .find_need = find_need};
 
 /* ---- The operation ---------------------------------------------------------------------------------------------------- */
@@ -276,24 +253,10 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
-static size_t count_outputs(const gconv_operation *operation) {
-  (void)operation;
-  return 1;
-}
-
-/* No algorithm can be asked for. */
-static const char *lacks(const gconv_operation *operation, const char *device) {
-  (void)operation;
-  (void)device;
-  return NULL;
-}
-
 static const gconv_operation_type feature_type = {.name = "features of pixels",
                                                   .free = free_operation,
-                                                  .outputs = count_outputs,
                                                   .plan_type = &feature_plan_type,
                                                   .fill_plan = fill_plan,
-                                                  .lacks = lacks,
                                                   .strip = STRIP,
                                                   .shares = true};
 

@@ -28,8 +28,9 @@ struct engine {
   gconv_engine_order order;
   const gconv_learn_net *net;
   gconv_learn_own *layers;
-  cudaStream_t stream;
-  void **owned; /* memory of the device */
+  cudaStream_t stream, beside; /* losses are found beside the way back, which does not need them */
+  cudaEvent_t forward, found;  /* the outputs are there; the losses are */
+  void **owned;                /* memory of the device */
   size_t owned_count;
   float *arrays[GCONV_LEARN_ARRAYS];
   uint8_t *are_weights; /* of each parameter */
@@ -103,6 +104,10 @@ size_t chunk_of(const gconv_learn_own *own) {
   return cases;
 }
 
+bool is_power_of_two(int64_t n) {
+  return (n & (n - 1)) == 0;
+}
+
 gconv_status prepare_sums(engine *e) {
   size_t leaves = 0, case_sums = 0, chunk_sums = 0;
   for (size_t i = 0; i < e->net->count; i++) {
@@ -112,7 +117,7 @@ gconv_status prepare_sums(engine *e) {
     const size_t chunk = chunk_of(own), cases = std::min(chunk, e->order.batch);
     const size_t chunks = (e->order.batch + chunk - 1) / chunk;
     leaves = std::max(leaves, (size_t)gconv_learn_leaves(own, (int64_t)cases) * own->layer.parameters);
-    if (!own->in_tail && gconv_learn_bands(&own->layer.problem) > 1)
+    if (!own->in_tail && !is_power_of_two(gconv_learn_bands(&own->layer.problem)))
       case_sums = std::max(case_sums, cases * own->layer.parameters);
     chunk_sums = std::max(chunk_sums, chunks > 1 ? chunks * own->layer.parameters : 0);
   }
@@ -148,6 +153,9 @@ gconv_status prepare_values(engine *e) {
 gconv_status fill_engine(engine *e) {
   const size_t tail = gconv_learn_tail(e->net);
   CUDA_TRY(cudaStreamCreateWithFlags(&e->stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaStreamCreateWithFlags(&e->beside, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreateWithFlags(&e->forward, cudaEventDisableTiming));
+  CUDA_TRY(cudaEventCreateWithFlags(&e->found, cudaEventDisableTiming));
   e->layers = (gconv_learn_own *)calloc(e->net->count, sizeof *e->layers);
   if (!e->layers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
@@ -179,6 +187,8 @@ void destroy(void *state) {
   gconv_device_enter(e->order.device);
   if (e->stream)
     cudaStreamSynchronize(e->stream);
+  if (e->beside)
+    cudaStreamSynchronize(e->beside);
   gconv_cuda_cases_free(&e->cases);
   gconv_resident_free(e->resident);
   gconv_learn_plans_free(&e->plans);
@@ -188,6 +198,12 @@ void destroy(void *state) {
   cudaFree(e->hits);
   cudaFreeHost(e->outcomes);
   cudaFreeHost(e->bad);
+  if (e->forward)
+    cudaEventDestroy(e->forward);
+  if (e->found)
+    cudaEventDestroy(e->found);
+  if (e->beside)
+    cudaStreamDestroy(e->beside);
   if (e->stream)
     cudaStreamDestroy(e->stream);
   free(e->owned);
@@ -262,9 +278,8 @@ gconv_status make_room_for_losses(engine *e, size_t cases) {
   return GCONV_OK;
 }
 
-/* Runs cases first .. first + count - 1 of `cases` forward, and finds their losses; where it `learns`, with the gradient of
- * the outputs. */
-gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, bool learns, size_t at) {
+/* Runs cases first .. first + count - 1 of `cases` forward. */
+gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first, size_t count) {
   const gconv_learn_net *net = e->net;
   GCONV_TRY(gconv_cuda_cases_load(&e->cases, cases, first, count, e->values[0], e->targets));
   gconv_learn_plans_place(&e->plans, e->arrays[GCONV_LEARN_PARAMETERS], e->stream);
@@ -278,9 +293,13 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
     if (own->layer.problem.activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_learn_cuda_soften(own, (int64_t)count, e->values[i + 1], e->stream);
   }
-  gconv_learn_cuda_losses(net, e->values[net->count], e->targets, (int64_t)count, (float)gconv_learn_factor(net, count),
-                          e->losses + at, e->hits + at, learns ? e->gradients[0] : NULL, e->stream);
   return GCONV_OK;
+}
+
+/* Finds the losses of `count` cases that went forward, and stores them from number `at` on. */
+void find_losses(engine *e, size_t count, size_t at, cudaStream_t stream) {
+  gconv_learn_cuda_losses(e->net, e->values[e->net->count], e->targets, (int64_t)count, e->losses + at, e->hits + at,
+                          stream);
 }
 
 /* The gradient of a layer's parameters: chunk after chunk of cases, whose chains are summed by a tree, and then the chunks.
@@ -293,24 +312,26 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
   for (size_t i = 0; i < chunks; i++) {
     const size_t first = i * chunk, cases = std::min(chunk, count - first);
     float *sum = chunks > 1 ? e->chunk_sums + i * layer->parameters : gradient;
-    const int64_t leaves = gconv_learn_leaves(own, (int64_t)cases) / bands;
+    const int64_t leaves = gconv_learn_leaves(own, (int64_t)cases), trees = leaves / bands;
     gconv_learn_cuda_weights(own, x + first * gconv_learn_in_floats(layer), dz + first * gconv_learn_out_floats(layer),
-                             (int64_t)cases, leaves * bands > 1 ? e->leaves : sum, e->stream);
-    const float *of_cases = e->leaves;
-    if (bands > 1) {
-      gconv_learn_cuda_tree(e->leaves, leaves, bands, floats, leaves > 1 ? e->case_sums : sum, e->stream);
-      of_cases = e->case_sums;
+                             (int64_t)cases, leaves > 1 ? e->leaves : sum, e->stream);
+    if (is_power_of_two(bands) && leaves > 1) { /* the trees of cases are parts of one tree */
+      gconv_learn_cuda_tree(e->leaves, 1, leaves, floats, sum, e->stream);
+    } else if (leaves > 1) {
+      gconv_learn_cuda_tree(e->leaves, trees, bands, floats, trees > 1 ? e->case_sums : sum, e->stream);
+      if (trees > 1)
+        gconv_learn_cuda_tree(e->case_sums, 1, trees, floats, sum, e->stream);
     }
-    if (leaves > 1)
-      gconv_learn_cuda_tree(of_cases, 1, leaves, floats, sum, e->stream);
   }
   if (chunks > 1)
     gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->stream);
 }
 
-/* Goes back through the layers: gradients[0] has the gradient of the outputs. */
+/* Goes back through the layers. */
 gconv_status run_backward(engine *e, size_t count) {
   float *dz = e->gradients[0], *dx = e->gradients[1];
+  gconv_learn_cuda_outputs(e->net, e->values[e->net->count], e->targets, (int64_t)count,
+                           (float)gconv_learn_factor(e->net, count), dz, e->stream);
   for (size_t i = e->net->count; i-- > 0;) {
     const gconv_learn_own *own = &e->layers[i];
     if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
@@ -333,8 +354,8 @@ gconv_status finish(engine *e) {
   return GCONV_OK;
 }
 
-void sum_losses(engine *e, size_t cases, size_t step) {
-  gconv_learn_cuda_sum_losses(e->losses, e->hits, (int64_t)cases, &e->outcomes[step], e->stop, e->stream);
+void sum_losses(engine *e, size_t cases, size_t step, cudaStream_t stream) {
+  gconv_learn_cuda_sum_losses(e->losses, e->hits, (int64_t)cases, &e->outcomes[step], e->stop, stream);
 }
 
 gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, const gconv_held_cases **held) {
@@ -343,19 +364,29 @@ gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, con
   return gconv_cuda_cases_begin(&e->cases, cases, held);
 }
 
-/* The gradient of cases first .. first + count - 1, and their losses. */
-gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t first, size_t count) {
-  GCONV_TRY(run_forward(e, cases, first, count, true, 0));
-  return run_backward(e, count);
+/* The gradient of cases first .. first + count - 1, and their losses, those of step `step`. */
+gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, size_t step) {
+  GCONV_TRY(run_forward(e, cases, first, count));
+  CUDA_TRY(cudaEventRecord(e->forward, e->stream));
+  CUDA_TRY(cudaStreamWaitEvent(e->beside, e->forward, 0));
+  find_losses(e, count, 0, e->beside);
+  sum_losses(e, count, step, e->beside);
+  CUDA_TRY(cudaEventRecord(e->found, e->beside));
+  GCONV_TRY(run_backward(e, count));
+  CUDA_TRY(cudaStreamWaitEvent(e->stream, e->found, 0));
+  return GCONV_OK;
 }
 
 gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
   GCONV_TRY(begin(e, cases, cases->count, &held));
-  for (size_t at = 0; at < cases->count; at += e->room)
-    GCONV_TRY(run_forward(e, cases, at, std::min(e->room, cases->count - at), false, at));
-  sum_losses(e, cases->count, 0);
+  for (size_t at = 0; at < cases->count; at += e->room) {
+    const size_t count = std::min(e->room, cases->count - at);
+    GCONV_TRY(run_forward(e, cases, at, count));
+    find_losses(e, count, at, e->stream);
+  }
+  sum_losses(e, cases->count, 0, e->stream);
   GCONV_TRY(finish(e));
   *sums = {e->outcomes[0].loss, (size_t)e->outcomes[0].hits};
   return GCONV_OK;
@@ -394,8 +425,7 @@ gconv_status take_resident(engine *e, const gconv_learn_cases *cases, const gcon
 
 gconv_status take_step(engine *e, const gconv_learn_cases *cases, const gconv_learn_step *step, size_t i, double best) {
   const size_t first = i * e->order.batch, count = std::min(e->order.batch, cases->count - first);
-  GCONV_TRY(find_gradients(e, cases, first, count));
-  sum_losses(e, count, i);
+  GCONV_TRY(find_gradients(e, cases, first, count, i));
   if (best > -INFINITY) {
     GCONV_TRY(finish(e));
     if (e->outcomes[i].loss * gconv_learn_loss_factor(e->net, count) < best)

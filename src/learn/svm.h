@@ -6,7 +6,9 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "gconv_classify.h"
+#include "kernels/cpu/learn/svm_pairs.h"
 #include "kernels/cpu/learn/svm_rows.h"
+#include "learn/svm_gpu.h"
 
 #include <pthread.h>
 
@@ -67,16 +69,22 @@ void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 typedef struct gconv_svm_settings {
   gconv_svm_options given;
   gconv_svm_watch *watch; /* NULL: nobody watches */
-  gconv_svm_formula formula;
+  bool own_cache;         /* cache_bytes were given */
 } gconv_svm_settings;
 
 /* The kernel matrix of some cases, of which the rows that were used last are kept. */
 typedef struct gconv_svm_matrix gconv_svm_matrix;
 
-/* members[0 .. count) are cases. `cache_bytes` is for rows; `least` of them fit in any case. */
+/* Where machines are trained, and the memory for rows of a machine. */
+typedef struct gconv_svm_place {
+  gconv_threads *threads; /* within a machine; NULL: machines have a thread each */
+  gconv_svm_gpu *gpu;     /* which has the cases; NULL: the CPU trains */
+  uint64_t cache_bytes;   /* 0, on a GPU: what there is room for */
+} gconv_svm_place;
+
+/* members[0 .. count) are cases. `least` rows fit in any case. */
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
-                                     size_t count, size_t least, uint64_t cache_bytes, gconv_threads *threads,
-                                     gconv_svm_matrix **matrix);
+                                     size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix);
 /* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different ones; valid until
  * the next call. */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
@@ -84,7 +92,17 @@ gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wan
  * part is freed. */
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part);
-/* K(x, x) of a member, rounded as the row has it. */
+/* Whether the matrix is on a GPU. Then the solver's work on rows is that of these functions: to set the gradients g of all
+ * members; to solve for a working set, whose variables belong to members wanted[], and subtract what moved from g; to
+ * subtract rows from g. Without a GPU, the first does nothing. */
+bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix);
+gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *matrix, const double *g);
+gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *matrix, const uint32_t *wanted, const gconv_svm_small *small,
+                                    double tolerance, uint64_t most, uint64_t *steps, double *g);
+gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *matrix, const uint32_t *wanted, const double *by, size_t count,
+                                       double *g);
+/* K(x, x) of a member, rounded as the row has it; the same of any case. */
+double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm);
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *matrix, size_t member);
 void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
 
@@ -120,6 +138,16 @@ typedef struct gconv_svm_solution {
 
 enum { GCONV_SVM_WORKING = 512 }; /* variables that are solved for at a time, at most */
 
+/* How many steps a whole problem may take. */
+static inline uint64_t gconv_svm_most_steps(size_t count) {
+  return 100000000 + 100 * (uint64_t)count;
+}
+/* Says that a machine missed the conditions of its optimum. */
+void gconv_svm_warn_missed(double gap);
+/* rho, the objective and the number of variables at their bounds, of b and g = -Kb of each member; `largest` and `smallest`
+ * as they were last. */
+void gconv_svm_conclude(const gconv_svm_problem *problem, const double *g, double largest, double smallest,
+                        gconv_svm_solution *solution);
 /* How many rows of the matrix a problem needs at a time. */
 size_t gconv_svm_working(size_t count, size_t members);
 gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix *matrix, gconv_threads *threads,
@@ -141,8 +169,11 @@ struct gconv_svm {
   pthread_mutex_t lock;    /* guards what the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
-  gconv_svm_points points; /* the support vectors */
-  double *by_vector;       /* the coefficients, a row a vector */
+  gconv_svm_points points;  /* the support vectors */
+  double *by_vector;        /* the coefficients, a row a vector */
+  pthread_mutex_t gpu_lock; /* guards what the first prediction on a GPU makes, for as long as it is used: */
+  gconv_svm_gpu *gpu;       /* owned: the support vectors, on `gpu_device`; NULL: none was asked for */
+  const gconv_device *gpu_device;
 };
 
 gconv_status gconv_svm_model_create(gconv_svm **model);
@@ -168,19 +199,21 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
 
 /* A model of cases[members[0 .. count)]. */
 gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_threads *threads,
+                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm **model);
 /* The same without probabilities; `cases` are scaled already. `weights`: a number a class. */
 gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_threads *threads,
+                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model);
+/* Whether the device is a GPU that computes kernel values of this form. tanh has other bits there. */
+bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula);
 /* C times the weight of a class. */
 double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_name);
 
 /* ---- Prediction (svm_predict.c) ---- */
 
-/* Of rows that are scaled already: values, count x machines, each thread-independent. */
-gconv_status gconv_svm_values(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
+/* Of rows that are scaled already: values, count x machines, the same on any device. */
+gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values);
 /* The class with the most votes, of equal ones the first. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
@@ -193,7 +226,7 @@ void gconv_svm_couple(const gconv_svm *model, const double *values, double *scra
 /* Adds to a model of scaled cases what it needs for probabilities, by cross-validation in 5 folds. */
 gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                          const size_t *members, size_t count, const char *const *names, size_t class_count,
-                                         gconv_threads *threads, gconv_svm *model);
+                                         gconv_device *device, gconv_svm *model);
 
 /* Deals members to folds: fold[k] for k < count; of each class its share, where class_count > 0. `stream` tells uses apart.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of the kernel matrix. Those that were used last are kept (LRU); many are made at a time. */
 #include "base/memory.h"
+#include "device/device.h"
 #include "learn/svm.h"
+#include "learn/svm_cache.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static const uint32_t none = UINT32_MAX;
 
 struct gconv_svm_matrix {
   const gconv_svm_formula *formula;
@@ -15,17 +15,17 @@ struct gconv_svm_matrix {
   gconv_threads *threads;
   gconv_svm_points points;
   size_t count, padded;
-  size_t slots, used;            /* rows that fit; that are there */
-  float *rows;                   /* slots x padded */
-  bool borrowed;                 /* of the matrix that this is a part of */
-  size_t *own_members;           /* owned, of a part; else NULL */
-  uint32_t *slot_of, *member_of; /* of members, and of slots; `none` */
-  uint32_t *newer, *older;       /* of slots: a list by use, with ends first and last */
-  uint32_t newest, oldest;
-  double *scratch; /* the columns of a point for each thread */
+  gconv_svm_cache cache;
+  float *rows;         /* slots x padded */
+  bool borrowed;       /* of the matrix that this is a part of */
+  size_t *own_members; /* owned, of a part; else NULL */
+  double *scratch;     /* the columns of a point for each thread */
   gconv_svm_row *missing;
   float **to;
   size_t missing_count;
+  uint32_t *slots, *absent;    /* of the rows that are wanted; those of them that are not there */
+  gconv_svm_gpu *gpu;          /* or NULL: points, rows and scratch are on the CPU */
+  gconv_svm_gpu_matrix *there; /* owned: on the GPU */
 };
 
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
@@ -37,6 +37,15 @@ gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, 
                              .gamma = gamma,
                              .coef0 = coef0,
                              .direct = kernel == GCONV_SVM_RBF && !(gamma * 4 * largest_norm * rounding < allowed)};
+}
+
+bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula) {
+#ifdef GCONV_WITH_CUDA
+  return device->type == &gconv_device_type_cuda && formula->form != GCONV_SVM_FORM_TANH;
+#else
+  (void)device, (void)formula;
+  return false;
+#endif
 }
 
 gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *members, size_t count,
@@ -68,41 +77,49 @@ void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void
       turn(context, i, 0);
 }
 
-/* Empties the cache. */
-static void forget(gconv_svm_matrix *m) {
-  for (size_t i = 0; i < m->count; i++)
-    m->slot_of[i] = none;
-  m->newest = m->oldest = none;
-  m->used = 0;
+static gconv_status allocate_lists(gconv_svm_matrix *m, size_t least, size_t slots) {
+  m->missing = malloc((least + 1) * sizeof *m->missing);
+  m->to = malloc((least + 1) * sizeof *m->to);
+  m->slots = malloc((least + 1) * sizeof *m->slots);
+  m->absent = malloc((least + 1) * sizeof *m->absent);
+  if (!m->missing || !m->to || !m->slots || !m->absent)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a working set");
+  return gconv_svm_cache_make(m->count, slots, &m->cache);
 }
 
 /* `floats` are at `rows`, or NULL. */
 static gconv_status allocate(gconv_svm_matrix *m, size_t least, size_t floats, float *rows) {
-  size_t seats = m->threads ? (size_t)gconv_threads_count(m->threads) : 1;
-  m->slots = floats / m->padded;
-  m->borrowed = rows && m->slots >= least;
-  m->slots = m->slots < least ? least : m->slots;
-  m->slots = m->slots > m->count ? m->count : m->slots;
-  const size_t factors[] = {m->slots, m->padded, sizeof(float)}, scratch[] = {seats, m->points.columns, sizeof *m->scratch};
+  size_t seats = m->threads ? (size_t)gconv_threads_count(m->threads) : 1, slots = floats / m->padded;
+  m->borrowed = rows && slots >= least;
+  slots = slots < least ? least : slots;
+  slots = slots > m->count ? m->count : slots;
+  const size_t factors[] = {slots, m->padded, sizeof(float)}, scratch[] = {seats, m->points.columns, sizeof *m->scratch};
   m->rows = m->borrowed ? rows : NULL;
   if (!m->borrowed)
     GCONV_TRY(gconv_allocate(gconv_product(3, factors), "the cache of kernel values", (void **)&m->rows));
   GCONV_TRY(gconv_allocate(gconv_product(3, scratch), "a row", (void **)&m->scratch));
-  m->slot_of = malloc(m->count * sizeof *m->slot_of);
-  m->member_of = malloc(m->slots * sizeof *m->member_of);
-  m->newer = malloc(m->slots * sizeof *m->newer);
-  m->older = malloc(m->slots * sizeof *m->older);
-  m->missing = malloc(least * sizeof *m->missing);
-  m->to = malloc(least * sizeof *m->to);
-  if (!m->slot_of || !m->member_of || !m->newer || !m->older || !m->missing || !m->to)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the cache of %zu rows", m->slots);
-  forget(m);
-  return GCONV_OK;
+  return allocate_lists(m, least, slots);
+}
+
+static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t bytes, gconv_svm_gpu_matrix *lender) {
+#ifdef GCONV_WITH_CUDA
+  const gconv_svm_gpu_order order = {.members = m->members,
+                                     .count = m->count,
+                                     .working = least,
+                                     .slots = least < m->count ? least : m->count,
+                                     .cache_bytes = bytes,
+                                     .lender = lender};
+  GCONV_TRY(gconv_svm_gpu_matrix_create(m->gpu, &order, &m->there));
+  return allocate_lists(m, least, gconv_svm_gpu_matrix_slots(m->there));
+#else
+  (void)m, (void)least, (void)bytes, (void)lender;
+  return GCONV_UNSUPPORTED;
+#endif
 }
 
 /* `own`: members are the matrix's now. */
 static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
-                           size_t count, size_t *own, gconv_threads *threads, gconv_svm_matrix **matrix) {
+                           size_t count, size_t *own, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
   gconv_svm_matrix *m = calloc(1, sizeof *m);
   *matrix = m;
   if (!m) {
@@ -113,10 +130,11 @@ static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cas
   m->cases = cases;
   m->members = members;
   m->own_members = own;
-  m->threads = threads;
+  m->threads = place->threads;
+  m->gpu = place->gpu;
   m->count = count;
   m->padded = gconv_svm_padded(count);
-  return gconv_svm_points_make(cases, members, count, &m->points);
+  return m->gpu ? GCONV_OK : gconv_svm_points_make(cases, members, count, &m->points);
 }
 
 static gconv_status end_creation(gconv_status status, gconv_svm_matrix **matrix) {
@@ -128,11 +146,12 @@ static gconv_status end_creation(gconv_status status, gconv_svm_matrix **matrix)
 }
 
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
-                                     size_t count, size_t least, uint64_t cache_bytes, gconv_threads *threads,
-                                     gconv_svm_matrix **matrix) {
-  gconv_status status = create(formula, cases, members, count, NULL, threads, matrix);
-  if (status == GCONV_OK)
-    status = allocate(*matrix, least, (size_t)(cache_bytes / sizeof(float)), NULL);
+                                     size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
+  gconv_status status = create(formula, cases, members, count, NULL, place, matrix);
+  if (status == GCONV_OK && place->gpu)
+    status = allocate_there(*matrix, least, place->cache_bytes, NULL);
+  else if (status == GCONV_OK)
+    status = allocate(*matrix, least, (size_t)(place->cache_bytes / sizeof(float)), NULL);
   return end_creation(status, matrix);
 }
 
@@ -143,10 +162,13 @@ gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *memb
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix of %zu cases", count);
   for (size_t i = 0; i < count; i++)
     own[i] = whole->members[members[i]];
-  gconv_status status = create(whole->formula, whole->cases, own, count, own, whole->threads, part);
-  if (status == GCONV_OK)
-    status = allocate(*part, least, whole->slots * whole->padded, whole->rows);
-  forget(whole);
+  const gconv_svm_place place = {.threads = whole->threads, .gpu = whole->gpu};
+  gconv_status status = create(whole->formula, whole->cases, own, count, own, &place, part);
+  if (status == GCONV_OK && whole->gpu)
+    status = allocate_there(*part, least, 0, whole->there);
+  else if (status == GCONV_OK)
+    status = allocate(*part, least, whole->cache.slots * whole->padded, whole->rows);
+  gconv_svm_cache_forget(&whole->cache);
   return end_creation(status, part);
 }
 
@@ -158,38 +180,15 @@ void gconv_svm_matrix_free(gconv_svm_matrix *m) {
     gconv_release(m->rows);
   gconv_release(m->scratch);
   free(m->own_members);
-  free(m->slot_of);
-  free(m->member_of);
-  free(m->newer);
-  free(m->older);
+  gconv_svm_cache_free(&m->cache);
   free(m->missing);
   free(m->to);
+  free(m->slots);
+  free(m->absent);
+#ifdef GCONV_WITH_CUDA
+  gconv_svm_gpu_matrix_free(m->there);
+#endif
   free(m);
-}
-
-/* ---- The list by use ---- */
-
-static void leave(gconv_svm_matrix *m, uint32_t slot) {
-  uint32_t newer = m->newer[slot], older = m->older[slot];
-  *(newer == none ? &m->newest : &m->older[newer]) = older;
-  *(older == none ? &m->oldest : &m->newer[older]) = newer;
-}
-
-static void enter(gconv_svm_matrix *m, uint32_t slot) {
-  m->newer[slot] = none;
-  m->older[slot] = m->newest;
-  *(m->newest == none ? &m->oldest : &m->newer[m->newest]) = slot;
-  m->newest = slot;
-}
-
-/* A slot for a row that is not there: a free one, or that of the row that was not used for longest. */
-static uint32_t take_slot(gconv_svm_matrix *m) {
-  if (m->used < m->slots)
-    return (uint32_t)m->used++;
-  uint32_t slot = m->oldest;
-  leave(m, slot);
-  m->slot_of[m->member_of[slot]] = none;
-  return slot;
 }
 
 /* ---- Rows ---- */
@@ -213,42 +212,99 @@ static void make_half(void *context, size_t turn, int seat) {
   gconv_svm_mirror(m->to, m->count, block);
 }
 
-gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *m, const uint32_t *wanted, size_t count, const float **rows) {
-  for (size_t k = 0; k < count; k++) { /* first those that are there, so that none of them has to go */
-    uint32_t slot = m->slot_of[wanted[k]];
-    if (slot != none) {
-      leave(m, slot);
-      enter(m, slot);
-    }
-  }
-  m->missing_count = 0;
-  for (size_t k = 0; k < count; k++) {
-    uint32_t slot = m->slot_of[wanted[k]];
-    if (slot == none) {
-      slot = take_slot(m);
-      enter(m, slot);
-      m->slot_of[wanted[k]] = slot;
-      m->member_of[slot] = wanted[k];
-      m->missing[m->missing_count] = m->cases->rows[m->members[wanted[k]]];
-      m->to[m->missing_count++] = m->rows + (size_t)slot * m->padded;
-    }
-    rows[k] = m->rows + (size_t)slot * m->padded;
-  }
+static void make_rows(gconv_svm_matrix *m, const uint32_t *wanted) {
   size_t blocks = m->padded / GCONV_SVM_BLOCK;
   bool all = m->missing_count == m->count;
-  for (size_t k = 0; k < m->missing_count && all; k++)
-    all = wanted[k] == k;
+  for (size_t k = 0; k < m->missing_count; k++) {
+    const uint32_t member = wanted[m->absent[k]];
+    m->missing[k] = m->cases->rows[m->members[member]];
+    m->to[k] = m->rows + (size_t)m->slots[m->absent[k]] * m->padded;
+    all = all && member == k;
+  }
   if (all)
     gconv_svm_each(m->threads, blocks, make_half, m);
   else if (m->missing_count > 0)
     gconv_svm_each(m->threads, (blocks + TURN_BLOCKS - 1) / TURN_BLOCKS, make_blocks, m);
+}
+
+gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *m, const uint32_t *wanted, size_t count, const float **rows) {
+  m->missing_count = gconv_svm_cache_take(&m->cache, wanted, count, m->slots, m->absent);
+  make_rows(m, wanted);
+  for (size_t k = 0; k < count; k++)
+    rows[k] = m->rows + (size_t)m->slots[k] * m->padded;
   return GCONV_OK;
 }
 
+/* ---- On a GPU ---- */
+
+bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix) {
+  return matrix->there != NULL;
+}
+
+#ifdef GCONV_WITH_CUDA
+static gconv_status make_there(gconv_svm_matrix *m, const uint32_t *wanted, size_t count) {
+  uint32_t *slots = m->absent; /* in place: entry k is read before it is written, and later ones lie behind it */
+  const size_t missing = gconv_svm_cache_take(&m->cache, wanted, count, m->slots, m->absent);
+  uint32_t *members = (uint32_t *)m->to;
+  for (size_t k = 0; k < missing; k++) {
+    members[k] = wanted[m->absent[k]];
+    slots[k] = m->slots[m->absent[k]];
+  }
+  return missing > 0 ? gconv_svm_gpu_matrix_make(m->there, members, slots, missing) : GCONV_OK;
+}
+
+gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *m, const double *g) {
+  return m->there ? gconv_svm_gpu_matrix_begin(m->there, g) : GCONV_OK;
+}
+
+gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *m, const uint32_t *wanted, const gconv_svm_small *small,
+                                    double tolerance, uint64_t most, uint64_t *steps, double *g) {
+  GCONV_TRY(make_there(m, wanted, small->count));
+  const gconv_svm_gpu_working working = {.count = small->count,
+                                         .members = wanted,
+                                         .slots = m->slots,
+                                         .diagonal = small->diagonal,
+                                         .low = small->low,
+                                         .high = small->high,
+                                         .F = small->F,
+                                         .b = small->b,
+                                         .tolerance = tolerance,
+                                         .most = most,
+                                         .steps = steps};
+  return gconv_svm_gpu_matrix_solve(m->there, &working, g);
+}
+
+gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *wanted, const double *by, size_t count,
+                                       double *g) {
+  GCONV_TRY(make_there(m, wanted, count));
+  return gconv_svm_gpu_matrix_subtract(m->there, m->slots, by, count, g);
+}
+#else
+gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *m, const double *g) {
+  (void)m, (void)g;
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *m, const uint32_t *wanted, const gconv_svm_small *small,
+                                    double tolerance, uint64_t most, uint64_t *steps, double *g) {
+  (void)m, (void)wanted, (void)small, (void)tolerance, (void)most, (void)steps, (void)g;
+  return GCONV_UNSUPPORTED;
+}
+
+gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *wanted, const double *by, size_t count,
+                                       double *g) {
+  (void)m, (void)wanted, (void)by, (void)count, (void)g;
+  return GCONV_UNSUPPORTED;
+}
+#endif
+
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *m, size_t member) {
-  const double norm = m->cases->rows[m->members[member]].norm, gamma = m->formula->gamma, coef0 = m->formula->coef0;
-  double base = gamma * norm + coef0, power = 1;
-  switch (m->formula->form) {
+  return gconv_svm_diagonal(m->formula, m->cases->rows[m->members[member]].norm);
+}
+
+double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm) {
+  double base = formula->gamma * norm + formula->coef0, power = 1;
+  switch (formula->form) {
   case GCONV_SVM_FORM_EXP:
     return 1;
   case GCONV_SVM_FORM_DOT:
@@ -258,7 +314,7 @@ double gconv_svm_matrix_diagonal(const gconv_svm_matrix *m, size_t member) {
   case GCONV_SVM_FORM_POWER:
     break;
   }
-  for (int32_t degree = m->formula->degree; degree > 0; degree /= 2, base *= base)
+  for (int32_t degree = formula->degree; degree > 0; degree /= 2, base *= base)
     power *= degree % 2 == 1 ? base : 1;
   return (double)(float)power;
 }

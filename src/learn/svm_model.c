@@ -29,7 +29,7 @@ gconv_status gconv_svm_name_classes(gconv_svm *model, const char *const *names, 
 
 gconv_status gconv_svm_model_create(gconv_svm **model) {
   gconv_svm *m = calloc(1, sizeof *m);
-  if (!m || pthread_mutex_init(&m->lock, NULL) != 0) {
+  if (!m || pthread_mutex_init(&m->lock, NULL) != 0 || pthread_mutex_init(&m->gpu_lock, NULL) != 0) {
     free(m);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
   }
@@ -99,7 +99,11 @@ void gconv_svm_free(gconv_svm *model) {
   free(model->prob_a);
   free(model->prob_b);
   free(model->by_vector);
+#ifdef GCONV_WITH_CUDA
+  gconv_svm_gpu_free(model->gpu);
+#endif
   pthread_mutex_destroy(&model->lock);
+  pthread_mutex_destroy(&model->gpu_lock);
   free(model);
 }
 

@@ -110,33 +110,12 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   return make_rows((const svm_plan *)plan, window, first - window_row, outputs, timings);
 }
 
-static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
-  for (int run = -1; run < runs; run++) {
-    gconv_timings timings = {0};
-    GCONV_TRY(make_rows((const svm_plan *)plan, in, 0, outputs, &timings));
-    if (run >= 0)
-      milliseconds[run] = timings.kernel_ms;
-  }
-  return GCONV_OK;
-}
-
 /* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const gconv_svm_info *info = &((const svm_plan *)base)->model->info;
   fprintf(text, "a support vector machine: %zu vectors of %zu columns, %zu classes, %s\n", info->vector_count, info->columns,
           info->class_count, info->probabilities ? "by probability" : "by votes of pairs");
-}
-
-static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                           double budget, gconv_verification *result) {
-  (void)plan;
-  (void)in;
-  (void)outputs;
-  (void)tolerance;
-  (void)budget;
-  (void)result;
-  return gconv_fail(GCONV_UNSUPPORTED, "a support vector machine cannot be verified: leave out --verify");
 }
 
 static double held_bytes(const gconv_operation *operation) {
@@ -221,9 +200,7 @@ static const gconv_plan_type svm_plan_type = {.bytes = sizeof(svm_plan),
                                               .row_step = row_step,
                                               .rows_needed = rows_needed,
                                               .execute_rows = execute_rows,
-                                              .measure = measure,
                                               .explain = explain,
-                                              .verify = verify,
                                               .find_need = find_need};
 
 /* ---- The operation ---------------------------------------------------------------------------------------------------- */
@@ -234,25 +211,11 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
-static size_t count_outputs(const gconv_operation *operation) {
-  (void)operation;
-  return 1;
-}
-
-/* No algorithm can be asked for. */
-static const char *lacks(const gconv_operation *operation, const char *device) {
-  (void)operation;
-  (void)device;
-  return NULL;
-}
-
 static const gconv_operation_type svm_type = {.name = "a support vector machine",
                                               .free = free_operation,
-                                              .outputs = count_outputs,
                                               .held_bytes = held_bytes,
                                               .plan_type = &svm_plan_type,
                                               .fill_plan = fill_plan,
-                                              .lacks = lacks,
                                               .strip = STRIP,
                                               .shares = true};
 

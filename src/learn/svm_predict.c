@@ -76,12 +76,11 @@ static void predict_turn(void *context, size_t turn, int at) {
   }
 }
 
-gconv_status gconv_svm_values(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
-                              double *values) {
+static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
+                                double *values) {
   predicting p = {.model = model, .rows = rows, .count = count, .values = values};
   size_t seats = threads ? (size_t)gconv_threads_count(threads) : 1, columns = model->info.columns;
   size_t wide = TURN_ROWS * gconv_svm_coefficient_rows(model);
-  GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
   double *memory = calloc(seats * (columns + wide), sizeof *memory);
   p.seats = calloc(seats, sizeof *p.seats);
   gconv_status status = memory && p.seats ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
@@ -95,6 +94,82 @@ gconv_status gconv_svm_values(const gconv_svm *model, gconv_threads *threads, co
   free(p.seats);
   return status;
 }
+
+#ifdef GCONV_WITH_CUDA
+/* Brings the support vectors to the GPU, unless they are there. */
+static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
+  const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
+  if (model->gpu && model->gpu_device == device)
+    return GCONV_OK;
+  gconv_svm_gpu_free(model->gpu);
+  model->gpu = NULL;
+  uint32_t *begins = calloc(classes + 1, sizeof *begins);
+  if (!begins)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu classes", classes);
+  for (size_t c = 0; c < classes; c++)
+    begins[c + 1] =
+        begins[c] + (uint32_t)(model->info.type == GCONV_SVM_C_SVC ? model->class_vectors[c] : model->vectors.count);
+  const gconv_svm_gpu_model there = {
+      .begins = begins, .by_vector = model->by_vector, .classes = classes, .wide = gconv_svm_coefficient_rows(model)};
+  gconv_status status = gconv_svm_gpu_create(device, &model->formula, model->vectors.rows, model->vectors.count,
+                                             model->info.columns, &model->gpu);
+  if (status == GCONV_OK)
+    status = gconv_svm_gpu_set_model(model->gpu, &there);
+  if (status == GCONV_OK) {
+    model->gpu_device = device;
+  } else {
+    gconv_svm_gpu_free(model->gpu);
+    model->gpu = NULL;
+  }
+  free(begins);
+  return status;
+}
+
+static gconv_status values_there(gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
+                                 double *values) {
+  const size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);
+  const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
+  double *sums = malloc((classes * wide * count + wide + 1) * sizeof *sums);
+  if (!sums)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
+  pthread_mutex_lock(&model->gpu_lock);
+  gconv_status status = bring_model(model, device);
+  if (status == GCONV_OK)
+    status = gconv_svm_gpu_sum(model->gpu, rows, count, sums);
+  pthread_mutex_unlock(&model->gpu_lock);
+  double *own = sums + classes * wide * count;
+  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+    for (size_t k = 0; k < machines; k++)
+      values[i * machines + k] = -model->rho[k];
+    for (size_t class = 0; class < classes; class ++) {
+      for (size_t k = 0; k < wide; k++)
+        own[k] = sums[(class * wide + k) * count + i];
+      add_class(model, class, own, values + i * machines);
+    }
+  }
+  free(sums);
+  return status;
+}
+
+gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
+                              double *values) {
+  enum { GPU_ROWS = 4096 }; /* of coefficients, on a GPU: of more classes, sums are of the CPU */
+  GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
+  if (!gconv_svm_is_there(device, &model->formula) || gconv_svm_coefficient_rows(model) > GPU_ROWS)
+    return values_here(model, gconv_device_threads(device), rows, count, values);
+  gconv_status status = values_there((gconv_svm *)model, device, rows, count, values);
+  if (status != GCONV_NO_MEMORY)
+    return status;
+  gconv_warn_once("predicted on the CPU", "predictions go on the CPU: %s", gconv_last_error());
+  return values_here(model, gconv_device_threads(device), rows, count, values);
+}
+#else
+gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
+                              double *values) {
+  GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
+  return values_here(model, gconv_device_threads(device), rows, count, values);
+}
+#endif
 
 /* ---- Classes and probabilities ---- */
 
@@ -209,12 +284,12 @@ static gconv_status take_rows(const gconv_svm *model, const float *numbers, size
   return status;
 }
 
-static gconv_status predict_part(const gconv_svm *model, gconv_threads *threads, const float *rows, size_t count,
+static gconv_status predict_part(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                  double *values, int32_t *classes, double *probabilities) {
   gconv_svm_cases cases = {0};
   gconv_status status = take_rows(model, rows, count, &cases);
   if (status == GCONV_OK)
-    status = gconv_svm_values(model, threads, cases.rows, count, values);
+    status = gconv_svm_values(model, device, cases.rows, count, values);
   if (status == GCONV_OK && model->info.type == GCONV_SVM_C_SVC && (classes || probabilities))
     status = conclude(model, values, count, classes, probabilities);
   gconv_svm_cases_free(&cases);
@@ -238,9 +313,9 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
   gconv_status status = values || own ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
   for (size_t first = 0; first < count && status == GCONV_OK; first += at_a_time) {
     size_t part = count - first < at_a_time ? count - first : at_a_time;
-    status = predict_part(model, gconv_device_threads(device), rows + first * info->columns, part,
-                          values ? values + first * machines : own, classes ? classes + first : NULL,
-                          probabilities ? probabilities + first * info->class_count : NULL);
+    status =
+        predict_part(model, device, rows + first * info->columns, part, values ? values + first * machines : own,
+                     classes ? classes + first : NULL, probabilities ? probabilities + first * info->class_count : NULL);
   }
   free(own);
   return status;

@@ -71,7 +71,7 @@ typedef struct fitting {
   const size_t *members;
   size_t count, class_count;
   const char *const *names;
-  gconv_threads *threads;
+  gconv_device *device;
   size_t wide; /* values of a case: of the pairs with each other class, by its number; of regression 1 */
   size_t *fold, *inside;
   double *values; /* count x wide */
@@ -104,7 +104,7 @@ static gconv_status value_fold(const fitting *f, const gconv_svm *model, size_t 
       numbers[count++] = k;
     }
     if (count == PART || (k + 1 == f->count && count > 0)) {
-      status = gconv_svm_values(model, f->threads, rows, count, all);
+      status = gconv_svm_values(model, f->device, rows, count, all);
       for (size_t i = 0; i < count && status == GCONV_OK; i++)
         keep_own(f, numbers[i], all + i * machines);
       count = 0;
@@ -123,7 +123,7 @@ static gconv_status find_values(fitting *f) {
         f->inside[inside++] = f->members[k];
     GCONV_TRY(gconv_svm_model_create(&model));
     gconv_status status =
-        gconv_svm_train_plain(f->settings, f->cases, f->inside, inside, f->names, f->class_count, f->threads, model);
+        gconv_svm_train_plain(f->settings, f->cases, f->inside, inside, f->names, f->class_count, f->device, model);
     if (status == GCONV_OK)
       status = value_fold(f, model, fold);
     gconv_svm_free(model);
@@ -190,14 +190,14 @@ static gconv_status fit_spread(const fitting *f, gconv_svm *model) {
 
 gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                          const size_t *members, size_t count, const char *const *names, size_t class_count,
-                                         gconv_threads *threads, gconv_svm *model) {
+                                         gconv_device *device, gconv_svm *model) {
   fitting f = {.settings = settings,
                .cases = cases,
                .members = members,
                .count = count,
                .class_count = class_count,
                .names = names,
-               .threads = threads,
+               .device = device,
                .wide = class_count > 0 ? class_count : 1};
   if (count < 2 * (class_count > 0 ? class_count : 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%zu cases are too few for probabilities, which are fitted to cases held out",

@@ -6,7 +6,6 @@
  * and nothing depends on threads.
  */
 #include "base/memory.h"
-#include "kernels/cpu/learn/svm_pairs.h"
 #include "learn/svm.h"
 
 #include <math.h>
@@ -165,6 +164,8 @@ static gconv_svm_small make_small(solving *s) {
     high[k] = p->high[v];
     b[k] = s->b[v];
     F[k] = gradient(s, v);
+    if (gconv_svm_matrix_is_there(s->matrix))
+      continue; /* the block is made there */
     s->block_rows[k] = s->rows[k];
     if (s->direct)
       continue;
@@ -203,26 +204,36 @@ static void update(solving *s) {
     gconv_svm_each(s->threads, (blocks + UPDATE_BLOCKS - 1) / UPDATE_BLOCKS, update_turn, s);
 }
 
-static gconv_status do_round(solving *s, double gap, uint64_t most_steps, uint64_t *steps) {
-  const gconv_svm_problem *p = s->problem;
-  bool whole = p->count <= s->most;
-  choose_working_set(s);
-  for (size_t k = 0; k < s->count; k++)
-    s->wanted[k] = p->member[s->working[k]];
-  GCONV_TRY(gconv_svm_matrix_rows(s->matrix, s->wanted, s->count, s->rows));
-  gconv_svm_small small = make_small(s);
-  double enough = whole || 0.1 * gap < 0.5 * p->tolerance ? 0.5 * p->tolerance : 0.1 * gap;
-  *steps = gconv_svm_solve_small(&small, whole ? p->tolerance : enough, most_steps);
+/* Solves the small problem, and updates the gradients. */
+static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
+  *steps = gconv_svm_solve_small(small, tolerance, most);
   s->moved_count = 0;
   for (size_t k = 0; k < s->count; k++) {
     uint32_t v = s->working[k];
-    if (small.b[k] != s->b[v]) {
+    if (small->b[k] != s->b[v]) {
       s->moved[s->moved_count] = s->rows[k];
-      s->by[s->moved_count++] = small.b[k] - s->b[v];
+      s->by[s->moved_count++] = small->b[k] - s->b[v];
     }
-    s->b[v] = small.b[k];
   }
   update(s);
+  return GCONV_OK;
+}
+
+static gconv_status do_round(solving *s, double gap, uint64_t most_steps, uint64_t *steps) {
+  const gconv_svm_problem *p = s->problem;
+  const bool whole = p->count <= s->most, there = gconv_svm_matrix_is_there(s->matrix);
+  choose_working_set(s);
+  for (size_t k = 0; k < s->count; k++)
+    s->wanted[k] = p->member[s->working[k]];
+  if (!there)
+    GCONV_TRY(gconv_svm_matrix_rows(s->matrix, s->wanted, s->count, s->rows));
+  gconv_svm_small small = make_small(s);
+  double enough = whole || 0.1 * gap < 0.5 * p->tolerance ? 0.5 * p->tolerance : 0.1 * gap;
+  enough = whole ? p->tolerance : enough;
+  GCONV_TRY(there ? gconv_svm_matrix_solve(s->matrix, s->wanted, &small, enough, most_steps, steps, s->g)
+                  : solve_here(s, &small, enough, most_steps, steps));
+  for (size_t k = 0; k < s->count; k++)
+    s->b[s->working[k]] = small.b[k];
   return GCONV_OK;
 }
 
@@ -231,7 +242,7 @@ static gconv_status do_round(solving *s, double gap, uint64_t most_steps, uint64
 static gconv_status allocate(solving *s) {
   size_t n = s->problem->count, q = s->most, pitch = gconv_svm_padded(q);
   s->direct = n <= q && n == s->problem->members;
-  if (!s->direct)
+  if (!s->direct && !gconv_svm_matrix_is_there(s->matrix))
     GCONV_TRY(gconv_allocate(q * pitch * sizeof *s->block, "a working set", (void **)&s->block));
   GCONV_TRY(gconv_allocate(7 * pitch * sizeof *s->numbers, "a working set", (void **)&s->numbers));
   s->working = malloc(2 * q * sizeof *s->working);
@@ -248,20 +259,21 @@ static gconv_status allocate(solving *s) {
   return GCONV_OK;
 }
 
-static void finish(solving *s, gconv_svm_solution *solution) {
-  const gconv_svm_problem *p = s->problem;
+void gconv_svm_conclude(const gconv_svm_problem *p, const double *g, double largest, double smallest,
+                        gconv_svm_solution *solution) {
+  const double *b = solution->b;
   double sum = 0, objective = 0;
   size_t free_ones = 0, bounded = 0;
   for (size_t v = 0; v < p->count; v++) {
-    double F = gradient(s, v);
-    objective += s->b[v] * (-0.5 * s->g[p->member[v]] - p->c[v]);
-    if (s->b[v] > p->low[v] && s->b[v] < p->high[v]) {
+    const double of_member = g[p->member[v]], F = p->c[v] + of_member;
+    objective += b[v] * (-0.5 * of_member - p->c[v]);
+    if (b[v] > p->low[v] && b[v] < p->high[v]) {
       sum += F;
       free_ones++;
     }
-    bounded += s->b[v] != 0 && (s->b[v] == p->low[v] || s->b[v] == p->high[v]);
+    bounded += b[v] != 0 && (b[v] == p->low[v] || b[v] == p->high[v]);
   }
-  solution->rho = free_ones > 0 ? -sum / (double)free_ones : -(s->largest + s->smallest) / 2;
+  solution->rho = free_ones > 0 ? -sum / (double)free_ones : -(largest + smallest) / 2;
   solution->objective = objective;
   solution->bounded = bounded;
 }
@@ -353,6 +365,10 @@ static gconv_status take_part(solving *s, const part *q) {
         s->b[v] = b[k];
       }
     }
+    if (moved > 0 && gconv_svm_matrix_is_there(s->matrix)) {
+      GCONV_TRY(gconv_svm_matrix_subtract(s->matrix, s->wanted, s->by, moved, s->g));
+      continue;
+    }
     if (moved > 0)
       GCONV_TRY(gconv_svm_matrix_rows(s->matrix, s->wanted, moved, s->moved));
     s->moved_count = moved;
@@ -382,6 +398,8 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
   if (status == GCONV_OK)
     status = allocate(&inner);
   if (status == GCONV_OK)
+    status = gconv_svm_matrix_begin(matrix, q.g);
+  if (status == GCONV_OK)
     status = optimize(&inner, solution);
   release(&inner);
   gconv_svm_matrix_free(matrix);
@@ -403,10 +421,17 @@ static gconv_status shrink(solving *s, gconv_svm_solution *solution) {
 
 /* ---- The whole, continued ---- */
 
+void gconv_svm_warn_missed(double gap) {
+  gconv_warn_once("not converged",
+                  "training ended before the tolerance was reached: the conditions of the optimum are missed by %.3g. "
+                  "Scale the columns (--scale), or take a smaller C",
+                  gap);
+}
+
 static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   const gconv_svm_problem *p = s->problem;
   const bool whole = p->count <= s->most;
-  const uint64_t most = 100000000 + 100 * (uint64_t)p->count, most_a_round = whole ? most : 100 * s->most;
+  const uint64_t most = gconv_svm_most_steps(p->count), most_a_round = whole ? most : 100 * s->most;
   double gap;
   for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance; round++) {
     uint64_t steps;
@@ -414,10 +439,7 @@ static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
     GCONV_TRY(do_round(s, gap, most_a_round, &steps));
     solution->steps += steps;
     if (solution->steps > most || steps == 0) {
-      gconv_warn_once("not converged",
-                      "training ended before the tolerance was reached: the conditions of the optimum are missed by %.3g. "
-                      "Scale the columns (--scale), or take a smaller C",
-                      gap);
+      gconv_svm_warn_missed(gap);
       break;
     }
     if (p->shrinks && !whole && round % SHRINK_EVERY == 0)
@@ -441,9 +463,11 @@ gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix 
     status = allocate(&s);
   }
   if (status == GCONV_OK)
+    status = gconv_svm_matrix_begin(matrix, s.g);
+  if (status == GCONV_OK)
     status = optimize(&s, solution);
   if (status == GCONV_OK)
-    finish(&s, solution);
+    gconv_svm_conclude(problem, s.g, s.largest, s.smallest, solution);
   release(&s);
   gconv_release(s.g);
   return status;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains support vector machines: one for each pair of classes, or one for numbers. */
+/* Trains support vector machines: options, cases by class, and the model that the machines make. */
 #include "base/arguments.h"
 #include "base/memory.h"
-#include "device/device.h"
-#include "learn/svm.h"
+#include "learn/svm_machines.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,6 +42,7 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
   o->cost = o->cost == 0 ? 1 : o->cost;
   o->tube = o->tube == 0 ? 0.1 : o->tube < 0 ? 0 : o->tube;
   o->tolerance = o->tolerance == 0 ? 0.001 : o->tolerance;
+  settings->own_cache = o->cache_bytes > 0;
   o->cache_bytes = o->cache_bytes == 0 ? 200000000 : o->cache_bytes;
   return GCONV_OK;
 }
@@ -76,157 +76,11 @@ void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap) {
   pthread_mutex_unlock(&watch->lock);
 }
 
-/* ---- One machine ---- */
-
-/* What training has at hand. */
-typedef struct training {
-  const gconv_svm_settings *settings;
-  const gconv_svm_cases *cases;
-  gconv_svm_formula formula;
-  const size_t *sorted; /* cases, by class */
-  size_t count;
-  size_t class_count;
-  const size_t *begins;   /* of each class in sorted, and the end */
-  const double *costs;    /* of the classes */
-  gconv_threads *threads; /* within a machine; NULL: machines have a thread each */
-  uint64_t cache_bytes;   /* of a machine */
-  gconv_svm_solution *solutions;
-  size_t *firsts, *seconds; /* the classes of each pair */
-  gconv_status *status;
-  char (*errors)[256];
-} training;
-
-/* The variables of a machine. */
-typedef struct variables {
-  size_t *members;
-  uint32_t *member;
-  double *numbers; /* c, low, high */
-} variables;
-
-static gconv_status make_variables(size_t members, size_t count, variables *v) {
-  v->members = malloc(members * sizeof *v->members);
-  v->member = malloc(count * sizeof *v->member);
-  v->numbers = malloc(3 * count * sizeof *v->numbers);
-  return v->members && v->member && v->numbers ? GCONV_OK
-                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu variables", count);
-}
-
-static void free_variables(variables *v) {
-  free(v->members);
-  free(v->member);
-  free(v->numbers);
-}
-
-static gconv_status solve(const training *t, const variables *v, size_t members, size_t count,
-                          gconv_svm_solution *solution) {
-  gconv_svm_matrix *matrix = NULL;
-  const gconv_svm_problem problem = {.count = count,
-                                     .members = members,
-                                     .member = v->member,
-                                     .c = v->numbers,
-                                     .low = v->numbers + count,
-                                     .high = v->numbers + 2 * count,
-                                     .tolerance = t->settings->given.tolerance,
-                                     .shrinks = !t->settings->given.no_shrinking,
-                                     .watch = t->settings->watch};
-  solution->b = malloc(count * sizeof *solution->b);
-  if (!solution->b)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu variables", count);
-  GCONV_TRY(gconv_svm_matrix_create(&t->formula, t->cases, v->members, members, gconv_svm_working(count, members),
-                                    t->cache_bytes, t->threads, &matrix));
-  gconv_status status = gconv_svm_solve(&problem, matrix, t->threads, solution);
-  gconv_svm_matrix_free(matrix);
-  gconv_svm_watch_done(t->settings->watch);
-  return status;
-}
-
-static gconv_status train_pair(const training *t, size_t pair) {
-  const size_t *begins = t->begins;
-  size_t i = t->firsts[pair], j = t->seconds[pair], first = begins[i + 1] - begins[i], second = begins[j + 1] - begins[j];
-  size_t count = first + second;
-  variables v = {0};
-  gconv_status status = make_variables(count, count, &v);
-  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
-    bool is_first = k < first;
-    v.members[k] = t->sorted[is_first ? begins[i] + k : begins[j] + k - first];
-    v.member[k] = (uint32_t)k;
-    v.numbers[k] = is_first ? 1 : -1;
-    v.numbers[count + k] = is_first ? 0 : -t->costs[j];
-    v.numbers[2 * count + k] = is_first ? t->costs[i] : 0;
-  }
-  if (status == GCONV_OK)
-    status = solve(t, &v, count, count, &t->solutions[pair]);
-  free_variables(&v);
-  return status;
-}
-
-/* Two variables a case: one grows where the target is above the tube, one shrinks where it is below. */
-static gconv_status train_regression(const training *t) {
-  size_t cases = t->count, count = 2 * cases;
-  const double tube = t->settings->given.tube, cost = t->settings->given.cost;
-  variables v = {0};
-  gconv_status status = make_variables(cases, count, &v);
-  for (size_t k = 0; k < cases && status == GCONV_OK; k++) {
-    double target = (double)t->cases->targets[t->sorted[k]];
-    v.members[k] = t->sorted[k];
-    v.member[k] = v.member[cases + k] = (uint32_t)k;
-    v.numbers[k] = target - tube;
-    v.numbers[cases + k] = target + tube;
-    v.numbers[count + k] = 0;
-    v.numbers[2 * count + k] = cost;
-    v.numbers[count + cases + k] = -cost;
-    v.numbers[2 * count + cases + k] = 0;
-  }
-  if (status == GCONV_OK)
-    status = solve(t, &v, cases, count, &t->solutions[0]);
-  for (size_t k = 0; k < cases && status == GCONV_OK; k++)
-    t->solutions[0].b[k] += t->solutions[0].b[cases + k];
-  free_variables(&v);
-  return status;
-}
-
-/* ---- All pairs ---- */
-
-static void pair_turn(void *context, size_t turn, int seat) {
-  training *t = context;
-  (void)seat;
-  t->status[turn] = train_pair(t, turn);
-  if (t->status[turn] != GCONV_OK)
-    strncpy(t->errors[turn], gconv_last_error(), sizeof *t->errors - 1);
-}
-
-static gconv_status train_pairs(training *t, size_t pairs, gconv_threads *threads) {
-  enum { A_THREAD = 4 }; /* with so many pairs a thread, each pair has a thread of its own */
-  size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
-  bool each = pairs >= A_THREAD * all;
-  t->firsts = malloc(2 * pairs * sizeof *t->firsts);
-  t->status = calloc(pairs, sizeof *t->status);
-  t->errors = calloc(pairs, sizeof *t->errors);
-  gconv_status status =
-      t->firsts && t->status && t->errors ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu pairs", pairs);
-  t->seconds = t->firsts + pairs;
-  t->threads = each ? NULL : threads;
-  t->cache_bytes = each ? t->settings->given.cache_bytes / all : t->settings->given.cache_bytes;
-  for (size_t i = 0, k = 0; i < t->class_count && status == GCONV_OK; i++)
-    for (size_t j = i + 1; j < t->class_count; j++, k++) {
-      t->firsts[k] = i;
-      t->seconds[k] = j;
-    }
-  if (status == GCONV_OK)
-    gconv_svm_each(each ? threads : NULL, pairs, pair_turn, t);
-  for (size_t k = 0; k < pairs && status == GCONV_OK; k++)
-    status = t->status[k] == GCONV_OK ? GCONV_OK : gconv_set_error(t->status[k], t->errors[k]);
-  free(t->firsts);
-  free(t->status);
-  free(t->errors);
-  return status;
-}
-
 /* ---- The model ---- */
 
 /* Gathers the cases that any machine needs, and their coefficients. The coefficient of a vector of class i in the pair with
  * class j stands in row j - 1 for i < j, else in row j. */
-static gconv_status assemble(const training *t, gconv_svm *model) {
+static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
   size_t machines = gconv_svm_machines(model), rows = gconv_svm_coefficient_rows(model), n = t->count,
          classes = t->class_count;
   double *all = calloc(n * rows + 1, sizeof *all);
@@ -296,9 +150,9 @@ static gconv_status sort_members(const gconv_svm_cases *cases, const size_t *mem
 }
 
 gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_threads *threads,
+                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model) {
-  training t = {.settings = settings, .cases = cases, .count = count, .class_count = class_count};
+  gconv_svm_training t = {.settings = settings, .cases = cases, .count = count, .class_count = class_count};
   const gconv_svm_options *o = &settings->given;
   model->info.type = o->type;
   model->info.kernel = o->kernel;
@@ -324,10 +178,8 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
   t.sorted = sorted;
   t.begins = begins;
   t.costs = costs;
-  t.threads = threads;
-  t.cache_bytes = o->cache_bytes;
   if (status == GCONV_OK)
-    status = class_count > 0 ? train_pairs(&t, machines, threads) : train_regression(&t);
+    status = gconv_svm_train_machines(&t, machines, device);
   if (status == GCONV_OK)
     status = assemble(&t, model);
   for (size_t k = 0; k < machines && t.solutions; k++)
@@ -340,7 +192,7 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
 }
 
 gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_threads *threads,
+                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm **model) {
   gconv_svm *made = NULL;
   gconv_svm_cases scaled = {0};
@@ -353,9 +205,9 @@ gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gco
     used = &scaled;
   }
   if (status == GCONV_OK)
-    status = gconv_svm_train_plain(settings, used, members, count, names, class_count, threads, made);
+    status = gconv_svm_train_plain(settings, used, members, count, names, class_count, device, made);
   if (status == GCONV_OK && settings->given.probabilities)
-    status = gconv_svm_fit_probabilities(settings, used, members, count, names, class_count, threads, made);
+    status = gconv_svm_fit_probabilities(settings, used, members, count, names, class_count, device, made);
   gconv_svm_cases_free(&scaled);
   if (status == GCONV_OK)
     *model = made;

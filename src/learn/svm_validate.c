@@ -96,7 +96,7 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
     begin_watch(&settings, classes_of(&settings, info), 1, &watch);
   if (status == GCONV_OK)
     status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
-                                   gconv_device_threads(device), model);
+                                   device, model);
   if (status == GCONV_OK)
     status = note_pixels(info, *model);
   if (status != GCONV_OK) {
@@ -152,7 +152,7 @@ typedef struct validating {
   const gconv_svm_cases *cases;
   const gconv_dataset_info *info;
   size_t class_count;
-  gconv_threads *threads;
+  gconv_device *device;
   size_t *fold, *inside, *outside;
   sums sums;
   gconv_svm_validation *result;
@@ -174,7 +174,7 @@ static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
   if (status == GCONV_OK && model->range.least)
     status = gconv_svm_range_cases(&model->range, &part, &scaled);
   if (status == GCONV_OK)
-    status = gconv_svm_values(model, v->threads, model->range.least ? scaled.rows : part.rows, count, values);
+    status = gconv_svm_values(model, v->device, model->range.least ? scaled.rows : part.rows, count, values);
   for (size_t k = 0; k < count && status == GCONV_OK; k++) {
     v->result->cases++;
     if (v->class_count == 0)
@@ -198,7 +198,7 @@ static gconv_status do_fold(validating *v, size_t fold) {
     else
       v->inside[inside++] = i;
   GCONV_TRY(
-      gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->threads, &model));
+      gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->device, &model));
   gconv_status status = judge(v, model, outside);
   gconv_svm_free(model);
   return status;
@@ -255,7 +255,7 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
   v.class_count = status == GCONV_OK ? classes_of(&settings, v.info) : 0;
   if (status == GCONV_OK)
     begin_watch(&settings, v.class_count, folds, &watch);
-  v.threads = gconv_device_threads(device);
+  v.device = device;
   if (status == GCONV_OK)
     status = validate(&v, members, folds);
   free(v.fold);

@@ -61,7 +61,7 @@ static const char *lacks(const gconv_operation *base, const char *device) {
   const chain *c = (const chain *)base;
   const char *name = NULL;
   for (size_t i = 0; i < c->count && !name; i++)
-    name = c->stages[i]->type->lacks(c->stages[i], device);
+    name = gconv_operation_lacks(c->stages[i], device);
   return name;
 }
 
@@ -300,7 +300,7 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
     gconv_verification one = {0};
     gconv_plan *stage = plan->stages[i];
     const gconv_image *results = i + 1 < plan->count ? &plan->between[i] : outputs;
-    GCONV_TRY(stage->type->verify(stage, input_of(plan, i, in), results, tolerance, budget, &one));
+    GCONV_TRY(gconv_plan_hold(stage, input_of(plan, i, in), results, tolerance, budget, &one));
     compared += one.compared;
     if (i == 0 || one.max_error * result->allowed > result->max_error * one.allowed)
       *result = one;

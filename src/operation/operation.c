@@ -7,7 +7,11 @@
 #include <stdlib.h>
 
 size_t gconv_operation_outputs(const gconv_operation *operation) {
-  return operation->type->outputs(operation);
+  return operation->type->outputs ? operation->type->outputs(operation) : 1;
+}
+
+const char *gconv_operation_lacks(const gconv_operation *operation, const char *device) {
+  return operation->type->lacks ? operation->type->lacks(operation, device) : NULL;
 }
 
 double gconv_operation_held_bytes(const gconv_operation *operation) {

@@ -53,16 +53,15 @@ typedef struct gconv_losses gconv_losses;
 typedef struct gconv_operation_type {
   const char *name; /* "filters", "network" */
   void (*free)(gconv_operation *operation);
-  size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes */
+  size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes. NULL: one */
 
   /* Its plans, and what makes one of a plan that is zeroed but for type, device and like. gconv_plan_make() frees the plan
    * if that fails. */
   const gconv_plan_type *plan_type;
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-  /* Required: the name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it
-   * lacks none.
-   */
+  /* The name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it lacks none.
+   * NULL in place of the function: no algorithm can be asked for. */
   const char *(*lacks)(const gconv_operation *operation, const char *device);
 
   /* Makes the same operation, kept to algorithms of the exact family. NULL: its results may differ between devices. */
@@ -109,10 +108,10 @@ typedef struct gconv_need {
   double row;    /* ... and for each output row that is made at a time */
 } gconv_need;
 
-/* The verbs of a plan. free, execute, measure, explain, verify and find_need are required; row_step, rows_needed and
- * execute_rows come together, and so do check_parts and execute_parts. Any other may be NULL: this plan cannot do it
- * (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has
- * pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
+/* The verbs of a plan. free, execute, explain and find_need are required; row_step, rows_needed and execute_rows come
+ * together, and so do check_parts and execute_parts. Any other may be NULL: but for `measure`, this plan cannot do it
+ * (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has pixels and the shape of plan->like, and outputs have
+ * pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
   size_t bytes;                   /* of a plan */
   void (*free)(gconv_plan *plan); /* all but the outputs' headers; also where fill_plan() failed */
@@ -142,6 +141,7 @@ struct gconv_plan_type {
   gconv_status (*execute_device)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
   size_t (*png_bytes)(const gconv_plan *plan);
 
+  /* NULL: `execute` is measured by its timings->kernel_ms. */
   gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   void (*explain)(const gconv_plan *plan, FILE *text);
   /* `budget` is that of gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
@@ -169,6 +169,9 @@ struct gconv_plan {
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);
+
+/* The name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it lacks none. */
+const char *gconv_operation_lacks(const gconv_operation *operation, const char *device);
 
 /* The bytes of host memory that it takes by itself, with what its caller keeps of it. */
 double gconv_operation_held_bytes(const gconv_operation *operation);
@@ -232,6 +235,10 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
                                    gconv_verification *result);
 
 /* ---- For implementations ---- */
+
+/* plan->type->verify(), or the error that tells who cannot be verified. */
+gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
+                             double budget, gconv_verification *result);
 
 /* The header of an image, without pixels and metadata; and the bytes of its pixels. */
 gconv_image gconv_header_of(const gconv_image *image);

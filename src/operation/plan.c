@@ -159,6 +159,18 @@ gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, c
   return status;
 }
 
+static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image *images, int runs, double *milliseconds) {
+  if (plan->type->measure)
+    return plan->type->measure(plan, in, images, runs, milliseconds);
+  for (int run = -1; run < runs; run++) {
+    gconv_timings timings = {0};
+    GCONV_TRY(plan->type->execute(plan, &(gconv_plan_input){.image = in}, images, &timings));
+    if (run >= 0)
+      milliseconds[run] = timings.kernel_ms;
+  }
+  return GCONV_OK;
+}
+
 gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *images, int runs,
                                 double *milliseconds) {
   outputs o;
@@ -170,7 +182,7 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
   gconv_status status = begin_outputs(plan, images ? images : own, &o);
   if (status == GCONV_OK)
-    status = end_outputs(&o, plan->type->measure(plan, in, o.images, runs, milliseconds));
+    status = end_outputs(&o, measure(plan, in, o.images, runs, milliseconds));
   for (size_t i = 0; own && i < plan->output_count; i++)
     gconv_image_free(&own[i]);
   free(own);
@@ -293,6 +305,14 @@ gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
   return GCONV_OK;
 }
 
+gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
+                             double budget, gconv_verification *result) {
+  if (!plan->type->verify)
+    return gconv_fail(GCONV_UNSUPPORTED, "the results of %s cannot be verified: leave out --verify",
+                      plan->operation->type->name);
+  return plan->type->verify(plan, in, images, tolerance, budget, result);
+}
+
 static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                            double budget, gconv_verification *result) {
   *result = (gconv_verification){0};
@@ -302,7 +322,7 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
       return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
     else
       GCONV_TRY(gconv_check_pixels(&images[i], "an output"));
-  GCONV_TRY(plan->type->verify(plan, in, images, tolerance, budget, result));
+  GCONV_TRY(gconv_plan_hold(plan, in, images, tolerance, budget, result));
   if (result->max_error > result->allowed)
     return gconv_fail(GCONV_MISMATCH,
                       "output %zu, frame %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference "

@@ -139,7 +139,7 @@ static double mask_bytes(const gconv_operation *base) {
 
 static const char *lacks(const gconv_operation *base, const char *device) {
   const within *w = (const within *)base;
-  return w->inner->type->lacks(w->inner, device);
+  return gconv_operation_lacks(w->inner, device);
 }
 
 static int host_stages(const gconv_operation *base) {
@@ -319,7 +319,7 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
                            double budget, gconv_verification *result) {
   within_plan *plan = (within_plan *)base;
   plan->scope.input = in;
-  gconv_status status = plan->inner->type->verify(plan->inner, in, outputs, tolerance, budget, result);
+  gconv_status status = gconv_plan_hold(plan->inner, in, outputs, tolerance, budget, result);
   plan->scope.input = NULL;
   return status;
 }

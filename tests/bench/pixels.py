@@ -50,8 +50,8 @@ def pictures(folder):
         Image.fromarray(half_mask(picture.shape, k + 1, True)).save(folder / "right" / f"{name}.png")
 
 
-def part_accuracy(folder):
-    pictures(folder)
+def cases():
+    """scikit-image's features of the cases of the left halves and of the right ones, each with mean 0 and deviation 1, and their labels."""
     train, test, labels = [], [], []
     for k, name in enumerate(("brick", "grass", "gravel")):
         features = multiscale_basic_features(getattr(data, name)(), sigma_min=1, sigma_max=16)
@@ -60,7 +60,13 @@ def part_accuracy(folder):
         labels += [k] * len(train[-1])
     x, tx = np.concatenate(train), np.concatenate(test)
     mean, std = x.mean(0), x.std(0)
-    theirs = [100 * MLPClassifier((64,), random_state=seed, max_iter=300).fit((x - mean) / std, labels).score((tx - mean) / std, labels)
+    return (x - mean) / std, (tx - mean) / std, labels
+
+
+def part_accuracy(folder):
+    pictures(folder)
+    x, tx, labels = cases()
+    theirs = [100 * MLPClassifier((64,), random_state=seed, max_iter=300).fit(x, labels).score(tx, labels)
               for seed in range(3)]
     own = []
     for seed in range(3):
@@ -111,24 +117,17 @@ def part_speed(folder):
 def part_svm(folder):
     """Support vector machines over the same 20 features, C 1 and gamma 1 / 20, as scikit-learn's SVC: accuracy, and speed to labels."""
     pictures(folder)
-    train, test, labels = [], [], []
-    for k, name in enumerate(("brick", "grass", "gravel")):
-        features = multiscale_basic_features(getattr(data, name)(), sigma_min=1, sigma_max=16)
-        train.append(features[:, :256].reshape(-1, 20)[::STEP])
-        test.append(features[:, 256:].reshape(-1, 20)[::STEP])
-        labels += [k] * len(train[-1])
-    x, tx = np.concatenate(train), np.concatenate(test)
-    mean, std = x.mean(0), x.std(0)
+    x, tx, labels = cases()
     model = SVC(C=1, gamma=1 / 20)
-    fit = seconds(lambda: model.fit((x - mean) / std, labels))
-    theirs = 100 * model.score((tx - mean) / std, labels)
+    fit = seconds(lambda: model.fit(x, labels))
+    theirs = 100 * model.score(tx, labels)
     for features in (FEATURES, "default"):
         took = seconds(lambda f=features: gconv(folder, "svm", "-q", "images", "left", "--features", f, "-o", "p.model"))
         found = json.loads(gconv(folder, "classify", "-q", "p.model", "-i", "images", "--evaluate", "right", "--json"))
         print(f"svm: gconv, {'the same' if features == FEATURES else features}: {100 * found['accuracy']:.2f}%, {took:.2f} s with the features; "
               f"scikit-learn's SVC: {theirs:.2f}%, {fit:.2f} s without", flush=True)
     gconv(folder, "svm", "-q", "images", "left", "--features", FEATURES, "-o", "p.model")
-    many = ((tx - mean) / std)[:2000]
+    many = tx[:2000]
     own, other = [], []
     for _ in range(3):
         other.append(len(many) / seconds(lambda: model.predict(many)) / 1e6)

@@ -105,7 +105,7 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "windows"])
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "rbf", "windows"])
         for name in listed[:4]:
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
@@ -150,6 +150,11 @@ class Bench(CommandTest):
         result = self.gconv("bench", "-d", "cpu", "--experiment", name, "--runs", "1", *words)
         self.assertRegex(result.stderr, "^gconv: note: .* left out on the CPU")
         return result.stdout
+
+    def test_rows_of_a_kernel(self):
+        report = json.loads(self.nets("rbf", "--sizes", "33,64", "--json"))
+        self.assertEqual([(row["numbers"], row["net"], row["method"]) for row in report["rows"]],
+                         [(1000 * cases, what, "one-core") for cases in (33, 64) for what in ("row", "extrema")])
 
     def test_backpropagation(self):
         report = json.loads(self.nets("backprop", "--sizes", "40,7", "--threads", "2", "--json"))

@@ -33,7 +33,9 @@ def mask_of(classes, seed=1, share=0.1):
     return np.where(np.random.default_rng(seed).random(classes.shape) < share, classes, 0)
 
 
-class Pixels(CommandTest):
+class PictureTest(CommandTest):
+    """A test in whose folder pictures are saved and read."""
+
     def save(self, name, array, palette=None):
         image = Image.fromarray(array.astype(np.uint8 if array.max() < 256 else np.uint16))
         if palette:
@@ -42,12 +44,14 @@ class Pixels(CommandTest):
         (self.folder / name).parent.mkdir(exist_ok=True)
         image.save(self.folder / name)
 
+    def read(self, name):
+        return np.array(Image.open(self.folder / name))
+
+
+class Pixels(PictureTest):
     def train(self, *words, features="gaussian 1 2, gradient 1, hessian 2", classes=3, **options):
         return self.gconv("train", "-i", "i.png", "-t", "m.png", "--features", features, "--net", f"dense 8 relu, dense {classes} softmax",
                           "--epochs", 15, "--rate", "0.01", "-o", "n.safetensors", *words, **options)
-
-    def read(self, name):
-        return np.array(Image.open(self.folder / name))
 
     def test_whole(self):
         self.save("i.png", picture())

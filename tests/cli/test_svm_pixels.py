@@ -5,28 +5,16 @@ import re
 import unittest
 
 import numpy as np
-from helper import CommandTest
 from PIL import Image
-from test_pixels import COLOURS, mask_of, picture, truth
+from test_pixels import COLOURS, PictureTest, mask_of, picture, truth
 from test_svm import Model
 
 FEATURES = "intensity 1 2"
 
 
-class SvmPixels(CommandTest):
-    def save(self, name, array, palette=None):
-        image = Image.fromarray(array.astype(np.uint8 if array.max() < 256 else np.uint16))
-        if palette:
-            image = Image.fromarray(array.astype(np.uint8), "P")
-            image.putpalette([level for k in range(256) for level in palette.get(k, (k, k, k))])
-        (self.folder / name).parent.mkdir(exist_ok=True)
-        image.save(self.folder / name)
-
+class SvmPixels(PictureTest):
     def train(self, *words, features=FEATURES, **options):
         return self.gconv("svm", "i.png", "m.png", "--features", features, "-o", "p.model", *words, **options)
-
-    def read(self, name):
-        return np.array(Image.open(self.folder / name))
 
     def features(self, image, sigmas=(1, 2)):
         """`intensity`, by scipy in float64, a row a pixel."""

@@ -10,7 +10,6 @@ typedef double wide __attribute__((vector_size(32), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
 typedef float narrow __attribute__((vector_size(16), may_alias));
 enum { LANES = 4 };
-static const double least_curvature = 1e-12; /* LIBSVM's, where the kernel is not positive definite */
 
 /* A number, and where it is. */
 typedef struct found {
@@ -66,7 +65,7 @@ GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, siz
     wide_bits violates = b > 0.0;
     wide a = *(const wide *)(p->diagonal + k) + curvature - 2.0 * x;
     wide_bits curved = a > 0.0;
-    a = (wide)CHOOSE(curved, a, (wide){0} + least_curvature);
+    a = (wide)CHOOSE(curved, a, (wide){0} + GCONV_SVM_LEAST_CURVATURE);
     b = (wide)((wide_bits)b & violates);
     wide gain = b * b / a;
     wide_bits more = (gain > most) & violates;
@@ -109,7 +108,7 @@ uint64_t gconv_svm_solve_small(const gconv_svm_small *p, double tolerance, uint6
     if (gap < tolerance || j.value < 0)
       break;
     double a = p->diagonal[i.index] + p->diagonal[j.index] - 2 * (double)p->rows[i.index][j.index];
-    double t = (p->F[i.index] - p->F[j.index]) / (a > 0 ? a : least_curvature);
+    double t = (p->F[i.index] - p->F[j.index]) / (a > 0 ? a : GCONV_SVM_LEAST_CURVATURE);
     double up = p->high[i.index] - p->b[i.index], down = p->b[j.index] - p->low[j.index];
     double length = fmin(t, fmin(up, down));
     p->b[i.index] = length == up ? p->high[i.index] : p->b[i.index] + length; /* exactly at the bound */

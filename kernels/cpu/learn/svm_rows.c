@@ -17,10 +17,6 @@ enum { LANES = 4, VECTORS = GCONV_SVM_BLOCK / LANES };
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-size_t gconv_svm_padded(size_t count) {
-  return (count + GCONV_SVM_BLOCK - 1) / GCONV_SVM_BLOCK * GCONV_SVM_BLOCK;
-}
-
 double gconv_svm_norm(const float *values, size_t count) {
   double sum = 0;
   for (size_t k = 0; k < count; k++)

@@ -9,43 +9,13 @@
 #ifndef GCONV_KERNELS_CPU_LEARN_SVM_ROWS_H
 #define GCONV_KERNELS_CPU_LEARN_SVM_ROWS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum { GCONV_SVM_BLOCK = 32 }; /* points of a block */
-
-typedef enum gconv_svm_form {
-  GCONV_SVM_FORM_DOT,
-  GCONV_SVM_FORM_POWER,
-  GCONV_SVM_FORM_EXP,
-  GCONV_SVM_FORM_TANH
-} gconv_svm_form;
-
-/* What becomes of x y, or of |x - y|^2. */
-typedef struct gconv_svm_formula {
-  gconv_svm_form form;
-  int32_t degree;
-  double gamma, coef0;
-  bool direct; /* |x - y|^2 is summed up over all columns, rather than made of norms, where it would cancel */
-} gconv_svm_formula;
-
-/* A row, without its zeros. */
-typedef struct gconv_svm_row {
-  const uint32_t *columns; /* ascending */
-  const float *values;
-  size_t count;
-  double norm; /* |x|^2 */
-} gconv_svm_row;
+#include "kernels/svm_problem.h"
 
 typedef struct gconv_svm_points {
   size_t count, columns;
   double *numbers; /* [block][column][GCONV_SVM_BLOCK], aligned to 64 bytes; 0 beyond the last point */
   double *norms;   /* of whole blocks */
 } gconv_svm_points;
-
-/* count, rounded up to whole blocks. */
-size_t gconv_svm_padded(size_t count);
 
 /* |x|^2, summed in the order of columns. */
 double gconv_svm_norm(const float *values, size_t count);

@@ -3,7 +3,7 @@
  * division of work into items and positions. */
 #pragma once
 
-#include "hopper.cuh"
+#include "../hopper.cuh"
 #include "tensor_cut.cuh"
 
 #include <cuda_bf16.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tiled: a block fetches a tile of the input into shared memory, with its halo and with zeros outside the image, some
- * channels at a time. From it, the block computes a tile of outputs of F filters.
+ * channels at a time, and their weights. From it, the block computes a tile of outputs of F filters.
  *
  *       32 columns                  shared memory, for some channels
  *     +------------+                +--------------------------------+
@@ -13,89 +13,109 @@
  *
  * A thread has a pixel of each of N steps, 4 rows apart, and F filters. So a warp reads 32 neighbouring samples of a row.
  * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, and has
- * nothing to check. 64 multiply-adds of a warp take 16 cycles of a multiprocessor; its 8 loads take 8.
+ * nothing to check. 64 multiply-adds of a warp take 16 cycles of a multiprocessor; its 8 loads take 8. Filters of 3 columns
+ * have a loop of their own, without counting.
  *
- * It is the fastest for large filters on small images, which do thousands of multiply-adds for each sample. If images are so
- * small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
+ * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
+ * There are two, if they fit: the next one is copied while this one is used.
+ *
+ * It is the fastest exact one for filters of few channels, and for large filters on small images, which do thousands of
+ * multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
  */
+#include "../planes.cuh"
 #include "weights.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
-constexpr int TAPS = 64;                /* taps whose weights are in shared memory at a time */
-constexpr int SHARED_FLOATS = 10 << 10; /* of a tile: with 16 x 64 weights, 44 KiB */
+/* Floats of a stage, 4 bytes each: so that as many blocks as registers allow are on a multiprocessor; for larger ones; and
+ * for those of which there is but one. */
+constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
+constexpr int TAPS = 32; /* that a stage has at least, if it can */
 
 struct arguments : block_arguments {
-  int64_t tiles_x, tiles_y; /* of pixels */
-  int channels;             /* in shared memory at a time */
-  int rows, pitch;          /* of the tile of one channel */
+  int64_t tiles_x, tiles_y;     /* of pixels */
+  int32_t channels;             /* of a stage */
+  int32_t filter_rows;          /* of a stage: all, unless it has one channel */
+  int32_t rows;                 /* of the tile of a channel */
+  int32_t pitch, plane, floats; /* floats of a row of the tile, of a channel, and of a stage */
+  int32_t ahead;                /* stages that are fetched before they are used: 1 or 0 */
+  int32_t shift; /* columns that a tile begins earlier, so that sixteen bytes are copied at a time; -1: four are */
 };
 
-/* Rows of the tile that N steps need, and floats of a row. */
-int tile_rows(const gconv_layer_problem *problem, int N) {
-  return (N * WARPS - 1) * problem->stride_y + (problem->rows - 1) * problem->dilation_y + 1;
+/* Rows of the tile that N steps need for so many rows of a filter, and floats of a row. */
+int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
+  return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
 }
 
-int tile_pitch(const gconv_layer_problem *problem) {
-  return (COLUMNS - 1) * problem->stride_x + (problem->columns - 1) * problem->dilation_x + 1;
+int64_t tile_pitch(const gconv_layer_problem *problem) {
+  const int64_t needed =
+      (int64_t)(COLUMNS - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
+  return (needed + 3 + 3) / 4 * 4; /* up to 3 columns before */
 }
 
-/* Starts to fetch `count` channels of the tile whose corner is (top, left). All copies are under way at the same time. */
-DEVICE void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
+/* The part of a stage that a number stands for. */
+struct stage {
+  int c, channels, r, rows;
+};
+DEVICE stage stage_of(const arguments &a, int number) {
   const gconv_layer_problem &problem = a.problem;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (int c = 0; c < count; c++, tile += a.rows * a.pitch, in += (int64_t)problem.height * problem.width)
-    for (int row = warp; row < a.rows; row += WARPS) {
-      const bool inside = (unsigned)(top + row) < (unsigned)problem.height;
-      const float *from = in + (int64_t)(top + row) * problem.width + left;
-      for (int i = lane; i < a.pitch; i += 32)
-        if (inside && (unsigned)(left + i) < (unsigned)problem.width)
-          __pipeline_memcpy_async(tile + row * a.pitch + i, from + i, sizeof(float));
-        else
-          tile[row * a.pitch + i] = 0;
-    }
-  __pipeline_commit();
+  const int parts = (problem.rows + a.filter_rows - 1) / a.filter_rows;
+  stage of;
+  of.c = number / parts * a.channels;
+  of.r = number % parts * a.filter_rows;
+  of.channels = min(problem.channels / problem.groups - of.c, a.channels);
+  of.rows = min(problem.rows - of.r, a.filter_rows);
+  return of;
 }
 
-/* Adds all taps of `count` channels. `next` points to their weights in global memory, `x` to the thread's first sample. */
-template <int F, int N>
-DEVICE void add_channels(const arguments &a, float (&sums)[F][N], float *weights, const float *next, const float *x,
-                         int count) {
+/* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and behind them weights. */
+template <int F>
+DEVICE void fetch(const arguments &a, const stage &of, const float *in, const float *weights, int top, int left, float *to) {
   const gconv_layer_problem &problem = a.problem;
-  const int taps = count * problem.rows * problem.columns, step = WARPS * problem.stride_y * a.pitch;
-  const int row_step = problem.dilation_y * a.pitch, channel_step = a.rows * a.pitch;
-  int r = 0, s = 0, channel = 0, row = 0, at = 0;
-  for (int first = 0; first < taps; first += TAPS) {
-    const int some = min(taps - first, (int)TAPS);
-    __pipeline_wait_prior(0);
-    __syncthreads(); /* the tile has arrived, and all threads have used the weights before */
-    copy_weights(weights, next + (int64_t)first * F, some * F);
-    __syncthreads();
-#pragma unroll(N == 4 ? 2 : 8) /* with few threads, more loads are under way at a time */
-    for (int i = 0; i < some; i++) {
-      float samples[N];
+  const planes_part part = {in + (int64_t)of.c * problem.height * problem.width,
+                            problem.height,
+                            problem.width,
+                            of.channels,
+                            top + of.r * problem.dilation_y,
+                            left - max(a.shift, 0),
+                            a.rows - (a.filter_rows - of.rows) * problem.dilation_y,
+                            a.pitch};
+  const planes_copy copy = {to, a.pitch, a.plane, (int)threadIdx.x / 32, WARPS};
+  if (a.shift >= 0)
+    copy_planes<4>(part, copy);
+  else
+    copy_planes<1>(part, copy);
+  const float *from = weights + ((int64_t)of.c * problem.rows + of.r) * problem.columns * F;
+  const int floats = of.channels * of.rows * problem.columns * F;
+  for (int i = 4 * (int)threadIdx.x; i < floats; i += 4 * THREADS)
+    copy_async<16>(to + a.channels * a.plane + i, from + i);
+}
+
+/* Adds the taps of a row of the filters. x: the sample of the first one; step: floats from a pixel of the thread to the
+ * next. S: columns of a filter whose taps are neighbours; 0: any. */
+template <int F, int N, int S>
+DEVICE void add_filter_row(const gconv_layer_problem &problem, float (&sums)[F][N], const float *weights, const float *x,
+                           int step) {
+  float samples[N];
+  if (S > 0) {
+    UNROLLED_FOR (int s = 0; s < S; s++) {
       UNROLLED_FOR (int n = 0; n < N; n++)
-        samples[n] = x[at + n * step];
-      add_tap<F, N>(sums, weights + i * F, samples);
-      at += problem.dilation_x;
-      if (++s == problem.columns) {
-        s = 0;
-        at = row += row_step;
-        if (++r == problem.rows) {
-          r = 0;
-          at = row = channel += channel_step;
-        }
-      }
+        samples[n] = x[n * step + s];
+      add_tap<F, N>(sums, weights + s * F, samples);
+    }
+  } else {
+#pragma unroll(N == 4 ? 2 : 8) /* with few pixels, more loads are under way at a time */
+    for (int s = 0; s < problem.columns; s++, x += problem.dilation_x) {
+      UNROLLED_FOR (int n = 0; n < N; n++)
+        samples[n] = x[n * step];
+      add_tap<F, N>(sums, weights + s * F, samples);
     }
   }
 }
 
-template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(const __grid_constant__ arguments a) {
+template <int F, int N, int S> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ arguments a) {
   extern __shared__ __align__(16) float shared[];
-  float *weights = shared, *tile = shared + TAPS * F;
   const gconv_layer_problem &problem = a.problem;
   int64_t number = block_number();
   const int64_t block = number % a.blocks, tile_x = (number /= a.blocks) % a.tiles_x,
@@ -106,16 +126,33 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
   const int p = (int)tile_y * N * WARPS + threadIdx.x / 32, q = (int)tile_x * COLUMNS + threadIdx.x % 32;
   const int top = (int)tile_y * N * WARPS * problem.stride_y - problem.pad_top;
   const int left = (int)tile_x * COLUMNS * problem.stride_x - problem.pad_left;
-  const int channels = problem.channels / problem.groups, taps = problem.rows * problem.columns;
+  const int channels = problem.channels / problem.groups;
+  const int stages = (channels + a.channels - 1) / a.channels * ((problem.rows + a.filter_rows - 1) / a.filter_rows);
   const float *in = a.in + (image * problem.channels + group * channels) * problem.height * problem.width;
-  const float *from = a.weights + (group * a.blocks + block) * F * channels * taps;
-  const float *x = tile + threadIdx.x / 32 * problem.stride_y * a.pitch + threadIdx.x % 32 * problem.stride_x;
+  const float *weights = a.weights + (group * a.blocks + block) * F * channels * problem.rows * problem.columns;
+  const int own =
+      (int)threadIdx.x / 32 * problem.stride_y * a.pitch + (int)threadIdx.x % 32 * problem.stride_x + max(a.shift, 0);
+  const int step = WARPS * problem.stride_y * a.pitch, down = problem.dilation_y * a.pitch;
   float sums[F][N] = {};
-  for (int c = 0; c < channels; c += a.channels) {
-    const int count = min(channels - c, a.channels);
+  ROLLED_FOR (int i = -a.ahead; i < stages; i++) {
+    if (i + a.ahead < stages)
+      fetch<F>(a, stage_of(a, i + a.ahead), in, weights, top, left, shared + ((i + 1) & a.ahead) * a.floats);
+    commit_copies();
+    if (i < 0)
+      continue;
+    if (a.ahead)
+      await_copies<1>();
+    else
+      await_copies<0>();
     __syncthreads();
-    fetch(a, tile, in + (int64_t)c * problem.height * problem.width, count, top, left);
-    add_channels<F, N>(a, sums, weights, from + (int64_t)c * taps * F, x, count);
+    const stage of = stage_of(a, i);
+    const float *tile = shared + (i & a.ahead) * a.floats, *w = tile + a.channels * a.plane;
+    for (int c = 0; c < of.channels; c++, tile += a.plane) {
+      const float *x = tile + own;
+      for (int r = 0; r < of.rows; r++, x += down, w += problem.columns * F)
+        add_filter_row<F, N, S>(problem, sums, w, x, step);
+    }
+    __syncthreads();
   }
   const int64_t filters = problem.filters / problem.groups, first = group * filters + block * F;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width;
@@ -149,29 +186,52 @@ int steps_of(const gconv_layer_problem *problem) {
   return N;
 }
 
-int64_t tile_floats(const gconv_layer_problem *problem, int N) {
-  return (int64_t)tile_rows(problem, N) * tile_pitch(problem);
+/* Floats of so many rows of the filters of a channel, with what they need of it. */
+int64_t part_floats(const gconv_layer_problem *problem, int N, int filter_rows) {
+  return tile_rows(problem, N, filter_rows) * tile_pitch(problem) +
+         (int64_t)filter_rows * problem->columns * block_filters(problem);
 }
 
-/* Returns the channels at a time: as many as fit, but not more than have taps for one load of weights. */
-int channels_at_once(const gconv_layer_problem *problem, int N) {
-  int64_t channels = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
-  int64_t fitting = SHARED_FLOATS / tile_floats(problem, N), wanted = divide_up(TAPS, taps);
-  int64_t most = fitting < wanted ? fitting : wanted;
-  return (int)(most < channels ? most : channels);
+/* Sets what a stage is; false if not even a row of the filters fits. */
+bool find_stage(const gconv_layer_problem *problem, int N, arguments *a) {
+  int64_t most = 0;
+  for (int64_t floats : STAGE_FLOATS)
+    if (most == 0 && part_floats(problem, N, 1) <= floats)
+      most = floats;
+  if (most == 0)
+    return false;
+  a->filter_rows = problem->rows;
+  while (part_floats(problem, N, a->filter_rows) > most)
+    a->filter_rows = (a->filter_rows + 1) / 2;
+  const int64_t all = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
+  const int64_t fitting = a->filter_rows == problem->rows ? most / part_floats(problem, N, problem->rows) : 1;
+  const int64_t wanted = divide_up(all, 4) * taps > TAPS ? divide_up(all, 4) : divide_up(TAPS, taps);
+  a->channels = (int32_t)(wanted < fitting ? wanted : fitting);
+  if (a->channels > all)
+    a->channels = (int32_t)all;
+  a->pitch = (int32_t)tile_pitch(problem);
+  a->rows = (int32_t)tile_rows(problem, N, a->filter_rows);
+  a->plane = (a->rows * a->pitch + 3) / 4 * 4; /* weights lie behind */
+  a->floats = a->channels * (a->plane + a->filter_rows * problem->columns * block_filters(problem));
+  a->ahead = 2 * a->floats <= STAGE_FLOATS[2] && (a->channels < all || a->filter_rows < problem->rows);
+  return true;
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   arguments a = {block_arguments_of(e)};
+  const int steps = steps_of(problem);
   a.tiles_x = divide_up(problem->out_width, COLUMNS);
-  a.pitch = tile_pitch(problem);
-  return launch_for(problem, steps_of(problem), [&]<int F, int N>() {
-    a.tiles_y = tiles_down(problem, N);
-    a.channels = channels_at_once(problem, N);
-    a.rows = tile_rows(problem, N);
-    const size_t bytes = (TAPS * F + (size_t)a.channels * a.rows * a.pitch) * sizeof(float);
-    convolve<F, N><<<grid_of(blocks_of(problem, N)), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+  a.tiles_y = tiles_down(problem, steps);
+  find_stage(problem, steps, &a);
+  a.shift = problem->width % 4 || (uintptr_t)e->in % 16 ? -1 : (4 - problem->pad_left % 4) % 4;
+  const unsigned bytes = (unsigned)((a.ahead + 1) * a.floats * sizeof(float));
+  const dim3 grid = grid_of(blocks_of(problem, steps));
+  return launch_for(problem, steps, [&]<int F, int N>() {
+    if (problem->columns == 3 && problem->dilation_x == 1)
+      convolve<F, N, 3><<<grid, THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+    else
+      convolve<F, N, 0><<<grid, THREADS, bytes, (cudaStream_t)e->stream>>>(a);
   });
 }
 
@@ -179,17 +239,21 @@ const char *supports(const gconv_layer_problem *problem) {
   const char *obstacle = block_obstacle(problem);
   if (obstacle)
     return obstacle;
-  return tile_floats(problem, steps_of(problem)) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB" : NULL;
+  arguments a;
+  return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
-/* As that of direct, but for whole tiles, without checks. Each row of a tile that a warp fetches takes as long as 65
+/* As that of direct, but for whole tiles, without checks. Each row of a tile that a warp fetches takes as long as 15
  * instructions. One or two blocks on a multiprocessor do not keep it busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
-  const double F = block_filters(problem), N = steps, plane_taps = (double)problem->rows * problem->columns;
+  arguments a;
+  find_stage(problem, steps, &a);
+  const double F = block_filters(problem), N = steps, stage_taps = (double)a.filter_rows * problem->columns;
   const double blocks = (double)blocks_of(problem, steps);
-  const double fetching = (double)tile_rows(problem, steps) / WARPS * 65 / plane_taps;
-  const double instructions = (F * N + F / 4 + N + 5 + fetching) * (double)gconv_layer_taps(problem) + 1500;
+  const double fetching = (double)a.rows / WARPS * 15 / stage_taps;
+  const double counting = problem->columns == 3 && problem->dilation_x == 1 ? 2 : 5;
+  const double instructions = (F * N + F / 4 + N + counting + fetching) * (double)gconv_layer_taps(problem) + 1500;
   const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
   const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   return machine->launch_ms + blocks * THREADS * instructions * late / (0.75 * machine->fma_per_ms) +

@@ -4,93 +4,57 @@
  * band of dz[k][place] * x[under tap t of place], in chains from the first place to the last.
  *
  *     shared memory, some rows at a time, of two stages         sums in registers
- *     x:  channels x rows under these x columns                 a thread has one tap t and FILTERS filters k
- *     dz: filters x rows x columns
+ *     x:  channels x rows under these x columns                 a thread has TAPS neighbouring taps of a filter's row,
+ *     dz: filters x rows x columns                             which is a piece, and FILTERS filters
  *
- * A thread goes through the places four at a time. It reads four samples under its tap, and four gradients of each of its
- * filters, and does 4 FILTERS multiply-adds with them. All threads of a warp have the same filters, so that one read of a
- * gradient serves them all. Rows and channels of x lie so far apart that the samples of neighbouring taps are in
- * neighbouring banks. While the threads use one stage, the next rows are copied into the other. The bias is a tap whose
- * samples are 1.
+ * A thread goes through the places four at a time. It reads the 4 + TAPS - 1 samples under its taps, sixteen bytes at a
+ * time, and four gradients of each of its filters, and does 4 TAPS FILTERS multiply-adds with them: 96 with 10 reads, where
+ * filters have 3 columns. Most threads of a warp have the same filters, so that one read of gradients serves them all. Rows
+ * and channels of x lie so far apart that what eight threads read at a time is in different banks.
+ *
+ * While these threads use one stage, the next rows are copied into the other: by Hopper's copy engine, or, where that does
+ * not take the tensors, by warps of their own. The first of these warps also sums the gradients themselves, which are those
+ * of the biases.
+ *
+ * The copy engine begins at columns that are multiples of four, which are SHIFT columns before the first sample wanted.
+ * STRIDED: taps or places are not neighbours, so a piece is one tap, whose samples are read one by one.
  */
-#include "../copies.cuh"
+#include "../planes.cuh"
+#include "../tensor_map.cuh"
 #include "layers.h"
 
 #include <algorithm>
 
 namespace {
 
-enum : int { FILTERS = 8, MOST_FILTERS = 16, MOST_TAPS = 160, SHARED_BYTES = 110 << 10, STAGES = 2 };
+enum : int {
+  MOST_FILTERS = 16,
+  MOST_PIECES = 48,
+  MOST_THREADS = 160, /* FILTERS 8: 128 */
+  COPYING = 4,        /* warps that copy, where few sum */
+  BLOCKS = 4,         /* that a multiprocessor holds */
+  SHARED_BYTES = 55 << 10
+};
 
 struct arguments {
   gconv_layer_problem p;
   const float *x, *dz;
   float *leaves;
-  int64_t parameters;          /* from one leaf to the next */
-  int32_t taps, tiles, blocks; /* of a filter; blocks of taps; blocks of filters, of a group */
-  int32_t threads_of_taps;     /* a multiple of 32 */
-  int32_t filters;             /* of a block */
+  int64_t parameters;           /* from one leaf to the next */
+  int32_t taps;                 /* of a filter */
+  int32_t of_row;               /* pieces of a row of a filter */
+  int32_t pieces, tiles;        /* of a block; blocks for all pieces of a filter */
+  int32_t filters_log2, blocks; /* filters of a block; blocks for all filters of a group */
+  int32_t copying;              /* warps that copy: the last ones */
+  bool boxes;                   /* the copy engine copies */
   int32_t bands, band_rows;
-  /* A stage: rows and columns of outputs; floats of a row of a channel of x, floats of a channel, and channels; floats of a
-   * row of dz. */
-  int32_t rows, columns, x_pitch, x_plane, channels, dz_pitch;
+  /* A stage: rows and columns of outputs, rounded up to fours; floats of a row of a channel of x, floats of a channel, and
+   * channels; floats of the gradients, and of both. */
+  int32_t rows, columns, x_pitch, x_plane, channels, dz_floats, floats;
+  CUtensorMap x_map, dz_map;
 };
 
-/* Copies dz at rows from p0 and columns from q0; 0 where there is no filter. */
-DEVICE void load_gradients(const arguments &a, const float *dz, int32_t filters, int32_t p0, int32_t rows, int32_t q0,
-                           int32_t columns, float *to) {
-  const int64_t plane = (int64_t)a.p.out_height * a.p.out_width;
-  const bool fours = a.p.out_width % 4 == 0 && ((uintptr_t)dz & 15) == 0;
-  const int32_t wide = fours ? columns / 4 : columns, all = a.filters * rows * wide;
-  for (int32_t i = (int32_t)threadIdx.x; i < all; i += (int32_t)blockDim.x) {
-    const int32_t line = i / wide, k = line / rows, row = line - k * rows, column = (i - line * wide) * (fours ? 4 : 1);
-    const bool there = k < filters;
-    const float *from = there ? dz + k * plane + (int64_t)(p0 + row) * a.p.out_width + q0 + column : dz;
-    const uint32_t at = shared_address(to + (k * a.rows + row) * a.dz_pitch + column);
-    if (fours)
-      copy_async_or_zero<16>(at, from, there);
-    else
-      copy_async_or_zero<4>(at, from, there);
-  }
-}
-
-/* Copies the samples under these outputs, with zeros outside the image. */
-DEVICE void load_samples(const arguments &a, const float *x, int32_t channels, int32_t p0, int32_t rows, int32_t q0,
-                         int32_t columns, float *to) {
-  const gconv_layer_problem &p = a.p;
-  const int32_t high = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
-  const int32_t wide = (columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1;
-  const int32_t top = p0 * p.stride_y - p.pad_top, left = q0 * p.stride_x - p.pad_left;
-  const int32_t warp = (int32_t)threadIdx.x / 32, warps = (int32_t)blockDim.x / 32;
-  for (int32_t line = warp; line < channels * high; line += warps) {
-    const int32_t c = line / high, row = line - c * high, y = top + row;
-    const bool inside = (unsigned)y < (unsigned)p.height;
-    const float *from = x + ((int64_t)c * p.height + y) * p.width + left;
-    const uint32_t at = shared_address(to + c * a.x_plane + row * a.x_pitch);
-    for (int32_t i = (int32_t)threadIdx.x % 32; i < wide; i += 32) {
-      const bool there = inside && (unsigned)(left + i) < (unsigned)p.width;
-      copy_async_or_zero<4>(at + 4 * i, there ? from + i : x, there);
-    }
-  }
-}
-
-/* Adds the places of a row, one after the other, four at a time. apart: floats from one filter to the next. */
-DEVICE void add_row(const float *dz, int32_t apart, const float *x, int32_t step, int32_t columns, float (&sums)[FILTERS]) {
-  int32_t q = 0;
-  for (; q + 4 <= columns; q += 4, x += 4 * step) {
-    const float x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step];
-    float4 four[FILTERS];
-    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
-      four[k] = *(const float4 *)(dz + k * apart + q);
-    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
-      sums[k] = fmaf(x3, four[k].w, fmaf(x2, four[k].z, fmaf(x1, four[k].y, fmaf(x0, four[k].x, sums[k]))));
-  }
-  for (; q < columns; q++, x += step)
-    UNROLLED_FOR (int k = 0; k < FILTERS; k++)
-      sums[k] = fmaf(*x, dz[k * apart + q], sums[k]);
-}
-
-/* Where the outputs of a chunk are. */
+/* Outputs that are in a stage. */
 struct chunk {
   int32_t p0, rows, q0, columns;
 };
@@ -104,88 +68,243 @@ DEVICE chunk chunk_of(const arguments &a, int32_t number, int32_t first_row, int
   return at;
 }
 
-__global__ void __launch_bounds__(2 * MOST_TAPS, 2) sum_weights(const __grid_constant__ arguments a) {
-  extern __shared__ __align__(16) float shared[];
+/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (1); 0 where there is no filter. `number` of
+ * `threads` copy. A thread's next place is found without division: so many places on. */
+template <int WIDTH>
+DEVICE void load_gradients(const arguments &a, const float *dz, int32_t filters, chunk of, int32_t number, int32_t threads,
+                           float *to) {
+  const int32_t wide = of.columns / WIDTH, lines = of.rows << a.filters_log2;
+  const int32_t down = threads / wide, right = threads - down * wide;
+  int32_t line = number / wide, at = number - line * wide;
+  const int64_t plane = (int64_t)a.p.out_height * a.p.out_width;
+  dz += (int64_t)of.p0 * a.p.out_width + of.q0;
+  for (; line < lines; line += down, at += right) {
+    if (at >= wide) {
+      at -= wide;
+      if (++line == lines)
+        break;
+    }
+    const int32_t row = line >> a.filters_log2, k = line - (row << a.filters_log2), column = at * WIDTH;
+    const int32_t place = (k * a.rows + row) * a.columns + column;
+    copy_async_or_zero<4 * WIDTH>(shared_address(to + place), dz + k * plane + row * a.p.out_width + column, k < filters);
+  }
+}
+
+/* The samples under a chunk. */
+DEVICE planes_part samples_of(const arguments &a, const float *x, int32_t channels, chunk of) {
+  const gconv_layer_problem &p = a.p;
+  return {x,
+          p.height,
+          p.width,
+          channels,
+          of.p0 * p.stride_y - p.pad_top,
+          of.q0 * p.stride_x - p.pad_left,
+          (of.rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1,
+          (of.columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1};
+}
+
+DEVICE void load_four(const float *from, float *four) {
+  const float4 own = *(const float4 *)from;
+  four[0] = own.x;
+  four[1] = own.y;
+  four[2] = own.z;
+  four[3] = own.w;
+}
+
+/* Fours of samples that four places need. */
+template <int TAPS, int SHIFT> constexpr int FOURS = (SHIFT + 4 + TAPS - 1 + 3) / 4;
+
+/* Adds the places of a row, one after the other, four at a time. apart: floats from a filter's gradients to the next one's.
+ */
+template <int TAPS, int FILTERS, int SHIFT, bool STRIDED>
+DEVICE void add_row(const float *dz, int32_t apart, const float *x, int32_t step, int32_t columns,
+                    float (&sums)[FILTERS][TAPS]) {
+  UNROLLED_2_FOR (; columns > 0; columns -= 4, dz += 4, x += 4 * step) {
+    float samples[4 * FOURS<TAPS, SHIFT>];
+    if (STRIDED) {
+      UNROLLED_FOR (int i = 0; i < 4; i++)
+        samples[i] = x[i * step];
+    } else {
+      UNROLLED_FOR (int i = 0; i < FOURS<TAPS, SHIFT>; i++)
+        load_four(x + 4 * i, samples + 4 * i);
+    }
+    UNROLLED_FOR (int k = 0; k < FILTERS; k++) {
+      float gradients[4];
+      load_four(dz + k * apart, gradients);
+      UNROLLED_FOR (int i = 0; i < 4; i++)
+        if (i == 0 || i < columns)
+          UNROLLED_FOR (int t = 0; t < TAPS; t++)
+            sums[k][t] = fmaf(samples[SHIFT + i + t], gradients[i], sums[k][t]);
+    }
+  }
+}
+
+/* The same of the gradients themselves. */
+DEVICE void add_row(const float *dz, int32_t columns, float &sum) {
+  for (; columns > 0; columns -= 4, dz += 4) {
+    float gradients[4];
+    load_four(dz, gradients);
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      if (i < columns)
+        sum += gradients[i];
+  }
+}
+
+template <int TAPS, int FILTERS, int SHIFT, bool STRIDED>
+__global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
+    sum_weights(const __grid_constant__ arguments a) {
+  extern __shared__ __align__(128) float shared[];
   const gconv_layer_problem &p = a.p;
   const int32_t tile = (int32_t)blockIdx.y % a.tiles, block = (int32_t)blockIdx.y / a.tiles % a.blocks,
                 group = (int32_t)blockIdx.y / a.tiles / a.blocks;
   const int64_t leaf = blockIdx.x, image = leaf / a.bands;
-  const int32_t first_row = (int32_t)(leaf - image * a.bands) * a.band_rows, plane_taps = p.rows * p.columns;
+  const int32_t first_row = (int32_t)(leaf - image * a.bands) * a.band_rows;
   const int32_t last_row = min(first_row + a.band_rows, p.out_height), of_group = p.filters / p.groups;
-  const int32_t filters = min(a.filters, of_group - block * a.filters);
-  /* The thread's own tap and filters. */
-  const int32_t lane = (int32_t)threadIdx.x % a.threads_of_taps, first_tap = tile * a.threads_of_taps;
-  const int32_t tap = min(first_tap + lane, a.taps), k = (int32_t)threadIdx.x / a.threads_of_taps * FILTERS;
-  const int32_t first_channel = first_tap / plane_taps, channels = p.channels / p.groups;
-  const int32_t some =
-      min(min(first_tap + a.threads_of_taps - 1, a.taps - 1) / plane_taps, channels - 1) - first_channel + 1;
-  const int32_t c = tap / plane_taps, r = (tap - c * plane_taps) / p.columns, s = tap - c * plane_taps - r * p.columns;
-  const bool is_bias = tap == a.taps;
-  const int32_t dz_floats = a.filters * a.rows * a.dz_pitch, stage_floats = (dz_floats + a.channels * a.x_plane + 3) / 4 * 4;
-  float *ones = shared + STAGES * stage_floats;
-  for (int32_t i = (int32_t)threadIdx.x; i < a.x_pitch; i += (int32_t)blockDim.x)
-    ones[i] = 1.0f;
+  const int32_t first_filter = block << a.filters_log2, filters = min(1 << a.filters_log2, of_group - first_filter);
+  /* The thread's own piece and filters; or which it is of those that copy. */
+  const int32_t channels = p.channels / p.groups, of_channel = p.rows * a.of_row, all = channels * of_channel;
+  const int32_t first = tile * a.pieces, pieces = min(a.pieces, all - first);
+  const int32_t at = (int32_t)threadIdx.x / pieces, piece = first + (int32_t)threadIdx.x - at * pieces;
+  const int32_t k = at * FILTERS, c = piece / of_channel, r = (piece - c * of_channel) / a.of_row;
+  const int32_t s = (piece - c * of_channel - r * a.of_row) * TAPS;
+  const int32_t first_channel = first / of_channel, some = (first + pieces - 1) / of_channel - first_channel + 1;
+  const int32_t copying = 32 * a.copying, number = (int32_t)threadIdx.x - ((int32_t)blockDim.x - copying);
+  const bool sums_weights = number < 0 && k < filters, sums_bias = tile == 0 && number >= 0 && number < filters;
+
+  const int32_t apart = a.rows * a.columns;
   const int32_t place = (c - first_channel) * a.x_plane + r * p.dilation_y * a.x_pitch + s * p.dilation_x;
-  const int32_t down = is_bias ? 0 : p.stride_y * a.x_pitch, apart = a.rows * a.dz_pitch;
-  const float *x = a.x + (image * p.channels + group * channels + first_channel) * p.height * p.width;
-  const float *dz = a.dz + (image * p.filters + group * of_group + block * a.filters) * p.out_height * p.out_width;
   const int32_t across = (p.out_width + a.columns - 1) / a.columns,
                 chunks = (last_row - first_row + a.rows - 1) / a.rows * across;
-  const auto load = [&](int32_t number) {
-    if (number < chunks) {
-      const chunk at = chunk_of(a, number, first_row, last_row);
-      float *stage = shared + number % STAGES * stage_floats;
-      load_gradients(a, dz, filters, at.p0, at.rows, at.q0, at.columns, stage);
-      load_samples(a, x, some, at.p0, at.rows, at.q0, at.columns, stage + dz_floats);
-    }
-    commit_copies();
+  const auto load_by_warps = [&](int32_t next) {
+    const chunk of = chunk_of(a, next, first_row, last_row);
+    const float *x = a.x + (image * p.channels + group * channels + first_channel) * p.height * p.width;
+    const float *dz = a.dz + (image * p.filters + group * of_group + first_filter) * p.out_height * p.out_width;
+    float *stage = shared + next % 2 * a.floats;
+    if (p.out_width % 4 == 0 && ((uintptr_t)a.dz & 15) == 0)
+      load_gradients<4>(a, dz, filters, of, number, copying, stage);
+    else
+      load_gradients<1>(a, dz, filters, of, number, copying, stage);
+    copy_planes<1>(samples_of(a, x, some, of), {stage + a.dz_floats, a.x_pitch, a.x_plane, number / 32, a.copying});
   };
-  float sums[FILTERS] = {};
-  load(0);
-  for (int32_t number = 0; number < chunks; number++) {
-    load(number + 1);
-    await_copies<1>();
-    __syncthreads();
-    const chunk at = chunk_of(a, number, first_row, last_row);
-    const float *stage = shared + number % STAGES * stage_floats, *from = is_bias ? ones : stage + dz_floats + place;
-    for (int32_t row = 0; row < at.rows; row++)
-      add_row(stage + k * apart + row * a.dz_pitch, apart, from + row * down, p.stride_x, at.columns, sums);
+#ifdef COPY_ENGINE
+  __shared__ uint64_t arrived[2];
+  const auto load_boxes = [&](int32_t next) {
+    const chunk of = chunk_of(a, next, first_row, last_row);
+    float *stage = shared + next % 2 * a.floats;
+    hopper::barrier_expect(&arrived[next % 2], 4 * ((apart << a.filters_log2) + a.channels * a.x_plane));
+    copy_box(a.dz_map, of.q0, of.p0, group * of_group + first_filter, (int32_t)image, stage, &arrived[next % 2]);
+    copy_box(a.x_map, of.q0 - p.pad_left - SHIFT, of.p0 * p.stride_y - p.pad_top, group * channels + first_channel,
+             (int32_t)image, stage + a.dz_floats, &arrived[next % 2]);
+  };
+  if (a.boxes && number == 0) {
+    hopper::barrier_init(&arrived[0], 1);
+    hopper::barrier_init(&arrived[1], 1);
+    hopper::barrier_init_done();
+  }
+  __syncthreads();
+#endif
+  float sums[FILTERS][TAPS] = {}, bias = 0;
+  ROLLED_FOR (int32_t i = -1; i < chunks; i++) {
+#ifdef COPY_ENGINE
+    if (a.boxes && number == 0 && i + 1 < chunks)
+      load_boxes(i + 1);
+    if (a.boxes && i >= 0)
+      hopper::barrier_wait(&arrived[i % 2], i / 2 % 2);
+#endif
+    if (!a.boxes && number >= 0 && i + 1 < chunks)
+      load_by_warps(i + 1);
+    if (i >= 0) {
+      const chunk of = chunk_of(a, i, first_row, last_row);
+      const float *gradients = shared + i % 2 * a.floats, *samples = gradients + a.dz_floats + place;
+      for (int32_t row = 0; row < of.rows; row++, gradients += a.columns, samples += p.stride_y * a.x_pitch)
+        if (sums_weights)
+          add_row<TAPS, FILTERS, SHIFT, STRIDED>(gradients + k * apart, apart, samples, p.stride_x, of.columns, sums);
+        else if (sums_bias)
+          add_row(gradients + number * apart, of.columns, bias);
+    }
+    await_all_copies();
     __syncthreads();
   }
-  if (first_tap + lane > a.taps)
-    return;
+
+  const int64_t filter = (int64_t)group * of_group + first_filter;
   float *to = a.leaves + leaf * a.parameters;
+  if (sums_bias)
+    to[(int64_t)p.filters * a.taps + filter + number] = bias;
   UNROLLED_FOR (int i = 0; i < FILTERS; i++)
-    if (k + i < filters) {
-      const int64_t filter = (int64_t)group * of_group + block * a.filters + k + i;
-      to[is_bias ? (int64_t)p.filters * a.taps + filter : filter * a.taps + tap] = sums[i];
-    }
+    UNROLLED_FOR (int t = 0; t < TAPS; t++)
+      if (sums_weights && k + i < filters && s + t < p.columns)
+        to[(filter + k + i) * a.taps + (c * p.rows + r) * p.columns + s + t] = sums[i][t];
 }
+
+/* ---- Launching ---- */
 
 /* The least number from `floats` on that is `wanted` modulo 32. */
 int32_t padded(int32_t floats, int32_t wanted) {
   return floats + ((wanted - floats) % 32 + 32) % 32;
 }
 
-int32_t shared_floats(const arguments &a) {
-  return STAGES * ((a.filters * a.rows * a.dz_pitch + a.channels * a.x_plane + 3) / 4 * 4) + a.x_pitch;
+/* What set_tile() wants to know of a kernel. */
+struct tile_kind {
+  bool strided;
+  int32_t fours; /* that are read at a time */
+};
+
+/* How many of eight threads, which have neighbouring pieces and are served together, meet in the same banks at worst. */
+int meeting(const arguments &a) {
+  int most = 0;
+  for (int32_t first = 0; first < MOST_PIECES; first += 8) {
+    int met[8] = {};
+    for (int32_t piece = first; piece < first + 8; piece++) {
+      const int32_t row = piece / a.of_row, channel = row / a.p.rows;
+      const int32_t at = channel * a.x_plane + (row - channel * a.p.rows) * a.p.dilation_y * a.x_pitch;
+      most = std::max(most, ++met[(at / 4 + piece % a.of_row) % 8]);
+    }
+  }
+  return most;
 }
 
-/* Sets what is in shared memory at a time. */
-void set_tile(arguments *a, int32_t rows, int32_t columns) {
+/* Boxes are dense, so the best of some widths is taken. */
+void set_box(arguments *a, int32_t x_rows, int32_t reach) {
+  int best = INT32_MAX;
+  for (int32_t pitch = reach; pitch < reach + 32; pitch += 4) {
+    arguments tried = *a;
+    tried.x_pitch = pitch;
+    tried.x_plane = x_rows * pitch;
+    if (meeting(tried) < best) {
+      best = meeting(tried);
+      a->x_pitch = pitch;
+      a->x_plane = x_rows * pitch;
+    }
+  }
+}
+
+/* Sets what is in shared memory at a time: rows and columns of outputs. */
+void set_tile(arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
-  a->columns = columns;
+  a->columns = (columns + 3) / 4 * 4;
   const int32_t x_rows = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
-  a->x_pitch = padded((columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1, p.columns);
-  a->x_plane = padded(x_rows * a->x_pitch, p.rows * p.columns);
-  a->dz_pitch = (columns + 3) / 4 * 4;
+  if (a->boxes) {
+    set_box(a, x_rows, a->columns + 4 * (a->of_row + kind.fours - 2));
+  } else if (kind.strided) { /* pieces are taps, 1 float apart */
+    a->x_pitch = padded((a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1, a->of_row);
+    a->x_plane = padded(x_rows * a->x_pitch, a->of_row * p.rows % 32);
+  } else { /* pieces are 4 floats apart */
+    a->x_pitch = padded(a->columns + 4 * (a->of_row + kind.fours - 2), 4 * a->of_row);
+    a->x_plane = padded(x_rows * a->x_pitch, 4 * a->of_row * p.rows % 32);
+  }
+  a->dz_floats = ((rows * a->columns << a->filters_log2) + 31) / 32 * 32;
+  a->floats = a->dz_floats + (a->channels * a->x_plane + 31) / 32 * 32;
 }
 
-/* As many rows as fit, or, of wide images, a part of one. */
-bool find_tile(arguments *a) {
-  int32_t rows = std::min(a->band_rows, 8), columns = a->p.out_width;
-  for (set_tile(a, rows, columns); shared_floats(*a) * 4 > SHARED_BYTES; set_tile(a, rows, columns))
+bool fits(const arguments &a) {
+  return 2 * a.floats * (int64_t)sizeof(float) <= SHARED_BYTES;
+}
+
+/* As many rows as fit, or, of wide images, a part of one; boxes have few, as these come all at once. */
+bool find_tile(arguments *a, tile_kind kind) {
+  int32_t rows = std::min(a->band_rows, a->boxes ? (63 + a->p.out_width) / a->p.out_width : 8), columns = a->p.out_width;
+  for (set_tile(a, kind, rows, columns); !fits(*a); set_tile(a, kind, rows, columns))
     if (rows > 1)
       rows = (rows + 1) / 2;
     else if (columns > 32)
@@ -195,33 +314,104 @@ bool find_tile(arguments *a) {
   return true;
 }
 
+/* Whether the copy engine takes the tensors; then *a is for it. */
+template <class Kernel> bool takes_boxes(arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
+  const gconv_layer_problem &p = a->p;
+  arguments boxed = *a;
+  boxed.boxes = true;
+  cudaFuncAttributes attributes;
+  if (p.width % 4 || p.out_width % 4 || ((uintptr_t)a->x | (uintptr_t)a->dz) % 16 || !find_tile(&boxed, kind) ||
+      cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess || attributes.ptxVersion < 90 ||
+      attributes.binaryVersion < 90)
+    return false;
+  const int32_t x_rows = boxed.x_plane / boxed.x_pitch, filters = 1 << a->filters_log2;
+  if (std::max({boxed.x_pitch, x_rows, boxed.channels}) > 256 ||
+      !make_tensor_map({a->x, cases, p.channels, p.height, p.width, boxed.channels, x_rows, boxed.x_pitch}, &boxed.x_map) ||
+      !make_tensor_map({a->dz, cases, p.filters, p.out_height, p.out_width, filters, boxed.rows, boxed.columns},
+                       &boxed.dz_map))
+    return false;
+  *a = boxed;
+  return true;
+}
+
+/* BOXED: the copy engine copies. False if that, or the GPU, does not take the layer. */
+template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
+bool start(arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
+  const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;
+  const tile_kind kind = {STRIDED, FOURS<TAPS, SHIFT>};
+  const int32_t summing = ((1 << a.filters_log2) / FILTERS * a.pieces + 31) / 32;
+  a.copying = BOXED ? 1 : std::min((FILTERS == 8 ? 128 : MOST_THREADS) / 32 - summing, (int32_t)COPYING);
+  if (BOXED ? !takes_boxes(&a, kind, kernel, cases) : !find_tile(&a, kind))
+    return false;
+  const int bytes = 2 * a.floats * (int)sizeof(float);
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
+    cudaGetLastError(); /* a GPU with less shared memory: no failure */
+    return false;
+  }
+  kernel<<<grid, 32 * (unsigned)(summing + a.copying), (size_t)bytes, stream>>>(a);
+  return true;
+}
+
+/* With filters of 1, up to 3, and more columns, pieces have 1, 3 and 4 taps. The shifts are those of usual paddings. */
+template <int FILTERS>
+bool start_boxed(int taps, int shift, const arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
+  switch (8 * taps + shift) {
+  case 8:
+    return start<1, FILTERS, 0, true>(a, grid, cases, stream);
+  case 24:
+    return start<3, FILTERS, 0, true>(a, grid, cases, stream);
+  case 24 + 3:
+    return start<3, FILTERS, 3, true>(a, grid, cases, stream);
+  case 32:
+    return start<4, FILTERS, 0, true>(a, grid, cases, stream);
+  case 32 + 1:
+    return start<4, FILTERS, 1, true>(a, grid, cases, stream);
+  case 32 + 2:
+    return start<4, FILTERS, 2, true>(a, grid, cases, stream);
+  default:
+    return false;
+  }
+}
+
+template <int FILTERS>
+bool start_for(int taps, bool strided, const arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
+  if (strided)
+    return start<1, FILTERS, 0, false, true>(a, grid, cases, stream);
+  if (start_boxed<FILTERS>(taps, (4 - a.p.pad_left % 4) % 4, a, grid, cases, stream))
+    return true;
+  return taps == 1   ? start<1, FILTERS, 0, false>(a, grid, cases, stream)
+         : taps == 3 ? start<3, FILTERS, 0, false>(a, grid, cases, stream)
+                     : start<4, FILTERS, 0, false>(a, grid, cases, stream);
+}
+
 } // namespace
 
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
   arguments a = {p, x, dz, leaves, (int64_t)own->layer.parameters};
-  const int64_t taps = gconv_layer_taps(&p), filters = p.filters / p.groups, plane_taps = (int64_t)p.rows * p.columns;
-  if (taps > 1 << 24 || (int64_t)p.out_height * p.out_width > 1 << 28)
+  const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
+  const int32_t taps = strided || p.columns == 1 ? 1 : p.columns <= 3 ? 3 : 4; /* of a piece */
+  if (gconv_layer_taps(&p) > 1 << 24 || (int64_t)p.out_height * p.out_width > 1 << 28)
     return false;
-  a.taps = (int32_t)taps;
-  a.tiles = a.taps / MOST_TAPS + 1; /* with the bias */
-  a.threads_of_taps = (a.taps / a.tiles + 1 + 31) / 32 * 32;
-  a.tiles = a.taps / a.threads_of_taps + 1;
-  a.filters = filters > FILTERS ? MOST_FILTERS : FILTERS;
-  a.blocks = (int32_t)((filters + a.filters - 1) / a.filters);
+  a.taps = (int32_t)gconv_layer_taps(&p);
+  a.of_row = (p.columns + taps - 1) / taps;
+  const int32_t channels = p.channels / p.groups, filters = p.filters / p.groups, all = channels * p.rows * a.of_row;
+  a.tiles = (all + MOST_PIECES - 1) / MOST_PIECES;
+  a.pieces = (all + a.tiles - 1) / a.tiles;
+  a.tiles = (all + a.pieces - 1) / a.pieces;
+  while (1 << a.filters_log2 < std::min<int32_t>(filters, MOST_FILTERS))
+    a.filters_log2++;
+  /* Where few threads would have 8 filters each, they have 2. */
+  const bool many = a.filters_log2 >= 3 && (a.pieces << a.filters_log2) / 8 >= 32;
+  a.filters_log2 = std::max(a.filters_log2, 1);
+  a.blocks = (filters + (1 << a.filters_log2) - 1) >> a.filters_log2;
   a.bands = gconv_learn_bands(&p);
   a.band_rows = gconv_learn_band_rows(&p);
-  a.channels = (int32_t)std::min<int64_t>(p.channels / p.groups, (a.threads_of_taps - 2) / plane_taps + 2);
-  const int64_t grid = (int64_t)a.tiles * a.blocks * p.groups;
-  if (cases * a.bands > INT32_MAX || grid > 65535 || !find_tile(&a))
+  a.channels = std::min(channels, (a.pieces - 2) / (p.rows * a.of_row) + 2);
+  const int64_t grid_y = (int64_t)a.tiles * a.blocks * p.groups;
+  if (cases * a.bands > INT32_MAX || grid_y > 65535)
     return false;
-  const int bytes = shared_floats(a) * (int)sizeof(float);
-  if (cudaFuncSetAttribute(sum_weights, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
-    cudaGetLastError(); /* a GPU with less shared memory: no failure */
-    return false;
-  }
-  sum_weights<<<dim3((unsigned)(cases * a.bands), (unsigned)grid), (unsigned)(a.threads_of_taps * (a.filters / FILTERS)),
-                bytes, stream>>>(a);
-  return true;
+  const dim3 grid((unsigned)(cases * a.bands), (unsigned)grid_y);
+  return many ? start_for<8>(taps, strided, a, grid, cases, stream) : start_for<2>(taps, strided, a, grid, cases, stream);
 }

@@ -6,7 +6,7 @@
 
 namespace {
 
-enum { BLOCK = 256, GROUP = 32 };
+enum { BLOCK = 256, GROUP = 32, MOST_GROUPS = 16 };
 
 unsigned blocks_of(int64_t count) {
   const int64_t blocks = (count + BLOCK - 1) / BLOCK;
@@ -458,32 +458,46 @@ __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
   return leaf[0];
 }
 
-/* A thread sums a column of leaves: groups of 32, and these as a binary counter counts. level[b] is the sum of 2^b groups.
- */
-__global__ void __launch_bounds__(BLOCK)
+/* A warp sums 32 columns of GROUP leaves; the warps of a block, of which there is a power of two, so many groups at a time,
+ * which the first one adds. It sums what these come to as a binary counter counts: level[b] is the sum of 2^b of them. */
+__global__ void __launch_bounds__(32 * MOST_GROUPS)
     add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums) {
-  FOR_OWN (i, outer * floats) {
-    const int64_t at = i / floats;
+  __shared__ float groups[MOST_GROUPS][32];
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+  for (int64_t first = (int64_t)blockIdx.x * 32; first < outer * floats; first += (int64_t)gridDim.x * 32) {
+    const int64_t i = first + lane, at = i / floats, turns = (count + warps * GROUP - 1) / (warps * GROUP);
+    const bool there = i < outer * floats;
     const float *own = leaves + at * count * floats + i - at * floats;
-    float level[40], leaf[GROUP];
-    const int64_t groups = (count + GROUP - 1) / GROUP;
-    for (int64_t g = 0; g < groups; g++) {
-      const int64_t left = count - g * GROUP;
+    float level[40], sum = 0;
+    for (int64_t turn = 0; turn < turns; turn++) {
+      const int64_t begin = (turn * warps + warp) * GROUP, left = there ? count - begin : 0;
+      float leaf[GROUP];
 #pragma unroll
       for (int j = 0; j < GROUP; j++)
-        leaf[j] = j < left ? own[(g * GROUP + j) * floats] : 0.0f;
-      float sum = add_group(leaf, left);
-      int b = 0;
-      for (; g >> b & 1; b++)
-        sum = level[b] + sum;
-      level[b] = sum;
+        leaf[j] = j < left ? own[(begin + j) * floats] : 0.0f;
+      groups[warp][lane] = add_group(leaf, left);
+      __syncthreads();
+      if (warp == 0) {
+        const int64_t rest = (count - begin + GROUP - 1) / GROUP;
+        for (int step = 1; step < warps; step *= 2)
+          for (int g = 0; g + step < warps && g + step < rest; g += 2 * step)
+            groups[g][lane] += groups[g + step][lane];
+        sum = groups[0][lane];
+        int b = 0;
+        for (; turn >> b & 1; b++)
+          sum = level[b] + sum;
+        level[b] = sum;
+      }
+      __syncthreads();
     }
+    if (warp > 0 || !there)
+      continue;
     int b = 0;
-    while (!(groups >> b & 1))
+    while (!(turns >> b & 1))
       b++;
-    float sum = level[b];
-    for (b++; groups >> b; b++)
-      if (groups >> b & 1)
+    sum = level[b];
+    for (b++; turns >> b; b++)
+      if (turns >> b & 1)
         sum = level[b] + sum;
     sums[i] = sum;
   }
@@ -539,15 +553,19 @@ void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y
   apply_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, cases, p.filters, places);
 }
 
-void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
-                             double *losses, uint32_t *hits, float *dy, cudaStream_t stream) {
+void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
+                             uint32_t *hits, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
   if (outputs > BLOCK && net->loss != GCONV_LOSS_CROSS_ENTROPY && cases <= INT32_MAX)
     find_long_losses<<<(unsigned)cases, BLOCK, 0, stream>>>(*net, y, targets, outputs, losses, hits);
   else
     find_losses<<<blocks_of(cases), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
-  if (dy)
-    find_gradients<<<blocks_of(cases * outputs), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
+}
+
+void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
+                              float *dy, cudaStream_t stream) {
+  const int64_t outputs = (int64_t)gconv_learn_outputs(net);
+  find_gradients<<<blocks_of(cases * outputs), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
 }
 
 void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
@@ -597,7 +615,11 @@ void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const 
 
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream) {
-  add_leaves<<<blocks_of(outer * floats), BLOCK, 0, stream>>>(leaves, outer, count, floats, sums);
+  unsigned warps = 1;
+  while (warps < MOST_GROUPS && warps * GROUP < count)
+    warps *= 2;
+  const int64_t blocks = (outer * floats + 31) / 32;
+  add_leaves<<<(unsigned)(blocks < 1 << 20 ? blocks : 1 << 20), 32 * warps, 0, stream>>>(leaves, outer, count, floats, sums);
 }
 
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,

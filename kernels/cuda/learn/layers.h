@@ -41,12 +41,15 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
                               int64_t cases, float *y, cudaStream_t stream);
 /* Softmax of sums. */
 void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream);
-/* The loss of each case, whether it was given its class, and, unless dy is NULL, the gradient. */
-void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
-                             double *losses, uint32_t *hits, float *dy, cudaStream_t stream);
+/* The loss of each case, and whether it was given its class. */
+void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
+                             uint32_t *hits, cudaStream_t stream);
 /* The sum of losses by a tree, which overwrites them, and of hits. If it is not finite, *stop = 1. */
 void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
                                  uint32_t *stop, cudaStream_t stream);
+/* The gradient of the outputs y of the network. */
+void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
+                              float *dy, cudaStream_t stream);
 /* dy, the gradient of outputs y, becomes dz, that of sums. */
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
                                     cudaStream_t stream);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Hopper's (sm_90a) instructions for tensor cores as functions: barriers in shared memory, bulk copies, and the
- * multiplication of matrices in shared memory by a warpgroup, which has 128 threads. On other GPUs the functions are empty;
- * no kernel that uses them is launched there. */
+/* Hopper's instructions as functions: barriers in shared memory and bulk copies, which later GPUs have, too (COPY_ENGINE);
+ * and (sm_90a alone: HOPPER) the multiplication of matrices in shared memory by a warpgroup, which has 128 threads. Where
+ * there are no such functions, no kernel that uses them is launched. */
 #pragma once
 
-#include "../copies.cuh"
+#include "copies.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define HOPPER 1
 #endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define COPY_ENGINE 1
+#endif
 
 namespace hopper {
 
-#ifdef HOPPER
+#ifdef COPY_ENGINE
 
 /* ---- Barriers: a phase ends after `count` arrivals, when all announced bytes have arrived ---- */
 
@@ -81,6 +84,9 @@ DEVICE void bulk_store_done() {
 DEVICE void publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+
+#endif
+#ifdef HOPPER
 
 template <int REGISTERS> DEVICE void registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image: for layers, forward and
+ * in learning. */
+#pragma once
+
+#include "copies.cuh"
+
+namespace {
+
+/* A part of some channels of height x width samples each, the first of which is at `image`: rows x columns from (top, left)
+ * on, which may lie outside. */
+struct planes_part {
+  const float *image;
+  int32_t height, width, channels, top, left, rows, columns;
+};
+
+/* Where it goes to: floats from a row to the next, and from a channel to the next; and which of how many warps copy. */
+struct planes_copy {
+  float *to;
+  int32_t pitch, plane, warp, warps;
+};
+
+/* Copies WIDTH neighbouring floats at a time, COPIES times, 32 WIDTH floats apart, at each of `lanes` (up to 32) places of a
+ * row from column `first` on. A warp takes as many rows at a time as it has lanes for. */
+template <int WIDTH, int COPIES>
+DEVICE void copy_columns(const planes_part &part, const planes_copy &copy, int32_t first, int32_t lanes) {
+  const int32_t lane = (int32_t)threadIdx.x % 32, at_once = 32 / lanes, own = lane / lanes;
+  const int32_t column = first + WIDTH * (lane - own * lanes), step = copy.warps * at_once;
+  if (own >= at_once)
+    return;
+  bool inside[COPIES];
+  UNROLLED_FOR (int i = 0; i < COPIES; i++)
+    inside[i] = (unsigned)(part.left + column + 32 * WIDTH * i) < (unsigned)part.width;
+  const int64_t next_channel = (int64_t)(part.height - part.rows) * part.width;
+  int32_t row = copy.warp * at_once + own, c = 0;
+  const float *from = part.image + ((int64_t)part.top + row) * part.width + part.left + column;
+  uint32_t place = shared_address(copy.to + row * copy.pitch + column);
+  while (true) {
+    for (; row >= part.rows; row -= part.rows, from += next_channel, place += 4 * (copy.plane - part.rows * copy.pitch))
+      c++;
+    if (c >= part.channels)
+      break;
+    const bool row_inside = (unsigned)(part.top + row) < (unsigned)part.height;
+    UNROLLED_FOR (int i = 0; i < COPIES; i++)
+      copy_async_or_zero<4 * WIDTH>(place + 128 * WIDTH * i, from + 32 * WIDTH * i, row_inside && inside[i]);
+    row += step;
+    from += (int64_t)step * part.width;
+    place += 4 * step * copy.pitch;
+  }
+}
+
+/* Starts to copy a part to shared memory. WIDTH: 1, or 4, where the image, `left`, all widths and distances are multiples of
+ * sixteen bytes. */
+template <int WIDTH> DEVICE void copy_planes(const planes_part &part, const planes_copy &copy) {
+  int32_t first = 0;
+  for (; first + 64 * WIDTH <= part.columns; first += 64 * WIDTH)
+    copy_columns<WIDTH, 2>(part, copy, first, 32);
+  for (; first < part.columns; first += 32 * WIDTH)
+    copy_columns<WIDTH, 1>(part, copy, first, min((part.columns - first) / WIDTH, 32));
+}
+
+} // namespace

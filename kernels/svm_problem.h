@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel values of support vector machines, as all devices see them. */
+#ifndef GCONV_KERNELS_SVM_PROBLEM_H
+#define GCONV_KERNELS_SVM_PROBLEM_H
+
+#include "base/both.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GCONV_SVM_BLOCK = 32 }; /* points of a block */
+
+/* The least K(x, x) + K(y, y) - 2 K(x, y) that steps are divided by, where the kernel is not positive definite: LIBSVM's. */
+#define GCONV_SVM_LEAST_CURVATURE 1e-12
+
+typedef enum gconv_svm_form {
+  GCONV_SVM_FORM_DOT,
+  GCONV_SVM_FORM_POWER,
+  GCONV_SVM_FORM_EXP,
+  GCONV_SVM_FORM_TANH
+} gconv_svm_form;
+
+/* What becomes of x y, or of |x - y|^2. */
+typedef struct gconv_svm_formula {
+  gconv_svm_form form;
+  int32_t degree;
+  double gamma, coef0;
+  bool direct; /* |x - y|^2 is summed up over all columns, rather than made of norms, where it would cancel */
+} gconv_svm_formula;
+
+/* A row, without its zeros. */
+typedef struct gconv_svm_row {
+  const uint32_t *columns; /* ascending */
+  const float *values;
+  size_t count;
+  double norm; /* |x|^2 */
+} gconv_svm_row;
+
+/* count, rounded up to whole blocks. */
+GCONV_BOTH size_t gconv_svm_padded(size_t count) {
+  return (count + GCONV_SVM_BLOCK - 1) / GCONV_SVM_BLOCK * GCONV_SVM_BLOCK;
+}
+
+#endif
