@@ -10,7 +10,7 @@ LONG = bool(os.environ.get("GCONV_LONG_TESTS"))
 if os.environ.get("GCONV_PYTHON_PACKAGE"):  # the folder of a build; else the package that is installed
     folder = os.environ["GCONV_PYTHON_PACKAGE"]
     if not glob.glob(os.path.join(folder, "gconv", "_core*.so")):
-        print(f"skipped: the build has no Python package, as {sys.executable} has no nanobind, or it was not wanted")
+        print(f"skipped: the build has no Python package, as {sys.executable} has no nanobind or no headers, or it was not wanted")
         sys.exit(SKIPPED)
     sys.path.insert(0, folder)
 
