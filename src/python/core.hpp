@@ -52,6 +52,8 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm);
 
 /* The device called `name`, which is opened when it is first wanted, and then kept. Raises if it cannot be used. */
 gconv_device *device_named(const std::string &name);
+/* A CPU of one thread, for work that is done before another thread is awake. */
+gconv_device *lone_cpu();
 /* After a fork, the child has none of the parent's threads: it forgets all devices, and plans with another number than this
  * are forgotten, too. */
 unsigned generation();

@@ -10,7 +10,7 @@ namespace gconv_python {
 struct State {
   std::mutex lock;
   std::map<std::pair<std::string, int>, gconv_device *> devices; /* by name and threads */
-  int threads = 0;
+  std::atomic<int> threads{0};
 };
 static State *state = new State;
 static std::atomic<unsigned> forks{0};
@@ -19,9 +19,10 @@ unsigned generation() {
   return forks.load(std::memory_order_relaxed);
 }
 
-gconv_device *device_named(const std::string &name) {
+/* The device called `name` with so many threads. */
+static gconv_device *open_device(const std::string &name, int threads) {
   if (state->lock.try_lock()) { /* without giving the GIL up, as nobody is opening a device */
-    auto found = state->devices.find({name, state->threads});
+    auto found = state->devices.find({name, threads});
     gconv_device *open = found != state->devices.end() ? found->second : nullptr;
     state->lock.unlock();
     if (open)
@@ -33,9 +34,9 @@ gconv_device *device_named(const std::string &name) {
   {
     nb::gil_scoped_release released; /* starting a GPU takes a moment, and may want to warn */
     std::lock_guard<std::mutex> guard(state->lock);
-    gconv_device *&entry = state->devices[{name, state->threads}];
+    gconv_device *&entry = state->devices[{name, threads}];
     if (!entry) {
-      status = gconv_device_open(name.c_str(), state->threads, &entry);
+      status = gconv_device_open(name.c_str(), threads, &entry);
       if (status != GCONV_OK)
         error = gconv_last_error();
     }
@@ -46,11 +47,17 @@ gconv_device *device_named(const std::string &name) {
   return device;
 }
 
+gconv_device *device_named(const std::string &name) {
+  return open_device(name, state->threads);
+}
+
+gconv_device *lone_cpu() {
+  return open_device("cpu", 1);
+}
+
 static void set_threads(int count) {
   if (count < 0)
     refuse("threads=%d: give the number of threads, or 0 for one a processor", count);
-  nb::gil_scoped_release released;
-  std::lock_guard<std::mutex> guard(state->lock);
   state->threads = count;
 }
 
