@@ -108,9 +108,11 @@ class Torch(unittest.TestCase):
 
     def test_what_is_wrong(self):
         tensor = torch.rand(40, 50, device="cuda")
-        for options in ({"device": "cpu"}, {"out": torch.empty(40, 50)}, {"out": tensor}, {"gray": True}):
+        for options in ({"device": "cpu"}, {"out": torch.empty(40, 50)}, {"out": tensor}):
             with self.assertRaises(gconv.Error, msg=str(options)):
                 gconv.filter(tensor, "gaussian", **options)
+        with self.assertRaises(gconv.Error):  # done on the host
+            gconv.filter(torch.rand(40, 50, 3, device="cuda"), "gaussian", gray=True)
 
 
 @unittest.skipIf(cupy is None, "CuPy is not installed")
