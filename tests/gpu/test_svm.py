@@ -101,6 +101,27 @@ class Machines(CommandTest):
             self.check("--type", "epsilon-svr", "-c", 1, "-g", 0.3)
             self.check("--type", "epsilon-svr", "-c", 5, "-g", 0.1, "-p", 0.5, "-b")
 
+    def test_order(self):
+        """Sums go over columns from the first to the last: large products cancel, so that another order shows in 9 digits."""
+        random, columns = np.random.default_rng(4), 48
+        places = random.permutation(columns).reshape(3, -1)
+
+        def make(count, sign):
+            x = np.zeros((count, columns))
+            x[:, places[0]] = random.uniform(1, 2, (count, columns // 3))
+            x[:, places[1]] = sign * x[:, places[0]]
+            x[:, places[2]] = 2.0**-17 * random.uniform(1, 2, (count, columns // 3))
+            return x.astype(np.float32)
+
+        vectors = [" ".join(f"{i + 1}:{v:.9g}" for i, v in enumerate(row) if v != 0) for row in make(70, 1)]
+        lines = [f"{coefficient:.3f} {vector}" for coefficient, vector in zip(random.normal(size=70), vectors)]
+        head = ["svm_type epsilon_svr", "kernel_type linear", "nr_class 2", "total_sv 70", "rho 0", "SV"]
+        (self.folder / "m.model").write_text("\n".join(head + lines) + "\n")
+        self.write("p.libsvm", make(150, -1), np.zeros(150))
+        cpu, cuda = [self.gconv("classify", "m.model", "p.libsvm", "-d", device, "-q").stdout for device in ("cpu", "cuda")]
+        self.assertEqual(cpu, cuda)
+        self.assertGreater(len(set(cuda.split())), 100)  # they are no zeros
+
     def test_probabilities(self):
         self.draw(300, 5, 2, apart=0.7)
         self.check("-b", "-g", 0.2)
