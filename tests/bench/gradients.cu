@@ -3,7 +3,7 @@
  * Times the gradients of convolutions on a GPU, on random data: a line a layer and method, with the median milliseconds of
  * 20 runs, and, of weights, the largest error at some of them relative to the largest gradient, against sums in float64.
  *
- *     bench_gradients [LAYERS]     LAYERS has lines `N C H W K R stride pad`; without it, those of learning_gpu.py
+ *     bench_gradients [LAYERS]     LAYERS has lines `N C H W K R stride pad`; without it, common layers and awkward ones
  *
  * Exit status: 0, 1 if an error is above 1e-5 (of tf32: 2e-3), 77 without a GPU.
  */
@@ -22,10 +22,13 @@ namespace {
 struct shape {
   int n, c, h, w, k, r, stride, pad;
 };
-constexpr shape BUILTIN[] = {{32, 64, 56, 56, 64, 3, 1, 1},
-                             {32, 128, 28, 28, 128, 3, 1, 1},
-                             {32, 16, 64, 64, 16, 3, 1, 1},
-                             {32, 3, 224, 224, 64, 3, 1, 1}};
+constexpr shape BUILTIN[] = {{32, 64, 56, 56, 64, 3, 1, 1},  {32, 128, 28, 28, 128, 3, 1, 1}, {32, 16, 64, 64, 16, 3, 1, 1},
+                             {32, 3, 224, 224, 64, 3, 1, 1}, {64, 16, 64, 64, 16, 3, 1, 1},   {64, 1, 64, 64, 16, 3, 1, 1},
+                             {64, 16, 64, 64, 1, 3, 1, 1},   {32, 256, 14, 14, 256, 3, 1, 1}, {2, 5, 7, 7, 5, 3, 1, 1},
+                             {3, 1, 9, 11, 1, 3, 1, 1},      {2, 7, 13, 12, 33, 5, 1, 2},     {1, 12, 20, 36, 20, 3, 2, 1},
+                             {2, 9, 14, 14, 70, 1, 1, 0},    {2, 3, 31, 32, 64, 7, 2, 3},     {5, 8, 1, 5, 17, 1, 1, 0},
+                             {1, 2, 300, 301, 3, 4, 1, 0},   {4, 64, 14, 14, 64, 3, 1, 1},    {7, 20, 8, 8, 40, 5, 1, 2},
+                             {2, 4, 16, 16, 8, 8, 1, 0}};
 enum { RUNS = 20, CHECKED = 60 };
 
 struct problem {
@@ -151,9 +154,8 @@ bool time_tensor(const problem &a, const char *name, gconv_math math, double bou
     printf("  weights %-12s are not for it\n", name);
     return true;
   }
-  const bool right = time_weights(a, name, bound, [&] {
-    gconv_learn_cuda_tensor(tensor, a.device_x, a.device_dz, a.s.n, a.leaves, a.gradient, 0);
-  });
+  const bool right = time_weights(
+      a, name, bound, [&] { gconv_learn_cuda_tensor(tensor, a.device_x, a.device_dz, a.s.n, a.leaves, a.gradient, 0); });
   free(tensor);
   return right;
 }
