@@ -68,14 +68,9 @@ static gconv_status make_network(gconv_training_run *run, gconv_message *message
   const gconv_learn_settings *learn = &run->settings->learn;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = learn->data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->data.patch > 0;
-  bool images = pairs || learn->data.kind == GCONV_DATASET_CLASSES;
-  GCONV_TRY(
-      gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                              pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
-                           message));
-  if (learn->normalize == 2 || (learn->normalize == 0 && images))
-    return GCONV_OK;
-  return gconv_learn_complain(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
+  return gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                                 pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
+                              message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -87,6 +82,8 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.seed = (uint64_t)learn->seed;
   options.memory = run->settings->job.memory / MEMORY_PARTS;
   options.algorithm = learn->algorithm ? "exact" : NULL;
+  bool images = learn->data.kind == GCONV_DATASET_PAIRS || learn->data.kind == GCONV_DATASET_CLASSES;
+  options.normalize = learn->normalize == 1 || (learn->normalize == 0 && !images);
   options.stop = &gconv_interrupted;
   bool resume = run->settings->resume;
   if (resume && access(checkpoint, F_OK) != 0)

@@ -28,9 +28,6 @@ gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, g
 const gconv_dataset *gconv_data_cases(const gconv_data *data);
 void gconv_data_close(gconv_data *data);
 
-/* Measures mean and standard deviation of each channel, and gives them to the network. */
-gconv_status gconv_data_normalize(const gconv_dataset *data, gconv_network *network);
-
 /* Refuses an output that cannot be made, or would replace one of the files that are read. `what` is the option: "-o". */
 gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message);
 

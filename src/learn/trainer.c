@@ -178,6 +178,9 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   t->options.loss = t->network.loss = t->net.loss;
   GCONV_TRY(take_classes(&t->network, info));
   GCONV_TRY(take_features(&t->network, info));
+  network = &t->network;
+  if (t->options.normalize)
+    GCONV_TRY(gconv_network_normalize(&t->network, t->data));
   if (network->mean_count > 0 || network->std_count > 0) {
     GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));

@@ -46,6 +46,9 @@ struct gconv_trainer {
   gconv_training_state state;
 };
 
+/* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
+gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);
+
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
 

@@ -264,8 +264,7 @@ static nb::object numpy_empty(nb::handle shape, gconv_type type) {
   static PyObject *empty = nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
   static PyObject *types[3] = {};
   if (!types[type]) {
-    static const char *const names[3] = {"uint8", "uint16", "float32"};
-    types[type] = nb::module_::import_("numpy").attr("dtype")(names[type]).release().ptr();
+    types[type] = nb::module_::import_("numpy").attr("dtype")(type_name(type)).release().ptr();
   }
   PyObject *made = PyObject_CallFunctionObjArgs(empty, shape.ptr(), types[type], nullptr);
   if (!made)
@@ -275,7 +274,6 @@ static nb::object numpy_empty(nb::handle shape, gconv_type type) {
 
 nb::object make_result(const Samples &like, nb::handle like_object, const Axes &axes, const gconv_image &header,
                        Samples *samples) {
-  static const char *const names[3] = {"uint8", "uint16", "float32"};
   const int64_t sizes[4] = {header.frames, header.channels, header.height, header.width};
   int place[4] = {-1, -1, -1, -1}, count = 0; /* where each letter lies in memory */
   nb::object shape = nb::steal(PyTuple_New(axes.count));
@@ -293,7 +291,7 @@ nb::object make_result(const Samples &like, nb::handle like_object, const Axes &
   }
   nb::object made = like.library == Library::numpy
                         ? numpy_empty(shape, header.type)
-                        : nb::module_::import_("gconv._arrays").attr("empty")(like_object, shape, names[header.type]);
+                        : nb::module_::import_("gconv._arrays").attr("empty")(like_object, shape, type_name(header.type));
   if (moved) { /* the letters of the caller: a view of what lies in the order of the library */
     nb::list order;
     for (int i = 0; i < axes.count; i++)

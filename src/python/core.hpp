@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 
 #include <atomic>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,12 +32,47 @@ inline void check(gconv_status status) {
   if (status != GCONV_OK)
     raise(status, gconv_last_error());
 }
+/* Calls the library without the GIL, so that other threads of Python run meanwhile, and those of the library may warn.
+ * Raises what fails. */
+template <typename Function> void call(Function function) {
+  gconv_status status;
+  {
+    nb::gil_scoped_release released;
+    status = function();
+  }
+  check(status);
+}
 /* Raises gconv.ArgumentError, with a text as of printf(). */
 [[noreturn]] void refuse(const char *format, ...) GCONV_PRINTF(1, 2);
 
+/* ---- What callers give (given.cpp) ---- */
+
+/* Raises gconv.ArgumentError: `value` is none for the argument `name`. */
+[[noreturn]] void refuse_value(const char *name, nb::handle value);
+/* The bytes of a path: of str (whatever bytes the system has for it), bytes, or os.PathLike. */
+std::string path_of(nb::handle given);
+std::string text_of(const char *name, nb::handle value);
+/* What the library has as names, of classes for example, as a tuple. */
+nb::tuple names_of(const char *const *names, size_t count);
+/* "uint8", "uint16", "float32". */
+const char *type_name(gconv_type type);
+
 /* A field of a dict of options. */
 template <typename T> T value_of(const nb::dict &options, const char *name, T otherwise) {
-  return options.contains(name) ? nb::cast<T>(options[name]) : otherwise;
+  if (!options.contains(name))
+    return otherwise;
+  nb::object found = options[name];
+  T value;
+  if (!nb::try_cast(found, value))
+    refuse_value(name, found);
+  return value;
+}
+
+/* An array of NumPy that takes numbers over. */
+template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializer_list<size_t> shape) {
+  auto *kept = new std::vector<T>(std::move(numbers));
+  nb::capsule owner(kept, [](void *memory) noexcept { delete (std::vector<T> *)memory; });
+  return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner).cast();
 }
 
 /* ---- Filters (filters.cpp) ---- */
@@ -115,12 +151,14 @@ void *current_stream(const Samples &samples);
 
 void add_devices(nb::module_ &module);
 void add_filters(nb::module_ &module);
+void add_fitting(nb::module_ &module);
 void add_operation(nb::module_ &module);
 void add_layers(nb::module_ &module);
 void add_images(nb::module_ &module);
 void add_networks(nb::module_ &module);
 void add_jobs(nb::module_ &module);
 void add_learning(nb::module_ &module);
+void add_machines(nb::module_ &module);
 
 } // namespace gconv_python
 #endif

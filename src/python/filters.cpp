@@ -34,10 +34,10 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   options.alpha = (gconv_alpha)value_of(given, "alpha", (int)options.alpha);
   if (given.contains("output_type")) {
     options.keep_type = false;
-    options.output_type = (gconv_type)nb::cast<int>(given["output_type"]);
+    options.output_type = (gconv_type)value_of(given, "output_type", 0);
   }
   if (given.contains("algorithm")) {
-    *algorithm = nb::cast<std::string>(given["algorithm"]);
+    *algorithm = value_of(given, "algorithm", std::string());
     options.algorithm = algorithm->c_str();
   }
   return options;
@@ -53,7 +53,7 @@ void read_filters_given(const nb::list &given, gconv_filters *filters) {
   for (nb::handle one : given) {
     gconv_filter *filter = &filters->items[filters->count++];
     Taps taps = nb::cast<Taps>(one[1]);
-    filter->name = strdup(nb::cast<std::string>(one[0]).c_str());
+    filter->name = strdup(text_of("name", one[0]).c_str());
     filter->rows = (int32_t)taps.shape(0);
     filter->columns = (int32_t)taps.shape(1);
     filter->anchor_row = nb::cast<int32_t>(one[2]);
@@ -76,37 +76,29 @@ struct FilterList : gconv_filters {
 };
 
 nb::tuple filter_to_python(const gconv_filter &filter) {
-  const size_t count = (size_t)filter.rows * (size_t)filter.columns;
-  float *taps = (float *)malloc(count * sizeof *taps + 1);
-  if (!taps)
-    raise(GCONV_NO_MEMORY, "no memory for a filter");
-  memcpy(taps, filter.taps, count * sizeof *taps);
-  nb::capsule owner(taps, [](void *memory) noexcept { free(memory); });
-  nb::ndarray<nb::numpy, float> array(taps, {(size_t)filter.rows, (size_t)filter.columns}, owner);
-  return nb::make_tuple(filter.name ? filter.name : "", array.cast(), filter.anchor_row, filter.anchor_column,
-                        filter.divisor, filter.offset);
+  const size_t rows = (size_t)filter.rows, columns = (size_t)filter.columns;
+  const char *name = filter.name ? filter.name : "";
+  return nb::make_tuple(names_of(&name, 1)[0],
+                        numpy_of(std::vector<float>(filter.taps, filter.taps + rows * columns), {rows, columns}),
+                        filter.anchor_row, filter.anchor_column, filter.divisor, filter.offset);
 }
 
 /* (whether they are the two derivatives of a gradient, the filters) */
-static nb::tuple read_filters(const std::string &spec, nb::object syntax) {
+static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   FilterList filters;
-  const std::string name = syntax.is_none() ? "" : nb::cast<std::string>(syntax);
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = gconv_filters_read(spec.c_str(), name.empty() ? nullptr : name.c_str(), &filters);
-  }
-  check(status);
+  const std::string spec = path_of(given), name = syntax.is_none() ? "" : text_of("syntax", syntax);
+  call([&] { return gconv_filters_read(spec.c_str(), name.empty() ? nullptr : name.c_str(), &filters); });
   nb::list list;
   for (size_t i = 0; i < filters.count; i++)
     list.append(filter_to_python(filters.items[i]));
   return nb::make_tuple(filters.gradient, list);
 }
 
-static void write_filters(const std::string &path, const nb::list &given) {
+static void write_filters(nb::handle given_path, const nb::list &given) {
   FilterList filters;
+  const std::string path = path_of(given_path);
   read_filters_given(given, &filters);
-  check(gconv_filters_write(path.c_str(), &filters));
+  call([&] { return gconv_filters_write(path.c_str(), &filters); });
 }
 
 static std::string filter_text(const nb::list &given) {

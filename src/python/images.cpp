@@ -22,7 +22,7 @@ static nb::dict describe(const gconv_image &image) {
   info["width"] = image.width;
   info["channels"] = image.channels;
   info["alpha"] = image.alpha;
-  info["dtype"] = image.type == GCONV_U8 ? "uint8" : image.type == GCONV_U16 ? "uint16" : "float32";
+  info["dtype"] = type_name(image.type);
   info["pixels_per_metre"] = nb::make_tuple(image.pixels_per_metre_y, image.pixels_per_metre_x);
   info["comment"] = image.comment ? nb::object(nb::bytes(image.comment, strlen(image.comment))) : nb::none();
   info["icc"] = image.icc ? nb::object(nb::bytes(image.icc, image.icc_bytes)) : nb::none();
@@ -57,16 +57,12 @@ static nb::object show(const gconv_image &image, nb::capsule owner, std::string 
 }
 
 /* (array, axes, what else the file says) */
-static nb::tuple read_image(const std::string &path, uint64_t max_pixels) {
+static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
   auto made = std::make_unique<ImageOwner>();
+  const std::string path = path_of(given);
   gconv_read_options options = {};
   options.max_pixels = max_pixels;
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = gconv_image_read(path.c_str(), &options, &made->image);
-  }
-  check(status);
+  call([&] { return gconv_image_read(path.c_str(), &options, &made->image); });
   ImageOwner *kept = made.release();
   nb::capsule owner(kept, [](void *memory) noexcept { delete (ImageOwner *)memory; });
   std::string axes;
@@ -74,21 +70,18 @@ static nb::tuple read_image(const std::string &path, uint64_t max_pixels) {
   return nb::make_tuple(array, axes, describe(kept->image));
 }
 
-static nb::dict read_header(const std::string &path) {
+static nb::dict read_header(nb::handle given) {
   ImageOwner made;
+  const std::string path = path_of(given);
   const gconv_format_info *format = nullptr;
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = gconv_image_read_header(path.c_str(), &made.image, &format);
-  }
-  check(status);
+  call([&] { return gconv_image_read_header(path.c_str(), &made.image, &format); });
   nb::dict info = describe(made.image);
   info["format"] = format ? format->name : "";
   return info;
 }
 
-static void write_image(const std::string &path, nb::handle array, nb::handle axes_text, const nb::dict &given) {
+static void write_image(nb::handle given_path, nb::handle array, nb::handle axes_text, const nb::dict &given) {
+  const std::string path = path_of(given_path);
   Samples samples;
   gconv_array seen;
   gconv_image image;
@@ -109,12 +102,7 @@ static void write_image(const std::string &path, nb::handle array, nb::handle ax
   image.alpha = value_of(given, "alpha", !image.planar && image.channels % 2 == 0);
   image.pixels_per_metre_y = value_of(given, "pixels_per_metre_y", 0.0);
   image.pixels_per_metre_x = value_of(given, "pixels_per_metre_x", 0.0);
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = gconv_image_write(path.c_str(), &options, &image);
-  }
-  check(status);
+  call([&] { return gconv_image_write(path.c_str(), &options, &image); });
 }
 
 static nb::list list_formats() {
@@ -124,7 +112,7 @@ static nb::list list_formats() {
     nb::list types;
     for (int type = 0; type < 3; type++)
       if (info->holds[type])
-        types.append(type == GCONV_U8 ? "uint8" : type == GCONV_U16 ? "uint16" : "float32");
+        types.append(type_name((gconv_type)type));
     nb::dict entry;
     entry["name"] = info->name;
     entry["extensions"] = info->extensions;

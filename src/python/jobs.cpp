@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs: one operation on many files. The run has a thread of its own, so that Ctrl-C is seen while it goes on. */
-#include "network.hpp"
+#include "learning.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <nanobind/stl/vector.h>
 #include <thread>
 
 namespace gconv_python {
@@ -129,9 +128,9 @@ static gconv_status run_batch(Job *job) {
   return status;
 }
 
-static void find_inputs(Job *job, const std::vector<std::string> &inputs, bool recursive) {
-  for (const std::string &spec : inputs)
-    if (!gconv_texts_add(&job->specs, strdup(spec.c_str())))
+static void find_inputs(Job *job, const nb::list &inputs, bool recursive) {
+  for (nb::handle spec : inputs)
+    if (!gconv_texts_add(&job->specs, strdup(path_of(spec).c_str())))
       raise(GCONV_NO_MEMORY, "no memory for the names of inputs");
   gconv_status status;
   {
@@ -169,31 +168,27 @@ static nb::dict summary_of(const Job &job) {
   return result;
 }
 
-/* `operation`: makes the operation for results of a format; `filters`: what {filter} stands for. */
-static nb::dict run_job(const std::vector<std::string> &inputs, const nb::list &filters, nb::object network,
-                        const nb::dict &options, const std::string &output, const nb::dict &given, nb::object progress) {
+/* `model`: None, a network or a machine, in place of filters; `filters`: what {filter} stands for. */
+static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::handle model, const nb::dict &options,
+                        nb::handle output, const nb::dict &given, nb::object progress) {
   Job job;
   gconv_shard shard = {};
-  job.output = output;
+  job.output = path_of(output);
   job.device = value_of(given, "device", std::string("auto"));
   job.suffix = value_of(given, "suffix", std::string());
   job.progress = progress;
   find_inputs(&job, inputs, value_of(given, "recursive", false));
   read_filters_given(filters, &job.filters);
-  const bool each = network.is_none() && value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE;
+  const bool each = model.is_none() && value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE;
   name_outputs(&job, given, each);
-  if (network.is_none()) {
+  if (model.is_none()) {
     std::string algorithm;
     gconv_options wanted = read_options(options, &algorithm);
     wanted.format = job.outputs.format;
     check(gconv_operation_filters(&job.filters, &wanted, &job.operation));
   } else {
     const std::string present = value_of(given, "present", std::string("tensor"));
-    job.operation = network_operation(nb::cast<const Network &>(network).network,
-                                      present == "image"     ? Present::image
-                                      : present == "classes" ? Present::classes
-                                                             : Present::tensor,
-                                      job.outputs.format, options);
+    job.operation = model_operation(model, present, job.outputs.format, options);
   }
   const std::string part = value_of(given, "shard", std::string());
   if (!part.empty()) {
@@ -241,7 +236,7 @@ static nb::dict run_job(const std::vector<std::string> &inputs, const nb::list &
 }
 
 void add_jobs(nb::module_ &module) {
-  module.def("run_job", &run_job, nb::arg("inputs"), nb::arg("filters"), nb::arg("network").none(), nb::arg("options"),
+  module.def("run_job", &run_job, nb::arg("inputs"), nb::arg("filters"), nb::arg("model").none(), nb::arg("options"),
              nb::arg("output"), nb::arg("given"), nb::arg("progress"));
 }
 

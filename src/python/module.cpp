@@ -13,4 +13,6 @@ NB_MODULE(_core, module) {
   add_networks(module);
   add_jobs(module);
   add_learning(module);
+  add_machines(module);
+  add_fitting(module);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network that Python holds. */
+/* A network that Python holds, and what becomes of the outputs of networks and models. */
 #ifndef GCONV_PYTHON_NETWORK_HPP
 #define GCONV_PYTHON_NETWORK_HPP
 
@@ -17,12 +17,20 @@ struct Network {
   }
 };
 
-/* What becomes of images: the outputs as they are, maps of classes, or images like the inputs. */
-enum class Present { tensor = GCONV_PRESENT_TENSOR, image = GCONV_PRESENT_IMAGE, classes = GCONV_PRESENT_CLASSES };
+/* What becomes of outputs: "tensor", as they are; "image", images like the inputs; "classes", maps of the classes that have
+ * these names. */
+struct Presentation : gconv_network_options {
+  std::vector<uint16_t> values; /* of the classes, in maps */
+
+  Presentation(const std::string &present, const char *const *classes, size_t class_count, const gconv_format_info *format);
+};
 
 /* The operation of a network. Raises if it cannot be made. */
-gconv_operation *network_operation(const gconv_network &network, Present present, const gconv_format_info *format,
+gconv_operation *network_operation(const gconv_network &network, const std::string &present, const gconv_format_info *format,
                                    const nb::dict &given);
+
+/* The number that each class has in maps. */
+nb::list values_of_classes(const char *const *classes, size_t count);
 
 } // namespace gconv_python
 #endif

@@ -45,8 +45,7 @@ static bool same(const Shape &shape, const gconv_image &like, const gconv_device
          a.alpha == like.alpha;
 }
 
-gconv_plan *Operation::take(const gconv_image &like, gconv_device *device, void *stream, gconv_status *status) {
-  *status = GCONV_OK;
+gconv_plan *Operation::take(const gconv_image &like, gconv_device *device, void *stream) {
   {
     std::lock_guard<std::mutex> guard(lock_);
     forget_after_fork();
@@ -62,13 +61,13 @@ gconv_plan *Operation::take(const gconv_image &like, gconv_device *device, void 
       }
   }
   gconv_plan *plan = nullptr;
-  *status = gconv_plan_create(device, &like, operation_, 0, &plan);
-  if (*status == GCONV_OK && strcmp(gconv_device_get_info(device)->name, "cpu") == 0 &&
-      gconv_plan_get_info(plan)->estimate_ms < LONE_MS) {
-    gconv_plan_free(plan);
-    plan = nullptr;
-    *status = gconv_plan_create(lone_cpu(), &like, operation_, 0, &plan);
-  }
+  call([&] { return gconv_plan_create(device, &like, operation_, 0, &plan); });
+  if (strcmp(gconv_device_get_info(device)->name, "cpu") != 0 || gconv_plan_get_info(plan)->estimate_ms >= LONE_MS)
+    return plan;
+  gconv_plan_free(plan);
+  plan = nullptr;
+  gconv_device *lone = lone_cpu();
+  call([&] { return gconv_plan_create(lone, &like, operation_, 0, &plan); });
   return plan;
 }
 
@@ -96,6 +95,23 @@ void Operation::give_back(gconv_plan *plan, const gconv_image &like, gconv_devic
   for (gconv_plan *one : old)
     gconv_plan_free(one);
 }
+
+/* A plan that is given back at the end. */
+struct Operation::Taken {
+  Operation &operation;
+  const gconv_image &like;
+  gconv_device *device;
+  void *stream;
+  gconv_plan *plan;
+
+  Taken(Operation &operation, const gconv_image &like, gconv_device *device, void *stream)
+      : operation(operation), like(like), device(device), stream(stream), plan(operation.take(like, device, stream)) {}
+  Taken(const Taken &) = delete;
+  Taken &operator=(const Taken &) = delete;
+  ~Taken() {
+    operation.give_back(plan, like, device, stream);
+  }
+};
 
 /* ---- Applying it ---- */
 
@@ -128,6 +144,9 @@ static bool take_output(nb::handle out, const gconv_image &header, const Axes &a
     refuse("out and the image are in memory of different devices");
   if (overlap(in, samples))
     refuse("out overlaps the image: pixels are read after their neighbours are written");
+  for (size_t before = 0; before < i; before++)
+    if (overlap(outputs->samples[before], samples))
+      refuse("the arrays %zu and %zu of out overlap: each result needs memory of its own", before + 1, i + 1);
   if (!lay_out(samples, wanted, &header, &outputs->arrays[i], &outputs->images[i]))
     return false;
   outputs->objects[i] = nb::borrow(out);
@@ -163,9 +182,9 @@ static std::string device_of(const Samples &samples, nb::handle device) {
   const std::string own = samples.device < 0 ? "cpu" : "cuda:" + std::to_string(samples.device);
   if (device.is_none())
     return own;
-  if (!nb::isinstance<nb::str>(device))
+  if (!PyUnicode_Check(device.ptr()))
     refuse("device=%s: give its name, such as \"cpu\" or \"cuda:0\"", nb::cast<std::string>(nb::repr(device)).c_str());
-  std::string name = nb::cast<std::string>(device);
+  std::string name = text_of("device", device);
   if (samples.device >= 0 && name != own && name != "cuda" && name != "auto")
     refuse("device=\"%s\", but the array is in memory of %s: move it there first, or leave device= out", name.c_str(),
            own.c_str());
@@ -213,22 +232,12 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   like.data = nullptr;
   like.row_bytes = like.plane_bytes = 0;
   void *const key = any_stream ? nullptr : stream;
-  gconv_status status;
-  gconv_plan *plan = take(like, device, key, &status);
-  check(status);
-  try {
-    Outputs outputs;
-    if (!make_outputs(plan, samples, image, axes, out, &outputs)) {
-      give_back(plan, like, device, key);
-      return nb::none();
-    }
-    check(execute(plan, by_images, in, header, &outputs, stream));
-    give_back(plan, like, device, key);
-    return results(&outputs);
-  } catch (...) {
-    give_back(plan, like, device, key);
-    throw;
-  }
+  const Taken taken(*this, like, device, key);
+  Outputs outputs;
+  if (!make_outputs(taken.plan, samples, image, axes, out, &outputs))
+    return nb::none();
+  check(execute(taken.plan, by_images, in, header, &outputs, stream));
+  return results(&outputs);
 }
 
 /* ---- What it will do ---- */
@@ -246,39 +255,30 @@ static gconv_image header_of(nb::handle shape, const std::string &type, bool pla
 
 nb::object Operation::explain(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
   const gconv_image like = header_of(shape, type, planar);
-  gconv_device *device = device_named(device_name);
-  gconv_status status;
-  gconv_plan *plan = take(like, device, nullptr, &status);
-  check(status);
+  const Taken taken(*this, like, device_named(device_name), nullptr);
   char *text = nullptr;
-  status = gconv_plan_explain(plan, &text);
-  nb::object result = status == GCONV_OK ? nb::object(nb::str(text)) : nb::none();
+  check(gconv_plan_explain(taken.plan, &text));
+  nb::object result = nb::str(text);
   free(text);
-  give_back(plan, like, device, nullptr);
-  check(status);
   return result;
 }
 
 nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
   const gconv_image like = header_of(shape, type, planar);
-  gconv_device *device = device_named(device_name);
-  gconv_status status;
-  gconv_plan *plan = take(like, device, nullptr, &status);
-  check(status);
-  const gconv_plan_info *info = gconv_plan_get_info(plan);
+  const Taken taken(*this, like, device_named(device_name), nullptr);
+  const gconv_plan_info *info = gconv_plan_get_info(taken.plan);
   nb::dict result;
   result["device"] = info->device;
   result["algorithm"] = info->algorithm;
   result["math"] = info->math;
   result["exact"] = info->exact;
-  result["outputs"] = gconv_plan_outputs(plan);
+  result["outputs"] = gconv_plan_outputs(taken.plan);
   result["output_shape"] = nb::make_tuple(info->frames, info->out_channels, info->out_height, info->out_width);
   result["flop"] = info->flop;
   result["bytes"] = info->bytes;
   result["workspace_bytes"] = info->workspace_bytes;
   result["error_bound"] = info->error_bound;
   result["estimate_ms"] = info->estimate_ms;
-  give_back(plan, like, device, nullptr);
   return result;
 }
 

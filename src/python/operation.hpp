@@ -37,7 +37,9 @@ public:
   }
 
 private:
-  gconv_plan *take(const gconv_image &like, gconv_device *device, void *stream, gconv_status *status);
+  struct Taken;
+  /* A plan that is idle, or a new one. Raises if none can be made. */
+  gconv_plan *take(const gconv_image &like, gconv_device *device, void *stream);
   void give_back(gconv_plan *plan, const gconv_image &like, gconv_device *device, void *stream);
   void forget_after_fork();
 

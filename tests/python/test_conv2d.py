@@ -98,7 +98,10 @@ class Numbers(unittest.TestCase):
                                    ((x, weight), {"padding": -1}), ((x, weight), {"padding": "full"}),
                                    ((x, weight), {"activation": "gelu"}), ((x[:, :, :2, :2], weight), {}),
                                    ((x, weight * np.inf), {}), ((x.astype(complex), weight), {}), ((None, weight), {}),
-                                   ((x, None), {}), ((x, weight), {"out": np.zeros((1, 4, 8, 8), np.float32)})):
+                                   ((x, None), {}), ((x, weight.astype(complex)), {}), ((x, "abc"), {}), ((x, weight, "a"), {}),
+                                   ((x, weight), {"padding": 1.5}), ((x, weight), {"padding": None}), ((x, weight), {"slope": "a"}),
+                                   ((x, weight), {"padding": (1, 1, 1, -1)}), ((x, weight), {"groups": 1.5}),
+                                   ((x, weight), {"stride": 2 ** 40}), ((x, weight), {"out": np.zeros((1, 4, 8, 8), np.float32)})):
             with self.assertRaises(ValueError, msg=f"{[getattr(a, 'shape', a) for a in arguments]} {options}"):
                 gconv.conv2d(*arguments, **options)
 

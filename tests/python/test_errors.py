@@ -70,17 +70,29 @@ class BadOptions(unittest.TestCase):
                 ("axes", {"axes": "XY"}), ("axes", {"axes": "HH"}), ("axes", {"axes": 5}), ("names 3", {"axes": "HWC"}),
                 ("dtype", {"dtype": "int9"}), ("combine", {"combine": "mean"}), ("range", {"range": "all"}),
                 ("alpha", {"alpha": "keep"}), ("device", {"device": 3}), ("device", {"device": "gpu9"}),
-                ("algorithm", {"algorithm": "fast"}), ("border", {"border": ["zero"]})):
+                ("algorithm", {"algorithm": "fast"}), ("border", {"border": ["zero"]}), ("stride", {"stride": 2 ** 40}),
+                ("stride", {"stride": 1.5}), ("stride", {"stride": (1, 1.5)}), ("padding", {"padding": 2 ** 31}), ("padding", {"padding": None}),
+                ("padding", {"padding": []}), ("dilation", {"dilation": {}}), ("scale", {"scale": "a"}), ("offset", {"offset": None}),
+                ("border_value", {"border_value": "white"}), ("finite", {"scale": np.nan}), ("finite", {"offset": np.inf}),
+                ("device", {"device": "\udce9"}), ("algorithm", {"algorithm": "\udce9"}), ("axes", {"axes": "\udce9"}),
+                ("dtype", {"dtype": []}), ("dtype", {"dtype": "float64"})):
             with self.assertRaises((gconv.Error,), msg=str(options)) as raised:
                 gconv.filter(image, "gaussian", **options)
             self.assertIn(text, str(raised.exception))
         with self.assertRaises(TypeError):
             gconv.filter(image, "gaussian", bordr="zero")
+        for count in (-1, 2 ** 40, 1.5, "a", None):
+            with self.assertRaisesRegex(gconv.ArgumentError, "threads"):
+                gconv.set_threads(count)
+        for dtype in ("u2", np.uint16, np.dtype(np.uint16), ">u2", "uint16"):
+            self.assertEqual(gconv.filter(image, "gaussian", dtype=dtype).dtype, np.uint16)
+        for stride in (2, np.int64(2), np.array(2), [2, 2], np.array([2, 2])):
+            self.assertEqual(gconv.filter(image, "gaussian", stride=stride).shape, (3, 3))
 
     def test_kernels(self):
         image = np.zeros((5, 5), np.uint8)
         for kernel in ("no_such_filter", "", [], [[]], [1, 2, 3], [[1, 2], [3]], [[np.nan]], np.zeros((1, 2, 3, 4)), None,
-                       [["a"]], [[1j]], np.zeros((0, 3)), np.zeros((2, 0, 3))):
+                       [["a"]], [[1j]], np.zeros((0, 3)), np.zeros((2, 0, 3)), 5, {}, {1}, b"sobel", "a\0b", np.zeros((2, 2), "M8[s]")):
             with self.assertRaises(ValueError, msg=repr(kernel)):
                 gconv.filter(image, kernel)
 
@@ -102,7 +114,8 @@ class BadOptions(unittest.TestCase):
         self.assertEqual(one, gconv.Filter([[1, 2], [3, 4]], name="same", divisor=2))
         np.testing.assert_array_equal(np.asarray(one), [[0.5, 1], [1.5, 2]])
         self.assertIn("mine", one.to_text())
-        for wrong in ({"anchor": (2, 0)}, {"taps": [1]}, {"taps": [[np.inf]]}):
+        for wrong in ({"anchor": (2, 0)}, {"taps": [1]}, {"taps": [[np.inf]]}, {"taps": [[1j]]}, {"taps": [["a"]]},
+                      {"anchor": (0.5, 0)}, {"anchor": (0,)}, {"divisor": "a"}, {"offset": None}):
             with self.assertRaises(gconv.ArgumentError):
                 gconv.Filter(**{"taps": [[1, 2], [3, 4]], **wrong})
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Files: read(), write(), run(), networks."""
+import copy
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -64,12 +66,44 @@ class Images(Folder):
         with self.assertRaises(FileExistsError):
             gconv.write(self.folder / "a.png", image, keep_existing=True)
         for options in ({"path": self.folder / "a.what"}, {"format": "what"}, {"image": image.astype(float)},
-                        {"image": image[0]}, {"compression": "zip"}, {"quality": 101}, {"axes": "HWC"}):
+                        {"image": image[0]}, {"compression": "zip"}, {"quality": 101}, {"quality": "a"}, {"png_level": 2.5}, {"axes": "HWC"},
+                        {"pixels_per_metre": (1, 2, 3)}, {"image": None}):
             with self.assertRaises(gconv.ArgumentError, msg=str(options)):
                 gconv.write(**{"path": self.folder / "b.png", "image": image, **options})
         with self.assertRaises(gconv.UnsupportedError):
             gconv.write(self.folder / "b.jpg", image.astype(np.float32))
         self.assertFalse((self.folder / "b.png").exists() or (self.folder / "b.jpg").exists())
+
+    def test_names_of_any_bytes(self):
+        folder = os.fsencode(self.folder)
+        image = draw_image(self.random, (5, 7, 3), np.uint8)
+        for name in (folder + b"/caf\xe9.png", folder + "/caf\u00e9.png".encode()):  # Latin-1, which is no UTF-8; UTF-8
+            for path in (name, os.fsdecode(name), pathlib.Path(os.fsdecode(name))):
+                gconv.write(path, image)
+                self.assertTrue(os.path.exists(name))
+                np.testing.assert_array_equal(gconv.read(path), image)
+                self.assertEqual(gconv.header(path)["height"], 5)
+                told = []
+                summary = gconv.run(path, "identity", folder + b"/\xff/", progress=told.append)
+                self.assertEqual((summary.written, os.fsencode(told[0].input)), (1, name))
+                np.testing.assert_array_equal(gconv.read(folder + b"/\xff/" + os.path.basename(name)), image)
+        for name in (os.fsdecode(folder + b"/\xe9"), folder + b"/\xe9"):
+            gconv.write_filters(name, [[1, 2]])
+            self.assertEqual(gconv.read_filters(name)[0].taps.tolist(), [[1, 2]])
+            net = gconv.Network("conv 2 3x3", 3)
+            net.save(name)
+            np.testing.assert_array_equal(gconv.Network.load(name).weights(0)[0], net.weights(0)[0])
+
+    def test_a_byte_0_ends_no_name(self):
+        gconv.write(self.folder / "a.png", np.zeros((2, 2), np.uint8))
+        for call in (gconv.read, gconv.header, gconv.Network.load, gconv.SVM.load, gconv.read_filters,
+                     lambda path: gconv.write(path, np.zeros((2, 2), np.uint8)), lambda path: gconv.run(path, "identity", "b.png")):
+            for path in (f"{self.folder}/a.png\0.png", b"a\0b", "\ud800.png"):
+                with self.assertRaises(ValueError):
+                    call(path)
+        for path in (None, 3, ["a.png"]):
+            with self.assertRaises(TypeError):
+                gconv.read(path)
 
     def test_filters_as_files(self):
         both = gconv.read_filters("sobel")
@@ -161,6 +195,13 @@ class Jobs(Folder):
         summary = gconv.run(self.folder / "in" / "photo_00.png", "sharpen", self.folder / "after.png")
         self.assertEqual(summary.written, 1)
 
+    def test_options_that_are_none(self):
+        with self.assertRaisesRegex(TypeError, "no option 'bordr'"):
+            gconv.run(self.folder / "in", "sharpen", self.folder / "x", bordr="wrap")
+        for options in ({"jobs": -1}, {"threads": 1.5}, {"memory": "1G"}, {"quality": 2 ** 40}, {"device": "\udce9"}):
+            with self.assertRaises(gconv.ArgumentError, msg=str(options)):
+                gconv.run(self.folder / "in", "sharpen", self.folder / "x", **options)
+
     def test_what_is_wrong(self):
         for options in ({"inputs": self.folder / "none"}, {"filters": "no_such"}, {"border": "what"}, {"existing": "what"},
                         {"errors": "what"}, {"shard": "3/2"}, {"device": "gpu"}, {"format": "what"},
@@ -186,6 +227,12 @@ class Networks(Folder):
         self.assertEqual((net.channels, net.layers[0]["shape"], net.layers[0]["activation"]), (3, (4, 3, 3, 3), "relu"))
         out = np.empty_like(y)
         self.assertIs(net(x, out=out), out)
+
+    def test_copies(self):
+        net = gconv.Network("conv 4 3x3 relu, conv 2 3x3", 3, seed=5)
+        x = draw_image(self.random, (2, 3, 9, 10), np.float32)
+        for found in (pickle.loads(pickle.dumps(net)), copy.deepcopy(net)):
+            np.testing.assert_array_equal(found(x), net(x))
 
     def test_a_network_on_files(self):
         net = gconv.Network("conv 3 3x3", 3, seed=5)

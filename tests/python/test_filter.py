@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """gconv.filter() and gconv.Plan: numbers against scipy in float64, layouts, types, outputs."""
+import copy
 import os
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -115,6 +117,10 @@ class Numbers(unittest.TestCase):
                     file.write(f"{number}\n")
                 for kernel in (path, pathlib.Path(path), [path]):
                     np.testing.assert_array_equal(gconv.filter(image, kernel), image * number)
+        swapped = np.array([[2, 1]], ">f4")  # the same bytes as another filter's
+        same_bytes = swapped.view("<f4")
+        np.testing.assert_array_equal(gconv.filter(image, swapped), gconv.filter(image, np.array([[2, 1]], np.float32)))
+        np.testing.assert_array_equal(gconv.filter(image, same_bytes), gconv.filter(image, same_bytes.tolist()))
         both = gconv.read_filters("sobel")
         self.assertEqual(type(gconv.filter(image, gconv.Filters(both, gradient=False))), tuple)
         self.assertEqual(type(gconv.filter(image, both)), np.ndarray)
@@ -180,6 +186,13 @@ class Outputs(unittest.TestCase):
         with self.assertRaisesRegex(gconv.ArgumentError, "overlap"):
             gconv.filter(buffer[:-1], self.kernel, out=buffer[1:])
 
+    def test_outputs_that_overlap_are_refused(self):
+        whole = np.empty((21, 30, 3), np.uint8)
+        wide = self.image.astype(np.float64)
+        for image, outs in ((self.image, (whole[1:], whole[1:])), (self.image, (whole[1:], whole[:-1])), (wide, (wide.copy(),) * 2)):
+            with self.assertRaisesRegex(gconv.ArgumentError, "memory of its own"):
+                gconv.filter(image, ["sobel_x", "sobel_y"], out=outs)
+
     def test_tuple_of_outputs(self):
         outs = tuple(np.empty_like(self.image) for _ in range(2))
         results = gconv.filter(self.image, ["sobel_x", "sobel_y"], out=outs)
@@ -209,11 +222,32 @@ class Plans(unittest.TestCase):
         for wrong in (np.zeros((9, 13), np.uint8), np.zeros((9, 12), np.uint16), np.zeros((9, 12, 1), np.uint8)):
             with self.assertRaisesRegex(gconv.ArgumentError, "the plan is for"):
                 plan(wrong)
+        for wrong in ([[1, 2], [3, 4]], None, "photo.jpg"):
+            with self.assertRaisesRegex(gconv.ArgumentError, "no array"):
+                plan(wrong)
         with self.assertRaises(TypeError):
             gconv.Plan("gaussian", (9, 12), bordr="wrap")
-        for shape, axes in (((9,), None), ((9, 0), None), ((9, 12), "HWC"), ((9, 12), "CH")):
-            with self.assertRaises(gconv.ArgumentError):
+        for shape, axes in (((9,), None), ((9, 0), None), ((9, 12), "HWC"), ((9, 12), "CH"), ((9, 12, 3), "HWH"), ((9, 12, 3), "HWX"),
+                            (9, None), (None, None), ((9.5, 12), None), ((2 ** 40, 12), None)):
+            with self.assertRaises(gconv.ArgumentError, msg=f"{shape} {axes}"):
                 gconv.Plan("gaussian", shape, axes=axes)
+
+
+class Copies(unittest.TestCase):
+    """What goes to other processes, and is copied."""
+
+    def test_filters_and_plans_are_pickled(self):
+        image = draw_image(np.random.default_rng(11), (9, 12), np.float32)
+        one = gconv.Filter([[1, 2], [3, 4]], name="mine", anchor=(0, 1), divisor=3, offset=1)
+        for send in (lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy, copy.copy):
+            found = send(one)
+            self.assertEqual((found, found.name), (one, one.name))
+            both = send(gconv.read_filters("sobel"))
+            self.assertTrue(both.gradient)
+            self.assertEqual(both, gconv.read_filters("sobel"))
+            plan = gconv.Plan(one, (9, 12), "float32", border="wrap", stride=(1, 2), result="uint8")
+            np.testing.assert_array_equal(send(plan)(image), plan(image))
+        self.assertIn("mine: (9, 12) of float32 on cpu", repr(plan))
 
 
 if __name__ == "__main__":

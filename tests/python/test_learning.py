@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Fitted filters, trained networks, support vector machines."""
+import os
 import pathlib
+import pickle
+import subprocess
 import tempfile
 import unittest
 import warnings
@@ -59,9 +62,49 @@ class Training(unittest.TestCase):
         self.assertEqual(net.classes, ("0", "1"))
         test, wanted = spirals(random, 200)
         found = gconv.classify(net, test[:, :, None, None])
+        self.assertEqual(gconv.classify(net, test), found)
+        self.assertEqual(gconv.classify(net, test.tolist()), found)
         self.assertGreater(np.mean([name == str(arm) for name, arm in zip(found, wanted)]), 0.9)
         again = gconv.train("dense 16 tanh, dense 2 softmax", rows, arms, epochs=60, rate=0.01, validation=0.2, seed=1)
         np.testing.assert_array_equal(again.weights(0)[0], net.weights(0)[0])
+
+    def test_rows_are_normalised_as_the_program_does(self):
+        rows, arms = spirals(np.random.default_rng(11), 100)
+        rows = rows * [100, 0.01] + [5000, 3]
+        layers, words = "dense 8 tanh, dense 2 softmax", ["--epochs", "5", "--seed", "3"]
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/t.npy", np.column_stack([rows, arms]).astype(np.float32))
+            for normalize in (None, True, False):
+                path = f"{folder}/{normalize}.safetensors"
+                gconv.train(layers, rows, arms, epochs=5, seed=3, normalize=normalize).save(path)
+                said = [] if normalize is None else ["--normalize", "yes" if normalize else "no"]
+                subprocess.run([os.environ["GCONV"], "train", "--table", f"{folder}/t.npy", "--net", layers, "-o", f"{folder}/own.safetensors",
+                                *words, *said, "-q"], check=True)
+                own = gconv.Network.load(f"{folder}/own.safetensors")
+                found = gconv.Network.load(path)
+                for layer in range(2):
+                    np.testing.assert_array_equal(found.weights(layer)[0], own.weights(layer)[0])
+                np.testing.assert_array_equal(found(rows[:, :, None, None]), own(rows[:, :, None, None]))
+
+    def test_networks_of_images_in_pairs_take_any_size(self):
+        random = np.random.default_rng(12)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("before", "after"):
+                (pathlib.Path(folder) / name).mkdir()
+            for k in range(3):
+                image = draw_image(random, (24, 24), np.uint8)
+                gconv.write(f"{folder}/before/{k}.png", image)
+                gconv.write(f"{folder}/after/{k}.png", gconv.filter(image, "gaussian"))
+            net = gconv.train("conv 1 3x3", f"{folder}/before", f"{folder}/after", epochs=2, patch=8)
+            self.assertEqual(net.size, (0, 0))
+            self.assertEqual(net(image).shape, (24, 24))
+            self.assertEqual(gconv.train("conv 1 3x3", f"{folder}/before", f"{folder}/after", epochs=1)(image[:9]).shape, (9, 24))
+
+    def test_whole_numbers_that_float32_does_not_have_are_classes(self):
+        rows, arms = spirals(np.random.default_rng(13), 100)
+        for base in (2 ** 24, 2 ** 40):
+            model = gconv.SVM.train(rows, arms + base)
+            self.assertEqual(set(model.classes), {str(base), str(base + 1)})
 
     def test_the_seed_draws_the_order_of_cases(self):
         rows, arms = spirals(np.random.default_rng(9), 100)
@@ -86,9 +129,26 @@ class Training(unittest.TestCase):
                               features="gaussian 1", epochs=30)
             net.save(folder / "net.safetensors")
             found = gconv.classify(folder / "net.safetensors", image)
+            model = gconv.SVM.train(folder / "image.png", folder / "mask.png", features="gaussian 1", most_cases=200)
+            model.save(folder / "svm.model")
+            maps = [gconv.classify(folder / "svm.model", image), pickle.loads(pickle.dumps(model)).classify(image)]
+            gconv.run(folder / "image.png", model, folder / "map.png")
+            gconv.run(folder / "image.png", net, folder / "net.png")
+            maps.append(gconv.read(folder / "map.png"))
+            np.testing.assert_array_equal(gconv.read(folder / "net.png"), found)
+            subprocess.run([os.environ["GCONV"], "classify", folder / "svm.model", "-i", folder / "image.png", "-o",
+                            folder / "own.npy", "-q"], check=True)
+            own = gconv.read(folder / "own.npy")
         self.assertEqual(found.shape, (40, 40))
         self.assertGreater(np.mean(found[mask > 0] == mask[mask > 0]), 0.99)
-        self.assertEqual(net.class_values, [1, 2])
+        self.assertEqual((net.class_values, model.class_values, model.features), ([1, 2], [1, 2], "gaussian 1"))
+        for one in maps:
+            np.testing.assert_array_equal(one, own)
+        batch = np.stack([image, image[::-1]])
+        for classifier in (net, model):
+            whole = classifier.classify(image)
+            np.testing.assert_array_equal(classifier.classify(batch, axes="NHWC")[0], whole)
+            np.testing.assert_array_equal(classifier.classify(batch.transpose(0, 3, 1, 2))[0], whole)
 
     def test_progress_that_raises_stops(self):
         rows, arms = spirals(np.random.default_rng(5), 50)
@@ -105,7 +165,12 @@ class Training(unittest.TestCase):
         for arguments, options in ((("what", rows, arms), {}), (("dense 2 softmax", rows[0], arms), {}),
                                    (("dense 2 softmax", rows), {}), (("dense 2 softmax", rows, arms), {"loss": "what"}),
                                    (("dense 2 softmax", rows, arms), {"kind": "what", "optimizer": "sdg"}),
-                                   (("dense 2 softmax", "/no/such/table.csv"), {}), (("dense 2 softmax", rows * np.nan, arms), {})):
+                                   (("dense 2 softmax", "/no/such/table.csv"), {}), (("dense 2 softmax", rows * np.nan, arms), {}),
+                                   (("dense 2 softmax", rows * 1j, arms), {}), (("dense 2 softmax", rows, arms), {"epochs": -1}),
+                                   (("dense 2 softmax", rows, arms), {"epochs": 1.5}), (("dense 2 softmax", rows, arms), {"seed": -1}),
+                                   (("dense 2 softmax", rows, arms), {"validation": 2}), (("dense 2 softmax", rows, arms), {"validation": -1}),
+                                   (("dense 2 softmax", rows, arms), {"rate": "fast"}), (("dense 2 softmax", rows, arms), {"kind": "pairs"}),
+                                   (("dense 2 softmax", rows, arms), {"window": "a"}), (("dense 2 softmax", rows, arms), {"device": "gpu"})):
             with self.assertRaises(gconv.Error, msg=str(options)):
                 gconv.train(*arguments, **options)
         with self.assertRaises(TypeError):
@@ -131,6 +196,10 @@ class Machines(unittest.TestCase):
             np.testing.assert_array_equal(gconv.classify(path, test), model.predict(test))
         with self.assertRaises(gconv.UnsupportedError):
             model.probabilities(test)
+        heavy = gconv.SVM.train(rows, arms, gamma=0.1, weights={1: 50.0})
+        self.assertGreater(np.mean(heavy.predict(test) == "1"), 0.1 + np.mean(gconv.SVM.train(rows, arms, gamma=0.1).predict(test) == "1"))
+        with self.assertRaises(gconv.ArgumentError):
+            gconv.SVM.train(rows, arms, weights={"none": 2.0})
 
     def test_regression_and_what_is_wrong(self):
         random = np.random.default_rng(8)
@@ -138,13 +207,24 @@ class Machines(unittest.TestCase):
         model = gconv.SVM.train(rows, rows.sum(axis=1), regression=True, kernel="linear", cost=100.0, tube=0.01)
         np.testing.assert_allclose(model.predict(rows), rows.sum(axis=1), atol=0.05)
         self.assertEqual(model.classes, ())
-        for wrong in (rows[:, :2], rows[0], rows[:0]):
+        for wrong in (rows[:, :2], rows[0], rows[:0], rows * 1j, [["a", "b", "c"]], None):
             with self.assertRaises(gconv.ArgumentError):
                 model.predict(wrong)
         with self.assertRaises(gconv.FormatError):
             gconv.SVM.train(rows, np.zeros(200))
-        with self.assertRaises(OSError):
-            gconv.SVM.load("/no/such/model")
+        with self.assertRaises(gconv.FormatError) as raised:
+            gconv.SVM.train(rows * np.inf, np.arange(200) % 2)
+        self.assertNotIn("/", str(raised.exception))  # the user gave no file
+        with self.assertRaises(gconv.ArgumentError):
+            model.classify(rows)
+        for call in (gconv.SVM.load, lambda path: gconv.classify(path, rows)):
+            with self.assertRaises(OSError):
+                call("/no/such/model")
+        with self.assertRaisesRegex(gconv.ArgumentError, "both as paths"):
+            gconv.SVM.validate("/no/such", rows)
+        for options in ({"folds": 1}, {"folds": -1}, {"folds": 1000}, {"cost": "a"}, {"cost": -1}, {"degree": 2 ** 40}, {"kernel": "what"}):
+            with self.assertRaises(gconv.ArgumentError, msg=str(options)):
+                gconv.SVM.validate(rows, np.arange(200) % 2, **options)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ docs/python.md is the user's page.
 import os as _os
 
 from . import _core, kernels
+from ._arguments import whole as _whole
 from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
                       NoMemoryError, UnsupportedError, Warning)
 from ._files import formats, header, read, write
@@ -52,7 +53,7 @@ def algorithms():
 
 def set_threads(count):
     """How many threads of the CPU calls work with from now on, at most one a processor; 0: one a processor."""
-    _core.set_threads(count)
+    _core.set_threads(_whole("threads", count))
 
 
 def _after_fork():

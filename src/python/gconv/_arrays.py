@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._errors import ArgumentError, UnsupportedError
 
-__all__ = ["apply", "empty", "host", "library_of", "stream", "to_float", "type_name"]
+__all__ = ["apply", "check_axes", "empty", "floats", "host", "library_of", "stream", "to_float", "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
@@ -51,10 +51,23 @@ def host(array):
     """The numbers of any array as one of NumPy, in memory of the host: without a copy, where they are there."""
     library = library_of(array)
     if library == "torch":
-        return array.detach().cpu().numpy()
+        tensor = array.detach().cpu()
+        return (tensor.float() if type_name(tensor) == "bfloat16" else tensor).numpy()
     if library == "cupy":
         return array.get()
     return np.asarray(array)
+
+
+def floats(array, what):
+    """The numbers of any array as one of NumPy, of float32 and by rows: without a copy, where they are so. Raises
+    ArgumentError for what are no real numbers."""
+    try:
+        found = host(array)
+    except ValueError as error:
+        raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
+    if found.dtype.kind not in "buif" and found.dtype.name != "bfloat16":
+        raise ArgumentError(f"{what} must be an array of real numbers, and this has the type {found.dtype}")
+    return np.asarray(found, np.float32, order="C")
 
 
 def _adopt(image):
@@ -162,18 +175,19 @@ def _order_in_memory(image, axes):
     return "".join(letter for letter in ("NCHW" if planes else "NHWC") if letter in axes)
 
 
-def _check_axes(image, axes):
-    if not 2 <= image.ndim <= 4:
-        raise ArgumentError(f"the image has {image.ndim} dimensions: 2 to 4 are taken, such as H x W, H x W x C or "
+def check_axes(shape, axes):
+    """The letters of the axes of an image."""
+    if not 2 <= len(shape) <= 4:
+        raise ArgumentError(f"the image has {len(shape)} dimensions: 2 to 4 are taken, such as H x W, H x W x C or "
                             f"N x C x H x W")
-    if 0 in image.shape:
-        raise ArgumentError(f"the image has no samples: its shape is {tuple(image.shape)}")
-    axes = _USUAL_AXES[image.ndim] if axes is None else axes
+    if 0 in shape:
+        raise ArgumentError(f"the image has no samples: its shape is {tuple(shape)}")
+    axes = _USUAL_AXES[len(shape)] if axes is None else axes
     if not isinstance(axes, str) or not {"H", "W"} <= set(axes) <= set("NCHW") or len(set(axes)) != len(axes):
         raise ArgumentError(f"axes={axes!r}: name each axis of the array once, H and W, and C and N where it has them: "
                             f'"HW", "HWC", "CHW" or "NCHW"')
-    if len(axes) != image.ndim:
-        raise ArgumentError(f'the array has {image.ndim} dimensions, and axes="{axes}" names {len(axes)}')
+    if len(axes) != len(shape):
+        raise ArgumentError(f'the array has {len(shape)} dimensions, and axes="{axes}" names {len(axes)}')
     return axes
 
 
@@ -203,7 +217,7 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
         if result is not None:
             return result
     image, restore = _adopt(image)
-    axes = _check_axes(image, axes)
+    axes = check_axes(image.shape, axes)
     taken, back = _to_taken(image)
     order = _order_in_memory(taken, axes)
     result = operation.run(_contiguous(_reorder(taken, axes, order)), order, device, None, stream, any_stream)
@@ -215,6 +229,8 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
         outs = out if several else (out,)
         if len(outs) != len(results):
             raise ArgumentError(f"there are {len(results)} results: out must be a tuple of as many arrays")
+        if len({id(target) for target in outs}) != len(outs):
+            raise ArgumentError("an array stands twice in out: each result needs memory of its own")
         results = [_store(one, target) for one, target in zip(results, outs)]
     else:
         results = [restore(one) for one in results]

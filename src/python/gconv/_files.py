@@ -5,9 +5,9 @@ import os
 import numpy as np
 
 from . import _core
+from ._arguments import choose, real, whole
 from ._arrays import host
 from ._errors import ArgumentError
-from ._filter import choose
 
 __all__ = ["formats", "header", "read", "write"]
 
@@ -24,7 +24,7 @@ def read(path, *, max_pixels=0, info=False):
     max_pixels: a larger image raises LimitError; 0: 2^30.
     Raises FileError (an OSError), FormatError where the contents are wrong.
     """
-    array, axes, found = _core.read_image(os.fspath(path), int(max_pixels))
+    array, axes, found = _core.read_image(os.fspath(path), whole("max_pixels", max_pixels, 0, 2 ** 63))
     return (array, {"axes": axes, **found}) if info else array
 
 
@@ -41,19 +41,22 @@ def write(path, image, *, axes=None, format=None, quality=0, lossless=False, png
     image: uint8, uint16 or float32; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless alpha=False), or with
         axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
     compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
-    pixels_per_metre: (down, across). Raises UnsupportedError for a type that the format does not hold.
+    pixels_per_metre: a number, or (down, across). Raises UnsupportedError for a type that the format does not hold.
     """
     image = host(image)
     if image.dtype not in (np.uint8, np.uint16, np.float32):
         raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32")
-    options = {"quality": int(quality), "lossless": bool(lossless), "png_level": int(png_level),
+    options = {"quality": whole("quality", quality), "lossless": bool(lossless), "png_level": whole("png_level", png_level, -1),
                "compression": choose("compression", compression, COMPRESSIONS), "keep_existing": bool(keep_existing)}
     if format is not None:
         options["format"] = str(format)
     if alpha is not None:
         options["alpha"] = bool(alpha)
     if pixels_per_metre is not None:
-        options["pixels_per_metre_y"], options["pixels_per_metre_x"] = (float(one) for one in pixels_per_metre)
+        both = (pixels_per_metre,) * 2 if np.ndim(pixels_per_metre) == 0 else tuple(pixels_per_metre)
+        if len(both) != 2:
+            raise ArgumentError(f"pixels_per_metre={pixels_per_metre!r}: give a number, or two, (down, across)")
+        options["pixels_per_metre_y"], options["pixels_per_metre_x"] = (real("pixels_per_metre", one) for one in both)
     image = np.require(image, requirements=["C", "ALIGNED"])
     _core.write_image(os.fspath(path), image, axes, options)
 

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Filtering arrays: filter(), and Plan, which is made once and called many times."""
-import difflib
-import numbers
 import os
 
 import numpy as np
 
 from . import _core
-from ._arrays import apply, type_name
+from ._arguments import choose, pair, real, sides, whole
+from ._arrays import apply, check_axes, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
 
-__all__ = ["Plan", "choose", "clear_cache", "filter", "filter_operation", "filter_options", "pair"]
+__all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_operation", "filter_options"]
 
 BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
 PADDINGS = {"same": 0, "valid": 1, "full": 2}
@@ -24,46 +23,28 @@ _KEPT_OPERATIONS = 256
 _operations = {}  # by kernel and options, in the order in which they were made
 
 
-def choose(name, value, choices):
-    """The number of a word; raises ArgumentError with the words there are."""
-    if isinstance(value, str) and value in choices:
-        return choices[value]
-    near = difflib.get_close_matches(str(value), choices, 1)
-    meant = f'; did you mean "{near[0]}"?' if near else ""
-    raise ArgumentError(f"{name}={value!r}: it is one of {', '.join(choices)}{meant}")
+OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "combine", "scale", "offset", "range", "alpha",
+           "gray", "linear", "algorithm")
 
 
-def pair(name, value, least):
-    """(down, across) of one number for both, or two."""
-    both = (value, value) if isinstance(value, numbers.Integral) else value
-    try:
-        down, across = (int(one) for one in both)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}={value!r}: give a whole number, or two, (down, across)") from None
-    if min(down, across) < least:
-        raise ArgumentError(f"{name}={value!r}: it must be at least {least}")
-    return down, across
+def check_options(function, options, known):
+    wrong = sorted(options.keys() - set(known))
+    if wrong:
+        raise TypeError(f"{function}() has no option {wrong[0]!r}: it takes {', '.join(known)}")
 
 
-def sides(value):
-    """The options of padding: a word, or numbers of pixels."""
+def padding_options(value):
+    """Of a word, or of numbers of pixels."""
     if isinstance(value, str):
         return {"padding": choose("padding", value, PADDINGS)}
-    if not isinstance(value, numbers.Integral) and len(value) == 4:
-        try:
-            top, bottom, left, right = (int(one) for one in value)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"padding={value!r}: the four are whole numbers, (top, bottom, left, right)") from None
-    else:
-        top, left = pair("padding", value, 0)
-        bottom, right = top, left
-    if min(top, bottom, left, right) < 0:
-        raise ArgumentError(f"padding={value!r}: it must be at least 0")
-    return {"padding": 3, "pad_top": top, "pad_bottom": bottom, "pad_left": left, "pad_right": right}
+    return dict(zip(("padding", "pad_top", "pad_bottom", "pad_left", "pad_right"), (3, *sides("padding", value))))
 
 
 def type_number(dtype):
-    name = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:  # of another library
+        name = str(dtype).removeprefix("torch.")
     return choose("dtype", name, TYPES)
 
 
@@ -74,10 +55,11 @@ def filter_options(filters, border="zero", border_value=0.0, padding="same", str
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     options = {
-        "border": choose("border", border, BORDERS), "border_value": float(border_value), **sides(padding),
-        "stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
-        "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": float(scale), "offset": float(offset),
-        "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear), "algorithm": str(algorithm)}
+        "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value),
+        **padding_options(padding), "stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
+        "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": real("scale", scale),
+        "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
+        "algorithm": str(algorithm)}
     if alpha is not None:
         options["alpha"] = choose("alpha", alpha, ALPHAS)
     if dtype is not None:
@@ -95,7 +77,7 @@ def _operation_of(kernel, options):
     """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its name; what a file holds, or
     an array of another library, is looked at each time."""
     if type(kernel) is np.ndarray:
-        key = kernel.tobytes(), kernel.shape, kernel.dtype.num, options
+        key = kernel.tobytes(), kernel.shape, kernel.dtype, options
     elif type(kernel) is Filter or type(kernel) is str and not os.path.exists(kernel):
         key = kernel, options
     else:
@@ -152,7 +134,7 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
                linear, algorithm)
     try:  # the way of most calls
         if type(kernel) is np.ndarray:
-            operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype.num, options]
+            operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype, options]
         else:
             operation = _operations[kernel, options]
     except (KeyError, TypeError):
@@ -176,22 +158,18 @@ class Plan:
     """
 
     def __init__(self, kernel, shape, dtype="uint8", *, axes=None, device="cpu", **options):
-        wrong = options.keys() - _OPTIONS
-        if wrong:
-            raise TypeError(f"Plan() has no option {sorted(wrong)[0]!r}: it takes {', '.join(_OPTIONS)}")
-        if "dtype" in options:
-            raise TypeError("dtype is that of the images; result= is that of results")
-        result = options.pop("result", None)
-        self.shape = tuple(int(size) for size in shape)
-        self.axes = {2: "HW", 3: "HWC", 4: "NCHW"}.get(len(self.shape)) if axes is None else axes
-        if not isinstance(self.axes, str) or len(self.axes) != len(self.shape) or not {"H", "W"} <= set(self.axes):
-            raise ArgumentError(f"axes={axes!r} does not fit the shape {self.shape}")
-        if min(self.shape) < 1:
-            raise ArgumentError(f"the shape {self.shape} has no samples")
+        check_options("Plan", options, ("result", *OPTIONS))
+        try:
+            self.shape = tuple(whole("shape", size, 1) for size in shape)
+        except TypeError:
+            raise ArgumentError(f"shape={shape!r}: give the lengths of the axes, such as (1080, 1920, 3)") from None
+        self.axes = check_axes(self.shape, axes)
         self.dtype = list(TYPES)[type_number(dtype)]
         self._dtype = np.dtype(self.dtype)
         self.device = str(device)
-        self._operation = filter_operation(kernel, dtype=result, **options)
+        self._kernel, self._options = resolve(kernel), options
+        self._operation = filter_operation(self._kernel, **{"dtype" if name == "result" else name: value
+                                                            for name, value in options.items()})
         sizes = dict(zip(self.axes, self.shape))
         planar = "C" in sizes and (sizes["C"] > 4 or self.axes.index("C") < self.axes.index("W"))
         self._like = (tuple(sizes.get(letter, 1) for letter in "NCHW"), self.dtype, planar, self.device)
@@ -200,11 +178,14 @@ class Plan:
     def __call__(self, image, *, out=None, stream=None):
         """The filtered image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
         of the library of `image`. Raises ArgumentError for images of another shape or type."""
-        on_host = type(image) is np.ndarray
-        if image.shape != self.shape or (image.dtype != self._dtype if on_host else type_name(image) != self.dtype):
+        is_numpy = isinstance(image, np.ndarray)
+        if not (is_numpy or hasattr(image, "shape") and hasattr(image, "dtype")):
+            raise ArgumentError(f"the plan is for arrays of the shape {self.shape} and the type {self.dtype}, and this is no "
+                                f"array: {type(image).__name__}")
+        if image.shape != self.shape or (image.dtype != self._dtype if is_numpy else type_name(image) != self.dtype):
             raise ArgumentError(f"the plan is for images of the shape {self.shape} and the type {self.dtype}, and this is "
                                 f"{tuple(image.shape)} and {image.dtype}")
-        device = self.device if on_host else None
+        device = self.device if is_numpy or self.device != "cpu" else None  # "cpu": or where the array is
         result = self._operation.run(image, self.axes, device, out, stream, True)
         if result is None:
             result = apply(self._operation, image, self.axes, device, out, stream, True, ready=False)
@@ -220,9 +201,16 @@ class Plan:
         """What was chosen and why, for people: some lines of text."""
         return self._operation.explain(*self._like)
 
+    def __repr__(self):
+        names = ", ".join(one.name for one in self._kernel)
+        return f"<gconv.Plan {names}: {self.shape} of {self.dtype} on {self.device}>"
 
-_OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "result", "combine", "scale", "offset", "range",
-            "alpha", "gray", "linear", "algorithm")
+    def __reduce__(self):  # to be copied, and to be sent to other processes, where it plans anew
+        return _plan_of, (self._kernel, self.shape, self.dtype, self.axes, self.device, self._options)
+
+
+def _plan_of(kernel, shape, dtype, axes, device, options):
+    return Plan(kernel, shape, dtype, axes=axes, device=device, **options)
 
 
 def clear_cache():

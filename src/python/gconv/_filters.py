@@ -6,7 +6,8 @@ import pathlib
 import numpy as np
 
 from . import _core
-from ._arrays import host
+from ._arguments import pair, real
+from ._arrays import floats
 from ._errors import ArgumentError
 
 __all__ = ["Filter", "Filters", "read_filters", "resolve", "write_filters"]
@@ -25,21 +26,18 @@ class Filter:
     __slots__ = ("name", "taps", "anchor", "divisor", "offset", "_key")
 
     def __init__(self, taps, *, name="kernel", anchor=None, divisor=1.0, offset=0.0):
-        try:
-            taps = np.array(host(taps), dtype=np.float32, order="C")
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(f"a filter is a plane of numbers: {error}") from None
+        taps = np.array(floats(taps, "a filter"))
         if taps.ndim != 2 or taps.size == 0:
             raise ArgumentError(f"a filter is a plane of numbers, rows x columns, and this has the shape {taps.shape}")
         if not np.isfinite(taps).all():
             raise ArgumentError("a filter has a coefficient that is infinite or NaN")
         taps.flags.writeable = False
         rows, columns = taps.shape
-        anchor = (rows // 2, columns // 2) if anchor is None else (int(anchor[0]), int(anchor[1]))
+        anchor = (rows // 2, columns // 2) if anchor is None else pair("anchor", anchor, 0)
         if not (0 <= anchor[0] < rows and 0 <= anchor[1] < columns):
             raise ArgumentError(f"the anchor {anchor} lies outside the filter, which has {rows} x {columns} taps")
-        for key, value in (("name", str(name)), ("taps", taps), ("anchor", anchor), ("divisor", float(divisor)),
-                           ("offset", float(offset))):
+        for key, value in (("name", str(name)), ("taps", taps), ("anchor", anchor), ("divisor", real("divisor", divisor)),
+                           ("offset", real("offset", offset))):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "_key", (taps.tobytes(), taps.shape, anchor, self.divisor, self.offset))
 
@@ -54,6 +52,9 @@ class Filter:
 
     def __repr__(self):
         return f"<gconv.Filter {self.name}: {self.taps.shape[0]} x {self.taps.shape[1]}>"
+
+    def __reduce__(self):
+        return _filter_of, (self.taps, self.name, self.anchor, self.divisor, self.offset)
 
     def __array__(self, dtype=None, copy=None):
         """The coefficients, taps / divisor."""
@@ -72,6 +73,10 @@ class Filter:
         return (self.name, self.taps, *self.anchor, self.divisor, self.offset)
 
 
+def _filter_of(taps, name, anchor, divisor, offset):
+    return Filter(taps, name=name, anchor=anchor, divisor=divisor, offset=offset)
+
+
 class Filters(tuple):
     """Several filters. gradient: they are the two derivatives that one name, such as "sobel", stands for."""
 
@@ -82,11 +87,15 @@ class Filters(tuple):
         made.gradient = bool(gradient)
         return made
 
+    def __reduce__(self):
+        return Filters, (tuple(self), self.gradient)
+
 
 def _shipped(spec):
     """The file that the package has for a name, or None."""
     folder = pathlib.Path(__file__).parent / "share" / "gconv" / "filters"
-    if os.sep in spec or not folder.is_dir():
+    spec = os.fsdecode(spec)
+    if os.sep in spec or "\0" in spec or not folder.is_dir():
         return None
     for name in (spec, spec + ".txt"):
         if (folder / name).is_file():
@@ -131,12 +140,7 @@ def resolve(kernel):
         return read_filters(kernel)
     if isinstance(kernel, (list, tuple)) and any(_is_one(item) for item in kernel):
         return Filters(one for item in kernel for one in resolve(item))
-    try:
-        taps = np.asarray(host(kernel))
-        if taps.ndim == 3 and taps.size:
-            return Filters(Filter(plane, name=f"kernel_{k + 1}") for k, plane in enumerate(taps))
-    except ValueError as error:
-        raise ArgumentError(f"a filter is a plane of numbers: {error}") from None
-    if taps.dtype.kind not in "buif":
-        raise ArgumentError(f"a filter is a plane of numbers, and this has the type {taps.dtype}")
+    taps = floats(kernel, "a filter")
+    if taps.ndim == 3 and taps.size:
+        return Filters(Filter(plane, name=f"kernel_{k + 1}") for k, plane in enumerate(taps))
     return Filters((Filter(taps),))

@@ -5,10 +5,12 @@ import hashlib
 import os
 
 from . import _core
+from ._arguments import choose, whole
 from ._errors import ArgumentError, JobError
-from ._filter import choose, filter_options
+from ._filter import OPTIONS, check_options, filter_options
 from ._filters import Filter, Filters, resolve
-from ._network import Network
+from ._learning import SVM
+from ._network import Network, file_bytes
 
 __all__ = ["Report", "Summary", "run"]
 
@@ -42,18 +44,14 @@ class Summary:
     details: dict
 
 
-def _digest(filters, network, options, given):
+def _digest(filters, model, options, given):
     """A number of all that makes the results."""
     state = hashlib.blake2b(digest_size=8)
     state.update(_core.version().encode())
     for one in filters:
         state.update(repr(one._key).encode())
-    if network is not None:
-        state.update(repr(network._info).encode())
-        for layer, info in enumerate(network.layers):
-            if "shape" in info:
-                for part in network.weights(layer):
-                    state.update(b"" if part is None else part.tobytes())
+    if model is not None:
+        state.update(file_bytes(model.save, "model"))
     state.update(repr(sorted(options.items())).encode())
     state.update(repr([given.get(key) for key in ("format", "quality", "png_level", "lossless", "strip", "present")]).encode())
     return int.from_bytes(state.digest(), "little")
@@ -65,41 +63,44 @@ def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, d
     """Filters files and writes the results, in parallel, within memory, each whole or not at all.
 
     inputs: a path, or several: files, folders, patterns such as "*.png". recursive: folders below folders, too.
-    filters: as the kernel of filter(), or a Network. output: a file, a folder, or a template such as
+    filters: as the kernel of filter(), a Network, or an SVM of pixels. output: a file, a folder, or a template such as
         "out/{stem}_{filter}.png". format: of the results, "png"; "same": that of each input; by default by the name.
     existing: what happens to a result whose file exists: "replace", "keep" (an error) or "skip".
     resume: go on with a run that was stopped: results that are done, by the manifest beside them, are passed over.
     shard: "2/4", or "auto" in an array of Slurm: do this part of the inputs only.
     device: "cpu", "cuda", "cuda:all", "auto". threads, jobs, memory (bytes): 0: as the machine has them.
     verify: compare each result with a computation in float64, slowly.
-    present: of a Network: "tensor" (arrays), "image" (pictures like the inputs) or "classes" (maps).
+    present: of a Network: "tensor" (arrays), "image" (pictures like the inputs) or "classes" (maps); of an SVM: "classes" or
+        "tensor", a channel for each class.
     progress: a function that gets a Report for each input, in their order. If it raises, the run stops.
     errors: "raise": raise JobError at the end if any result failed; "report": return all the same.
     All other options are those of filter(): border=, stride=, combine= ...
 
     Returns a Summary. Ctrl-C stops the run after the files that are being processed.
     """
-    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
-    network = filters if isinstance(filters, Network) else None
-    filters = Filters(()) if network else resolve(filters)
-    given = {"recursive": bool(recursive), "device": str(device), "threads": int(threads), "jobs": int(jobs),
-             "memory": int(memory), "max_pixels": int(max_pixels), "fail_fast": bool(fail_fast), "verify": bool(verify),
-             "quality": int(quality), "png_level": int(png_level), "lossless": bool(lossless), "strip": bool(strip),
+    paths = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
+    model = filters if isinstance(filters, (Network, SVM)) else None
+    filters = Filters(()) if model else resolve(filters)
+    given = {"recursive": bool(recursive), "device": str(device), "threads": whole("threads", threads), "jobs": whole("jobs", jobs),
+             "memory": whole("memory", memory, 0, 2 ** 63), "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63),
+             "fail_fast": bool(fail_fast), "verify": bool(verify), "quality": whole("quality", quality),
+             "png_level": whole("png_level", png_level, -1), "lossless": bool(lossless), "strip": bool(strip),
              "existing": choose("existing", existing, EXISTING)}
     choose("errors", errors, {"raise": 0, "report": 1})
     for name, value in (("format", format), ("suffix", suffix), ("shard", shard)):
         if value is not None:
             given[name] = str(value)
-    if network:
+    if model:
         unknown = options.keys() - {"gray"}
         if unknown:
             raise ArgumentError(f"{sorted(unknown)[0]}= is for filters: a network has its own")
-        given["present"] = present or ("classes" if network.features else "tensor")
+        given["present"] = present or ("classes" if model.features or isinstance(model, SVM) else "tensor")
         choose("present", given["present"], {"tensor": 0, "image": 1, "classes": 2})
     else:
+        check_options("run", options, ("dtype", *OPTIONS))
         options = filter_options(filters, **options)
     if resume:
-        given["digest"] = _digest(filters, network, options, given)
+        given["digest"] = _digest(filters, model, options, given)
     failures = []
 
     def report(told):
@@ -110,8 +111,8 @@ def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, d
             progress(Report(*(told[name] for name in names), details))
 
     names = filters or (Filter([[1]], name="network"),)  # what {filter} stands for
-    found = _core.run_job([os.fspath(path) for path in paths], [one._as_tuple() for one in names],
-                          network and network._network, options, os.fspath(output) + _slash(output), given, report)
+    found = _core.run_job(paths, [one._as_tuple() for one in names], model and model._model, options,
+                          os.fsencode(output) + _slash(output), given, report)
     names = ("written", "passed", "failed", "device", "wall_ms")
     summary = Summary(*(found[name] for name in names), failures,
                       {key: value for key, value in found.items() if key not in names})
@@ -123,4 +124,4 @@ def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, d
 
 def _slash(output):
     """A pathlib.Path drops the slash that says that a name is a folder's."""
-    return "/" if isinstance(output, os.PathLike) and not os.path.splitext(os.fspath(output))[1] else ""
+    return b"/" if isinstance(output, os.PathLike) and not os.path.splitext(os.fspath(output))[1] else b""

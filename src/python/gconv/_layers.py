@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """conv2d(): one layer of a network, on arrays N x C x H x W."""
-import numbers
 import sys
 import weakref
 
 import numpy as np
 
 from . import _core
-from ._arrays import apply, host, library_of, to_float
+from ._arguments import choose, pair, real, sides, whole
+from ._arrays import apply, floats, library_of, to_float
 from ._errors import ArgumentError
-from ._filter import choose, pair
 
 __all__ = ["conv2d"]
 
@@ -24,27 +23,22 @@ _tensors = {}  # by id of tensors of PyTorch, which count their changes
 
 def _options(weight, stride, padding, dilation, groups, activation, slope, flip, math, algorithm):
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
-    if not isinstance(groups, numbers.Integral) or groups < 1:
-        raise ArgumentError(f"groups={groups!r}: it is a whole number from 1 on")
+    groups = whole("groups", groups, 1)
     if weight.shape[0] % groups:
         raise ArgumentError(f"groups={groups} does not part the {weight.shape[0]} filters of weight")
     options = {"stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
-               "groups": int(groups), "activation": choose("activation", activation, ACTIVATIONS), "slope": float(slope),
+               "groups": groups, "activation": choose("activation", activation, ACTIVATIONS), "slope": real("slope", slope),
                "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm)}
     if isinstance(padding, str):
         options["padding"] = choose("padding", padding, PADDINGS)
-    elif not isinstance(padding, numbers.Integral) and len(padding) == 4:
-        top, bottom, left, right = padding
-        options.update(pad_top=int(top), pad_bottom=int(bottom), pad_left=int(left), pad_right=int(right))
     else:
-        down, across = pair("padding", padding, 0)
-        options.update(pad_top=down, pad_bottom=down, pad_left=across, pad_right=across)
+        options.update(zip(("pad_top", "pad_bottom", "pad_left", "pad_right"), sides("padding", padding)))
     return options
 
 
 def _numbers(array, what, dimensions):
     """float32 in memory of the host, by rows."""
-    made = np.ascontiguousarray(host(array), dtype=np.float32)
+    made = floats(array, what)
     if made.ndim != dimensions or made.size == 0:
         raise ArgumentError(f"{what} has the shape {made.shape}: "
                             f"{'filters x channels x rows x columns' if dimensions == 4 else 'a number a filter'} is wanted")

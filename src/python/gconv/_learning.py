@@ -3,17 +3,17 @@
 import contextlib
 import dataclasses
 import os
-import pathlib
 import tempfile
 
 import numpy as np
 
 from . import _core
-from ._arrays import host
-from ._errors import ArgumentError, UnsupportedError
-from ._filter import BORDERS, choose, pair
+from ._arguments import choose, pair, real, whole
+from ._arrays import floats, host
+from ._errors import ArgumentError, FormatError, UnsupportedError
+from ._filter import BORDERS
 from ._filters import Filter
-from ._network import Network
+from ._network import Network, file_bytes, from_bytes, map_of_classes
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
@@ -23,6 +23,8 @@ OPTIMIZERS = {"adam": 0, "sgd": 1, "momentum": 2, "rprop": 3}
 SCHEDULES = {"constant": 0, "linear": 1, "cosine": 2, "step": 3}
 SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3}
 SCALINGS = {"none": 0, "symmetric": 1, "unit": 2, "standard": 3}
+
+_PIXELS = 10000  #: that an SVM learns, where nothing else is said: as `gconv svm`
 
 
 # ---- Fitted filters ----
@@ -44,69 +46,101 @@ class Fit:
 
 def _image(image):
     """A path, or an array of a type and with rows that the library takes."""
-    if isinstance(image, (str, os.PathLike)):
+    if isinstance(image, (str, bytes, os.PathLike)):
         return os.fspath(image)
     image = host(image)
     if image.dtype not in (np.uint8, np.uint16, np.float32):
-        image = image.astype(np.float32)
+        image = floats(image, "an image")
     return np.require(image, requirements=["C", "ALIGNED"])
 
 
-def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None, border_value=0.0):
+def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None, border_value=0.0, max_pixels=0):
     """Finds the filter that makes `after` of `before`, by least squares.
 
     before, after: images, H x W or H x W x C, of one shape, or paths; or lists of as many. size: of the filter, odd or even,
         or (rows, columns). bias: fit a constant, too. ridge: at least 0. held_out: the share of each pair that the filter is
         judged by, not fitted to. border: what lies outside `before`; None: only what the filter sees whole counts.
+    max_pixels: larger files raise LimitError; 0: 2^30.
     Raises UnsupportedError where there is no single solution.
     """
     rows, columns = pair("size", size, 1)
-    befores, afters = ([one] if isinstance(one, (str, os.PathLike, np.ndarray)) or hasattr(one, "dtype") else list(one)
+    befores, afters = ([one] if isinstance(one, (str, bytes, os.PathLike)) or hasattr(one, "dtype") else list(one)
                        for one in (before, after))
     if len(befores) != len(afters) or not befores:
         raise ArgumentError(f"{len(befores)} images before and {len(afters)} after: give pairs")
     pairs = [(_image(first), _image(second)) for first, second in zip(befores, afters)]
-    number = None if border is None else choose("border", border, BORDERS)
-    (name, taps, row, column, divisor, offset), exact, rest = _core.fit(
-        pairs, rows, columns, bool(bias), float(ridge), float(held_out), number, float(border_value))
+    options = {"rows": rows, "columns": columns, "bias": bool(bias), "ridge": real("ridge", ridge),
+               "held_out": real("held_out", held_out), "border_value": real("border_value", border_value),
+               "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63)}
+    if border is not None:
+        options["border"] = choose("border", border, BORDERS)
+    (name, taps, row, column, divisor, offset), exact, rest = _core.fit(pairs, options)
     found = Filter(taps, name=name or "fitted", anchor=(row, column), divisor=divisor, offset=offset)
     return Fit(found, exact, **rest)
 
 
 # ---- Cases ----
 
+_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool, "augment": bool,
+         "gray": bool, "window": whole, "hop": whole, "patch": whole, "most_cases": whole, "memory": whole}
+
+
+def _data_options(data):
+    """The options of data sets as the extension takes them."""
+    wrong = sorted(data.keys() - _DATA.keys())
+    if wrong:
+        raise TypeError(f"there is no option {wrong[0]!r}: of data sets there are {', '.join(sorted(_DATA))}")
+    return {name: whole(name, value, 0, 2 ** 63) if _DATA[name] is whole else _DATA[name](value)
+            for name, value in data.items() if value is not None}
+
+
+def _seed(seed):
+    return whole("seed", seed, 0, 2 ** 64 - 1)
+
+
 @contextlib.contextmanager
 def _dataset(inputs, targets, kind, options):
-    """A data set of paths, or of arrays, which go through a file for as long as it is open."""
+    """(a data set, its kind): of paths, or of arrays, which go through a file for as long as it is open."""
     with contextlib.ExitStack() as stack:
-        if isinstance(inputs, (str, os.PathLike)):
-            inputs = os.fspath(inputs)
+        if isinstance(inputs, (str, bytes, os.PathLike)):
+            inputs, folder = os.fspath(inputs), None
             if kind is None:
-                kind = "table" if not os.path.isdir(inputs) else "classes" if targets is None else "pairs"
+                kind = "pixels" if "features" in options else "table" if not os.path.isdir(inputs) else \
+                    "classes" if targets is None else "pairs"
+            if targets is not None and not isinstance(targets, (str, bytes, os.PathLike)):
+                raise ArgumentError("inputs are a path, and targets are none: give both as paths, or both as arrays")
             given = {"inputs": inputs, **({} if targets is None else {"targets": os.fspath(targets)})}
         else:
+            if kind not in (None, "table"):
+                raise ArgumentError(f"kind={kind!r}: arrays are tables, rows x columns; give images and signals as paths")
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gconv-"))
-            kind, given = "table", {"inputs": _write_table(folder, inputs, targets)}
+            kind, given = "table", {"inputs": _write_table(folder, inputs, targets, options.get("regression", False))}
         given["kind"] = choose("kind", kind, KINDS)
-        yield _core.open_dataset({**given, **options})
+        try:
+            dataset = _core.open_dataset({**given, **options})
+        except FormatError as error:
+            if folder is None:
+                raise
+            raise FormatError(str(error).replace(given["inputs"], "the arrays")) from None
+        yield dataset, kind
 
 
-def _write_table(folder, inputs, targets):
-    rows = np.asarray(host(inputs), np.float32)
-    labels = np.asarray(host(targets)) if targets is not None else None
+def _write_table(folder, inputs, targets, regression):
+    rows = floats(inputs, "rows x columns")
+    labels = None if targets is None else np.asarray(host(targets))
     if rows.ndim != 2 or labels is None or labels.shape != rows.shape[:1]:
         raise ArgumentError("arrays of cases are rows x columns, with a target for each row; images and signals are given as "
                             "paths")
-    if labels.dtype.kind in "buif":
-        path = pathlib.Path(folder) / "cases.npy"
-        np.save(path, np.column_stack([rows, labels.astype(np.float32)]))
-    else:
-        path = pathlib.Path(folder) / "cases.csv"
-        with open(path, "w", encoding="utf-8") as file:
-            for row, label in zip(rows, labels):
-                text = str(label).replace('"', '""')
-                file.write(",".join(repr(float(value)) for value in row) + f',"{text}"\n')
-    return str(path)
+    if regression or labels.dtype.kind == "b" or labels.dtype.kind in "iuf" and (np.abs(labels) < 2 ** 24).all():
+        path = os.path.join(folder, "cases.npy")
+        np.save(path, np.column_stack([rows, floats(labels, "targets")]))
+        return path
+    path = os.path.join(folder, "cases.csv")  # names, and numbers that float32 would not tell apart
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        for row, label in zip(rows, labels):
+            text = str(label).replace('"', '""')
+            file.write(",".join(repr(float(value)) for value in row) + f',"{text}"\n')
+    return path
 
 
 # ---- Training ----
@@ -125,40 +159,42 @@ class Epoch:
 
 
 def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0.0, loss="default", optimizer="adam",
-          schedule="constant", momentum=0.0, weight_decay=0.0, patience=0, stop_error=0.0, validation=0.0, seed=0,
-          algorithm="auto", device="cpu", progress=None, **data):
+          schedule="constant", momentum=0.0, weight_decay=0.0, elimination=0.0, patience=0, stop_error=0.0, validation=0.0,
+          normalize=None, seed=0, algorithm="auto", device="cpu", progress=None, **data):
     """Trains a network, and returns the Network with the best weights.
 
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
     inputs, targets: rows x columns and a target for each row, as arrays; or paths: of a table, of a folder with a folder for
-        each class, of a folder and one of what is wanted of its images (docs/learning.md). kind: "table", "windows",
-        "classes", "pairs" or "pixels"; by default as the paths look. Further options of data sets: label=, regression=,
-        syntax=, missing=, window=, hop=, patch=, augment=, gray=, features=, most_cases=.
-    epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule, patience ...: as
-        `gconv train` has them; 0 is the default. validation: the share of cases that is held back to judge by.
+        each class, of a folder and one of what is wanted of its images, of images and masks (docs/learning.md,
+        docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. Further
+        options of data sets: label=, regression=, syntax=, separator=, missing=, window=, hop=, patch=, augment=, gray=,
+        features=, most_cases=, memory= (bytes).
+    normalize: subtract the mean of each column or channel, and divide by its standard deviation, which the network keeps;
+        None: as `gconv train`, yes, but not of images, nor of a Network, which has its own.
+    epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule ("constant",
+        "linear", "cosine", "step"), momentum, weight_decay, elimination, patience, stop_error: as `gconv train` has them; 0
+        is the default. validation: the share of cases that is held back to judge by.
     algorithm: "exact": the same bytes on every device. progress: a function that gets an Epoch; if it raises, training stops.
+        Ctrl-C stops it after the epoch.
     """
-    options = {"epochs": int(epochs), "batch": int(batch), "rate": float(rate), "loss": choose("loss", loss, LOSSES),
-               "optimizer": choose("optimizer", optimizer, OPTIMIZERS), "schedule": choose("schedule", schedule, SCHEDULES),
-               "momentum": float(momentum), "weight_decay": float(weight_decay), "patience": int(patience),
-               "stop_error": float(stop_error), "seed": int(seed), "algorithm": str(algorithm), "device": str(device)}
-    _check_data(data)
-    with _dataset(inputs, targets, kind, {**data, "seed": int(seed)}) as dataset:
-        info = dataset.info()
+    options = {"epochs": whole("epochs", epochs), "batch": whole("batch", batch), "rate": real("rate", rate),
+               "loss": choose("loss", loss, LOSSES), "optimizer": choose("optimizer", optimizer, OPTIMIZERS),
+               "schedule": choose("schedule", schedule, SCHEDULES), "momentum": real("momentum", momentum),
+               "weight_decay": real("weight_decay", weight_decay), "elimination": real("elimination", elimination),
+               "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
+               "algorithm": str(algorithm), "device": str(device)}
+    data = _data_options(data)
+    with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
+        if normalize is None:
+            normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
+        options["normalize"] = bool(normalize)
         if not isinstance(network, Network):
-            network = Network(str(network), *info["shape"], outputs=info["outputs"], seed=seed)
+            info = dataset.info()
+            any_size = kind == "pairs" or data.get("patch", 0) > 0
+            network = Network(str(network), info["shape"][0], *((0, 0) if any_size else info["shape"][1:]),
+                              outputs=0 if kind == "pairs" else info["outputs"], seed=seed)
         report = None if progress is None else lambda told: progress(Epoch(**told))
-        return Network._of(_core.train(network._network, dataset, options, float(validation), report))
-
-
-_DATA = {"label", "regression", "syntax", "missing", "window", "hop", "patch", "augment", "gray", "features", "most_cases",
-         "memory"}
-
-
-def _check_data(data):
-    wrong = data.keys() - _DATA
-    if wrong:
-        raise TypeError(f"there is no option {sorted(wrong)[0]!r}: of data sets there are {', '.join(sorted(_DATA))}")
+        return Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
 
 
 # ---- Support vector machines ----
@@ -167,29 +203,38 @@ class SVM:
     """A support vector machine: SVM.train() makes one, SVM.load() reads a model of LIBSVM or gconv."""
 
     def __init__(self, model):
-        self._model, self._info = model, model.info()
+        """Users call SVM.train() or SVM.load()."""
+        self._model, self._info, self._maps = model, model.info(), None
 
     @classmethod
-    def train(cls, inputs, targets=None, *, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling="none",
-              regression=False, tube=0.0, tolerance=0.0, probabilities=False, seed=0, device="cpu", kind=None, **data):
-        """Trains on rows x columns and a target for each row, as arrays, or on a table, a path.
+    def train(cls, inputs, targets=None, *, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling=None,
+              regression=False, tube=None, weights=None, tolerance=0.0, shrinking=True, cache=0, probabilities=False, seed=0,
+              device="cpu", kind=None, **data):
+        """Trains on rows x columns and a target for each row, as arrays, or on a table, a path; or, with features=, on the
+        pixels of images that masks label, two paths.
 
-        kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), tube (0: 0.1), tolerance (0:
-        0.001): as LIBSVM has them. scaling: "none", "symmetric", "unit" or "standard". regression: targets are numbers."""
-        _check_data(data)
-        options = _svm_options(kernel, cost, gamma, degree, coef0, scaling, regression, tube, tolerance, probabilities, seed,
+        kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
+            (None: 0.1), tolerance (0: 0.001), shrinking, cache (bytes; 0: 200 MB): as LIBSVM has them. weights: the cost of
+            classes, {"name": 2.0}; others have 1.
+        scaling: of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None: "none",
+            of pixels "standard". regression: targets are numbers.
+        Further options of data sets are those of gconv.train(); most_cases is 10,000 of pixels."""
+        options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
-        with _dataset(inputs, targets, kind, {**data, "regression": bool(regression)}) as dataset:
+        options["probabilities"] = bool(probabilities)
+        with _svm_data(inputs, targets, kind, scaling, options, data) as dataset:
             return cls(_core.svm_train(options, dataset))
 
     @staticmethod
-    def validate(inputs, targets=None, *, folds=5, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling="none",
-                 regression=False, tube=0.0, tolerance=0.0, seed=0, device="cpu", kind=None, **data):
+    def validate(inputs, targets=None, *, folds=5, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling=None,
+                 regression=False, tube=None, weights=None, tolerance=0.0, shrinking=True, cache=0, seed=0, device="cpu",
+                 kind=None, **data):
         """Cross-validation: a dict with cases, right, accuracy, mse, correlation. Arguments as of train()."""
-        _check_data(data)
-        options = _svm_options(kernel, cost, gamma, degree, coef0, scaling, regression, tube, tolerance, False, seed, device)
-        with _dataset(inputs, targets, kind, {**data, "regression": bool(regression)}) as dataset:
-            return _core.svm_validate(options, dataset, int(folds))
+        options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
+                               device)
+        options["folds"] = whole("folds", folds, 2)
+        with _svm_data(inputs, targets, kind, scaling, options, data) as dataset:
+            return _core.svm_validate(options, dataset)
 
     @classmethod
     def load(cls, path):
@@ -200,18 +245,40 @@ class SVM:
         """Writes the model, whole or not at all, as text that LIBSVM reads."""
         self._model.save(os.fspath(path))
 
+    def __repr__(self):
+        of = f"{len(self.classes)} classes" if self.classes else "regression"
+        return f"<gconv.SVM: {of}, {self.vectors} support vectors of {self.columns} columns>"
+
+    def __reduce__(self):  # to be copied, and to be sent to other processes
+        return _svm_of, (file_bytes(self.save, "svm.model"),)
+
     @property
     def classes(self):
         """The names of the classes; () of regression."""
         return self._info["classes"]
 
     @property
+    def columns(self):
+        """How many numbers a row has."""
+        return self._info["columns"]
+
+    @property
+    def features(self):
+        """The features of pixels that its columns are, as a text; None: it takes rows of tables."""
+        return self._info["features"]
+
+    @property
     def vectors(self):
         """How many support vectors there are."""
         return self._info["vectors"]
 
+    @property
+    def class_values(self):
+        """The number that each class has in maps."""
+        return self._model.class_values()
+
     def _predict(self, rows, device):
-        rows = np.ascontiguousarray(host(rows), np.float32)
+        rows = floats(rows, "rows x columns")
         if rows.ndim != 2 or rows.size == 0:
             raise ArgumentError(f"rows x columns are wanted, and this has the shape {rows.shape}")
         return self._model.predict(rows, str(device))
@@ -232,18 +299,48 @@ class SVM:
             raise UnsupportedError("the model yields no probabilities: train it with probabilities=True")
         return found
 
+    def classify(self, x, *, axes=None, device=None):
+        """The classes of an array: a list with a name for each of rows x columns; or, of a model of pixels, a map H x W of
+        class numbers (class_values) of an image H x W x C."""
+        if self.features:
+            if self._maps is None:
+                self._maps = _core.model_operation(self._model, "classes", {})
+            return map_of_classes(self._maps, x, axes, device)
+        if not self.classes:
+            raise ArgumentError("the model is of regression, which has no classes: predict() yields numbers")
+        return self.predict(x, device=device or "cpu").tolist()
 
-def _svm_options(kernel, cost, gamma, degree, coef0, scaling, regression, tube, tolerance, probabilities, seed, device):
-    return {"type": int(bool(regression)), "kernel": choose("kernel", kernel, SVM_KERNELS), "cost": float(cost),
-            "gamma": float(gamma), "degree": int(degree), "coef0": float(coef0), "tube": float(tube),
-            "scaling": choose("scaling", scaling, SCALINGS), "tolerance": float(tolerance),
-            "probabilities": bool(probabilities), "seed": int(seed), "device": str(device)}
+
+def _svm_of(contents):
+    return from_bytes(SVM.load, "svm.model", contents)
+
+
+def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):
+    tube = 0.0 if tube is None else real("tube", tube) or -1.0  # which is none to the library
+    weights = {str(name): real("weights", weight) for name, weight in (weights or {}).items()}
+    return {"type": int(bool(regression)), "kernel": choose("kernel", kernel, SVM_KERNELS), "cost": real("cost", cost),
+            "gamma": real("gamma", gamma), "degree": whole("degree", degree), "coef0": real("coef0", coef0), "tube": tube,
+            "weights": weights, "tolerance": real("tolerance", tolerance), "shrinking": bool(shrinking),
+            "cache": whole("cache", cache, 0, 2 ** 63), "seed": _seed(seed), "device": str(device)}
+
+
+@contextlib.contextmanager
+def _svm_data(inputs, targets, kind, scaling, options, data):
+    """A data set; sets what follows from its kind in `options`."""
+    data = {**_data_options(data), "regression": bool(options["type"]), "seed": options["seed"]}
+    if kind == "pixels" or kind is None and "features" in data:
+        kind = "pixels"
+        data.setdefault("most_cases", _PIXELS)
+        scaling = scaling or "standard"
+    options["scaling"] = choose("scaling", scaling or "none", SCALINGS)
+    with _dataset(inputs, targets, kind, data) as (dataset, _):
+        yield dataset
 
 
 def classify(model, x, **options):
-    """The classes of rows, images or pixels: model is a Network, an SVM, or the path of one."""
-    if isinstance(model, (str, os.PathLike)):
-        with open(model, "rb") as file:
-            begin = file.read(16)
-        model = SVM.load(model) if begin.startswith((b"svm_type", b"kernel_type")) else Network.load(model)
-    return model.predict(x, **options) if isinstance(model, SVM) else model.classify(x, **options)
+    """The classes of rows, images or pixels: model is a Network, an SVM, or the path of one.
+
+    Returns what Network.classify() and SVM.classify() do, of which the options are."""
+    if isinstance(model, (str, bytes, os.PathLike)):
+        model = SVM.load(model) if _core.svm_is_one(os.fspath(model)) else Network.load(model)
+    return model.classify(x, **options)

@@ -1,16 +1,46 @@
 # SPDX-License-Identifier: MIT
 """Networks: files of gconv, ONNX and PyTorch's safetensors, applied to arrays."""
 import os
+import tempfile
 
 import numpy as np
 
 from . import _core
-from ._arrays import apply, host, to_float
+from ._arguments import choose, whole
+from ._arrays import apply, check_axes, floats, host, to_float, type_name
 from ._errors import ArgumentError
-from ._filter import choose
 from ._layers import MATHS
 
 __all__ = ["Network"]
+
+
+def file_bytes(save, name):
+    """What save(path) writes to a file."""
+    with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
+        path = os.path.join(folder, name)
+        save(path)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def from_bytes(load, name, contents):
+    """What load(path) makes of a file with these contents."""
+    with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(contents)
+        return load(path)
+
+
+def _network_of(contents):
+    return from_bytes(Network.load, "network.safetensors", contents)
+
+
+def map_of_classes(operation, image, axes, device):
+    """H x W numbers of classes, of an image, or N of them."""
+    result = apply(operation, image, axes, device, typed=True)
+    axes = check_axes(result.shape, axes)
+    return result[(slice(None),) * axes.index("C") + (0,)] if "C" in axes else result
 
 
 class Network:
@@ -23,10 +53,11 @@ class Network:
     def __init__(self, text, channels, height=0, width=0, *, outputs=0, seed=0):
         """Layers with random weights, from a text such as "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md),
         for inputs of channels x height x width (0: of any size)."""
-        self._hold(_core.network_make(str(text), int(channels), int(height), int(width), int(outputs), int(seed)))
+        self._hold(_core.network_make(str(text), whole("channels", channels), whole("height", height), whole("width", width),
+                                      whole("outputs", outputs), whole("seed", seed, 0, 2 ** 64 - 1)))
 
     def _hold(self, network):
-        self._network, self._operations = network, {}
+        self._model, self._operations = network, {}
         self._info = network.info()
 
     @classmethod
@@ -45,10 +76,13 @@ class Network:
 
     def save(self, path):
         """Writes the network to a file, whole or not at all. Weights keep their bits."""
-        self._network.save(os.fspath(path))
+        self._model.save(os.fspath(path))
 
     def __repr__(self):
         return f"<gconv.Network: {len(self.layers)} layers, {self.channels} channels>"
+
+    def __reduce__(self):  # to be copied, and to be sent to other processes
+        return _network_of, (file_bytes(self.save, "network.safetensors"),)
 
     @property
     def channels(self):
@@ -82,13 +116,13 @@ class Network:
 
     def weights(self, layer):
         """(weights, biases) of layer number `layer`, as copies: K x C x R x S, and K numbers or None."""
-        return self._network.weights(int(layer))
+        return self._model.weights(whole("layer", layer))
 
     def _operation(self, present, math, algorithm):
         key = (present, math, algorithm)
         if key not in self._operations:
             options = {"math": choose("math", math, MATHS), "algorithm": str(algorithm)}
-            self._operations[key] = _core.network_operation(self._network, present, options)
+            self._operations[key] = _core.model_operation(self._model, present, options)
         return self._operations[key]
 
     def __call__(self, x, *, axes=None, device=None, math="fp32", algorithm="auto", out=None):
@@ -102,19 +136,20 @@ class Network:
         if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
             axes = "CHW"
         operation = self._operation("tensor", math, algorithm)
-        if getattr(getattr(x, "dtype", None), "name", "") not in ("uint8", "uint16"):
+        if not hasattr(x, "dtype") or type_name(x) not in ("uint8", "uint16"):
             x, _ = to_float(x)
-        result = apply(operation, x, axes, device, out, typed=True)
-        return result
+        return apply(operation, x, axes, device, out, typed=True)
 
     def classify(self, x, *, axes=None, device=None):
-        """The classes of an array: a list with a name for each image of N x C x H x W, or, of a network of pixels, a map
-        H x W of class numbers (gconv.Network.class_values)."""
+        """The classes of an array: a list with a name for each image of N x C x H x W, and for each row of rows x columns of
+        a network that was trained on a table; or, of a network of pixels, a map H x W of class numbers
+        (gconv.Network.class_values)."""
         if self.features:
-            result = apply(self._operation("classes", "fp32", "auto"), x, axes, device, typed=True)
-            return result[..., 0] if result.ndim > 2 and result.shape[-1] == 1 else result
+            return map_of_classes(self._operation("classes", "fp32", "auto"), x, axes, device)
         if not self.classes:
             raise ArgumentError("the outputs of this network are no classes: call it")
+        if axes is None and self.size == (1, 1) and np.ndim(x) == 2:
+            x = floats(x, "rows x columns")[:, :, None, None]
         outputs = host(self(x, axes=axes, device=device))
         outputs = outputs if outputs.ndim == 4 else outputs[None]
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
@@ -122,4 +157,4 @@ class Network:
     @property
     def class_values(self):
         """The number that each class has in maps."""
-        return self._network.class_values()
+        return self._model.class_values()

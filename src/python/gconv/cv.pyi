@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+__all__ = ["GaussianBlur", "Laplacian", "Scharr", "Sobel", "blur", "boxFilter", "filter2D", "sepFilter2D"]
+
 BORDER_CONSTANT: int
 BORDER_DEFAULT: int
 BORDER_ISOLATED: int

@@ -5,6 +5,10 @@ from typing import Any
 
 from . import Filter, Filters
 
+__all__ = ["average", "binomial", "disk", "dog", "emboss", "gabor", "gaussian", "identity", "kirsch", "laplacian",
+           "laplacian_4", "laplacian_8", "log", "motion", "prewitt", "prewitt_x", "prewitt_y", "roberts", "roberts_x",
+           "roberts_y", "scharr", "scharr_x", "scharr_y", "sharpen", "sobel", "sobel_x", "sobel_y", "unsharp", "usm"]
+
 def average(size: Any = ...) -> Filter: ...
 def binomial(size: Any = ...) -> Filter: ...
 def disk(radius: Any = ...) -> Filter: ...

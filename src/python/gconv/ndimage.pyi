@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+__all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+           "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
+           "uniform_filter1d"]
+
 wide: str
 
 def convolve(input: npt.ArrayLike, weights: npt.ArrayLike, output: Any = ..., mode: str | Sequence[str] = ..., cval:

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Support vector machines. */
+#include "learning.hpp"
+
+namespace gconv_python {
+
+/* The texts of weights must live as long as the options that point to them. */
+struct MachineOptions : gconv_svm_options {
+  std::vector<std::string> names;
+  std::vector<gconv_svm_weight> all;
+
+  explicit MachineOptions(const nb::dict &given) : gconv_svm_options{} {
+    type = (gconv_svm_type)value_of(given, "type", 0);
+    kernel = (gconv_svm_kernel)value_of(given, "kernel", 0);
+    scaling = (gconv_svm_scaling)value_of(given, "scaling", 0);
+    degree = value_of(given, "degree", 0);
+    gamma = value_of(given, "gamma", 0.0);
+    coef0 = value_of(given, "coef0", 0.0);
+    cost = value_of(given, "cost", 0.0);
+    tube = value_of(given, "tube", 0.0);
+    tolerance = value_of(given, "tolerance", 0.0);
+    cache_bytes = value_of(given, "cache", (uint64_t)0);
+    no_shrinking = !value_of(given, "shrinking", true);
+    probabilities = value_of(given, "probabilities", false);
+    seed = value_of(given, "seed", (uint64_t)0);
+    const nb::dict given_weights = value_of(given, "weights", nb::dict());
+    for (auto [name, weight] : given_weights) {
+      double number;
+      if (!nb::try_cast(weight, number))
+        refuse_value("weights", weight);
+      names.push_back(text_of("weights", name));
+      all.push_back(gconv_svm_weight{nullptr, number});
+    }
+    for (size_t i = 0; i < all.size(); i++)
+      all[i].class_name = names[i].c_str();
+    weights = all.data();
+    weight_count = all.size();
+  }
+};
+
+static Machine *train(const nb::dict &given, const Dataset &data) {
+  const MachineOptions options(given);
+  gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
+  auto made = std::make_unique<Machine>();
+  call([&] { return gconv_svm_train(&options, data.whole, device, &made->model); });
+  return made.release();
+}
+
+static nb::dict validate(const nb::dict &given, const Dataset &data) {
+  const MachineOptions options(given);
+  const size_t folds = value_of(given, "folds", (size_t)0);
+  gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
+  gconv_svm_validation found = {};
+  call([&] { return gconv_svm_validate(&options, data.whole, folds, device, &found); });
+  nb::dict result;
+  result["cases"] = found.cases;
+  result["right"] = found.right;
+  result["accuracy"] = found.accuracy;
+  result["mse"] = found.mse;
+  result["correlation"] = found.correlation;
+  return result;
+}
+
+static Machine *load(nb::handle given) {
+  const std::string path = path_of(given);
+  auto made = std::make_unique<Machine>();
+  call([&] { return gconv_svm_read(path.c_str(), &made->model); });
+  return made.release();
+}
+
+static void save(const Machine &machine, nb::handle given) {
+  const std::string path = path_of(given);
+  call([&] { return gconv_svm_write(path.c_str(), machine.model); });
+}
+
+static nb::dict info_of(const Machine &machine) {
+  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  nb::dict result;
+  result["classes"] = names_of(info->classes, info->class_count);
+  result["columns"] = info->columns;
+  result["vectors"] = info->vector_count;
+  result["probabilities"] = info->probabilities;
+  result["features"] = info->features ? nb::object(nb::str(info->features)) : nb::none();
+  return result;
+}
+
+/* (numbers of classes or None, values, probabilities or None) */
+static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows,
+                         const std::string &device_name) {
+  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  const size_t count = rows.shape(0), pairs = info->class_count ? info->pair_count : 1;
+  if (rows.shape(1) != info->columns)
+    refuse("a row has %zu numbers, and the model takes %zu", rows.shape(1), info->columns);
+  gconv_device *device = device_named(device_name);
+  std::vector<int32_t> classes(info->class_count ? count : 0);
+  std::vector<double> values(count * pairs), likely(info->probabilities ? count * info->class_count : 0);
+  call([&] {
+    return gconv_svm_predict(machine.model, device, rows.data(), count, classes.empty() ? nullptr : classes.data(),
+                             values.data(), likely.empty() ? nullptr : likely.data());
+  });
+  return nb::make_tuple(classes.empty() ? nb::none() : numpy_of(std::move(classes), {count}),
+                        numpy_of(std::move(values), {count, pairs}),
+                        likely.empty() ? nb::none() : numpy_of(std::move(likely), {count, info->class_count}));
+}
+
+static nb::list class_values(const Machine &machine) {
+  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  return values_of_classes(info->classes, info->class_count);
+}
+
+gconv_operation *model_operation(nb::handle model, const std::string &present, const gconv_format_info *format,
+                                 const nb::dict &given) {
+  if (nb::isinstance<Network>(model))
+    return network_operation(nb::cast<const Network &>(model).network, present, format, given);
+  const Machine &machine = nb::cast<const Machine &>(model);
+  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  Presentation how(present, info->classes, info->class_count, format);
+  how.gray = value_of(given, "gray", false);
+  gconv_operation *operation = nullptr;
+  check(gconv_operation_svm(machine.model, &how, &operation));
+  return operation;
+}
+
+/* The operation holds the model. Features of pixels, and pictures, are made by the host alone. */
+static Operation *operation_of(nb::object model, const std::string &present, const nb::dict &given) {
+  gconv_operation *operation = model_operation(model, present, nullptr, given);
+  const bool on_host =
+      !nb::isinstance<Network>(model) || present == "image" || nb::cast<const Network &>(model).network.features;
+  return new Operation(operation, model, on_host);
+}
+
+void add_machines(nb::module_ &module) {
+  nb::class_<Machine>(module, "Machine")
+      .def("info", &info_of)
+      .def("save", &save, nb::arg("path"))
+      .def("predict", &predict, nb::arg("rows"), nb::arg("device"))
+      .def("class_values", &class_values);
+  module.def("svm_train", &train, nb::arg("options"), nb::arg("dataset"));
+  module.def("svm_validate", &validate, nb::arg("options"), nb::arg("dataset"));
+  module.def(
+      "svm_is_one", [](nb::handle path) { return gconv_svm_is_one(path_of(path).c_str()); }, nb::arg("path"));
+  module.def("svm_load", &load, nb::arg("path"));
+  module.def("model_operation", &operation_of, nb::arg("model"), nb::arg("present"), nb::arg("options"));
+}
+
+} // namespace gconv_python
