@@ -151,27 +151,6 @@ static gconv_status make_buffers(svm_plan *plan) {
                                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
 }
 
-static void fill_info(svm_plan *plan) {
-  const gconv_image *like = &plan->base.like, *out = plan->base.outputs;
-  plan->base.info = (gconv_plan_info){.device = plan->base.device->info.name,
-                                      .algorithm = "svm",
-                                      .math = "fp64",
-                                      .exact = true,
-                                      .frames = like->frames,
-                                      .channels = like->channels,
-                                      .height = like->height,
-                                      .width = like->width,
-                                      .filters = out->channels,
-                                      .rows = 1,
-                                      .columns = 1,
-                                      .out_height = out->height,
-                                      .out_width = out->width,
-                                      .out_channels = out->channels,
-                                      .input_type = like->type,
-                                      .output_type = GCONV_F32,
-                                      .bytes = gconv_pixel_bytes(like) + gconv_pixel_bytes(out)};
-}
-
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   svm_plan *plan = (svm_plan *)base;
   const gconv_image *like = order->like;
@@ -190,7 +169,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                                  .width = like->width,
                                  .channels = (int32_t)info->class_count,
                                  .planar = true};
-  fill_info(plan);
+  gconv_plan_describe(base, "svm", "fp64");
   return order->extent == GCONV_PLAN_WHOLE ? make_buffers(plan) : GCONV_OK;
 }
 
@@ -211,12 +190,17 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
+static int32_t strip(const gconv_operation *operation, const gconv_plan_order *order) {
+  (void)operation, (void)order; /* on a GPU, features before it come by more rows */
+  return STRIP;
+}
+
 static const gconv_operation_type svm_type = {.name = "a support vector machine",
                                               .free = free_operation,
                                               .held_bytes = held_bytes,
                                               .plan_type = &svm_plan_type,
                                               .fill_plan = fill_plan,
-                                              .strip = STRIP,
+                                              .strip = strip,
                                               .shares = true};
 
 static gconv_status make_operation(const gconv_svm *model, svm_operation **result) {
