@@ -307,7 +307,8 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
   gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
                                  : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
   if (status == GCONV_OK)
-    status = gconv_device_open("cpu", gconv_settle_threads(e->settings->job.threads, e->settings->quiet), &e->device);
+    status = gconv_device_open(e->settings->job.device, gconv_settle_threads(e->settings->job.threads, e->settings->quiet),
+                               &e->device);
   return gconv_learn_complain(status, message);
 }
 
@@ -364,7 +365,7 @@ static gconv_status check(gconv_settings *settings, const gconv_texts *words, ev
     return gconv_refuse(message, "--json prints what --evaluate finds");
   settings->options.gray = false; /* the network's features tell */
   if (!settings->job.device)
-    settings->job.device = "cpu";
+    settings->job.device = "auto";
   if (!gconv_texts_add(&settings->last.filters, strdup(network)) ||
       (learn->targets && !gconv_texts_add(&e->masks, strdup(learn->targets))))
     return gconv_complain_memory(message);

@@ -153,4 +153,7 @@ int gconv_settle_threads(int wanted, bool quiet);
 /* Frees what the settings own. */
 void gconv_settings_free(gconv_settings *settings);
 
+/* Whether a GPU can be used. */
+bool gconv_has_gpu(void);
+
 #endif

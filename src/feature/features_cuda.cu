@@ -31,7 +31,7 @@ struct gconv_feature_gpu {
 /* ---- Sizes ---- */
 
 int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs) {
-  const double band_bytes = 256 << 20, most = 16384;
+  const double band_bytes = 768 << 20, most = 16384;
   const int32_t step = GCONV_TILE_HEIGHT, height = like->height;
   const double fits = band_bytes / ((double)like->width * outputs * sizeof(float));
   const int32_t rows = std::max((int32_t)std::min(fits, most) / step, 2) * step, bands = (height - 1) / rows + 1;
@@ -80,7 +80,8 @@ static void count_feature(const gconv_feature_list *list, const gconv_feature *f
 }
 
 static sizes find_sizes(const gconv_feature_list *list, const gconv_image *like, int32_t channels, int32_t rows) {
-  const size_t width = (size_t)like->width, window = (size_t)std::min<int64_t>((int64_t)rows + 2 * list->reach, like->height);
+  const size_t width = (size_t)like->width,
+               window = (size_t)std::min<int64_t>((int64_t)rows + 2 * list->reach, like->height);
   sizes s = {};
   s.raw_bytes = window * width * (size_t)like->channels * gconv_type_bytes(like->type);
   s.source = window * width;
@@ -253,8 +254,8 @@ static void make_structure(const band &b, const gconv_feature *f, int32_t rim) {
     source.top = b.first - rim;
     source.rows = b.rows + 2 * rim;
     source.border = GCONV_BORDER_REFLECT101;
-    gconv_feature_columns(&tiles, taps, &source, 1, gpu->passes + (size_t)i * gconv_feature_pass_floats(&tiles, taps->radius),
-                          gpu->line.stream);
+    gconv_feature_columns(&tiles, taps, &source, 1,
+                          gpu->passes + (size_t)i * gconv_feature_pass_floats(&tiles, taps->radius), gpu->line.stream);
   }
   gconv_feature_outputs o = {};
   o.tensor[0] = b.feature(f, 0);

@@ -23,9 +23,9 @@ gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_
 /* NULL is allowed. */
 void gconv_feature_gpu_free(gconv_feature_gpu *gpu);
 
-/* Makes the features of `count` rows from row `first` on, of one frame. Where that is more than a band, memory grows. The window begins at row window_row
- * of the image; its pixels are in memory of the host. *out becomes an image in memory of the device, valid until the next
- * call. */
+/* Makes the features of `count` rows from row `first` on, of one frame. Where that is more than a band, memory grows. The
+ * window begins at row window_row of the image; its pixels are in memory of the host. *out becomes an image in memory of the
+ * device, valid until the next call. */
 gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
                                     int32_t count, gconv_image *out, gconv_timings *timings);
 /* Copies what was made to an image of the host. */

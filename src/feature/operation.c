@@ -134,7 +134,8 @@ static gconv_status make_there(const feature_plan *plan, const gconv_image *in, 
       gconv_image window = *in, part = *out, made;
       window.frames = part.frames = 1;
       window.data = (uint8_t *)in->data + (size_t)frame * (in->planar ? (size_t)in->channels : 1) * in->plane_bytes;
-      part.data = (uint8_t *)out->data + (size_t)frame * (size_t)out->channels * out->plane_bytes + (size_t)row * out->row_bytes;
+      part.data =
+          (uint8_t *)out->data + (size_t)frame * (size_t)out->channels * out->plane_bytes + (size_t)row * out->row_bytes;
       part.height = out->height - row < band ? out->height - row : band;
       GCONV_TRY(gconv_feature_gpu_make(plan->gpu, &window, in_row, first + row, part.height, &made, timings));
       GCONV_TRY(gconv_feature_gpu_fetch(plan->gpu, &made, &part, timings));

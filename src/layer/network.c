@@ -230,8 +230,7 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
           (!step->softmax || i + 1 == network->count) && step->images == network->steps[0].images;
     apart += step->info.estimate_ms;
   }
-  if (!can || gconv_pointwise_obstacle(problems, (int32_t)network->count) ||
-      (!named && merged_ms(network, &prices) > apart))
+  if (!can || gconv_pointwise_obstacle(problems, (int32_t)network->count) || (!named && merged_ms(network, &prices) > apart))
     return;
   for (size_t i = 0; i < network->count; i++) {
     gconv_step *step = &network->steps[i];

@@ -81,8 +81,13 @@ static void *input_buffer(const network_run *run) {
 static size_t made_tensor(const gconv_network_plan *network) {
   return network->merged ? 1 : network->count;
 }
+/* Whether one kernel makes classes. */
+static bool merges_argmax(const gconv_network_plan *network) {
+  return network->merged && network->combine == GCONV_COMBINE_ARGMAX;
+}
+
 static size_t last_tensor(const gconv_network_plan *network) {
-  return made_tensor(network) + (network->combine != GCONV_COMBINE_NONE);
+  return made_tensor(network) + (network->combine != GCONV_COMBINE_NONE && !merges_argmax(network));
 }
 
 static void need(network_run *run, size_t tensor, size_t bytes) {
@@ -120,8 +125,8 @@ struct route {
   const float *in;
   float *out;
   cudaStream_t stream;
-  const gconv_image *planes; /* NULL, or: of layers in one kernel, what they take in place of `in`: planes of samples that are
-                                not normalised yet, in memory of the device */
+  const gconv_image *planes; /* NULL, or: of layers in one kernel, what they take in place of `in`: planes of samples that
+                                are not normalised yet, in memory of the device */
 };
 
 static float *tensor_of(const network_run *run, const route &way, size_t tensor) {
@@ -280,11 +285,11 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
   return GCONV_OK;
 }
 
-/* In place, of what step i made. */
-static gconv_status run_softmax(const network_run *run, float *tensor, size_t i, cudaStream_t stream) {
+static gconv_status run_softmax(const network_run *run, const route &way, size_t i) {
   const gconv_step *step = &run->network->steps[i];
   const int64_t plane = (int64_t)step->problem.out_height * step->problem.out_width, places = step->images * plane;
-  make_softmax<<<blocks_for(places), THREADS, 0, stream>>>(tensor, step->problem.filters, plane, places);
+  make_softmax<<<blocks_for(places), THREADS, 0, way.stream>>>(tensor_of(run, way, i + 1), step->problem.filters, plane,
+                                                               places);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
@@ -321,8 +326,10 @@ static gconv_status run_merged(const network_run *run, const route &way) {
   }
   work.in_image = work.in_plane * network->input.channels;
   work.out = tensor_of(run, way, made_tensor(network));
+  work.softmax = last->softmax;
+  work.argmax = merges_argmax(network);
   work.out_plane = (int64_t)last->problem.out_height * last->problem.out_width;
-  work.out_image = work.out_plane * last->problem.filters;
+  work.out_image = work.argmax ? work.out_plane : work.out_plane * last->problem.filters;
   work.count = (int32_t)network->count;
   for (size_t i = 0; i < network->count; i++) {
     work.layers[i] = &network->steps[i].problem;
@@ -330,7 +337,7 @@ static gconv_status run_merged(const network_run *run, const route &way) {
   }
   gconv_pointwise_execute(&work, way.stream);
   CUDA_TRY(cudaGetLastError());
-  return last->softmax ? run_softmax(run, work.out, network->count - 1, way.stream) : GCONV_OK;
+  return GCONV_OK;
 }
 
 /* Makes rows zero of all planes that step i yields. */
@@ -362,16 +369,16 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
   for (size_t i = network->merged ? network->count : 0; i < network->count; i++) {
     GCONV_TRY(network->steps[i].algorithm ? run_step(run, way, i) : run_plain(run, way, i, first));
     if (network->steps[i].softmax)
-      GCONV_TRY(run_softmax(run, tensor_of(run, way, i + 1), i, way.stream));
+      GCONV_TRY(run_softmax(run, way, i));
     if (network->by_rows && i + 1 < network->count)
       GCONV_TRY(clear_outside(run, i, first));
   }
-  if (network->combine == GCONV_COMBINE_NONE)
+  if (network->combine == GCONV_COMBINE_NONE || merges_argmax(network))
     return GCONV_OK;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
-  combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, made_tensor(network)), way.out,
-                                                         plane, count, network->combined, network->filters);
+  combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, made_tensor(network)),
+                                                         way.out, plane, count, network->combined, network->filters);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
@@ -528,10 +535,9 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
   return status;
 }
 
-extern "C" const gconv_network_type gconv_network_type_cuda = {
-    .prepare = prepare,
-    .execute = execute,
-    .execute_there = execute_there,
-    .measure = measure,
-    .release = release,
-    .execute_device = execute_device};
+extern "C" const gconv_network_type gconv_network_type_cuda = {.prepare = prepare,
+                                                               .execute = execute,
+                                                               .execute_there = execute_there,
+                                                               .measure = measure,
+                                                               .release = release,
+                                                               .execute_device = execute_device};

@@ -148,7 +148,8 @@ static gconv_status execute_there(const chain_plan *plan, const gconv_image *win
   for (size_t i = 0; i + 1 < plan->count; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
     gconv_plan *stage = plan->stages[i];
-    GCONV_TRY(stage->type->make_rows_there(stage, &in, i > 0, window_row, rows->first, rows->end - rows->first, &out, timings));
+    GCONV_TRY(
+        stage->type->make_rows_there(stage, &in, i > 0, window_row, rows->first, rows->end - rows->first, &out, timings));
     in = out;
     window_row = rows->first;
   }

@@ -78,7 +78,7 @@ typedef struct gconv_operation_type {
   /* NULL, or: results are so much larger than inputs that a chain makes that many rows of them at a time, of images of one
    * frame, never the whole. order->like is the input of the chain. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
-  bool shares;    /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
+  bool shares; /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
 /* The first member of every operation. A new one has one user. */
@@ -129,9 +129,9 @@ struct gconv_plan_type {
   gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings);
 
-  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows, and *out an image
-   * of them in memory of the device, which is the plan's until the next call. The window is in memory of the host or, with
-   * `there`, of the device; that of execute_rows_there() is in memory of the device. */
+  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows, and *out an
+   * image of them in memory of the device, which is the plan's until the next call. The window is in memory of the host or,
+   * with `there`, of the device; that of execute_rows_there() is in memory of the device. */
   gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
                                   int32_t count, gconv_image *out, gconv_timings *timings);
   gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,

@@ -47,12 +47,12 @@ typedef struct gconv_feature_samples {
 
 /* What is made of the passes. NULL: not wanted. */
 typedef struct gconv_feature_outputs {
-  float *smooth;                       /* the Gaussian ... */
-  const float *from;                   /* ... or, if this is not NULL, what is here less the Gaussian ... */
+  float *smooth;                        /* the Gaussian ... */
+  const float *from;                    /* ... or, if this is not NULL, what is here less the Gaussian ... */
   const gconv_feature_samples *origins; /* ... or the Gaussian and the tile's origin */
-  float *log, *gradient, *hessian[2];  /* features */
-  float *kept, *kept_x, *kept_y;       /* planes with their rims, of tiles: the Gaussian, its derivatives in x and y */
-  float *tensor[2];                    /* the passes are three products, smoothed in y, and nothing else is wanted */
+  float *log, *gradient, *hessian[2];   /* features */
+  float *kept, *kept_x, *kept_y;        /* planes with their rims, of tiles: the Gaussian, its derivatives in x and y */
+  float *tensor[2];                     /* the passes are three products, smoothed in y, and nothing else is wanted */
 } gconv_feature_outputs;
 
 #ifdef __cplusplus

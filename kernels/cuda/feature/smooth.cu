@@ -9,7 +9,7 @@
  * For each tap of all three orders, a pixel takes 16 additions and multiply-adds, and some 1.3 loads. The multiply-adds
  * bound it: 20 features at sigmas of 1 to 16 take 1744.
  */
-#include "kernels/border.h"
+#include "../common.cuh"
 #include "kernels/feature_math.h"
 #include "slide.cuh"
 
@@ -32,12 +32,12 @@ __host__ DEVICE int32_t pass_columns(const gconv_feature_tiles &t, int32_t radiu
 }
 
 /* A tile's place in the image. */
-struct place {
+struct tile_place {
   int32_t y, x, end_y, end_x; /* the first pixel; behind the last one */
 };
 
-DEVICE place place_of(const gconv_feature_tiles &t, int32_t tile) {
-  place p;
+DEVICE tile_place place_of(const gconv_feature_tiles &t, int32_t tile) {
+  tile_place p;
   p.y = t.first + tile / t.across * t.tile_rows;
   p.x = tile % t.across * t.tile_columns;
   p.end_y = min(p.y + t.tile_rows, t.first + t.rows);
@@ -45,9 +45,14 @@ DEVICE place place_of(const gconv_feature_tiles &t, int32_t tile) {
   return p;
 }
 
-DEVICE float origin_of(const gconv_feature_samples &s, int32_t width, const place &p) {
+DEVICE float origin_of(const gconv_feature_samples &s, int32_t width, const tile_place &p) {
   const float sample = s.plane[(int64_t)(p.y - s.top) * width + p.x];
   return isfinite(sample) ? sample : 0.0f;
+}
+
+/* gconv_border_index(), which divides, for images that are smaller than a window; they are few. */
+__device__ __noinline__ int32_t far_index(gconv_border border, int32_t i, int32_t size) {
+  return (int32_t)gconv_border_index(border, i, size);
 }
 
 /* ---- In y ---- */
@@ -62,12 +67,11 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
   if (column >= columns || row >= all_rows(t))
     return;
   for (int32_t tile = (int32_t)blockIdx.z; tile < count; tile += (int32_t)gridDim.z) {
-    const place p = place_of(t, tile);
+    const tile_place p = place_of(t, tile);
     const int32_t y = p.y - t.rim + row, end = min(p.end_y + t.rim, t.height);
     if (y >= end || y + V <= 0)
       continue;
-    const int32_t x =
-        t.overlap ? (int32_t)gconv_border_index(s.border, (int64_t)p.x - t.rim - taps.radius + column, t.width) : column;
+    const int32_t x = t.overlap ? far_index(s.border, p.x - t.rim - taps.radius + column, t.width) : column;
     const float origin = s.origins ? origin_of(s, t.width, p) : 0.0f;
     const int64_t pitch = t.width, base = (int64_t)(y - s.top) * pitch + x;
     sums<true, (ORDERS > 1), (ORDERS > 2)> sum;
@@ -80,23 +84,24 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
           [&](int c, int u) { return sample(base + (int64_t)(c * V + u + V) * pitch); },
           [&](int c, int u) { return sample(base - (int64_t)(c * V + u + 1) * pitch); }, &sum);
     } else { /* rows that are not wanted may need others than the source has */
+      const bool near = taps.radius + V < t.height;
       auto at = [&](int32_t i) {
-        const int32_t from = (int32_t)gconv_border_index(s.border, (int64_t)y + i, t.height) - s.top;
-        return sample((int64_t)min(max(from, 0), s.rows - 1) * pitch + x);
+        const int32_t from = near ? near_index(s.border, y + i, t.height) : far_index(s.border, y + i, t.height);
+        return sample((int64_t)min(max(from - s.top, 0), s.rows - 1) * pitch + x);
       };
       slide(
           taps, [&](int v) { return at(v); }, [&](int c, int u) { return at(c * V + u + V); },
           [&](int c, int u) { return at(-(c * V + u + 1)); }, &sum);
     }
     float *to = passes + ((int64_t)tile * all_rows(t) + row) * columns + column;
-    UNROLLED_FOR(int v = 0; v < V; v++)
-    if (y + v >= 0 && y + v < end) {
-      to[(int64_t)v * columns] = sum.zero[v];
-      if (ORDERS > 1)
-        to[pass_floats + (int64_t)v * columns] = sum.one[v];
-      if (ORDERS > 2)
-        to[2 * pass_floats + (int64_t)v * columns] = sum.two[v];
-    }
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      if (y + v >= 0 && y + v < end) {
+        to[(int64_t)v * columns] = sum.zero[v];
+        if (ORDERS > 1)
+          to[pass_floats + (int64_t)v * columns] = sum.one[v];
+        if (ORDERS > 2)
+          to[2 * pass_floats + (int64_t)v * columns] = sum.two[v];
+      }
   }
 }
 
@@ -117,12 +122,18 @@ __host__ DEVICE int32_t spread(int32_t at) {
 /* Brings a row of a pass. */
 DEVICE void bring(const line &l, const gconv_feature_tiles &t, int32_t radius, const float *row) {
   const int32_t columns = pass_columns(t, radius), begin = l.first - l.apron + (t.overlap ? radius : 0);
+  const int32_t count = CHUNK + 2 * l.apron;
   __syncwarp();
-  ROLLED_FOR(int32_t i = l.lane; i < CHUNK + 2 * l.apron; i += LANES) {
-    int32_t at = begin + i;
-    if (!t.overlap && (at < 0 || at >= columns))
-      at = (int32_t)gconv_border_index(GCONV_BORDER_REFLECT101, at, columns);
-    l.shared[spread(i)] = row[min(max(at, 0), columns - 1)];
+  if (begin >= 0 && begin + count <= columns) {
+    UNROLLED_4_FOR (int32_t i = l.lane; i < count; i += LANES)
+      l.shared[spread(i)] = row[begin + i];
+  } else {
+    ROLLED_FOR (int32_t i = l.lane; i < count; i += LANES) {
+      int32_t at = begin + i;
+      if (!t.overlap && (at < 0 || at >= columns))
+        at = far_index(GCONV_BORDER_REFLECT101, at, columns);
+      l.shared[spread(i)] = row[min(max(at, 0), columns - 1)];
+    }
   }
   __syncwarp();
 }
@@ -138,19 +149,25 @@ DEVICE void smooth_line(const line &l, const gconv_feature_taps &taps, sums<ZERO
 /* Stores a row's values: column i of the plane, for begin <= i < end, goes to to[i - shift]. */
 DEVICE void store(const line &l, const float *values, float *to, int32_t begin, int32_t end, int32_t shift) {
   __syncwarp();
-  UNROLLED_FOR(int v = 0; v < V; v++) l.shared[(V + 1) * l.lane + v] = values[v];
+  UNROLLED_FOR (int v = 0; v < V; v++)
+    l.shared[(V + 1) * l.lane + v] = values[v];
   __syncwarp();
-  UNROLLED_FOR(int v = 0; v < V; v++) {
+  UNROLLED_FOR (int v = 0; v < V; v++) {
     const int32_t at = v * LANES + l.lane, column = l.first + at;
     if (column >= begin && column < end)
       to[column - shift] = l.shared[spread(at)];
   }
 }
 
-enum planes_made { SMOOTH, SLOPES, ALL, TENSOR }; /* the Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian */
+enum planes_made {
+  SMOOTH,
+  SLOPES,
+  ALL,
+  TENSOR
+}; /* the Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian */
 
 template <int MADE>
-__global__ void __launch_bounds__(LANES *MOST_WARPS)
+__global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
     smooth_lines(const __grid_constant__ gconv_feature_tiles t, const __grid_constant__ gconv_feature_taps taps,
                  const float *passes, int64_t pass_floats, const __grid_constant__ gconv_feature_outputs out,
                  const __grid_constant__ gconv_feature_samples origins) {
@@ -161,7 +178,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
   if (row >= all_rows(t))
     return;
   for (int32_t tile = (int32_t)blockIdx.z; tile < count; tile += (int32_t)gridDim.z) {
-    const place p = place_of(t, tile);
+    const tile_place p = place_of(t, tile);
     const int32_t y = p.y - t.rim + row;
     if (y < 0 || y >= min(p.end_y + t.rim, t.height))
       continue;
@@ -181,12 +198,14 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
       float xx[V], xy[V], yy[V];
       sums<true, false, false> sum;
       float *const into[3] = {xx, xy, yy};
-      UNROLLED_FOR(int i = 0; i < 3; i++) {
+      UNROLLED_FOR (int i = 0; i < 3; i++) {
         bring(l, t, taps.radius, from + i * pass_floats);
         smooth_line(l, taps, &sum);
-        UNROLLED_FOR(int v = 0; v < V; v++) into[i][v] = sum.zero[v];
+        UNROLLED_FOR (int v = 0; v < V; v++)
+          into[i][v] = sum.zero[v];
       }
-      UNROLLED_FOR(int v = 0; v < V; v++) gconv_feature_split(xx[v], xy[v], yy[v], &xx[v], &yy[v]);
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        gconv_feature_split(xx[v], xy[v], yy[v], &xx[v], &yy[v]);
       put(out.tensor[0], xx);
       put(out.tensor[1], yy);
       continue;
@@ -197,7 +216,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
     keep(out.kept, flat.zero);
     if (out.smooth && inside) {
       const float origin = out.origins ? origin_of(origins, t.width, p) : 0.0f;
-      UNROLLED_FOR(int v = 0; v < V; v++) {
+      UNROLLED_FOR (int v = 0; v < V; v++) {
         const int32_t column = l.first + l.lane * V + v;
         if (out.from && column >= rim && column < end)
           flat.zero[v] = out.from[at + column - rim] - flat.zero[v];
@@ -214,7 +233,8 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
     smooth_line(l, taps, &steep);
     keep(out.kept_y, steep.zero);
     if (out.gradient) {
-      UNROLLED_FOR(int v = 0; v < V; v++) steep.zero[v] = gconv_feature_magnitude(flat.one[v], steep.zero[v]);
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        steep.zero[v] = gconv_feature_magnitude(flat.one[v], steep.zero[v]);
       put(out.gradient, steep.zero);
     }
     if (MADE == SLOPES)
@@ -224,12 +244,13 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
     smooth_line(l, taps, &bent);
     if (out.log) {
       float values[V];
-      UNROLLED_FOR(int v = 0; v < V; v++) values[v] = flat.two[v] + bent.zero[v];
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        values[v] = flat.two[v] + bent.zero[v];
       put(out.log, values);
     }
     if (out.hessian[0]) {
-      UNROLLED_FOR(int v = 0; v < V; v++)
-      gconv_feature_split(flat.two[v], steep.one[v], bent.zero[v], &flat.two[v], &bent.zero[v]);
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        gconv_feature_split(flat.two[v], steep.one[v], bent.zero[v], &flat.two[v], &bent.zero[v]);
       put(out.hessian[0], flat.two);
       put(out.hessian[1], bent.zero);
     }
@@ -264,7 +285,8 @@ int gconv_feature_orders(const gconv_feature_outputs *o) {
 void gconv_feature_columns(const gconv_feature_tiles *tiles, const gconv_feature_taps *taps,
                            const gconv_feature_samples *source, int orders, float *passes, cudaStream_t stream) {
   const int32_t groups = (all_rows(*tiles) + V - 1) / V, warps = groups < MOST_WARPS ? groups : MOST_WARPS;
-  const dim3 grid = grid_of(tiles, pass_columns(*tiles, taps->radius), LANES, groups, warps), threads(LANES, (unsigned)warps);
+  const dim3 grid = grid_of(tiles, pass_columns(*tiles, taps->radius), LANES, groups, warps),
+             threads(LANES, (unsigned)warps);
   auto *kernel = source->second ? smooth_columns<1, true>
                  : orders == 1  ? smooth_columns<1, false>
                  : orders == 2  ? smooth_columns<2, false>

@@ -2,7 +2,6 @@
 /* Features that are differences of a smoothed plane, and planes of an image's samples. A thread makes a pixel. */
 #include "../unroll.cuh"
 #include "feature.h"
-#include "kernels/border.h"
 #include "kernels/feature_math.h"
 
 namespace {
@@ -42,45 +41,48 @@ template <class Line> DEVICE float extended(Line line, int32_t i, int32_t count)
   return 4 * (last - before) + third;
 }
 
-DEVICE float linear_at(const view &w, int32_t y, int32_t x) {
-  return extended([&](int32_t column) { return extended([&](int32_t row) { return sample_at(w, row, column); }, y, w.height); },
-                  x, w.width);
+__device__ __noinline__ float linear_at(const view &w, int32_t y, int32_t x) {
+  return extended(
+      [&](int32_t column) { return extended([&](int32_t row) { return sample_at(w, row, column); }, y, w.height); }, x,
+      w.width);
 }
 
 /* ---- Features ---- */
 
-__global__ void make_edges(const __grid_constant__ gconv_feature_tiles t, const float *kept, float *out) {
+/* Calls make(view, y, x) for the pixels of a tile that a thread has: blockIdx.y is the row of tiles. */
+template <class Make> DEVICE void each_pixel(const gconv_feature_tiles &t, const float *kept, Make make) {
   const int32_t x = (int32_t)(blockIdx.x * LANES + threadIdx.x);
-  for (int32_t row = (int32_t)(blockIdx.y * WARPS + threadIdx.y); row < t.rows; row += (int32_t)gridDim.y * WARPS) {
-    const int32_t y = t.first + row;
-    if (x >= t.width)
-      return;
-    const view w = view_of(t, kept, y, x);
-    float patch[3][3];
-    UNROLLED_FOR(int i = 0; i < 3; i++)
-    UNROLLED_FOR(int j = 0; j < 3; j++)
-    patch[i][j] = sample_at(w, (int32_t)gconv_border_index(GCONV_BORDER_SYMMETRIC, y + i - 1, t.height),
-                            (int32_t)gconv_border_index(GCONV_BORDER_SYMMETRIC, x + j - 1, t.width));
-    out[(int64_t)row * t.width + x] = gconv_feature_sobel(&patch[1][1], 3);
-  }
+  const int32_t first = t.first + (int32_t)blockIdx.y * t.tile_rows, end = min(first + t.tile_rows, t.first + t.rows);
+  if (x >= t.width)
+    return;
+  const view w = view_of(t, kept, first, x);
+  for (int32_t y = first + (int32_t)threadIdx.y; y < end; y += WARPS)
+    make(w, y, x);
 }
 
-__global__ void make_texture(const __grid_constant__ gconv_feature_tiles t, const float *kept, float *large, float *small) {
-  const int32_t x = (int32_t)(blockIdx.x * LANES + threadIdx.x);
-  for (int32_t row = (int32_t)(blockIdx.y * WARPS + threadIdx.y); row < t.rows; row += (int32_t)gridDim.y * WARPS) {
-    const int32_t y = t.first + row;
-    if (x >= t.width)
-      return;
-    const view w = view_of(t, kept, y, x);
+__global__ void __launch_bounds__(LANES *WARPS)
+    make_edges(const __grid_constant__ gconv_feature_tiles t, const float *kept, float *out) {
+  each_pixel(t, kept, [&](const view &w, int32_t y, int32_t x) {
+    float patch[3][3]; /* the border is symmetric: so near, it repeats the last samples */
+    UNROLLED_FOR (int i = 0; i < 3; i++)
+      UNROLLED_FOR (int j = 0; j < 3; j++)
+        patch[i][j] = sample_at(w, min(max(y + i - 1, 0), t.height - 1), min(max(x + j - 1, 0), t.width - 1));
+    out[(int64_t)(y - t.first) * t.width + x] = gconv_feature_sobel(&patch[1][1], 3);
+  });
+}
+
+__global__ void __launch_bounds__(LANES *WARPS)
+    make_texture(const __grid_constant__ gconv_feature_tiles t, const float *kept, float *large, float *small) {
+  each_pixel(t, kept, [&](const view &w, int32_t y, int32_t x) {
     const bool inner = y >= 2 && y + 2 < t.height && x >= 2 && x + 2 < t.width;
     float patch[5][5];
-    UNROLLED_FOR(int i = 0; i < 5; i++)
-    UNROLLED_FOR(int j = 0; j < 5; j++)
-    if ((i - 2) * (i - 2) + (j - 2) * (j - 2) <= 4)
-      patch[i][j] = inner ? sample_at(w, y + i - 2, x + j - 2) : linear_at(w, y + i - 2, x + j - 2);
-    const int64_t at = (int64_t)row * t.width + x;
+    UNROLLED_FOR (int i = 0; i < 5; i++)
+      UNROLLED_FOR (int j = 0; j < 5; j++)
+        if ((i - 2) * (i - 2) + (j - 2) * (j - 2) <= 4)
+          patch[i][j] = inner ? sample_at(w, y + i - 2, x + j - 2) : linear_at(w, y + i - 2, x + j - 2);
+    const int64_t at = (int64_t)(y - t.first) * t.width + x;
     gconv_feature_bend(&patch[2][2], 5, &large[at], &small[at]);
-  }
+  });
 }
 
 /* ---- Samples ---- */
@@ -103,8 +105,9 @@ __global__ void convert(const __grid_constant__ gconv_image image, int32_t chann
   const int32_t step = image.planar ? 1 : image.channels;
   for (int32_t y = (int32_t)(blockIdx.y * WARPS + threadIdx.y); y < rows; y += (int32_t)gridDim.y * WARPS)
     if (x < image.width)
-      plane[(int64_t)y * image.width + x] = float_of(image, image.planar ? 0 : channel, greys,
-                                                     (const Sample *)(from + (size_t)y * image.row_bytes) + (int64_t)x * step);
+      plane[(int64_t)y * image.width + x] =
+          float_of(image, image.planar ? 0 : channel, greys,
+                   (const Sample *)(from + (size_t)y * image.row_bytes) + (int64_t)x * step);
 }
 
 dim3 grid_of(int32_t width, int32_t rows) {
@@ -112,15 +115,19 @@ dim3 grid_of(int32_t width, int32_t rows) {
   return dim3((unsigned)((width + LANES - 1) / LANES), (unsigned)(down < 65535 ? down : 65535));
 }
 
+dim3 tile_grid(const gconv_feature_tiles *t) {
+  return dim3((unsigned)((t->width + LANES - 1) / LANES), (unsigned)t->down);
+}
+
 } // namespace
 
 void gconv_feature_edges(const gconv_feature_tiles *tiles, const float *kept, float *out, cudaStream_t stream) {
-  make_edges<<<grid_of(tiles->width, tiles->rows), dim3(LANES, WARPS), 0, stream>>>(*tiles, kept, out);
+  make_edges<<<tile_grid(tiles), dim3(LANES, WARPS), 0, stream>>>(*tiles, kept, out);
 }
 
 void gconv_feature_texture(const gconv_feature_tiles *tiles, const float *kept, float *large, float *small,
                            cudaStream_t stream) {
-  make_texture<<<grid_of(tiles->width, tiles->rows), dim3(LANES, WARPS), 0, stream>>>(*tiles, kept, large, small);
+  make_texture<<<tile_grid(tiles), dim3(LANES, WARPS), 0, stream>>>(*tiles, kept, large, small);
 }
 
 void gconv_feature_convert(const gconv_image *image, int32_t channel, bool greys, int32_t rows, float *plane,

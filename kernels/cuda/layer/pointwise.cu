@@ -10,50 +10,21 @@
  * multiply-adds for 3 loads of 16 bytes, of which those of weights are the same for all lanes. In a layer of up to 8
  * filters, a thread has 4 filters of a pixel.
  *
- * A dense network over features of pixels, 20 channels to 64 to 3, takes 1,472 multiply-adds a pixel, and 92 bytes.
- * Multiply-adds bound it. Layers by themselves would move 604 bytes.
+ * Two layers of few channels and outputs have a kernel of their own (pointwise_pair.cuh): 20 channels to 64 to 3, a network
+ * over features of pixels, takes 1,472 multiply-adds a pixel, and 84 bytes with the number of its class. Multiply-adds bound
+ * it. Layers by themselves would move 604 bytes.
  */
-#include "kernels/activation.h"
-#include "kernels/layer_algorithm.h"
-#include "pointwise.h"
-
-#include "../launch.cuh"
-
-extern __shared__ float4 gconv_pointwise_memory[];
+#include "pointwise_pair.cuh"
 
 namespace {
 
 constexpr int PIXELS = 128, THREADS = 256, WARPS = THREADS / 32, FEW = 8; /* filters, of a layer of few */
 
-struct layer {
-  int32_t channels, filters, padded; /* padded: filters, rounded up to a multiple of 8 */
-  int32_t weights; /* floats of shared memory before them; biases stand behind them */
-  gconv_activation activation;
-  float slope;
-  const float *from; /* weights, then biases */
-};
-
-struct arguments_of_layers {
-  const float *in, *mean, *deviation;
-  float *out;
-  int64_t in_plane, in_image, out_plane, out_image, pixels, tiles; /* tiles: of an image */
-  int32_t images, count;
-  int32_t buffers[2]; /* floats of shared memory before them */
-  layer layers[GCONV_POINTWISE_LAYERS];
-};
-
-DEVICE float activate(const layer &l, float v) {
-  gconv_layer_problem problem;
-  problem.activation = l.activation;
-  problem.slope = l.slope;
-  return gconv_activate(&problem, v);
-}
-
 /* Weights change places: filters of a channel become neighbours. Those that pad are 0. */
 DEVICE void bring_weights(const arguments_of_layers &a, float *shared) {
-  ROLLED_FOR(int i = 0; i < a.count; i++) {
+  ROLLED_FOR (int i = 0; i < a.count; i++) {
     const layer &l = a.layers[i];
-    ROLLED_FOR(int at = (int)threadIdx.x; at < (l.channels + 1) * l.padded; at += THREADS) {
+    ROLLED_FOR (int at = (int)threadIdx.x; at < (l.channels + 1) * l.padded; at += THREADS) {
       const int c = at / l.padded, k = at % l.padded;
       const float *biases = l.from + l.filters * l.channels;
       shared[l.weights + at] = k >= l.filters ? 0.0f : c < l.channels ? l.from[k * l.channels + c] : biases[k];
@@ -61,21 +32,52 @@ DEVICE void bring_weights(const arguments_of_layers &a, float *shared) {
   }
 }
 
+/* Loads of several rounds are on their way at once. */
 DEVICE void bring_pixels(const arguments_of_layers &a, const float *in, int64_t first, float *to) {
-  ROLLED_FOR(int at = (int)threadIdx.x; at < a.layers[0].channels * PIXELS; at += THREADS) {
-    const int c = at / PIXELS;
-    const int64_t pixel = first + at % PIXELS;
-    float x = pixel < a.pixels ? in[c * a.in_plane + pixel] : 0.0f;
-    to[at] = a.mean ? (x - a.mean[c]) / a.deviation[c] : x;
+  constexpr int TOGETHER = 5;
+  const int pixel = (int)threadIdx.x % PIXELS, step = THREADS / PIXELS, channels = a.layers[0].channels;
+  const bool inside = first + pixel < a.pixels;
+  const float *from = in + first + pixel;
+  ROLLED_FOR (int c0 = (int)threadIdx.x / PIXELS; c0 < channels; c0 += step * TOGETHER) {
+    float x[TOGETHER];
+    UNROLLED_FOR (int i = 0; i < TOGETHER; i++) {
+      const int c = c0 + i * step;
+      x[i] = inside && c < channels ? from[c * a.in_plane] : 0.0f;
+    }
+    UNROLLED_FOR (int i = 0; i < TOGETHER; i++) {
+      const int c = c0 + i * step;
+      if (c < channels)
+        to[c * PIXELS + pixel] = a.mean ? (x[i] - a.mean[c]) / a.deviation[c] : x[i];
+    }
   }
 }
 
 DEVICE void take_out(const arguments_of_layers &a, int filters, const float *from, float *out, int64_t first) {
-  ROLLED_FOR(int at = (int)threadIdx.x; at < filters * PIXELS; at += THREADS) {
+  ROLLED_FOR (int at = (int)threadIdx.x; at < filters * PIXELS; at += THREADS) {
     const int64_t pixel = first + at % PIXELS;
     if (pixel < a.pixels)
       out[at / PIXELS * a.out_plane + pixel] = from[at];
   }
+}
+
+/* Softmax, and the numbers of the largest outputs, where they are asked for. A thread has a pixel. */
+DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, float *out, int64_t first) {
+  const int64_t pixel = first + threadIdx.x;
+  if ((int)threadIdx.x >= PIXELS)
+    return;
+  values += threadIdx.x;
+  if (a.softmax)
+    gconv_softmax(values, filters, PIXELS);
+  if (!a.argmax || pixel >= a.pixels)
+    return;
+  float largest = values[0];
+  int label = 0;
+  for (int k = 1; k < filters; k++)
+    if (values[k * PIXELS] > largest) {
+      largest = values[k * PIXELS];
+      label = k;
+    }
+  out[pixel] = (float)label;
 }
 
 /* Of a pixel, 4 filters. */
@@ -84,7 +86,7 @@ DEVICE void make_few(const layer &l, const float *weights, const float *in, floa
   if (k >= l.filters)
     return;
   float sum[4] = {0, 0, 0, 0};
-#pragma unroll 4
+#pragma unroll 8
   for (int c = 0; c < l.channels; c++) {
     const float x = in[c * PIXELS + pixel];
     const float4 w = *(const float4 *)(weights + c * FEW + k);
@@ -93,50 +95,58 @@ DEVICE void make_few(const layer &l, const float *weights, const float *in, floa
     sum[2] = fmaf(w.z, x, sum[2]);
     sum[3] = fmaf(w.w, x, sum[3]);
   }
-  UNROLLED_FOR(int i = 0; i < 4; i++)
-  if (k + i < l.filters)
-    out[(k + i) * PIXELS + pixel] = activate(l, sum[i] + weights[l.channels * FEW + k + i]);
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    if (k + i < l.filters)
+      out[(k + i) * PIXELS + pixel] = activate(l, sum[i] + weights[l.channels * FEW + k + i]);
 }
 
 /* Of 4 pixels, 8 filters at a time; those of other warps are others. */
 DEVICE void make_many(const layer &l, const float *weights, const float *in, float *out) {
   const int warp = (int)threadIdx.x / 32, pixel = (int)threadIdx.x % 32 * 4;
-  ROLLED_FOR(int k = warp * 8; k < l.filters; k += WARPS * 8) {
+  ROLLED_FOR (int k = warp * 8; k < l.filters; k += WARPS * 8) {
     float sum[8][4];
-    UNROLLED_FOR(int i = 0; i < 8; i++)
-    UNROLLED_FOR(int j = 0; j < 4; j++)
-    sum[i][j] = 0;
+    UNROLLED_FOR (int i = 0; i < 8; i++)
+      UNROLLED_FOR (int j = 0; j < 4; j++)
+        sum[i][j] = 0;
 #pragma unroll 2
     for (int c = 0; c < l.channels; c++) {
       const float4 p = *(const float4 *)(in + c * PIXELS + pixel);
-      const float4 low = *(const float4 *)(weights + c * l.padded + k), high = *(const float4 *)(weights + c * l.padded + k + 4);
+      const float4 low = *(const float4 *)(weights + c * l.padded + k),
+                   high = *(const float4 *)(weights + c * l.padded + k + 4);
       const float x[4] = {p.x, p.y, p.z, p.w}, w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      UNROLLED_FOR(int i = 0; i < 8; i++)
-      UNROLLED_FOR(int j = 0; j < 4; j++)
-      sum[i][j] = fmaf(w[i], x[j], sum[i][j]);
+      UNROLLED_FOR (int i = 0; i < 8; i++)
+        UNROLLED_FOR (int j = 0; j < 4; j++)
+          sum[i][j] = fmaf(w[i], x[j], sum[i][j]);
     }
-    UNROLLED_FOR(int i = 0; i < 8; i++) {
+    UNROLLED_FOR (int i = 0; i < 8; i++) {
       const float bias = weights[l.channels * l.padded + k + i];
-      float4 y;
-      y.x = activate(l, sum[i][0] + bias);
-      y.y = activate(l, sum[i][1] + bias);
-      y.z = activate(l, sum[i][2] + bias);
-      y.w = activate(l, sum[i][3] + bias);
-      if (k + i < l.filters)
-        *(float4 *)(out + (k + i) * PIXELS + pixel) = y;
+      UNROLLED_FOR (int j = 0; j < 4; j++)
+        sum[i][j] = sum[i][j] + bias;
     }
+    if (l.activation == GCONV_ACTIVATION_RELU) { /* one branch, rather than one for each sum */
+      UNROLLED_FOR (int i = 0; i < 8; i++)
+        UNROLLED_FOR (int j = 0; j < 4; j++)
+          sum[i][j] = sum[i][j] < 0 ? 0.0f : sum[i][j];
+    } else {
+      UNROLLED_FOR (int i = 0; i < 8; i++)
+        UNROLLED_FOR (int j = 0; j < 4; j++)
+          sum[i][j] = activate(l, sum[i][j]);
+    }
+    UNROLLED_FOR (int i = 0; i < 8; i++)
+      if (k + i < l.filters)
+        *(float4 *)(out + (k + i) * PIXELS + pixel) = make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
   }
 }
 
 __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ arguments_of_layers a) {
   float *const shared = (float *)gconv_pointwise_memory;
   bring_weights(a, shared);
-  ROLLED_FOR(int64_t tile = blockIdx.x; tile < a.tiles * a.images; tile += gridDim.x) {
+  ROLLED_FOR (int64_t tile = blockIdx.x; tile < a.tiles * a.images; tile += gridDim.x) {
     const int64_t image = tile / a.tiles, first = tile % a.tiles * PIXELS;
     __syncthreads(); /* what the tile before left was read */
     bring_pixels(a, a.in + image * a.in_image, first, shared + a.buffers[0]);
     __syncthreads();
-    ROLLED_FOR(int i = 0; i < a.count; i++) {
+    ROLLED_FOR (int i = 0; i < a.count; i++) {
       const layer &l = a.layers[i];
       const float *from = shared + a.buffers[i % 2];
       float *to = shared + a.buffers[(i + 1) % 2];
@@ -146,7 +156,14 @@ __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ 
         make_many(l, shared + l.weights, from, to);
       __syncthreads();
     }
-    take_out(a, a.layers[a.count - 1].filters, shared + a.buffers[a.count % 2], a.out + image * a.out_image, first);
+    const int filters = a.layers[a.count - 1].filters;
+    float *const values = shared + a.buffers[a.count % 2], *const out = a.out + image * a.out_image;
+    if (a.softmax || a.argmax) {
+      conclude(a, filters, values, out, first);
+      __syncthreads();
+    }
+    if (!a.argmax)
+      take_out(a, filters, values, out, first);
   }
 }
 
@@ -222,8 +239,8 @@ const char *gconv_pointwise_obstacle(const gconv_layer_problem *const *layers, i
     if (obstacle)
       return obstacle;
   }
-  return shared_bytes(layers, count, NULL) > (int64_t)(shared_limit() < 96 << 10 ? shared_limit() : 96 << 10)
-             ? "weights and channels that take more than 96 KB"
+  return shared_bytes(layers, count, NULL) > (int64_t)(shared_limit() < 160 << 10 ? shared_limit() : 160 << 10)
+             ? "weights and channels that take more than 160 KB"
              : NULL;
 }
 
@@ -251,6 +268,15 @@ void gconv_pointwise_execute(const gconv_pointwise *work, void *stream) {
     l->activation = p->activation;
     l->slope = p->slope;
     l->from = work->weights[i];
+  }
+  a.softmax = work->softmax;
+  a.argmax = work->argmax;
+  if (is_pair(a)) {
+    if (a.layers[1].filters <= 3)
+      launch_pair_of<3>(&a, (cudaStream_t)stream);
+    else
+      launch_pair_of<MOST_PAIR_OUTPUTS>(&a, (cudaStream_t)stream);
+    return;
   }
   const int64_t tiles = a.tiles * a.images, blocks = blocks_at_a_time<pointwise>(THREADS, bytes);
   pointwise<<<(unsigned)(tiles < blocks ? tiles : blocks), THREADS, bytes, (cudaStream_t)stream>>>(a);

@@ -12,10 +12,12 @@ typedef struct gconv_pointwise {
   const float *in;
   int64_t in_plane, in_image;
   const float *mean, *deviation; /* of the input's channels: x = (x - mean) / deviation; NULL: samples are as they are */
-  float *out;                    /* without activations of more than one filter, such as softmax */
+  float *out;
   int64_t out_plane, out_image;
   int64_t pixels; /* of a plane that are computed */
   int32_t images, count;
+  bool softmax; /* over the outputs of a place */
+  bool argmax;  /* `out` gets the number of the largest output of each place, of equal ones the first, as a plane */
   const gconv_layer_problem *layers[GCONV_POINTWISE_LAYERS]; /* in memory of the host */
   const float *weights[GCONV_POINTWISE_LAYERS];              /* as layer_problem.h has them */
 } gconv_pointwise;
