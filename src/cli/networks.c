@@ -63,8 +63,11 @@ static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message 
   if (settings->job.verify)
     return gconv_refuse(message, "%s: classifies pixels by features, which are never whole in memory: leave out --verify",
                         path);
-  if (settings->job.device && strcmp(settings->job.device, "auto") == 0 && !gconv_has_gpu())
+  if (settings->job.device && strcmp(settings->job.device, "auto") == 0 && !gconv_has_gpu()) {
     settings->job.device = "cpu"; /* which then may go by rows */
+    gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
+    gconv_device_tell(settings, &job->device);
+  }
   return GCONV_OK;
 }
 

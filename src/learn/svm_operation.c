@@ -222,6 +222,12 @@ static gconv_status make_buffers(svm_plan *plan) {
                                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
 }
 
+/* What a thread of a CPU with AVX2 takes for a pixel. It decides whether a GPU is worth its start (src/batch/worth.c). */
+static double nanoseconds(const gconv_svm *model) {
+  const double columns = (double)model->info.columns, vectors = (double)model->info.vector_count;
+  return vectors * (gconv_svm_lean_fits(model) ? 0.5 + 0.06 * columns : 3 + 0.15 * columns);
+}
+
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   svm_plan *plan = (svm_plan *)base;
   const gconv_image *like = order->like;
@@ -240,7 +246,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                                  .width = like->width,
                                  .channels = (int32_t)info->class_count,
                                  .planar = true};
-  gconv_plan_describe(base, "svm", "fp64");
+  gconv_plan_describe(base, "svm", gconv_svm_lean_fits(plan->model) ? "fp32" : "fp64");
+  base->info.estimate_ms = 1e-6 * nanoseconds(plan->model) * like->frames * like->height * (double)like->width;
   return order->extent == GCONV_PLAN_WHOLE ? make_buffers(plan) : GCONV_OK;
 }
 

@@ -23,7 +23,7 @@ static bool is_fine_enough(const gconv_svm *model) {
   return true;
 }
 
-static bool fits(const gconv_svm *model) {
+bool gconv_svm_lean_fits(const gconv_svm *model) {
   const gconv_svm_info *info = &model->info;
   return info->type == GCONV_SVM_C_SVC && info->kernel == GCONV_SVM_RBF && info->columns <= GCONV_SVM_PIXEL_COLUMNS &&
          info->class_count >= 2 && info->class_count <= GCONV_SVM_PIXEL_WIDE + 1 && info->vector_count < UINT32_MAX &&
@@ -33,7 +33,7 @@ static bool fits(const gconv_svm *model) {
 gconv_status gconv_svm_lean_make(const gconv_svm *model, gconv_svm_lean *form) {
   const gconv_svm_info *info = &model->info;
   const size_t vectors = model->vectors.count, columns = info->columns, wide = gconv_svm_coefficient_rows(model);
-  if (!fits(model))
+  if (!gconv_svm_lean_fits(model))
     return GCONV_OK;
   form->points = calloc(vectors * columns + 1, sizeof *form->points);
   form->coefficients = malloc((vectors * wide + 1) * sizeof *form->coefficients);

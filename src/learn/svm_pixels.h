@@ -17,8 +17,10 @@ typedef struct gconv_svm_lean {
   uint32_t *begins;
 } gconv_svm_lean;
 
-/* Makes the form of a model that fits: of the RBF kernel, with at most 9 classes and 64 columns, and with coefficients so
- * small that values of pairs are right to some 1e-3. The result does not depend on the device. */
+/* Whether a model fits: of the RBF kernel, with at most 9 classes and 64 columns, and with coefficients so small that values
+ * of pairs are right to some 1e-3. The answer does not depend on the device. */
+bool gconv_svm_lean_fits(const gconv_svm *model);
+/* Makes the form of a model that fits. */
 gconv_status gconv_svm_lean_make(const gconv_svm *model, gconv_svm_lean *form);
 void gconv_svm_lean_free(gconv_svm_lean *form);
 
