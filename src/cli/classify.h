@@ -15,7 +15,9 @@ int gconv_classify_svm(const gconv_settings *settings, const char *model, const 
 const char *gconv_classify_map_option(const gconv_settings *settings);
 
 /* Prints what --evaluate found: the share that is right and the table of confusion, or JSON. */
-void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found);
+void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found, const gconv_chosen_device *device);
+/* The JSON of it, which is printed to `out`. */
+void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device);
 /* The same of outputs that are no classes: the number of targets, and sums of squared errors, targets and squared targets.
  */
 void gconv_classify_print_errors(FILE *out, size_t numbers, double squares, double sum, double spread);

@@ -18,12 +18,18 @@
 
 /* ---- Reports, of networks too ----------------------------------------------------------------------------------------- */
 
-void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found) {
+void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device) {
+  json_t *json = gconv_data_confusion_json(found);
+  json_object_set_new(json, "device", json_string(device->name));
+  json_object_set_new(json, "why", json_string(device->why));
+  gconv_json_print(out, json, JSON_INDENT(2));
+  json_decref(json);
+}
+
+void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found, const gconv_chosen_device *device) {
   FILE *out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
   if (settings->json) {
-    json_t *json = gconv_data_confusion_json(found);
-    gconv_json_print(out, json, JSON_INDENT(2));
-    json_decref(json);
+    gconv_classify_print_json(out, found, device);
     return;
   }
   fprintf(out, "%.2f%% right: %zu of %zu\n", found->cases ? 100.0 * (double)found->right / (double)found->cases : 0,
@@ -47,6 +53,7 @@ typedef struct applying {
   gconv_svm *model;
   const gconv_svm_info *info;
   gconv_device *device;
+  gconv_chosen_device chosen;
   gconv_dataset *data;
   gconv_sink *sink; /* NULL: predictions are not written */
   bool terminal;
@@ -205,13 +212,18 @@ static gconv_status open_data(applying *a, gconv_message *message) {
 
 static gconv_status open_device(applying *a) {
   const gconv_settings *s = a->settings;
+  const bool tanh = a->info->kernel == GCONV_SVM_SIGMOID, any = !s->job.device || strcmp(s->job.device, "auto") == 0;
   const int threads = gconv_settle_threads(s->job.threads, s->quiet);
   const double cases = (double)gconv_dataset_get_info(a->data)->cases;
   const gconv_svm_effort effort = {cases * (double)a->info->vector_count, (double)a->info->columns, 0};
-  const char *name = a->info->kernel == GCONV_SVM_SIGMOID ? "cpu" : s->job.device; /* tanh has other bits on a GPU */
+  const char *name = tanh ? "cpu" : s->job.device;
   char why[120];
-  gconv_svm_choose(name, &effort, threads, &name, why, sizeof why);
-  return gconv_device_open(name, threads, &a->device);
+  if (!gconv_svm_choose(name, &effort, threads, &name, why, sizeof why))
+    snprintf(why, sizeof why, "%s", tanh ? "tanh has other bits on a GPU" : any ? GCONV_WHY_NO_GPU : "");
+  GCONV_TRY(gconv_device_open(name, threads, &a->device));
+  gconv_device_choose(&a->chosen, gconv_device_get_info(a->device)->name, why);
+  gconv_device_tell(s, &a->chosen);
+  return GCONV_OK;
 }
 
 static gconv_status prepare(applying *a, const char *path, gconv_message *message) {
@@ -257,7 +269,7 @@ int gconv_classify_svm(const gconv_settings *settings, const char *path, const c
     status = gconv_learn_complain(gconv_evaluation_write(settings->learn.report, &page), &message);
   }
   if (status == GCONV_OK && a.confusion.classes > 0)
-    gconv_classify_print(settings, &a.confusion);
+    gconv_classify_print(settings, &a.confusion, &a.chosen);
   if (status == GCONV_OK && a.numbers > 0)
     gconv_classify_print_errors(stdout, a.numbers, a.squares, a.sum, a.spread);
   if (status != GCONV_OK)

@@ -23,6 +23,7 @@ typedef struct classifying {
   const char *path, *input; /* of the network; of the data */
   gconv_network network;
   gconv_device *device;
+  gconv_chosen_device chosen;
   gconv_sink *sink;     /* NULL: predictions are not written */
   bool terminal, begun; /* they go to a terminal; the first line is written */
   gconv_confusion confusion;
@@ -330,7 +331,6 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
   const char *of_maps = gconv_classify_map_option(settings);
   if (!of_maps)
     of_maps = settings->recursive            ? "recursive"
-              : settings->verbose            ? "verbose"
               : settings->job.max_pixels > 0 ? "max-pixels"
                                              : NULL;
   if (of_maps)
@@ -359,6 +359,9 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
                                                    gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
                                  message));
+  gconv_device_choose(&c->chosen, gconv_device_get_info(c->device)->name,
+                      settings->job.device ? NULL : "networks run on the CPU, unless -d names another device");
+  gconv_device_tell(settings, &c->chosen);
   bool standard = !output || strcmp(output, "-") == 0;
   c->terminal = standard && isatty(STDOUT_FILENO);
   if (output || !settings->learn.evaluate)
@@ -377,7 +380,7 @@ static void print_errors(const classifying *c) {
 
 static void print_evaluation(const classifying *c) {
   if (c->confusion.classes > 0)
-    gconv_classify_print(c->settings, &c->confusion);
+    gconv_classify_print(c->settings, &c->confusion, &c->chosen);
   else if (c->numbers > 0)
     print_errors(c);
 }

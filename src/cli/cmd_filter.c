@@ -133,6 +133,8 @@ static int work(gconv_main_job *job) {
   if (status == GCONV_OK)
     status = gconv_batch_run(&job->batch, &summary, &message);
   gconv_job_count_for_signals(NULL);
+  if (!job->device.name[0])
+    gconv_device_choose(&job->device, summary.device.name, summary.device_reason);
   if (status == GCONV_OK) {
     gconv_job_report_all(job, &summary);
     return exit_status(&summary);

@@ -40,6 +40,7 @@ typedef struct gconv_main_job {
   FILE *out;      /* where reports go: standard output, unless an image goes there */
   bool progress;  /* a line of progress is wanted */
   char raced[32]; /* the device of the race, with --algorithm all */
+  gconv_chosen_device device; /* behind the run: which one did it, and why */
   size_t written; /* results so far: gconv_batch.written */
 } gconv_main_job;
 

@@ -50,10 +50,10 @@ static gconv_status check_beside(const gconv_layer_settings *stage, gconv_messag
   return GCONV_OK;
 }
 
-/* What classifies pixels stands at the end, and the CPU alone computes their features. */
+/* What classifies pixels stands at the end. */
 static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message *message) {
   gconv_settings *settings = job->settings;
-  const char *path = stage_at(settings, i)->filters.items[0], *device = settings->job.device;
+  const char *path = stage_at(settings, i)->filters.items[0];
   if (i < settings->before_count)
     return gconv_refuse(message, "%s: names the classes of pixels, which are no image for what follows --then: put it last",
                         path);
@@ -63,9 +63,11 @@ static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message 
   if (settings->job.verify)
     return gconv_refuse(message, "%s: classifies pixels by features, which are never whole in memory: leave out --verify",
                         path);
-  if (device && strncmp(device, "cuda", 4) == 0)
-    return gconv_complain(message, GCONV_UNSUPPORTED, "%s: the CPU alone computes features of pixels: -d cpu", path);
-  settings->job.device = "cpu";
+  if (settings->job.device && strcmp(settings->job.device, "auto") == 0 && !gconv_has_gpu()) {
+    settings->job.device = "cpu"; /* which then may go by rows */
+    gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
+    gconv_device_tell(settings, &job->device);
+  }
   return GCONV_OK;
 }
 

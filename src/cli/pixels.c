@@ -29,6 +29,7 @@ typedef struct evaluation {
   gconv_texts masks;     /* as they were named */
   gconv_main_job own;    /* of an evaluation that writes no maps: the model, and the operation that makes them */
   gconv_device *device;  /* the same */
+  gconv_chosen_device chosen;
   gconv_plan *plan;      /* the same, for images of the last shape */
   gconv_classifier by;   /* texts are those of the model */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of maps and masks */
@@ -171,9 +172,7 @@ static void print_evaluation(const evaluation *e) {
   const char *output = e->settings->naming.output;
   FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
   if (e->settings->json) {
-    json_t *json = gconv_data_confusion_json(c);
-    gconv_json_print(out, json, JSON_INDENT(2));
-    json_decref(json);
+    gconv_classify_print_json(out, c, &e->chosen);
     return;
   }
   fprintf(out, "%.2f%% of the labelled pixels right: %zu of %zu\n",
@@ -292,6 +291,7 @@ static int evaluate(const gconv_main_job *job, void *user) {
   gconv_message message;
   if (e->settings->dry_run)
     return GCONV_EXIT_OK;
+  e->chosen = job->device;
   gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs, &message);
   return status == GCONV_OK ? GCONV_EXIT_OK : (end(status, &message), GCONV_EXIT_FAILED);
 }
@@ -307,8 +307,16 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
   gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
                                  : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
   if (status == GCONV_OK)
-    status = gconv_device_open("cpu", gconv_settle_threads(e->settings->job.threads, e->settings->quiet), &e->device);
-  return gconv_learn_complain(status, message);
+    status = gconv_device_open(e->settings->job.device, gconv_settle_threads(e->settings->job.threads, e->settings->quiet),
+                               &e->device);
+  GCONV_TRY(gconv_learn_complain(status, message));
+  e->chosen = job->device;
+  if (!e->chosen.name[0]) {
+    const bool any = strcmp(e->settings->job.device, "auto") == 0;
+    gconv_device_choose(&e->chosen, gconv_device_get_info(e->device)->name, any ? "a GPU can be used" : NULL);
+    gconv_device_tell(e->settings, &e->chosen);
+  }
+  return GCONV_OK;
 }
 
 /* Evaluates without writing maps. */
@@ -364,7 +372,7 @@ static gconv_status check(gconv_settings *settings, const gconv_texts *words, ev
     return gconv_refuse(message, "--json prints what --evaluate finds");
   settings->options.gray = false; /* the network's features tell */
   if (!settings->job.device)
-    settings->job.device = "cpu";
+    settings->job.device = "auto";
   if (!gconv_texts_add(&settings->last.filters, strdup(network)) ||
       (learn->targets && !gconv_texts_add(&e->masks, strdup(learn->targets))))
     return gconv_complain_memory(message);

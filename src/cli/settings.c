@@ -88,6 +88,24 @@ static bool are_gpus(const char *value) {
   return count > 0 || strcmp(value, "all") == 0;
 }
 
+void gconv_device_choose(gconv_chosen_device *chosen, const char *name, const char *why) {
+  snprintf(chosen->name, sizeof chosen->name, "%s", name);
+  snprintf(chosen->why, sizeof chosen->why, "%s", why && why[0] ? why : "it was asked for");
+}
+
+void gconv_device_tell(const gconv_settings *settings, const gconv_chosen_device *chosen) {
+  if (settings->verbose)
+    gconv_say("device %s: %s", chosen->name, chosen->why);
+}
+
+bool gconv_has_gpu(void) {
+  gconv_device_info info;
+  for (size_t i = 0; gconv_device_at(i, &info); i++)
+    if (strncmp(info.name, "cuda", 4) == 0 && info.usable)
+      return true;
+  return false;
+}
+
 gconv_status gconv_settings_check_device(const char *value, gconv_message *message) {
   static const gconv_option names = {.name = "device", .words = "auto|cpu|cuda"};
   if (strncmp(value, "cuda:", 5) == 0 && are_gpus(value + 5))

@@ -153,4 +153,20 @@ int gconv_settle_threads(int wanted, bool quiet);
 /* Frees what the settings own. */
 void gconv_settings_free(gconv_settings *settings);
 
+/* Whether a GPU can be used. */
+bool gconv_has_gpu(void);
+
+/* The device that did the work, and why. */
+typedef struct gconv_chosen_device {
+  char name[32], why[200];
+} gconv_chosen_device;
+
+/* Notes it. `why` NULL or "": it was asked for. */
+void gconv_device_choose(gconv_chosen_device *chosen, const char *name, const char *why);
+/* Tells of it, with -v. */
+void gconv_device_tell(const gconv_settings *settings, const gconv_chosen_device *chosen);
+
+/* Why it is the CPU, where any device will do and there is no other. */
+#define GCONV_WHY_NO_GPU "there is no GPU that can be used"
+
 #endif

@@ -11,6 +11,10 @@
 #include "gconv_classify.h"
 #include "kernels/cpu/smooth.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A tile's planes. */
 typedef enum gconv_plane {
   GCONV_PLANE_SMOOTH, /* order 0 in both directions */
@@ -41,9 +45,23 @@ typedef struct gconv_scale {
 typedef struct gconv_feature_work gconv_feature_work;
 typedef struct gconv_feature gconv_feature;
 
+/* The kinds, for devices that have kernels of their own for them. */
+typedef enum gconv_feature_form {
+  GCONV_FEATURE_GAUSSIAN,
+  GCONV_FEATURE_LOG,
+  GCONV_FEATURE_GRADIENT,
+  GCONV_FEATURE_DOG,
+  GCONV_FEATURE_STRUCTURE,
+  GCONV_FEATURE_HESSIAN,
+  GCONV_FEATURE_INTENSITY,
+  GCONV_FEATURE_EDGES,
+  GCONV_FEATURE_TEXTURE
+} gconv_feature_form;
+
 /* A kind of feature: a row of the table in kinds.c. */
 typedef struct gconv_feature_kind {
   gconv_feature_info info;
+  gconv_feature_form form;
   gconv_convention convention;
   unsigned planes;
   double second;  /* not 0: it uses a second Gaussian, whose sigma is this times the first */
@@ -126,4 +144,7 @@ void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border bord
 /* The same, so that central differences are the one-sided ones of numpy.gradient() at the border. rim is at most 2. */
 void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -2,8 +2,8 @@
 /* The kinds of features: one row each. All are computed in float32, in an order that no tile and no thread changes. */
 #include "base/cpu.h"
 #include "feature/feature.h"
+#include "kernels/feature_math.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- Rows of numbers -------------------------------------------------------------------------------------------------- */
@@ -34,43 +34,27 @@ GCONV_VECTORIZED(multiply, (const float *a, const float *b, float *out, int32_t 
 
 GCONV_INLINE void measure_body(const float *a, const float *b, float *out, int32_t count) {
   for (int32_t i = 0; i < count; i++)
-    out[i] = sqrtf(a[i] * a[i] + b[i] * b[i]);
+    out[i] = gconv_feature_magnitude(a[i], b[i]);
 }
 GCONV_VECTORIZED(measure, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
 /* The eigenvalues of the matrices [a b; b c], the larger one first. */
 GCONV_INLINE void split_body(const float *a, const float *b, const float *c, float *large, float *small, int32_t count) {
-  for (int32_t i = 0; i < count; i++) {
-    float middle = 0.5F * (a[i] + c[i]), half = 0.5F * (a[i] - c[i]), root = sqrtf(half * half + b[i] * b[i]);
-    large[i] = middle + root;
-    small[i] = middle - root;
-  }
+  for (int32_t i = 0; i < count; i++)
+    gconv_feature_split(a[i], b[i], c[i], &large[i], &small[i]);
 }
 GCONV_VECTORIZED(split, (const float *a, const float *b, const float *c, float *large, float *small, int32_t count),
                  (a, b, c, large, small, count))
 
-/* The magnitude of Sobel's two derivatives, of three rows. */
-GCONV_INLINE void sobel_body(const float *above, const float *at, const float *below, float *out, int32_t count) {
-  for (int32_t i = 0; i < count; i++) {
-    float dx =
-        0.25F * (above[i + 1] - above[i - 1]) + 0.5F * (at[i + 1] - at[i - 1]) + 0.25F * (below[i + 1] - below[i - 1]);
-    float dy = 0.25F * (below[i - 1] - above[i - 1]) + 0.5F * (below[i] - above[i]) + 0.25F * (below[i + 1] - above[i + 1]);
-    out[i] = sqrtf(0.5F * (dx * dx + dy * dy));
-  }
+GCONV_INLINE void sobel_body(const float *at, size_t pitch, float *out, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    out[i] = gconv_feature_sobel(at + i, (ptrdiff_t)pitch);
 }
-GCONV_VECTORIZED(sobel, (const float *above, const float *at, const float *below, float *out, int32_t count),
-                 (above, at, below, out, count))
+GCONV_VECTORIZED(sobel, (const float *at, size_t pitch, float *out, int32_t count), (at, pitch, out, count))
 
-/* The eigenvalues of second differences, as numpy.gradient() takes them twice: of rows two above to two below. */
 GCONV_INLINE void bend_body(const float *at, size_t pitch, float *large, float *small, int32_t count) {
-  const float *up = at - pitch, *down = at + pitch, *up2 = up - pitch, *down2 = down + pitch;
-  for (int32_t i = 0; i < count; i++) {
-    float yy = 0.25F * ((down2[i] - at[i]) - (at[i] - up2[i])), xx = 0.25F * ((at[i + 2] - at[i]) - (at[i] - at[i - 2]));
-    float xy = 0.25F * ((down[i + 1] - up[i + 1]) - (down[i - 1] - up[i - 1]));
-    float middle = 0.5F * (yy + xx), half = 0.5F * (yy - xx), root = sqrtf(half * half + xy * xy);
-    large[i] = middle + root;
-    small[i] = middle - root;
-  }
+  for (int32_t i = 0; i < count; i++)
+    gconv_feature_bend(at + i, (ptrdiff_t)pitch, &large[i], &small[i]);
 }
 GCONV_VECTORIZED(bend, (const float *at, size_t pitch, float *large, float *small, int32_t count),
                  (at, pitch, large, small, count))
@@ -136,7 +120,7 @@ static void make_edges(gconv_feature_work *work, const gconv_feature *feature, f
   float *plane = work->planes[GCONV_PLANE_SMOOTH];
   (void)feature;
   gconv_feature_fill_border(work, GCONV_BORDER_SYMMETRIC, 1, plane);
-  EACH_ROW sobel(ROW(plane) - work->pitch, ROW(plane), ROW(plane) + work->pitch, OUT(0), work->columns);
+  EACH_ROW sobel(ROW(plane), work->pitch, OUT(0), work->columns);
 }
 
 static void make_texture(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
@@ -158,33 +142,46 @@ enum {
 };
 
 const gconv_feature_kind gconv_feature_kinds[] = {
-    {.info = {"gaussian", NULL, "the image, smoothed by a Gaussian", 1}, .planes = SMOOTH, .make = make_gaussian},
+    {.info = {"gaussian", NULL, "the image, smoothed by a Gaussian", 1},
+     .form = GCONV_FEATURE_GAUSSIAN,
+     .planes = SMOOTH,
+     .make = make_gaussian},
     {.info = {"log", NULL, "Laplacian of Gaussian: the sum of the second derivatives", 1},
+     .form = GCONV_FEATURE_LOG,
      .planes = XX | YY,
      .make = make_log},
-    {.info = {"gradient", NULL, "magnitude of the derivatives of a Gaussian", 1}, .planes = X | Y, .make = make_gradient},
+    {.info = {"gradient", NULL, "magnitude of the derivatives of a Gaussian", 1},
+     .form = GCONV_FEATURE_GRADIENT,
+     .planes = X | Y,
+     .make = make_gradient},
     {.info = {"dog", NULL, "difference of two Gaussians, of sigma and 0.66 sigma", 1},
+     .form = GCONV_FEATURE_DOG,
      .planes = SMOOTH,
      .second = 0.66,
      .make = make_dog},
     {.info = {"structure", NULL, "eigenvalues of the structure tensor, smoothed by sigma / 2, the larger one first", 2},
+     .form = GCONV_FEATURE_STRUCTURE,
      .planes = X | Y,
      .second = 0.5,
      .of_planes = true,
      .make = make_structure},
     {.info = {"hessian", NULL, "eigenvalues of the matrix of second derivatives, the larger one first", 2},
+     .form = GCONV_FEATURE_HESSIAN,
      .planes = XX | XY | YY,
      .make = make_hessian},
     {.info = {"intensity", NULL, "smoothed as by skimage.filters.gaussian()", 1},
+     .form = GCONV_FEATURE_INTENSITY,
      .convention = GCONV_SMOOTH_SKIMAGE,
      .planes = SMOOTH,
      .make = make_intensity},
     {.info = {"edges", NULL, "skimage.filters.sobel() of intensity", 1},
+     .form = GCONV_FEATURE_EDGES,
      .convention = GCONV_SMOOTH_SKIMAGE,
      .planes = SMOOTH,
      .rim = 1,
      .make = make_edges},
     {.info = {"texture", NULL, "eigenvalues of the second differences of intensity, as scikit-image takes them", 2},
+     .form = GCONV_FEATURE_TEXTURE,
      .convention = GCONV_SMOOTH_SKIMAGE,
      .planes = SMOOTH,
      .rim = 2,

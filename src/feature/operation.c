@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Features as an operation: tiles of rows, spread over the threads of the CPU. */
+/* Features as an operation: tiles of rows, spread over the threads of the CPU, or bands of rows on a GPU (gpu.h). */
 #include "operation/operation.h"
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "device/device.h"
-#include "feature/feature.h"
+#include "feature/gpu.h"
 #include "image/colour.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time */
+enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time on a CPU */
 
 typedef struct feature_operation {
   gconv_operation base;
@@ -24,9 +24,14 @@ typedef struct feature_plan {
   gconv_plan base;
   const feature_operation *operation;
   int32_t channels;          /* of which features are made */
-  gconv_feature_work *works; /* owned: one a thread; NULL of an outline */
+  gconv_feature_work *works; /* owned: one a thread; NULL of an outline, and on a GPU */
   int threads;
+  gconv_feature_gpu *gpu; /* owned: on a GPU; else NULL */
 } feature_plan;
+
+static bool is_there(const gconv_device *device) {
+  return device->type != &gconv_device_type_cpu;
+}
 
 /* ---- Samples ---------------------------------------------------------------------------------------------------------- */
 
@@ -120,9 +125,41 @@ static void make_rows(const feature_plan *plan, const gconv_image *in, int32_t i
   timings->kernel_ms += gconv_now_ms() - start;
 }
 
-static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
-  make_rows((const feature_plan *)plan, in->image, 0, 0, outputs, timings);
+/* The same on a GPU, band by band. */
+static gconv_status make_there(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first,
+                               const gconv_image *out, gconv_timings *timings) {
+  const int32_t band = gconv_feature_gpu_rows(&plan->base.like, out->channels);
+  for (int32_t frame = 0; frame < out->frames; frame++)
+    for (int32_t row = 0; row < out->height; row += band) {
+      gconv_image window = *in, part = *out, made;
+      window.frames = part.frames = 1;
+      window.data = (uint8_t *)in->data + (size_t)frame * (in->planar ? (size_t)in->channels : 1) * in->plane_bytes;
+      part.data =
+          (uint8_t *)out->data + (size_t)frame * (size_t)out->channels * out->plane_bytes + (size_t)row * out->row_bytes;
+      part.height = out->height - row < band ? out->height - row : band;
+      GCONV_TRY(gconv_feature_gpu_make(plan->gpu, &window, in_row, first + row, part.height, &made, timings));
+      GCONV_TRY(gconv_feature_gpu_fetch(plan->gpu, &made, &part, timings));
+    }
   return GCONV_OK;
+}
+
+static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
+                                    int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
+  (void)there; /* it is the first of a chain, whose window is on the host */
+  return gconv_feature_gpu_make(((const feature_plan *)base)->gpu, window, window_row, first, count, out, timings);
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  const feature_plan *plan = (const feature_plan *)base;
+  if (plan->gpu)
+    return make_there(plan, window, window_row, first, outputs, timings);
+  make_rows(plan, window, window_row, first, outputs, timings);
+  return GCONV_OK;
+}
+
+static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  return execute_rows(plan, in->image, 0, 0, outputs, timings);
 }
 
 /* Tiles have fixed places. */
@@ -135,12 +172,6 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   const int32_t reach = plan->operation->list.reach, height = base->like.height;
   *begin = first < reach ? 0 : first - reach;
   *end = first + count < height - reach ? first + count + reach : height;
-}
-
-static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                 gconv_image *outputs, gconv_timings *timings) {
-  make_rows((const feature_plan *)plan, window, window_row, first, outputs, timings);
-  return GCONV_OK;
 }
 
 /* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
@@ -157,7 +188,9 @@ static void explain(const gconv_plan *base, FILE *text) {
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const feature_plan *plan = (const feature_plan *)base;
-  need->fixed = (double)gconv_feature_work_bytes(&plan->operation->list) * gconv_threads_count(base->device->threads);
+  need->fixed = is_there(base->device)
+                    ? gconv_feature_gpu_bytes(&plan->operation->list, &base->like, plan->channels)
+                    : (double)gconv_feature_work_bytes(&plan->operation->list) * gconv_threads_count(base->device->threads);
 }
 
 /* ---- The plan --------------------------------------------------------------------------------------------------------- */
@@ -166,6 +199,7 @@ static void free_plan(gconv_plan *base) {
   feature_plan *plan = (feature_plan *)base;
   for (int i = 0; i < plan->threads && plan->works; i++)
     gconv_feature_work_end(&plan->works[i]);
+  gconv_feature_gpu_free(plan->gpu);
   free(plan->works);
   free(plan);
 }
@@ -181,6 +215,8 @@ static gconv_status check_image(const gconv_image *like, int32_t wanted, int32_t
 }
 
 static gconv_status begin_works(feature_plan *plan) {
+  if (is_there(plan->base.device))
+    return gconv_feature_gpu_create(plan->base.device, &plan->operation->list, &plan->base.like, plan->channels, &plan->gpu);
   const int count = gconv_threads_count(plan->base.device->threads);
   plan->works = calloc((size_t)count, sizeof *plan->works);
   if (!plan->works)
@@ -191,34 +227,31 @@ static gconv_status begin_works(feature_plan *plan) {
   return GCONV_OK;
 }
 
+/* What a thread of a CPU with AVX2 takes, in nanoseconds a pixel: for each tap of a scale in y and in x, and for each
+ * output. It decides whether a GPU is worth its start (src/batch/worth.c). */
+static double nanoseconds(const gconv_feature_list *list) {
+  const double tap = 0.3, output = 0.5;
+  double sum = output * list->outputs;
+  for (size_t s = 0; s < list->scale_count; s++)
+    sum += tap * list->scales[s].radius * (list->scales[s].planes & ~(1U << GCONV_PLANE_SMOOTH) ? 3 : 1);
+  return sum;
+}
+
 static void fill_info(feature_plan *plan) {
-  const gconv_image *like = &plan->base.like, *out = plan->base.outputs;
-  plan->base.info = (gconv_plan_info){.device = plan->base.device->info.name,
-                                      .algorithm = "features",
-                                      .math = "fp32",
-                                      .exact = true,
-                                      .frames = like->frames,
-                                      .channels = plan->channels,
-                                      .height = like->height,
-                                      .width = like->width,
-                                      .filters = plan->operation->list.outputs,
-                                      .rows = 2 * plan->operation->list.reach + 1,
-                                      .columns = 2 * plan->operation->list.reach + 1,
-                                      .out_height = out->height,
-                                      .out_width = out->width,
-                                      .out_channels = out->channels,
-                                      .input_type = like->type,
-                                      .output_type = GCONV_F32,
-                                      .bytes = gconv_pixel_bytes(like) + gconv_pixel_bytes(out),
-                                      .workspace_bytes = gconv_feature_work_bytes(&plan->operation->list)};
+  gconv_plan_info *info = &plan->base.info;
+  gconv_plan_describe(&plan->base, "features", "fp32");
+  info->channels = plan->channels;
+  info->filters = plan->operation->list.outputs;
+  info->rows = info->columns = 2 * plan->operation->list.reach + 1;
+  info->workspace_bytes = gconv_feature_work_bytes(&plan->operation->list);
+  info->estimate_ms =
+      1e-6 * nanoseconds(&plan->operation->list) * plan->channels * info->frames * info->height * (double)info->width;
 }
 
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   feature_plan *plan = (feature_plan *)base;
   plan->operation = (const feature_operation *)operation;
   const gconv_image *like = order->like;
-  if (order->device->type != &gconv_device_type_cpu)
-    return gconv_fail(GCONV_UNSUPPORTED, "features of pixels are computed by the CPU alone: -d cpu");
   GCONV_TRY(check_image(like, plan->operation->channels, &plan->channels));
   if (plan->operation->list.outputs > INT32_MAX / plan->channels)
     return gconv_fail(GCONV_TOO_LARGE, "features of %d channels are too many", (int)plan->channels);
@@ -242,6 +275,7 @@ static const gconv_plan_type feature_plan_type = {.bytes = sizeof(feature_plan),
                                                   .row_step = row_step,
                                                   .rows_needed = rows_needed,
                                                   .execute_rows = execute_rows,
+                                                  .make_rows_there = make_rows_there,
                                                   .explain = explain,
                                                   .find_need = find_need};
 
@@ -253,11 +287,17 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
+static int32_t strip(const gconv_operation *base, const gconv_plan_order *order) {
+  const feature_operation *operation = (const feature_operation *)base;
+  const int32_t channels = operation->channels > 0 ? operation->channels : order->like->channels - order->like->alpha;
+  return is_there(order->device) ? gconv_feature_gpu_rows(order->like, (double)channels * operation->list.outputs) : STRIP;
+}
+
 static const gconv_operation_type feature_type = {.name = "features of pixels",
                                                   .free = free_operation,
                                                   .plan_type = &feature_plan_type,
                                                   .fill_plan = fill_plan,
-                                                  .strip = STRIP,
+                                                  .strip = strip,
                                                   .shares = true};
 
 gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **result) {
@@ -277,78 +317,4 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
   }
   *result = &operation->base;
   return GCONV_OK;
-}
-
-/* ---- Features, then a network ------------------------------------------------------------------------------------------
- */
-
-/* The number that a name is; above UINT16_MAX: none. */
-static unsigned long number_of(const char *name) {
-  size_t digits = name ? strspn(name, "0123456789") : 0;
-  return digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : UINT16_MAX + 1UL;
-}
-
-gconv_status gconv_class_values(const char *const *classes, size_t count, uint16_t *values) {
-  GCONV_NEED(values);
-  if (count > 0)
-    GCONV_NEED(classes);
-  if (count > UINT16_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", count, UINT16_MAX);
-  bool numbers = true;
-  for (size_t k = 0; k < count; k++)
-    numbers = numbers && number_of(classes[k]) <= UINT16_MAX;
-  for (size_t k = 0; k < count; k++)
-    values[k] = (uint16_t)(numbers ? number_of(classes[k]) : k + 1);
-  return GCONV_OK;
-}
-
-static gconv_status find_values(const gconv_network *network, uint16_t **values) {
-  *values = calloc(network->class_count + 1, sizeof **values);
-  return *values ? gconv_class_values((const char *const *)network->classes, network->class_count, *values)
-                 : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a network");
-}
-
-static gconv_status make_stages(const gconv_network *network, int32_t channels, const gconv_network_options *options,
-                                gconv_operation **result) {
-  gconv_operation *stages[2] = {NULL, NULL};
-  gconv_status status = gconv_operation_features(network->features, channels, &stages[0]);
-  if (status == GCONV_OK)
-    status = gconv_operation_of_network(network, options, &stages[1]);
-  if (status == GCONV_OK)
-    status = gconv_operation_chain(stages, 2, result);
-  gconv_operation_free(stages[0]);
-  gconv_operation_free(stages[1]);
-  return status;
-}
-
-gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
-                                    gconv_operation **result) {
-  static const gconv_network_options defaults;
-  int32_t count;
-  GCONV_NEED(network);
-  GCONV_NEED_AS(network->layers, "network->layers");
-  GCONV_NEED_AS(result, "operation");
-  if (!network->features)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has no features: it takes images as they are");
-  if (network->class_count > 0)
-    GCONV_NEED_AS(network->classes, "network->classes");
-  GCONV_TRY(gconv_features_resolve(network->features, NULL, &count));
-  int32_t channels = network->channels % count == 0 ? network->channels / count : 0;
-  if (channels != 1 && channels != 3)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "the network takes %d channels, and its features are %d of a grey image, %d of RGB",
-                      (int)network->channels, (int)count, 3 * (int)count);
-  gconv_network_options own = options ? *options : defaults;
-  uint16_t *values = NULL;
-  gconv_status status = GCONV_OK;
-  own.gray = false; /* which features see to */
-  if (own.presentation == GCONV_PRESENT_CLASSES && !own.class_values && network->class_count > 0) {
-    status = find_values(network, &values);
-    own.class_values = values;
-    own.class_value_count = network->class_count;
-  }
-  if (status == GCONV_OK)
-    status = make_stages(network, channels, &own, result);
-  free(values);
-  return status;
 }

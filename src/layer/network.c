@@ -5,6 +5,9 @@
 #include "kernels/pixel.h"
 #include "operation/stages.h"
 #include "operation/tuning.h"
+#ifdef GCONV_WITH_CUDA
+#include "kernels/cuda/layer/pointwise.h"
+#endif
 
 #include <math.h>
 #include <stdlib.h>
@@ -198,6 +201,51 @@ static gconv_status make_step(gconv_network_plan *network, const gconv_layer *la
   return GCONV_OK;
 }
 
+#ifdef GCONV_WITH_CUDA
+/* What one kernel for all layers is estimated to take: what lies between them costs nothing. */
+static double merged_ms(const gconv_network_plan *network, const gconv_prices *prices) {
+  const gconv_step *first = &network->steps[0], *last = &network->steps[network->count - 1];
+  const double pixels = (double)last->images * last->whole.out_height * last->whole.out_width;
+  double bytes = pixels * sizeof(float) * (first->whole.channels + last->whole.filters), sums = 0;
+  for (size_t i = 0; i < network->count; i++)
+    sums += 0.5 * network->steps[i].info.flop;
+  return fmax(sums / (0.4 * prices->machine.fma_per_ms), bytes / (0.7 * prices->machine.bytes_per_ms));
+}
+
+/* Layers of filters of 1 x 1 become one kernel on a GPU, where that is expected to be faster, or is asked for. */
+static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
+                        bool any_algorithm, FILE *reasons) {
+  const gconv_layer_algorithm *row = &gconv_layer_algorithm_cuda_pointwise;
+  const gconv_layer_problem *problems[GCONV_POINTWISE_LAYERS];
+  const gconv_prices prices = gconv_device_prices(network->base.device);
+  double apart = 0;
+  bool named = options->algorithm && strcmp(options->algorithm, row->info.name) == 0;
+  bool free = !options->algorithm || strcmp(options->algorithm, "auto") == 0;
+  bool can = network->base.device->type == &gconv_device_type_cuda && network->count <= GCONV_POINTWISE_LAYERS &&
+             (named || free) && !options->without && options->math == GCONV_MATH_FP32;
+  for (size_t i = 0; i < network->count && can; i++) {
+    const gconv_step *step = &network->steps[i];
+    problems[i] = &step->whole;
+    can = step->kind == GCONV_LAYER_CONV && !step->info.each && (any_algorithm || !layers[i].algorithm) &&
+          (!step->softmax || i + 1 == network->count) && step->images == network->steps[0].images;
+    apart += step->info.estimate_ms;
+  }
+  if (!can || gconv_pointwise_obstacle(problems, (int32_t)network->count) || (!named && merged_ms(network, &prices) > apart))
+    return;
+  for (size_t i = 0; i < network->count; i++) {
+    gconv_step *step = &network->steps[i];
+    step->algorithm = row;
+    step->problem.images = step->images;
+    step->problem.math = GCONV_MATH_FP32;
+    step->workspace_bytes = 0;
+    step->info.estimate_ms = merged_ms(network, &prices) / (double)network->count;
+    fill_info(step);
+  }
+  network->merged = true;
+  fprintf(reasons, "all layers are filters of 1 x 1: one kernel, %s\n", row->info.name);
+}
+#endif
+
 /* What becomes of the outputs of the last layer. */
 static void make_combination(gconv_network_plan *network, gconv_combine combine) {
   const gconv_step *last = &network->steps[network->count - 1];
@@ -253,6 +301,10 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *l
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
     status = make_step(network, &layers[i], i, options, any_algorithm ? NULL : layers[i].algorithm, reasons);
+#ifdef GCONV_WITH_CUDA
+  if (status == GCONV_OK)
+    merge_steps(network, layers, options, any_algorithm, reasons);
+#endif
   if (!gconv_close_text(reasons, &network->reasons) && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return status;

@@ -64,6 +64,9 @@ typedef struct gconv_network_type {
   /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
+  /* The same of `in` in memory of the device; NULL on the CPU. */
+  gconv_status (*execute_there)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
+                                gconv_timings *timings);
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);
@@ -91,6 +94,7 @@ struct gconv_network_plan {
   bool by_channel; /* made for one channel: each of the image's is an image of its own */
   gconv_step *steps;
   size_t count;
+  bool merged; /* all steps are one kernel (kernels/cuda/layer/pointwise.h) */
   gconv_combine combine;
   int32_t combined; /* channels that become one: what is combined */
   int32_t filters;  /* K of the last bank: what argmax counts modulo */

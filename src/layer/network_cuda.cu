@@ -5,11 +5,9 @@
  */
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
-#include "kernels/activation.h"
-#include "kernels/mean.h"
-#include "layer/input.h"
+#include "kernels/cuda/layer/pointwise.h"
+#include "layer/network_kernels.cuh"
 
-#include <cuda_runtime.h>
 #include <stdlib.h>
 
 struct network_run {
@@ -19,6 +17,7 @@ struct network_run {
   size_t bytes[2];
   void *kept; /* the input of the first layer, in place of buffers[0], where residual wants it later; else NULL */
   void *workspace;
+  float *normal;   /* of layers in one kernel, where pixels are normalised: means, then deviations */
   float **weights; /* of the steps */
   void **states;   /* of the steps, as acquire() made them */
 };
@@ -38,6 +37,7 @@ static void release(void *memory) {
   cudaFree(run->buffers[1]);
   cudaFree(run->kept);
   cudaFree(run->workspace);
+  cudaFree(run->normal);
   gconv_timeline_free(&run->timeline);
   free(run->weights);
   free(run->states);
@@ -77,6 +77,19 @@ static void *input_buffer(const network_run *run) {
   return run->kept ? run->kept : run->buffers[0];
 }
 
+/* The number of the tensor that the last layer makes, and that of the output. */
+static size_t made_tensor(const gconv_network_plan *network) {
+  return network->merged ? 1 : network->count;
+}
+/* Whether one kernel makes classes. */
+static bool merges_argmax(const gconv_network_plan *network) {
+  return network->merged && network->combine == GCONV_COMBINE_ARGMAX;
+}
+
+static size_t last_tensor(const gconv_network_plan *network) {
+  return made_tensor(network) + (network->combine != GCONV_COMBINE_NONE && !merges_argmax(network));
+}
+
 static void need(network_run *run, size_t tensor, size_t bytes) {
   size_t *most = &run->bytes[tensor % 2];
   *most = bytes > *most ? bytes : *most;
@@ -95,13 +108,13 @@ static gconv_status allocate_buffers(network_run *run) {
     GCONV_TRY(gconv_cuda_allocate(network->base.device, input, "the input of the network", &run->kept));
   if (!uploads_tensor(network))
     need(run, 1, image_bytes(&most));
-  for (size_t i = 0; i < network->count; i++) {
+  for (size_t i = network->merged ? network->count - 1 : 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
-    need(run, i + 1, gconv_step_out_floats(step) * (size_t)step->images * sizeof(float));
+    need(run, network->merged ? 1 : i + 1, gconv_step_out_floats(step) * (size_t)step->images * sizeof(float));
     workspace = step->workspace_bytes > workspace ? step->workspace_bytes : workspace;
   }
   if (network->combine != GCONV_COMBINE_NONE)
-    need(run, network->count + 1, image_bytes(&network->out));
+    need(run, last_tensor(network), image_bytes(&network->out));
   GCONV_TRY(gconv_cuda_allocate(network->base.device, run->bytes[0], "the tensors", &run->buffers[0]));
   GCONV_TRY(gconv_cuda_allocate(network->base.device, run->bytes[1], "the tensors", &run->buffers[1]));
   return workspace > 0 ? gconv_cuda_allocate(network->base.device, workspace, "the workspace", &run->workspace) : GCONV_OK;
@@ -112,12 +125,9 @@ struct route {
   const float *in;
   float *out;
   cudaStream_t stream;
+  const gconv_image *planes; /* NULL, or: of layers in one kernel, what they take in place of `in`: planes of samples that
+                                are not normalised yet, in memory of the device */
 };
-
-/* The number of the output's tensor. */
-static size_t last_tensor(const gconv_network_plan *network) {
-  return network->count + (network->combine != GCONV_COMBINE_NONE);
-}
 
 static float *tensor_of(const network_run *run, const route &way, size_t tensor) {
   return tensor == last_tensor(run->network) ? way.out : tensor == 0 ? (float *)way.in : (float *)run->buffers[tensor % 2];
@@ -125,7 +135,8 @@ static float *tensor_of(const network_run *run, const route &way, size_t tensor)
 
 /* Within the run's own buffers. */
 static route own_route(const network_run *run) {
-  return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream};
+  return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream,
+          NULL};
 }
 
 static gconv_layer_execution bare_execution(const network_run *run, size_t step) {
@@ -153,10 +164,31 @@ static gconv_status prepare_step(network_run *run, size_t i) {
   return GCONV_OK;
 }
 
+/* Means and deviations, where layers in one kernel normalise their input. */
+static gconv_status prepare_normal(network_run *run) {
+  const gconv_input *input = &run->network->input;
+  const size_t bytes = (size_t)input->channels * sizeof(float);
+  if (!run->network->merged || (!input->mean && !input->std))
+    return GCONV_OK;
+  GCONV_TRY(gconv_cuda_allocate(run->network->base.device, 2 * bytes, "means", (void **)&run->normal));
+  float *numbers = (float *)malloc(2 * bytes);
+  if (!numbers)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  for (int32_t c = 0; c < input->channels; c++) {
+    numbers[c] = input->mean ? input->mean[c] : 0.0f;
+    numbers[input->channels + c] = input->std ? input->std[c] : 1.0f;
+  }
+  const cudaError_t error = cudaMemcpy(run->normal, numbers, 2 * bytes, cudaMemcpyHostToDevice);
+  free(numbers);
+  CUDA_TRY(error);
+  return GCONV_OK;
+}
+
 static gconv_status fill_run(network_run *run) {
   CUDA_TRY(cudaSetDevice(run->network->base.device->index));
   GCONV_TRY(gconv_timeline_make(&run->timeline));
   GCONV_TRY(allocate_buffers(run));
+  GCONV_TRY(prepare_normal(run));
   for (size_t i = 0; i < run->network->count; i++)
     GCONV_TRY(prepare_step(run, i));
   CUDA_TRY(cudaStreamSynchronize(run->timeline.stream)); /* executions may go into any stream */
@@ -180,37 +212,6 @@ static gconv_status prepare(const gconv_network_plan *network, void **result) {
 }
 
 /* ---- From an image to a tensor ---- */
-
-enum { THREADS = 256, MOST_BLOCKS = 1 << 20 };
-
-static unsigned blocks_for(int64_t count) {
-  int64_t blocks = (count - 1) / THREADS + 1;
-  return (unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS);
-}
-
-/* The pixels of an image without gaps, and what they become: C planes of each of N images. Sample i of a plane of the tensor
- * is pixel i + first of the image; 0 where there is none. */
-struct conversion {
-  int64_t plane, pixels, first; /* of the tensor; of the image */
-  int32_t channels, file_channels;
-  bool planar;
-  float white;
-  float mean, std;
-};
-
-/* One channel: blockIdx.y is the image. */
-template <class Sample>
-__global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
-  for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {
-    const Sample *in = from + (int64_t)n * c.file_channels * c.pixels + (c.planar ? channel * c.pixels : channel);
-    float *out = to + ((int64_t)n * c.channels + channel) * c.plane;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < c.plane; i += (int64_t)gridDim.x * THREADS) {
-      int64_t pixel = i + c.first;
-      bool there = pixel >= 0 && pixel < c.pixels;
-      out[i] = there ? gconv_normalize((float)in[c.planar ? pixel : pixel * c.file_channels], c.white, c.mean, c.std) : 0;
-    }
-  }
-}
 
 /* From `pixels`, which lie without gaps, to the input's buffer. */
 template <class Sample>
@@ -262,45 +263,6 @@ static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_r
 
 /* ---- Layers ---- */
 
-__global__ static void combine(gconv_combine how, const float *in, float *out, int64_t plane, int64_t count,
-                               int32_t combined, int32_t filters) {
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
-    out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
-}
-
-/* A block makes the mean of a plane: a lane is a thread (kernels/mean.h). */
-__global__ static void make_means(const float *in, float *out, int64_t plane, int64_t planes) {
-  __shared__ double lanes[GCONV_MEAN_LANES];
-  for (int64_t n = blockIdx.x; n < planes; n += gridDim.x) {
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < plane; i += GCONV_MEAN_LANES)
-      sum += (double)in[n * plane + i];
-    lanes[threadIdx.x] = sum;
-    __syncthreads();
-    for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
-      if ((int)threadIdx.x < half)
-        lanes[threadIdx.x] += lanes[threadIdx.x + half];
-      __syncthreads();
-    }
-    if (threadIdx.x == 0)
-      out[n] = gconv_mean_of(lanes[0], plane);
-    __syncthreads();
-  }
-}
-
-/* Adds planes of the input, which are first_plane apart, to those of a tensor. */
-__global__ static void add_input(const float *in, const float *first, int64_t first_plane, float *out, int64_t plane,
-                                 int64_t count) {
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
-    out[i] = in[i] + first[i / plane * first_plane + i % plane];
-}
-
-/* A thread makes all filters of a place. */
-__global__ static void make_softmax(float *tensor, int32_t filters, int64_t plane, int64_t places) {
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < places; i += (int64_t)gridDim.x * THREADS)
-    gconv_softmax(tensor + i / plane * filters * plane + i % plane, filters, plane);
-}
-
 /* Layers without weights, for the output's row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_network_plan *network = run->network;
@@ -347,6 +309,37 @@ static gconv_status run_step(const network_run *run, const route &way, size_t i)
   return GCONV_OK;
 }
 
+/* All layers in one kernel: of the input's tensor, or of planes of other distances, which may have fewer rows. */
+static gconv_status run_merged(const network_run *run, const route &way) {
+  const gconv_network_plan *network = run->network;
+  const gconv_step *last = &network->steps[network->count - 1];
+  gconv_pointwise work = {};
+  work.images = last->images;
+  work.pixels = work.in_plane = (int64_t)network->input.rows * network->input.width;
+  work.in = way.in;
+  if (way.planes) {
+    work.in = (const float *)way.planes->data;
+    work.in_plane = (int64_t)(way.planes->plane_bytes / sizeof(float));
+    work.pixels = (int64_t)way.planes->height * network->input.width;
+    work.mean = run->normal;
+    work.deviation = run->normal ? run->normal + network->input.channels : NULL;
+  }
+  work.in_image = work.in_plane * network->input.channels;
+  work.out = tensor_of(run, way, made_tensor(network));
+  work.softmax = last->softmax;
+  work.argmax = merges_argmax(network);
+  work.out_plane = (int64_t)last->problem.out_height * last->problem.out_width;
+  work.out_image = work.argmax ? work.out_plane : work.out_plane * last->problem.filters;
+  work.count = (int32_t)network->count;
+  for (size_t i = 0; i < network->count; i++) {
+    work.layers[i] = &network->steps[i].problem;
+    work.weights[i] = run->weights[i];
+  }
+  gconv_pointwise_execute(&work, way.stream);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
 /* Makes rows zero of all planes that step i yields. */
 static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, int32_t end) {
   const gconv_step *step = &run->network->steps[i];
@@ -371,19 +364,21 @@ static gconv_status clear_outside(const network_run *run, size_t i, int64_t firs
 
 static gconv_status run_steps(const network_run *run, const route &way, int64_t first) {
   const gconv_network_plan *network = run->network;
-  for (size_t i = 0; i < network->count; i++) {
+  if (network->merged)
+    GCONV_TRY(run_merged(run, way));
+  for (size_t i = network->merged ? network->count : 0; i < network->count; i++) {
     GCONV_TRY(network->steps[i].algorithm ? run_step(run, way, i) : run_plain(run, way, i, first));
     if (network->steps[i].softmax)
       GCONV_TRY(run_softmax(run, way, i));
     if (network->by_rows && i + 1 < network->count)
       GCONV_TRY(clear_outside(run, i, first));
   }
-  if (network->combine == GCONV_COMBINE_NONE)
+  if (network->combine == GCONV_COMBINE_NONE || merges_argmax(network))
     return GCONV_OK;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
-  combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, network->count), way.out,
-                                                         plane, count, network->combined, network->filters);
+  combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, made_tensor(network)),
+                                                         way.out, plane, count, network->combined, network->filters);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
@@ -420,6 +415,37 @@ static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row,
 static bool is_without_gaps(const gconv_image *image) {
   gconv_image dense = on_device(image, NULL);
   return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
+}
+
+/* As upload(), of pixels that are in memory of the device. Layers in one kernel take planes as they are. */
+static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row, int64_t first, route *way) {
+  const gconv_network_plan *network = run->network;
+  const int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
+  const bool planes = in->type == GCONV_F32 && in->planar && network->input.channels == in->channels;
+  if (network->merged && planes && first_row == 0 && in->row_bytes == gconv_dense_row_bytes(in)) {
+    way->planes = in;
+    return GCONV_OK;
+  }
+  gconv_image raw = on_device(in, run->buffers[1]);
+  if (!is_without_gaps(in))
+    GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
+  return convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, first_row, way->stream);
+}
+
+static gconv_status execute_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
+                                  gconv_timings *timings) {
+  network_run *run = (network_run *)memory;
+  route way = own_route(run);
+  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
+  GCONV_TRY(take(run, in, in_row, first, &way));
+  GCONV_TRY(run_steps(run, way, first));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
+  GCONV_TRY(download(run, out));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
+  return read_timings(&run->timeline, timings);
 }
 
 /* Makes the first layer's input of the caller's pixels, unless they are that. */
@@ -475,12 +501,6 @@ static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
   return GCONV_OK;
 }
 
-/* Keeps the GPU busy for some 0.1 ms, so that what the host takes to enqueue the steps behind is not timed. */
-__global__ static void be_busy() {
-  for (const int64_t begin = clock64(); clock64() - begin < 200000;)
-    ;
-}
-
 static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double *milliseconds) {
   for (int i = -3; i < runs; i++) {
     double unused;
@@ -515,5 +535,9 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
   return status;
 }
 
-extern "C" const gconv_network_type gconv_network_type_cuda = {
-    .prepare = prepare, .execute = execute, .measure = measure, .release = release, .execute_device = execute_device};
+extern "C" const gconv_network_type gconv_network_type_cuda = {.prepare = prepare,
+                                                               .execute = execute,
+                                                               .execute_there = execute_there,
+                                                               .measure = measure,
+                                                               .release = release,
+                                                               .execute_device = execute_device};

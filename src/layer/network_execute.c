@@ -202,27 +202,47 @@ static gconv_status present_rows(gconv_network_plan *network, int32_t first, gco
   return GCONV_OK;
 }
 
-static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                 gconv_image *outputs, gconv_timings *timings) {
-  gconv_network_plan *network = (gconv_network_plan *)plan;
+/* What makes rows of the maps: gconv_network_type.execute() and what stands around it, or execute_there(). */
+typedef gconv_status run_rows(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
+                              gconv_image *maps, gconv_timings *timings);
+
+static gconv_status run_there(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
+                              gconv_image *maps, gconv_timings *timings) {
+  return network->type->execute_there(network->run, in, in_row, first, maps, timings);
+}
+
+static gconv_status execute_with(gconv_network_plan *network, run_rows *run, const gconv_image *window, int32_t window_row,
+                                 int32_t first, gconv_image *outputs, gconv_timings *timings) {
   int32_t begin, end, map_row = map_row_of(network, first);
   if (outputs->height > network->out.height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
-  rows_needed(plan, first, outputs->height, &begin, &end);
+  rows_needed(&network->base, first, outputs->height, &begin, &end);
   gconv_image rows = *window; /* those needed alone */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
   if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
-    return run_layers(network, &rows, begin, map_row, outputs, timings);
+    return run(network, &rows, begin, map_row, outputs, timings);
   GCONV_TRY(make_maps(network));
   if (map_row < network->presenter.height) /* else a gap between tiles */
-    GCONV_TRY(run_layers(network, &rows, begin, map_row, &network->maps, timings));
-  if (gconv_presenter_presents(&network->presenter)) {
-    copy_alpha(network, window, window_row, first, outputs);
+    GCONV_TRY(run(network, &rows, begin, map_row, &network->maps, timings));
+  if (gconv_presenter_presents(&network->presenter))
     return present_rows(network, map_row, outputs, timings);
-  }
   copy_rows(&network->maps, outputs);
   return GCONV_OK;
+}
+
+static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  gconv_network_plan *network = (gconv_network_plan *)plan;
+  if (gconv_presenter_presents(&network->presenter))
+    copy_alpha(network, window, window_row, first, outputs);
+  return execute_with(network, run_layers, window, window_row, first, outputs, timings);
+}
+
+/* The window has no alpha that results would keep: it is what another stage made. */
+static gconv_status execute_rows_there(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                       gconv_image *outputs, gconv_timings *timings) {
+  return execute_with((gconv_network_plan *)plan, run_there, window, window_row, first, outputs, timings);
 }
 
 /* ---- Memory of the device ---- */
@@ -327,6 +347,7 @@ const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network_p
                                                  .row_step = row_step,
                                                  .rows_needed = rows_needed,
                                                  .execute_rows = execute_rows,
+                                                 .execute_rows_there = execute_rows_there,
                                                  .leaves_out = true,
                                                  .passes = passes,
                                                  .begin_pass = begin_pass,

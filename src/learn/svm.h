@@ -12,6 +12,10 @@
 
 #include <pthread.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- Cases (svm_cases.c) ---- */
 
 /* Rows without their zeros. Zero-initialise before first use. */
@@ -46,7 +50,8 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
                                   gconv_svm_scaling scaling, gconv_svm_range *range);
 /* Makes the scaled cases of others. */
 gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm_cases *from, gconv_svm_cases *to);
-/* The same of one row with its zeros. */
+/* The same of numbers of one column, and of one row with its zeros. */
+void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to);
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
 gconv_status gconv_svm_range_copy(const gconv_svm_range *from, size_t columns, gconv_svm_range *to);
 void gconv_svm_range_free(gconv_svm_range *range);
@@ -215,6 +220,10 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
 /* Of rows that are scaled already: values, count x machines, the same on any device. */
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values);
+/* Classes of rows whose values are known: by votes or, where probabilities are asked for, too, the most probable ones. Either
+ * may be NULL. */
+gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
+                              double *probabilities);
 /* The class with the most votes, of equal ones the first. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
 /* Probabilities of classes from the values of pairs (Wu, Lin and Weng 2004); `scratch` has class_count * (class_count + 2)
@@ -233,4 +242,7 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
 gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
                             size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -182,16 +182,19 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
   return GCONV_OK;
 }
 
-void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to) {
+void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to) {
   if (!range->least) {
-    memcpy(to, from, columns * sizeof *to);
+    memcpy(to, from, count * sizeof *to);
     return;
   }
-  for (size_t c = 0; c < columns; c++) {
-    double width = range->most[c] - range->least[c];
-    to[c] =
-        width > 0 ? (float)(range->lower + (range->upper - range->lower) * ((double)from[c] - range->least[c]) / width) : 0;
-  }
+  const double least = range->least[column], width = range->most[column] - least;
+  for (size_t i = 0; i < count; i++)
+    to[i] = width > 0 ? (float)(range->lower + (range->upper - range->lower) * ((double)from[i] - least) / width) : 0;
+}
+
+void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to) {
+  for (size_t c = 0; c < columns; c++)
+    gconv_svm_range_column(range, c, from + c, 1, to + c);
 }
 
 gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm_cases *from, gconv_svm_cases *to) {

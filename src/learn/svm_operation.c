@@ -8,13 +8,17 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "device/device.h"
-#include "learn/svm.h"
+#include "learn/svm_pixels.h"
 #include "operation/operation.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { PIXELS = 4096 /* that are predicted at a time */, STRIP = 64 /* rows of images, as of features */ };
+enum {
+  PIXELS = 4096, /* that are predicted at a time */
+  TURN = 512,    /* of those, in float32, of one thread */
+  STRIP = 64     /* rows of images, as of features */
+};
 
 typedef struct svm_operation {
   gconv_operation base;
@@ -25,9 +29,14 @@ typedef struct svm_operation {
 typedef struct svm_plan {
   gconv_plan base;
   const gconv_svm *model;
-  float *rows;           /* owned, as all below; PIXELS x columns. NULL of an outline */
+  gconv_svm_lean form;   /* of models that fit it; the fields behind are those of others. Owned, as all */
+  uint8_t *works;        /* memory of each thread for TURN pixels */
+  float *rows;           /* PIXELS x columns. NULL of an outline */
   int32_t *classes;      /* PIXELS; of models without probabilities, else NULL */
   double *probabilities; /* PIXELS x classes; of others NULL */
+#ifdef GCONV_WITH_CUDA
+  gconv_svm_there *there; /* on a GPU */
+#endif
 } svm_plan;
 
 /* ---- Executing -------------------------------------------------------------------------------------------------------- */
@@ -64,8 +73,8 @@ static void scatter(const svm_plan *plan, const piece *p, size_t at) {
 }
 
 /* Rows of the output, the first of which is row in_row of `in`. Pieces of several rows are predicted together. */
-static gconv_status make_rows(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
-                              gconv_timings *timings) {
+static gconv_status predict_rows(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
+                                 gconv_timings *timings) {
   const double start = gconv_now_ms();
   const int64_t all = (int64_t)out->frames * out->height * out->width;
   for (int64_t first = 0; first < all; first += PIXELS) {
@@ -91,6 +100,43 @@ static gconv_status make_rows(const svm_plan *plan, const gconv_image *in, int32
   return GCONV_OK;
 }
 
+/* Rows at work, in float32. */
+typedef struct making {
+  const svm_plan *plan;
+  const gconv_image *in, *out;
+  int32_t in_row;
+  size_t across;      /* turns side by side */
+  atomic_bool failed; /* for want of memory */
+} making;
+
+static void make_turn(void *context, size_t turn, int seat) {
+  making *job = context;
+  const svm_plan *plan = job->plan;
+  const gconv_image *in = job->in, *out = job->out;
+  const size_t row = turn / job->across, bytes = gconv_svm_lean_bytes(plan->model, TURN);
+  const int32_t frame = (int32_t)(row / (size_t)out->height), y = (int32_t)(row % (size_t)out->height);
+  const int32_t x = (int32_t)(turn % job->across) * TURN, count = out->width - x < TURN ? out->width - x : TURN;
+  if (gconv_svm_lean_make_planes(plan->model, &plan->form, samples_of(in, frame, 0, job->in_row + y, x),
+                                 in->plane_bytes / sizeof(float), (size_t)count, plan->works + (size_t)seat * bytes,
+                                 samples_of(out, frame, 0, y, x), out->plane_bytes / sizeof(float)) != GCONV_OK)
+    atomic_store(&job->failed, true);
+}
+
+static gconv_status make_planes(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
+                                gconv_timings *timings) {
+  const double start = gconv_now_ms();
+  making job = {.plan = plan, .in = in, .out = out, .in_row = in_row};
+  job.across = ((size_t)out->width + TURN - 1) / TURN;
+  gconv_threads_run(plan->base.device->threads, job.across * (size_t)out->height * (size_t)out->frames, make_turn, &job);
+  timings->kernel_ms += gconv_now_ms() - start;
+  return atomic_load(&job.failed) ? gconv_fail(GCONV_NO_MEMORY, "no memory for predictions") : GCONV_OK;
+}
+
+static gconv_status make_rows(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
+                              gconv_timings *timings) {
+  return plan->works ? make_planes(plan, in, in_row, out, timings) : predict_rows(plan, in, in_row, out, timings);
+}
+
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   return make_rows((const svm_plan *)plan, in->image, 0, outputs, timings);
 }
@@ -109,6 +155,17 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
                                  gconv_image *outputs, gconv_timings *timings) {
   return make_rows((const svm_plan *)plan, window, first - window_row, outputs, timings);
 }
+
+#ifdef GCONV_WITH_CUDA
+static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
+                                    int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
+  gconv_image rows = *window;
+  (void)there; /* features stand before */
+  rows.data = (uint8_t *)window->data + (size_t)(first - window_row) * window->row_bytes;
+  rows.height = count;
+  return gconv_svm_there_make(((const svm_plan *)base)->there, &rows, out, timings);
+}
+#endif
 
 /* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +191,11 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
 
 static void free_plan(gconv_plan *base) {
   svm_plan *plan = (svm_plan *)base;
+#ifdef GCONV_WITH_CUDA
+  gconv_svm_there_free(plan->there);
+#endif
+  gconv_svm_lean_free(&plan->form);
+  free(plan->works);
   free(plan->rows);
   free(plan->classes);
   free(plan->probabilities);
@@ -142,6 +204,15 @@ static void free_plan(gconv_plan *base) {
 
 static gconv_status make_buffers(svm_plan *plan) {
   const gconv_svm_info *info = &plan->model->info;
+  GCONV_TRY(gconv_svm_lean_make(plan->model, &plan->form));
+#ifdef GCONV_WITH_CUDA
+  if (plan->base.device->type == &gconv_device_type_cuda)
+    GCONV_TRY(gconv_svm_there_create(plan->base.device, plan->model, &plan->form, &plan->there));
+#endif
+  if (plan->form.machine.columns > 0) {
+    plan->works = malloc(gconv_svm_lean_bytes(plan->model, TURN) * (size_t)gconv_threads_count(plan->base.device->threads));
+    return plan->works ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
   plan->rows = malloc(PIXELS * info->columns * sizeof *plan->rows);
   if (info->probabilities)
     plan->probabilities = malloc(PIXELS * info->class_count * sizeof *plan->probabilities);
@@ -151,25 +222,10 @@ static gconv_status make_buffers(svm_plan *plan) {
                                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
 }
 
-static void fill_info(svm_plan *plan) {
-  const gconv_image *like = &plan->base.like, *out = plan->base.outputs;
-  plan->base.info = (gconv_plan_info){.device = plan->base.device->info.name,
-                                      .algorithm = "svm",
-                                      .math = "fp64",
-                                      .exact = true,
-                                      .frames = like->frames,
-                                      .channels = like->channels,
-                                      .height = like->height,
-                                      .width = like->width,
-                                      .filters = out->channels,
-                                      .rows = 1,
-                                      .columns = 1,
-                                      .out_height = out->height,
-                                      .out_width = out->width,
-                                      .out_channels = out->channels,
-                                      .input_type = like->type,
-                                      .output_type = GCONV_F32,
-                                      .bytes = gconv_pixel_bytes(like) + gconv_pixel_bytes(out)};
+/* What a thread of a CPU with AVX2 takes for a pixel. It decides whether a GPU is worth its start (src/batch/worth.c). */
+static double nanoseconds(const gconv_svm *model) {
+  const double columns = (double)model->info.columns, vectors = (double)model->info.vector_count;
+  return vectors * (gconv_svm_lean_fits(model) ? 0.5 + 0.06 * columns : 3 + 0.15 * columns);
 }
 
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
@@ -190,7 +246,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                                  .width = like->width,
                                  .channels = (int32_t)info->class_count,
                                  .planar = true};
-  fill_info(plan);
+  gconv_plan_describe(base, "svm", gconv_svm_lean_fits(plan->model) ? "fp32" : "fp64");
+  base->info.estimate_ms = 1e-6 * nanoseconds(plan->model) * like->frames * like->height * (double)like->width;
   return order->extent == GCONV_PLAN_WHOLE ? make_buffers(plan) : GCONV_OK;
 }
 
@@ -200,6 +257,9 @@ static const gconv_plan_type svm_plan_type = {.bytes = sizeof(svm_plan),
                                               .row_step = row_step,
                                               .rows_needed = rows_needed,
                                               .execute_rows = execute_rows,
+#ifdef GCONV_WITH_CUDA
+                                              .make_rows_there = make_rows_there,
+#endif
                                               .explain = explain,
                                               .find_need = find_need};
 
@@ -211,12 +271,17 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
+static int32_t strip(const gconv_operation *operation, const gconv_plan_order *order) {
+  (void)operation, (void)order; /* on a GPU, features before it come by more rows */
+  return STRIP;
+}
+
 static const gconv_operation_type svm_type = {.name = "a support vector machine",
                                               .free = free_operation,
                                               .held_bytes = held_bytes,
                                               .plan_type = &svm_plan_type,
                                               .fill_plan = fill_plan,
-                                              .strip = STRIP,
+                                              .strip = strip,
                                               .shares = true};
 
 static gconv_status make_operation(const gconv_svm *model, svm_operation **result) {

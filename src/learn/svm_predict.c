@@ -246,8 +246,8 @@ void gconv_svm_couple(const gconv_svm *model, const double *values, double *scra
 
 /* ---- All rows ---- */
 
-static gconv_status conclude(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
-                             double *probabilities) {
+gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
+                              double *probabilities) {
   size_t k = model->info.class_count, machines = gconv_svm_machines(model);
   size_t *votes = calloc(k + 1, sizeof *votes);
   double *scratch = calloc(2 * k * k + k + 1, sizeof *scratch);
@@ -291,7 +291,7 @@ static gconv_status predict_part(const gconv_svm *model, gconv_device *device, c
   if (status == GCONV_OK)
     status = gconv_svm_values(model, device, cases.rows, count, values);
   if (status == GCONV_OK && model->info.type == GCONV_SVM_C_SVC && (classes || probabilities))
-    status = conclude(model, values, count, classes, probabilities);
+    status = gconv_svm_decide(model, values, count, classes, probabilities);
   gconv_svm_cases_free(&cases);
   return status;
 }

@@ -28,6 +28,7 @@ typedef struct chain_plan {
   size_t count;
   int32_t strip; /* rows that are made at a time, also of whole images; 0: whole images are made as such */
   int32_t part;  /* with a strip: the rows of it that the last stage makes at a time, which then are in the caches */
+  bool there;    /* on a GPU: what lies between the stages stays in its memory */
 } chain_plan;
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */
@@ -140,6 +141,22 @@ static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t coun
   return rows;
 }
 
+/* As execute_strip(), where results of stages stay on a GPU. */
+static gconv_status execute_there(const chain_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                  gconv_image *outputs, gconv_timings *timings) {
+  gconv_image in = *window, out = {0}; /* pixels are those of the stages */
+  for (size_t i = 0; i + 1 < plan->count; i++) {
+    const gconv_plan_pass *rows = &plan->rows[i];
+    gconv_plan *stage = plan->stages[i];
+    GCONV_TRY(
+        stage->type->make_rows_there(stage, &in, i > 0, window_row, rows->first, rows->end - rows->first, &out, timings));
+    in = out;
+    window_row = rows->first;
+  }
+  gconv_plan *last = plan->stages[plan->count - 1];
+  return last->type->execute_rows_there(last, &in, window_row, first, outputs, timings);
+}
+
 /* Executes a plan for output rows from `first` on, `step` at a time. */
 static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings) {
@@ -176,6 +193,8 @@ static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, i
   gconv_image in = *window, out = {0}; /* pixels are those of plan->between */
   gconv_status status = GCONV_OK;
   find_rows(plan, first, outputs[0].height);
+  if (plan->there)
+    return execute_there(plan, window, window_row, first, outputs, timings);
   for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
     status = make_room(plan, i, rows->end - rows->first, &out);
@@ -373,6 +392,7 @@ static void fill_info(chain_plan *plan) {
 
 static gconv_status make_stages(const gconv_plan_order *order, const chain *c, chain_plan *plan) {
   gconv_plan_order next = *order;
+  const bool gpu = strcmp(gconv_device_get_info(order->device)->name, "cpu") != 0;
   plan->stages = calloc(c->count, sizeof *plan->stages);
   plan->between = calloc(c->count, sizeof *plan->between);
   plan->rows = calloc(c->count, sizeof *plan->rows);
@@ -380,12 +400,14 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   next.rows = 0;
   for (size_t i = 0; i + 1 < c->count && order->like->frames == 1; i++)
-    if (c->stages[i]->type->strip > next.rows)
-      next.rows = c->stages[i]->type->strip;
+    if (c->stages[i]->type->strip) {
+      const int32_t rows = c->stages[i]->type->strip(c->stages[i], order);
+      next.rows = rows > next.rows ? rows : next.rows;
+    }
   plan->strip = next.rows;
   for (; plan->count < c->count; plan->count++) {
     if (plan->count + 1 == c->count && plan->strip > 0) {
-      for (plan->part = plan->strip; plan->part > 2 && (int64_t)plan->part * next.like->width > PART_PIXELS;)
+      for (plan->part = plan->strip; !gpu && plan->part > 2 && (int64_t)plan->part * next.like->width > PART_PIXELS;)
         plan->part /= 2;
       next.rows = plan->part;
     }
@@ -395,6 +417,9 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   }
   if (row_step(&plan->base) == 0)
     plan->strip = 0;
+  plan->there = gpu && plan->strip > 0 && plan->stages[plan->count - 1]->type->execute_rows_there;
+  for (size_t i = 0; i + 1 < plan->count; i++)
+    plan->there = plan->there && plan->stages[i]->type->make_rows_there;
   gconv_plan_pass pass; /* the only one, of each stage */
   for (size_t i = 0; i < plan->count && plan->strip > 0 && order->extent == GCONV_PLAN_WHOLE; i++)
     GCONV_TRY(gconv_plan_begin_pass(plan->stages[i], 0, &pass));

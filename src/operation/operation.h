@@ -75,9 +75,10 @@ typedef struct gconv_operation_type {
 
   bool batches;   /* several images of one shape are faster as the frames of one image */
   bool of_photos; /* with `batches`: results are images like their inputs, whose metadata they get, so each goes by itself */
-  int32_t strip;  /* not 0: results are so much larger than inputs that a chain makes that many rows of them at a time, of
-                     images of one frame, never the whole */
-  bool shares;    /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
+  /* NULL, or: results are so much larger than inputs that a chain makes that many rows of them at a time, of images of one
+   * frame, never the whole. order->like is the input of the chain. */
+  int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
+  bool shares; /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
 /* The first member of every operation. A new one has one user. */
@@ -127,6 +128,14 @@ struct gconv_plan_type {
   void (*rows_needed)(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
   gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings);
+
+  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows, and *out an
+   * image of them in memory of the device, which is the plan's until the next call. The window is in memory of the host or,
+   * with `there`, of the device; that of execute_rows_there() is in memory of the device. */
+  gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
+                                  int32_t count, gconv_image *out, gconv_timings *timings);
+  gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                     gconv_image *outputs, gconv_timings *timings);
 
   /* On a GPU. check_jpeg says why the plan cannot take a JPEG file in place of an image like `header`; check_parts why its
    * results cannot leave the GPU in parts. */
@@ -246,6 +255,9 @@ double gconv_pixel_bytes(const gconv_image *image);
 
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
+
+/* Fills plan->info with what follows from the shapes, and with the names of what it does. */
+void gconv_plan_describe(gconv_plan *plan, const char *algorithm, const char *math);
 
 /* What is said of a choice of algorithms. */
 static inline const char *gconv_family(bool exact) {

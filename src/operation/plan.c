@@ -52,6 +52,27 @@ size_t gconv_plan_png_bytes(const gconv_plan *plan) {
   return plan->type->png_bytes ? plan->type->png_bytes(plan) : 0;
 }
 
+void gconv_plan_describe(gconv_plan *plan, const char *algorithm, const char *math) {
+  const gconv_image *like = &plan->like, *out = plan->outputs;
+  plan->info = (gconv_plan_info){.device = gconv_device_get_info(plan->device)->name,
+                                 .algorithm = algorithm,
+                                 .math = math,
+                                 .exact = true,
+                                 .frames = like->frames,
+                                 .channels = like->channels,
+                                 .height = like->height,
+                                 .width = like->width,
+                                 .filters = out->channels,
+                                 .rows = 1,
+                                 .columns = 1,
+                                 .out_height = out->height,
+                                 .out_width = out->width,
+                                 .out_channels = out->channels,
+                                 .input_type = like->type,
+                                 .output_type = out->type,
+                                 .bytes = gconv_pixel_bytes(like) + gconv_pixel_bytes(out)};
+}
+
 /* ---- Checks ---- */
 
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image) {

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Features on a GPU: a band of rows at a time, in memory of the device (features_cuda.cu). */
+#ifndef GCONV_FEATURE_GPU_H
+#define GCONV_FEATURE_GPU_H
+
+#include "feature/feature.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What makes features of images of one shape. One thread at a time. */
+typedef struct gconv_feature_gpu gconv_feature_gpu;
+
+#ifdef GCONV_WITH_CUDA
+/* The rows of a band of images like `like`, of which `outputs` features are made in all: a multiple of GCONV_TILE_HEIGHT.
+ * All bands of an image have about the same height. */
+int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs);
+
+/* `list` must outlive it. Features are those of `channels` channels. */
+gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_list *list, const gconv_image *like,
+                                      int32_t channels, gconv_feature_gpu **gpu);
+/* NULL is allowed. */
+void gconv_feature_gpu_free(gconv_feature_gpu *gpu);
+
+/* Makes the features of `count` rows from row `first` on, of one frame. Where that is more than a band, memory grows. The
+ * window begins at row window_row of the image; its pixels are in memory of the host. *out becomes an image in memory of the
+ * device, valid until the next call. */
+gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
+                                    int32_t count, gconv_image *out, gconv_timings *timings);
+/* Copies what was made to an image of the host. */
+gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *made, const gconv_image *to,
+                                     gconv_timings *timings);
+
+/* Bytes of memory of the device that it takes. */
+double gconv_feature_gpu_bytes(const gconv_feature_list *list, const gconv_image *like, int32_t channels);
+#else /* a build without CUDA has no such device */
+static inline int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs) {
+  (void)like, (void)outputs;
+  return GCONV_TILE_HEIGHT;
+}
+static inline gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_list *list,
+                                                    const gconv_image *like, int32_t channels, gconv_feature_gpu **gpu) {
+  (void)device, (void)list, (void)like, (void)channels, (void)gpu;
+  return GCONV_UNSUPPORTED;
+}
+static inline void gconv_feature_gpu_free(gconv_feature_gpu *gpu) {
+  (void)gpu;
+}
+static inline gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row,
+                                                  int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
+  (void)gpu, (void)window, (void)window_row, (void)first, (void)count, (void)out, (void)timings;
+  return GCONV_UNSUPPORTED;
+}
+static inline gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *made, const gconv_image *to,
+                                                   gconv_timings *timings) {
+  (void)gpu, (void)made, (void)to, (void)timings;
+  return GCONV_UNSUPPORTED;
+}
+static inline double gconv_feature_gpu_bytes(const gconv_feature_list *list, const gconv_image *like, int32_t channels) {
+  (void)list, (void)like, (void)channels;
+  return 0;
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* What a network does on a GPU besides its convolutions: pixels become a tensor; means, residuals, softmax; outputs are
+ * combined. Memory bounds all of it. */
+#pragma once
+
+#include "kernels/activation.h"
+#include "kernels/mean.h"
+#include "layer/input.h"
+
+#include <cuda_runtime.h>
+
+enum { THREADS = 256, MOST_BLOCKS = 1 << 20 };
+
+static unsigned blocks_for(int64_t count) {
+  int64_t blocks = (count - 1) / THREADS + 1;
+  return (unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS);
+}
+
+/* The pixels of an image without gaps, and what they become: C planes of each of N images. Sample i of a plane of the tensor
+ * is pixel i + first of the image; 0 where there is none. */
+struct conversion {
+  int64_t plane, pixels, first; /* of the tensor; of the image */
+  int32_t channels, file_channels;
+  bool planar;
+  float white;
+  float mean, std;
+};
+
+/* One channel: blockIdx.y is the image. */
+template <class Sample>
+__global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
+  for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {
+    const Sample *in = from + (int64_t)n * c.file_channels * c.pixels + (c.planar ? channel * c.pixels : channel);
+    float *out = to + ((int64_t)n * c.channels + channel) * c.plane;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < c.plane; i += (int64_t)gridDim.x * THREADS) {
+      int64_t pixel = i + c.first;
+      bool there = pixel >= 0 && pixel < c.pixels;
+      out[i] = there ? gconv_normalize((float)in[c.planar ? pixel : pixel * c.file_channels], c.white, c.mean, c.std) : 0;
+    }
+  }
+}
+
+__global__ static void combine(gconv_combine how, const float *in, float *out, int64_t plane, int64_t count,
+                               int32_t combined, int32_t filters) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
+    out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
+}
+
+/* A block makes the mean of a plane: a lane is a thread (kernels/mean.h). */
+__global__ static void make_means(const float *in, float *out, int64_t plane, int64_t planes) {
+  __shared__ double lanes[GCONV_MEAN_LANES];
+  for (int64_t n = blockIdx.x; n < planes; n += gridDim.x) {
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < plane; i += GCONV_MEAN_LANES)
+      sum += (double)in[n * plane + i];
+    lanes[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
+      if ((int)threadIdx.x < half)
+        lanes[threadIdx.x] += lanes[threadIdx.x + half];
+      __syncthreads();
+    }
+    if (threadIdx.x == 0)
+      out[n] = gconv_mean_of(lanes[0], plane);
+    __syncthreads();
+  }
+}
+
+/* Adds planes of the input, which are first_plane apart, to those of a tensor. */
+__global__ static void add_input(const float *in, const float *first, int64_t first_plane, float *out, int64_t plane,
+                                 int64_t count) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
+    out[i] = in[i] + first[i / plane * first_plane + i % plane];
+}
+
+/* A thread makes all filters of a place. */
+__global__ static void make_softmax(float *tensor, int32_t filters, int64_t plane, int64_t places) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < places; i += (int64_t)gridDim.x * THREADS)
+    gconv_softmax(tensor + i / plane * filters * plane + i % plane, filters, plane);
+}
+
+/* Keeps the GPU busy for some 0.1 ms, so that what the host takes to enqueue the steps behind is not timed. */
+__global__ static void be_busy() {
+  for (const int64_t begin = clock64(); clock64() - begin < 200000;)
+    ;
+}
