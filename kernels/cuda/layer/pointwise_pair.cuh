@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_cons
 template <int C, int P, int OUTS, bool RELU> void launch_pair(arguments_of_layers *a, cudaStream_t stream) {
   const size_t bytes = (size_t)a->layers[0].filters * (C + 1 + OUTS) * sizeof(float);
   a->tiles = (a->pixels + PAIR_THREADS * P - 1) / (PAIR_THREADS * P);
-  const int64_t tiles = a->tiles * a->images, blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS, RELU>>(PAIR_THREADS, bytes);
+  const int64_t tiles = a->tiles * a->images,
+                blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS, RELU>>(PAIR_THREADS, bytes);
   pointwise_pair<C, P, OUTS, RELU><<<(unsigned)(tiles < blocks ? tiles : blocks), PAIR_THREADS, bytes, stream>>>(*a);
 }
 
