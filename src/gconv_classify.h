@@ -47,9 +47,8 @@ gconv_status gconv_features_resolve(const char *text, char **list, int32_t *coun
 
 /* An image becomes its features: planar f32, of as many channels as features, those of the first channel of the image first.
  * Samples of integers are divided by white; alpha is left out. `channels`: 1: the image is made grey first; 3: grey images
- * become RGB; 0: all channels are taken as they are. The CPU alone computes features: on a GPU there is no plan
- * (GCONV_UNSUPPORTED). The results have the same bits for any number of threads and any rows at a time. In a chain, only
- * some rows of them are in memory at a time. */
+ * become RGB; 0: all channels are taken as they are. The results have the same bits on any device, for any number of threads
+ * and any rows at a time. In a chain, only some rows of them are in memory at a time. */
 gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **operation);
 
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */

@@ -330,9 +330,7 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
   const char *of_maps = gconv_classify_map_option(settings);
   if (!of_maps)
-    of_maps = settings->recursive            ? "recursive"
-              : settings->job.max_pixels > 0 ? "max-pixels"
-                                             : NULL;
+    of_maps = settings->recursive ? "recursive" : settings->job.max_pixels > 0 ? "max-pixels" : NULL;
   if (of_maps)
     return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps,
                         c->path);

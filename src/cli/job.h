@@ -37,11 +37,11 @@ typedef struct gconv_main_job {
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
   gconv_timings_total total;
-  FILE *out;      /* where reports go: standard output, unless an image goes there */
-  bool progress;  /* a line of progress is wanted */
-  char raced[32]; /* the device of the race, with --algorithm all */
+  FILE *out;                  /* where reports go: standard output, unless an image goes there */
+  bool progress;              /* a line of progress is wanted */
+  char raced[32];             /* the device of the race, with --algorithm all */
   gconv_chosen_device device; /* behind the run: which one did it, and why */
-  size_t written; /* results so far: gconv_batch.written */
+  size_t written;             /* results so far: gconv_batch.written */
 } gconv_main_job;
 
 /* ---- job.c ---- */

@@ -26,9 +26,9 @@ typedef struct compared {
 
 typedef struct evaluation {
   gconv_settings *settings;
-  gconv_texts masks;     /* as they were named */
-  gconv_main_job own;    /* of an evaluation that writes no maps: the model, and the operation that makes them */
-  gconv_device *device;  /* the same */
+  gconv_texts masks;    /* as they were named */
+  gconv_main_job own;   /* of an evaluation that writes no maps: the model, and the operation that makes them */
+  gconv_device *device; /* the same */
   gconv_chosen_device chosen;
   gconv_plan *plan;      /* the same, for images of the last shape */
   gconv_classifier by;   /* texts are those of the model */

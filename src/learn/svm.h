@@ -220,8 +220,11 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
 /* Of rows that are scaled already: values, count x machines, the same on any device. */
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values);
-/* Classes of rows whose values are known: by votes or, where probabilities are asked for, too, the most probable ones. Either
- * may be NULL. */
+/* Frees what the model has on a GPU, which is to be closed before the model is freed. The next prediction there brings it
+ * again. Of builds with CUDA. */
+void gconv_svm_leave_gpu(gconv_svm *model, const gconv_device *device);
+/* Classes of rows whose values are known: by votes or, where probabilities are asked for, too, the most probable ones.
+ * Either may be NULL. */
 gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
                               double *probabilities);
 /* The class with the most votes, of equal ones the first. */

@@ -171,8 +171,9 @@ static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window,
 
 static void explain(const gconv_plan *base, FILE *text) {
   const gconv_svm_info *info = &((const svm_plan *)base)->model->info;
-  fprintf(text, "a support vector machine: %zu vectors of %zu columns, %zu classes, %s\n", info->vector_count, info->columns,
-          info->class_count, info->probabilities ? "by probability" : "by votes of pairs");
+  fprintf(text, "a support vector machine: %zu vectors of %zu columns, %zu classes, %s, in %s\n", info->vector_count,
+          info->columns, info->class_count, info->probabilities ? "by probability" : "by votes of pairs",
+          gconv_svm_lean_fits(((const svm_plan *)base)->model) ? "float32" : "float64");
 }
 
 static double held_bytes(const gconv_operation *operation) {

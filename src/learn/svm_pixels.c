@@ -108,8 +108,10 @@ static size_t cut(const gconv_svm *model, size_t count, void *memory, parts *p) 
   *p = (parts){.sums = next, .pitch = pitch};
   p->values = memory ? next + sums : NULL;
   p->probabilities = memory ? p->values + info->pair_count * pitch : NULL;
-  p->columns = memory ? (float *)(p->probabilities + info->class_count * pitch) : NULL;
-  p->classes = memory ? (int32_t *)(p->columns + info->columns * pitch) : NULL;
+  void *columns = memory ? p->probabilities + info->class_count * pitch : NULL;
+  p->columns = columns;
+  void *classes = memory ? p->columns + info->columns * pitch : NULL;
+  p->classes = classes;
   return (sums + (info->pair_count + info->class_count) * pitch) * sizeof(double) +
          (info->columns + 1) * pitch * sizeof(float);
 }

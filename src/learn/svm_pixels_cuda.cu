@@ -105,6 +105,7 @@ void gconv_svm_there_free(gconv_svm_there *there) {
   cudaFree(there->sums);
   cudaFree(there->out);
   gconv_timeline_free(&there->line);
+  gconv_svm_leave_gpu((gconv_svm *)there->model, there->device); /* the device may be closed before the model is freed */
   free(there->host);
   free(there);
 }

@@ -125,6 +125,15 @@ static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
   return status;
 }
 
+void gconv_svm_leave_gpu(gconv_svm *model, const gconv_device *device) {
+  pthread_mutex_lock(&model->gpu_lock);
+  if (model->gpu && model->gpu_device == device) {
+    gconv_svm_gpu_free(model->gpu);
+    model->gpu = NULL;
+  }
+  pthread_mutex_unlock(&model->gpu_lock);
+}
+
 static gconv_status values_there(gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                                  double *values) {
   const size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);

@@ -71,9 +71,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   gconv_operation **stages = calloc(c->count, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
   for (size_t i = 0; i < c->count && status == GCONV_OK; i++)
-    status = c->stages[i]->type->keep_exact
-                 ? c->stages[i]->type->keep_exact(c->stages[i], &stages[i])
-                 : gconv_fail(GCONV_UNSUPPORTED, "operation %zu of the chain cannot be kept to the exact family", i + 1);
+    status = c->stages[i]->type->keep_exact(c->stages[i], &stages[i]);
   if (status == GCONV_OK)
     status = gconv_operation_chain(stages, c->count, exact);
   for (size_t i = 0; i < c->count && stages; i++)
@@ -463,6 +461,16 @@ static const gconv_operation_type chain_type = {.name = "chains",
                                                 .keep_exact = keep_exact,
                                                 .host_stages = host_stages};
 
+/* Of chains with an operation that cannot be kept to the exact family. */
+static const gconv_operation_type loose_type = {.name = "chains",
+                                                .free = free_chain,
+                                                .outputs = count_outputs,
+                                                .held_bytes = sum_held_bytes,
+                                                .plan_type = &chain_plan_type,
+                                                .fill_plan = fill_plan,
+                                                .lacks = lacks,
+                                                .host_stages = host_stages};
+
 static gconv_status check(gconv_operation *const *stages, size_t count) {
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a chain of no operations");
@@ -489,7 +497,10 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   }
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
-  *c = (chain){{&chain_type, 1}, copies, count};
+  bool exact = true;
+  for (size_t i = 0; i < count; i++)
+    exact = exact && stages[i]->type->keep_exact;
+  *c = (chain){{exact ? &chain_type : &loose_type, 1}, copies, count};
   *result = &c->base;
   return GCONV_OK;
 }

@@ -3,7 +3,7 @@
  * Features of pixels alone, without a classifier: writes them, or measures how fast they are made.
  *
  * usage: bench_features IMAGE FEATURES OUTPUT.npy [CHANNELS [THREADS]]      the features as a file
- *        bench_features IMAGE NETWORK RUNS                                  the same of maps of classes, by a network
+ *        bench_features IMAGE MODEL RUNS                                    the same of maps of classes
  *        bench_features IMAGE FEATURES RUNS [CHANNELS [THREADS]]            millions of pixels a second, the best of RUNS
  *
  * CHANNELS as for gconv_operation_features(). ROWS in the environment: the features are made of so many rows at a time.
@@ -60,9 +60,14 @@ static gconv_status measure(gconv_plan *plan, const gconv_image *image, int runs
   return status;
 }
 
-/* The operation that makes features, or maps of the classes that the network in a file names. */
-static gconv_status make_operation(const char *text, int channels, gconv_network *network, gconv_operation **operation) {
+/* The operation that makes features, or maps of the classes that a network or a support vector machine in a file names. */
+static gconv_status make_operation(const char *text, int channels, gconv_network *network, gconv_svm **svm,
+                                   gconv_operation **operation) {
   const gconv_network_options options = {.combine = GCONV_COMBINE_ARGMAX, .presentation = GCONV_PRESENT_CLASSES};
+  if (gconv_svm_is_one(text)) {
+    gconv_status status = gconv_svm_read(text, svm);
+    return status == GCONV_OK ? gconv_operation_svm(*svm, &options, operation) : status;
+  }
   if (!gconv_network_is_one(text))
     return gconv_operation_features(text, channels, operation);
   gconv_status status = gconv_network_read(text, network);
@@ -72,6 +77,7 @@ static gconv_status make_operation(const char *text, int channels, gconv_network
 int main(int count, char **words) {
   gconv_image image = {0}, out = {0};
   gconv_network network = {0};
+  gconv_svm *svm = NULL;
   gconv_operation *operation = NULL;
   gconv_device *device = NULL;
   gconv_plan *plan = NULL;
@@ -80,7 +86,7 @@ int main(int count, char **words) {
   const char *rows = getenv("ROWS"), *name = getenv("DEVICE");
   bool writes = strstr(words[3], ".npy") != NULL;
   if (gconv_image_read(words[1], NULL, &image) != GCONV_OK ||
-      make_operation(words[2], count > 4 ? atoi(words[4]) : 0, &network, &operation) != GCONV_OK ||
+      make_operation(words[2], count > 4 ? atoi(words[4]) : 0, &network, &svm, &operation) != GCONV_OK ||
       gconv_device_open(name ? name : "cpu", count > 5 ? atoi(words[5]) : 0, &device) != GCONV_OK ||
       gconv_plan_create(device, &image, operation, 0, &plan) != GCONV_OK)
     return complain();
@@ -93,6 +99,7 @@ int main(int count, char **words) {
   gconv_operation_free(operation);
   gconv_device_close(device);
   gconv_network_free(&network);
+  gconv_svm_free(svm);
   gconv_image_free(&image);
   gconv_image_free(&out);
   return status == GCONV_OK ? 0 : complain();

@@ -59,6 +59,23 @@ class SvmPixels(PictureTest):
         for result in ((self.folder / "other.png").read_bytes(), piped.stdout):
             self.assertEqual(result, (self.folder / "maps/a.png").read_bytes())
 
+    def test_float32_and_float64(self):
+        """Machines in float32 have the same bytes for all vectors; those whose coefficients are too large for it are float64's."""
+        self.save("i.png", picture())
+        self.save("m.png", mask_of(truth()))
+        self.save("t.png", picture(5, 90, 130))
+        for cost, math in ((1, "float32"), (1e7, "float64")):
+            self.train("-c", cost, "-g", 500, "--scale", "unit")
+            model = Model(self.folder / "p.model")
+            said = self.gconv("classify", "p.model", "-i", "t.png", "-o", "o.png", "--explain", "-v").stderr
+            self.assertIn("device cpu: ", said)
+            self.assertIn(f"by votes of pairs, in {math}", said)
+            for isa in ("plain", "avx2"):
+                self.gconv("classify", "p.model", "-i", "t.png", "-o", f"{isa}.png", env={"GCONV_ISA": isa})
+                self.assertEqual((self.folder / f"{isa}.png").read_bytes(), (self.folder / "o.png").read_bytes())
+            expected = np.array(model.classes(self.features(picture(5, 90, 130))), int).reshape(90, 130)
+            self.assertGreater((expected == self.read("o.png")).mean(), 0.999, math)
+
     def test_probabilities_colours_and_16_bits(self):
         rgb = picture(channels=3)
         self.save("i.png", rgb)

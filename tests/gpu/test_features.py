@@ -72,7 +72,7 @@ class Maps(Features):
     def setUp(self):
         super().setUp()
         (self.folder / "in").mkdir()
-        for i, (height, width) in enumerate(((300, 400), (300, 400), (131, 517), (1, 1), (900, 5000))):
+        for i, (height, width) in enumerate(((300, 400), (300, 400), (131, 517), (1, 1))):
             self.save(f"in/{i}.png", self.draw(height, width, seed=i))
         mask = np.zeros((300, 400), np.uint8)
         mask[:, ::7], mask[:, ::11] = 1, 2
@@ -82,17 +82,21 @@ class Maps(Features):
     def compare(self, model, *options, ext="png"):
         for device in ("cpu", "cuda"):
             self.gconv("classify", "-q", model, "-i", "in", "-o", f"{device}/{{stem}}.{ext}", "-d", device, *options)
-        for i in range(5):
+        for i in range(len(list((self.folder / "in").iterdir()))):
             cpu, cuda = ((self.folder / f"{device}/{i}.{ext}").read_bytes() for device in ("cpu", "cuda"))
             self.assertTrue(cpu == cuda, f"the maps of image {i} differ")
         if ext == "png":
-            self.assertGreater(len(np.unique(np.asarray(Image.open(self.folder / "cuda/4.png")))), 1)
+            self.assertGreater(len(np.unique(np.asarray(Image.open(self.folder / "cuda/0.png")))), 1)
 
     def test_networks(self):
         for features, net in (("default", "dense 64 relu, dense 3 softmax"), ("gaussian 1 2, texture 3, structure 1", "dense 9 tanh, dense 8, dense 3 softmax")):
             self.gconv("train", "-q", "-i", "in/0.png", "-t", "mask.png", "--features", features, "--net", net, "--epochs", "1", "-o", "p.safetensors")
             self.compare("p.safetensors")
             self.compare("p.safetensors", "--probabilities", ext="npy")
+        self.save("in/4.png", self.draw(1400, 5000))  # two bands of 49 features
+        self.gconv("train", "-q", "-i", "in/0.png", "-t", "mask.png", "--features", "ilastik", "--net", "dense 20 relu, dense 3 softmax", "--epochs", "1", "-o",
+                   "i.safetensors")
+        self.compare("i.safetensors")
         text = self.gconv("classify", "-q", "p.safetensors", "-i", "in/0.png", "-o", "x.png", "-d", "cuda", "--explain").stderr
         self.assertIn("one kernel, pointwise", text)
 
@@ -101,13 +105,13 @@ class Maps(Features):
         self.gconv("train", "-q", "-i", "in/0.png", "-t", "mask.png", "--features", "gaussian 1 2", "--net", net, "--epochs", "1", "-o", "p.safetensors")
         for device in ("cpu", "cuda"):
             self.gconv("classify", "-q", "p.safetensors", "-i", "in", "-o", f"{device}/", "-d", device)
-        for i in (0, 4):  # tensor cores round in another way
+        for i in (0, 2):  # tensor cores round in another way
             cpu, cuda = (np.asarray(Image.open(self.folder / f"{device}/{i}.png")) for device in ("cpu", "cuda"))
             self.assertLess((cpu != cuda).mean(), 1e-4)
 
     def test_machines(self):
         """Support vector machines over features: votes, and probabilities."""
-        for words in ((), ("-b",), ("-k", "linear"), ("--scale", "standard")):
+        for words in ((), ("-b",), ("-k", "linear"), ("-c", "100000")):  # the last two are float64's
             self.gconv("svm", "-q", "in/0.png", "mask.png", "--features", "gaussian 1 3, hessian 2", "--samples", "600", "-o", "p.model", *words)
             self.compare("p.model")
         self.gconv("svm", "-q", "in/0.png", "mask.png", "--features", "gaussian 1 3", "--samples", "300", "-b", "-o", "p.model")

@@ -272,10 +272,10 @@ void gconv_pointwise_execute(const gconv_pointwise *work, void *stream) {
   a.softmax = work->softmax;
   a.argmax = work->argmax;
   if (is_pair(a)) {
-    if (a.layers[1].filters <= 3)
-      launch_pair_of<3>(&a, (cudaStream_t)stream);
-    else
-      launch_pair_of<MOST_PAIR_OUTPUTS>(&a, (cudaStream_t)stream);
+    const bool few = a.layers[1].filters <= 3, relu = a.layers[0].activation == GCONV_ACTIVATION_RELU;
+    auto *launch = few ? (relu ? launch_pair_of<3, true> : launch_pair_of<3, false>)
+                       : (relu ? launch_pair_of<MOST_PAIR_OUTPUTS, true> : launch_pair_of<MOST_PAIR_OUTPUTS, false>);
+    launch(&a, (cudaStream_t)stream);
     return;
   }
   const int64_t tiles = a.tiles * a.images, blocks = blocks_at_a_time<pointwise>(THREADS, bytes);

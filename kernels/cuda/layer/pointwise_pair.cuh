@@ -72,7 +72,7 @@ template <int OUTS> DEVICE void put_outputs(const arguments_of_layers &a, float 
       out[k * a.out_plane] = v[k];
 }
 
-template <int C, int P, int OUTS>
+template <int C, int P, int OUTS, bool RELU>
 __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_constant__ arguments_of_layers a) {
   constexpr int ROW = C + 1 + OUTS, STEP = PAIR_THREADS * P;
   const layer &first = a.layers[0];
@@ -110,8 +110,10 @@ __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_cons
       float4 tail[(1 + OUTS) / 4];
       UNROLLED_FOR (int i = 0; i < (1 + OUTS) / 4; i++)
         tail[i] = rows[h * (ROW / 4) + C / 4 + i];
-      UNROLLED_FOR (int p = 0; p < P; p++)
-        sum[p] = activate(first, sum[p] + tail[0].x);
+      UNROLLED_FOR (int p = 0; p < P; p++) {
+        sum[p] = sum[p] + tail[0].x;
+        sum[p] = RELU ? (sum[p] < 0 ? 0.0f : sum[p]) : activate(first, sum[p]);
+      }
       UNROLLED_FOR (int k = 0; k < OUTS; k++)
         UNROLLED_FOR (int p = 0; p < P; p++)
           out[p][k] = fmaf(part_of(tail[(k + 1) / 4], (k + 1) % 4), sum[p], out[p][k]);
@@ -122,27 +124,28 @@ __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_cons
   }
 }
 
-template <int C, int P, int OUTS> void launch_pair(arguments_of_layers *a, cudaStream_t stream) {
+template <int C, int P, int OUTS, bool RELU> void launch_pair(arguments_of_layers *a, cudaStream_t stream) {
   const size_t bytes = (size_t)a->layers[0].filters * (C + 1 + OUTS) * sizeof(float);
   a->tiles = (a->pixels + PAIR_THREADS * P - 1) / (PAIR_THREADS * P);
-  const int64_t tiles = a->tiles * a->images, blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS>>(PAIR_THREADS, bytes);
-  pointwise_pair<C, P, OUTS><<<(unsigned)(tiles < blocks ? tiles : blocks), PAIR_THREADS, bytes, stream>>>(*a);
+  const int64_t tiles = a->tiles * a->images,
+                blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS, RELU>>(PAIR_THREADS, bytes);
+  pointwise_pair<C, P, OUTS, RELU><<<(unsigned)(tiles < blocks ? tiles : blocks), PAIR_THREADS, bytes, stream>>>(*a);
 }
 
-template <int OUTS> void launch_pair_of(arguments_of_layers *a, cudaStream_t stream) {
+template <int OUTS, bool RELU> void launch_pair_of(arguments_of_layers *a, cudaStream_t stream) {
   const int32_t channels = a->layers[0].channels;
   if (channels <= 8)
-    launch_pair<8, 4, OUTS>(a, stream);
+    launch_pair<8, 4, OUTS, RELU>(a, stream);
   else if (channels <= 16)
-    launch_pair<16, 4, OUTS>(a, stream);
+    launch_pair<16, 4, OUTS, RELU>(a, stream);
   else if (channels <= 20)
-    launch_pair<20, 4, OUTS>(a, stream);
+    launch_pair<20, 4, OUTS, RELU>(a, stream);
   else if (channels <= 24)
-    launch_pair<24, 4, OUTS>(a, stream);
+    launch_pair<24, 4, OUTS, RELU>(a, stream);
   else if (channels <= 32)
-    launch_pair<32, 2, OUTS>(a, stream);
+    launch_pair<32, 2, OUTS, RELU>(a, stream);
   else
-    launch_pair<MOST_PAIR_CHANNELS, 2, OUTS>(a, stream);
+    launch_pair<MOST_PAIR_CHANNELS, 2, OUTS, RELU>(a, stream);
 }
 
 bool is_pair(const arguments_of_layers &a) {
