@@ -49,6 +49,14 @@ typedef struct gconv_layer_algorithm {
   size_t (*prepared_floats)(const gconv_layer_problem *problem);
   gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
 
+  /* CUDA. Weights that change, as in training, are prepared anew by the device. Where the numbers that prepare() makes of
+   * weights come from is known once, on the host: fill_sources() says of which weight each is made, -1 being 0. Then
+   * prepare_again() makes them on the stream; `sources` is of the device, and the rest of what prepare() writes is there.
+   * A count of 0: not for this problem. NULL: what prepare() writes are weights as they are, and constants. */
+  size_t (*source_count)(const gconv_layer_problem *problem);
+  void (*fill_sources)(const gconv_layer_problem *problem, int32_t *sources);
+  gconv_status (*prepare_again)(const gconv_layer_execution *execution, const int32_t *sources);
+
   /* CUDA; as in gconv_algorithm. acquire() gets the very problem that execute() will get each time. */
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);

@@ -260,7 +260,7 @@ static void print_summary_json(const gconv_training_run *run) {
   json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
   json_object_set_new(json, "device", gconv_json_text(device->name));
   json_object_set_new(json, "description", gconv_json_text(device->description));
-  json_object_set_new(json, "algorithm", json_string("exact"));
+  json_object_set_new(json, "algorithm", run->chosen ? json_stringn(run->chosen, strcspn(run->chosen, ",")) : json_null());
   json_object_set_new(json, "chosen", gconv_json_text(run->chosen));
   json_object_set_new(json, "seconds", json_real(run->seconds));
   json_object_set_new(json, "cases_a_second", json_real(cases_a_second(run)));
@@ -285,7 +285,9 @@ static void print_summary(const gconv_training_run *run) {
       putchar('\n');
   }
   const gconv_device_info *device = gconv_device_get_info(run->device);
-  gconv_print(stdout, "  device      %s (%s), algorithm exact\n", device->name, device->description);
+  const char *chosen = run->chosen ? run->chosen : "none";
+  gconv_print(stdout, "  device      %s (%s), algorithm %.*s\n", device->name, device->description,
+              (int)strcspn(chosen, ","), chosen);
   printf("  time        %.2f s, %.0f cases a second\n", run->seconds, cases_a_second(run));
 }
 

@@ -554,6 +554,8 @@ const gconv_option gconv_option_table[] = {
            .help = "of all random numbers: one seed, one result; default: 0"),
     OPTION(TRAIN, 'a', "algorithm", "NAME", word, learn.algorithm, KEEPS, .words = "auto|exact",
            .help = "auto (default), the fastest, or exact: the same bytes on every device"),
+    OPTION(TRAIN, 0, "math", "MODE", word, learn.training.math, KEEPS, .word_at = math_at, .synonyms = math_words,
+           .help = "precision to which products may be rounded: fp32 (default) or tf32, on GPUs that gain by it"),
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
     OPTION(

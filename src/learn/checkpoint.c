@@ -65,6 +65,7 @@ static json_t *describe_setting(const gconv_trainer *t) {
   json_object_set_new(json, "batch", whole(o->batch));
   json_object_set_new(json, "seed", json_string(seed));
   json_object_set_new(json, "algorithm", json_string(o->algorithm));
+  json_object_set_new(json, "math", json_string(gconv_math_name(o->math)));
   json_object_set_new(json, "cases", whole(info->cases));
   json_object_set_new(json, "outputs", whole(gconv_learn_outputs(&t->net)));
   json_object_set_new(json, "validation cases", whole(t->validation ? gconv_dataset_get_info(t->validation)->cases : 0));

@@ -16,6 +16,8 @@ typedef struct gconv_engine_order {
   const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
   size_t batch;            /* cases of a step, at most */
   uint64_t memory;         /* of gconv_training_options */
+  bool exact;              /* whether sums must be those of kernels/learn_problem.h, to the bit */
+  gconv_math math;         /* if not: of gconv_training_options */
 } gconv_engine_order;
 
 /* Some cases of a data set. */
@@ -66,6 +68,8 @@ typedef struct gconv_engine_type {
    * done. NULL: steps are taken one by one, by backward() and update(). */
   gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
                         double best, gconv_learn_sums *sums, size_t *taken);
+  /* Whether the sums are those of kernels/learn_problem.h, to the bit. NULL: always. */
+  bool (*is_exact)(const void *engine);
   /* Writes how the engine goes about the network, and why: part of a sentence, without a point. NULL: there is one way. */
   void (*explain)(const void *engine, FILE *text);
 } gconv_engine_type;

@@ -46,6 +46,7 @@ struct engine {
   uint32_t *stop, *bad;          /* a loss is not finite: of the device; a parameter is not: pinned, of the host */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
+  gconv_learn_tensor **tensors;     /* of each layer, NULL where its gradient is found by chains; the array is the host's */
   gconv_resident *resident;         /* NULL: the network is not resident */
   const gconv_held_cases *arranged; /* what the resident network has in place: all of these, in their order; or NULL */
 };
@@ -94,6 +95,13 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
              : gconv_fail(GCONV_DEVICE_ERROR, "the GPU does not set its memory");
 }
 
+/* Sums of few numbers, or of few filters, are as fast by chains. */
+bool wants_tensor(const engine *e, const gconv_learn_own *own) {
+  const gconv_layer_problem *p = &own->layer.problem;
+  return own->layer.kind == GCONV_LAYER_CONV && !own->in_tail && !e->order.exact &&
+         ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
+}
+
 /* Cases whose chains are made at a time: a power of two, in the tail of slices. */
 size_t chunk_of(const gconv_learn_own *own) {
   const size_t unit = own->in_tail ? GCONV_LEARN_SLICE : 1;
@@ -109,10 +117,17 @@ bool is_power_of_two(int64_t n) {
 }
 
 gconv_status prepare_sums(engine *e) {
+  e->tensors = (gconv_learn_tensor **)calloc(e->net->count, sizeof *e->tensors);
+  if (!e->tensors)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   size_t leaves = 0, case_sums = 0, chunk_sums = 0;
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_learn_own *own = &e->layers[i];
-    if (!own->layer.parameters)
+    if (wants_tensor(e, own))
+      gconv_learn_tensor_make(own, (int64_t)e->order.batch, e->order.math, &e->tensors[i]);
+    if (e->tensors[i])
+      leaves = std::max(leaves, gconv_learn_tensor_floats(e->tensors[i]));
+    if (!own->layer.parameters || e->tensors[i])
       continue;
     const size_t chunk = chunk_of(own), cases = std::min(chunk, e->order.batch);
     const size_t chunks = (e->order.batch + chunk - 1) / chunk;
@@ -206,6 +221,9 @@ void destroy(void *state) {
     cudaStreamDestroy(e->beside);
   if (e->stream)
     cudaStreamDestroy(e->stream);
+  for (size_t i = 0; i < e->net->count && e->tensors; i++)
+    free(e->tensors[i]);
+  free(e->tensors);
   free(e->owned);
   free(e->values);
   free(e->layers);
@@ -282,7 +300,7 @@ gconv_status make_room_for_losses(engine *e, size_t cases) {
 gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first, size_t count) {
   const gconv_learn_net *net = e->net;
   GCONV_TRY(gconv_cuda_cases_load(&e->cases, cases, first, count, e->values[0], e->targets));
-  gconv_learn_plans_place(&e->plans, e->arrays[GCONV_LEARN_PARAMETERS], e->stream);
+  GCONV_TRY(gconv_learn_plans_place(&e->plans, e->arrays[GCONV_LEARN_PARAMETERS], e->stream));
   for (size_t i = 0; i < net->count; i++) {
     const gconv_learn_own *own = &e->layers[i];
     if (e->plans.forward[i].algorithm)
@@ -336,7 +354,10 @@ gconv_status run_backward(engine *e, size_t count) {
     const gconv_learn_own *own = &e->layers[i];
     if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
       gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
-    if (own->layer.parameters)
+    if (e->tensors[i])
+      gconv_learn_cuda_tensor(e->tensors[i], e->values[i], dz, (int64_t)count, e->leaves,
+                              e->arrays[GCONV_LEARN_GRADIENT] + own->layer.weights, e->stream);
+    else if (own->layer.parameters)
       find_gradient(e, own, e->values[i], dz, count);
     if (i > 0 && e->plans.inputs[i].algorithm)
       GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
@@ -462,7 +483,41 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
   return GCONV_OK;
 }
 
+/* ---- What was chosen ---- */
+
+bool differs(const gconv_learn_plan *plan) {
+  return plan->algorithm && !plan->algorithm->info.exact;
+}
+
+bool is_exact(const void *state) {
+  const engine *e = (const engine *)state;
+  for (size_t i = 0; i < e->net->count; i++)
+    if (e->tensors[i] || differs(&e->plans.forward[i]) || differs(&e->plans.inputs[i]))
+      return false;
+  return true;
+}
+
+/* Says by what the convolutions are solved. */
+void explain(const void *state, FILE *text) {
+  const engine *e = (const engine *)state;
+  const char *before = "";
+  for (size_t i = 0; i < e->net->count; i++) {
+    const gconv_learn_plan *forward = &e->plans.forward[i], *inputs = &e->plans.inputs[i];
+    if (!forward->algorithm)
+      continue;
+    fprintf(text, "%slayer %zu: forward by %s, its inputs' gradient by %s, its weights' by %s", before, i + 1,
+            forward->algorithm->info.name,
+            i == 0              ? "nothing"
+            : inputs->algorithm ? inputs->algorithm->info.name
+                                : "chains",
+            e->tensors[i] ? "tensor cores" : "chains");
+    before = "; ";
+  }
+  if (!*before)
+    fputs(e->resident ? "all layers stay in one kernel" : "each layer has kernels of its own", text);
+}
+
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda",    create, destroy, set,      get,  keep,
-                                                        is_finite, NULL,   NULL,    evaluate, train};
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy,  set,   get,      keep,   is_finite,
+                                                        NULL,   NULL,   evaluate, train, is_exact, explain};

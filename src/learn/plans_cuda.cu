@@ -31,13 +31,37 @@ gconv_layer_problem inputs_problem(const gconv_layer_problem *layer, size_t imag
   return p;
 }
 
-/* The exact algorithm that is estimated to be the fastest; NULL: none takes the problem. */
-const gconv_layer_algorithm *choose(const gconv_layer_problem *problem, const gconv_machine *machine) {
+enum : size_t { WORKSPACE_BYTES = 256 << 20 };
+
+size_t workspace_of(const gconv_layer_algorithm *row, const gconv_layer_problem *problem) {
+  return row->workspace_bytes ? row->workspace_bytes(problem) : 0;
+}
+
+bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem, bool exact) {
+  return strcmp(row->info.device, "cuda") == 0 && !row->library && (!row->available || !row->available()) &&
+         (exact ? row->info.exact : row->info.exact || row->prepare_again) && !row->supports(problem) &&
+         (!row->source_count || row->source_count(problem) > 0) && workspace_of(row, problem) <= WORKSPACE_BYTES;
+}
+
+/* The algorithm that is estimated to be the fastest; NULL: none takes the problem. Where products may be rounded, it may be
+ * one that rounds them. */
+const gconv_layer_algorithm *choose(const gconv_engine_order *order, gconv_layer_problem *problem) {
+  const gconv_machine *machine = &order->device->machine;
   const gconv_layer_algorithm *best = NULL, *row;
-  for (size_t i = 0; (row = gconv_layer_algorithm_row(i)) != NULL; i++)
-    if (strcmp(row->info.device, "cuda") == 0 && row->info.exact && !row->library && !row->workspace_bytes &&
-        !row->supports(problem) && (!best || row->cost(problem, machine) < best->cost(problem, machine)))
-      best = row;
+  gconv_math best_math = GCONV_MATH_FP32;
+  for (const gconv_math math : {GCONV_MATH_FP32, order->math}) {
+    problem->math = math;
+    for (size_t i = 0; (row = gconv_layer_algorithm_row(i)) != NULL; i++)
+      if (takes(row, problem, order->exact)) {
+        gconv_layer_problem other = *problem;
+        other.math = best_math;
+        if (!best || row->cost(problem, machine) < best->cost(&other, machine)) {
+          best = row;
+          best_math = math;
+        }
+      }
+  }
+  problem->math = best_math;
   return best;
 }
 
@@ -72,6 +96,13 @@ gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *o
                           int32_t *constants, bool *copies) {
   const size_t weights = own->layer.parameters - (size_t)own->layer.problem.filters;
   const size_t numbered = inputs ? weights : own->layer.parameters;
+  if (plan->again_count) { /* weights themselves are copies; prepared ones are made anew */
+    *copies = true;
+    GCONV_TRY(prepare_numbers(plan, 0, 0, constants));
+    for (size_t i = 0; i < plan->floats; i++)
+      sources[i] = i < numbered ? parameter_of(own, inputs, (int64_t)i) : -1;
+    return GCONV_OK;
+  }
   int32_t *other = (int32_t *)malloc(plan->floats * sizeof *other);
   if (!other)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
@@ -93,7 +124,7 @@ gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *o
 gconv_status make_plan(const gconv_engine_order *order, const gconv_learn_own *own, bool inputs, size_t images,
                        gconv_learn_plans *plans, gconv_learn_plan *plan) {
   plan->problem = inputs ? inputs_problem(&own->layer.problem, images) : forward_problem(&own->layer.problem, images);
-  plan->algorithm = choose(&plan->problem, &order->device->machine);
+  plan->algorithm = choose(order, &plan->problem);
   if (!plan->algorithm)
     return GCONV_OK;
   plan->at = plans->floats;
@@ -101,6 +132,12 @@ gconv_status make_plan(const gconv_engine_order *order, const gconv_learn_own *o
   if (plan->algorithm->prepared_floats)
     plan->floats = (plan->floats + plan->algorithm->prepared_floats(&plan->problem) + 15) / 16 * 16;
   plans->floats += plan->floats;
+  if (plan->algorithm->source_count) {
+    plan->again = plans->again;
+    plan->again_count = plan->algorithm->source_count(&plan->problem);
+    plans->again += plan->again_count;
+  }
+  plans->workspace_bytes = std::max(plans->workspace_bytes, workspace_of(plan->algorithm, &plan->problem));
   return GCONV_OK;
 }
 
@@ -124,24 +161,28 @@ gconv_status fill_sources(gconv_learn_plans *plans, const gconv_learn_own *layer
         GCONV_TRY(find_sources(plan, &layers[i], inputs == 1, sources + plan->at, constants + plan->at, &copies));
       if (!copies)
         plan->algorithm = NULL;
+      if (plan->again_count)
+        plan->algorithm->fill_sources(&plan->problem, sources + plans->floats + plan->again);
     }
   return GCONV_OK;
 }
 
 gconv_status upload(gconv_learn_plans *plans, const gconv_learn_own *layers) {
-  const size_t bytes = plans->floats * sizeof(float);
-  int32_t *sources = (int32_t *)malloc(bytes), *constants = (int32_t *)malloc(bytes);
+  const size_t bytes = plans->floats * sizeof(float), all = bytes + plans->again * sizeof(int32_t);
+  int32_t *sources = (int32_t *)malloc(all), *constants = (int32_t *)malloc(bytes);
   gconv_status status = sources && constants ? fill_sources(plans, layers, sources, constants)
                                              : gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   cudaError_t error = cudaSuccess;
   if (status == GCONV_OK && bytes > 0) {
     error = cudaMalloc(&plans->weights, bytes);
     if (error == cudaSuccess)
-      error = cudaMalloc(&plans->sources, bytes);
+      error = cudaMalloc(&plans->sources, all);
+    if (error == cudaSuccess && plans->workspace_bytes > 0)
+      error = cudaMalloc(&plans->workspace, plans->workspace_bytes);
     if (error == cudaSuccess)
       error = cudaMemcpy(plans->weights, constants, bytes, cudaMemcpyHostToDevice);
     if (error == cudaSuccess)
-      error = cudaMemcpy(plans->sources, sources, bytes, cudaMemcpyHostToDevice);
+      error = cudaMemcpy(plans->sources, sources, all, cudaMemcpyHostToDevice);
   }
   free(sources);
   free(constants);
@@ -154,6 +195,7 @@ gconv_layer_execution execution_of(const gconv_learn_plans *plans, const gconv_l
   execution.problem = &plan->problem;
   execution.weights = plans->weights + plan->at;
   execution.state = plan->state;
+  execution.workspace = plans->workspace;
   execution.stream = stream;
   return execution;
 }
@@ -202,16 +244,29 @@ void gconv_learn_plans_free(gconv_learn_plans *plans) {
   }
   cudaFree(plans->weights);
   cudaFree(plans->sources);
+  cudaFree(plans->workspace);
   free(plans->forward);
   free(plans->inputs);
   *plans = {};
 }
 
-void gconv_learn_plans_place(const gconv_learn_plans *plans, const float *parameters, cudaStream_t stream) {
+static gconv_status prepare_again(const gconv_learn_plans *plans, const gconv_learn_plan *plan, cudaStream_t stream) {
+  const gconv_layer_execution execution = execution_of(plans, plan, stream);
+  return plan->algorithm && plan->again_count
+             ? plan->algorithm->prepare_again(&execution, plans->sources + plans->floats + plan->again)
+             : GCONV_OK;
+}
+
+gconv_status gconv_learn_plans_place(const gconv_learn_plans *plans, const float *parameters, cudaStream_t stream) {
   const size_t blocks = (plans->floats + 255) / 256;
   if (blocks > 0)
     place<<<(unsigned)std::min<size_t>(blocks, 65535), 256, 0, stream>>>(plans->sources, parameters, (int64_t)plans->floats,
                                                                          plans->weights);
+  for (size_t i = 0; i < plans->count; i++) {
+    GCONV_TRY(prepare_again(plans, &plans->forward[i], stream));
+    GCONV_TRY(prepare_again(plans, &plans->inputs[i], stream));
+  }
+  return GCONV_OK;
 }
 
 gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in, float *out,

@@ -123,7 +123,14 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
 
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
-  gconv_engine_order order = {device, &t->net, t->mean, t->std, t->options.batch, t->options.memory};
+  gconv_engine_order order = {device,
+                              &t->net,
+                              t->mean,
+                              t->std,
+                              t->options.batch,
+                              t->options.memory,
+                              strcmp(t->options.algorithm, "exact") == 0,
+                              t->options.math};
   GCONV_TRY(t->type->create(&order, &t->engine));
   float *values = malloc(t->net.parameters * sizeof *values);
   if (!values)
@@ -148,7 +155,11 @@ static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   FILE *text = open_memstream(&t->chosen, &size);
   if (!text)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
-  fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for" : "exact, as training knows no other", text);
+  const bool exact = !t->type->is_exact || t->type->is_exact(t->engine);
+  fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for"
+        : exact                                    ? "exact, as no other is known to be faster here"
+                                                   : "bounded, as it is faster",
+        text);
   if (t->type->explain) {
     fputs("; ", text);
     t->type->explain(t->engine, text);

@@ -53,6 +53,10 @@ gconv_status gconv_training_check(const gconv_training_options *o) {
                       gconv_optimizer_name(o->optimizer));
   if (o->algorithm && strcmp(o->algorithm, "auto") != 0 && strcmp(o->algorithm, "exact") != 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "training knows the algorithms \"auto\" and \"exact\", not \"%s\"", o->algorithm);
+  GCONV_TRY(gconv_check_value("the math", o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
+  if (o->math != GCONV_MATH_FP32 && o->algorithm && strcmp(o->algorithm, "exact") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the algorithm \"exact\" rounds no product to %s: take \"auto\" with it",
+                      gconv_math_name(o->math));
   return GCONV_OK;
 }
 

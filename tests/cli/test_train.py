@@ -109,7 +109,7 @@ class Tables(TrainTest):
 
     def test_what_was_chosen_is_told(self):
         self.spirals()
-        layers, slices = "training knows no other; layers 1 to 3, dense, ", "128 cases at a time; a step of"
+        layers, slices = "no other is known to be faster here; layers 1 to 3, dense, ", "128 cases at a time; a step of"
         for words, net, told in (([], NET, f"{layers}{slices} 32 cases: one part, for one thread"),
                                  (["--batch", "full"], NET, f"{layers}{slices} 500 cases: 4 parts for 2 threads"),
                                  (["-a", "exact", "--batch", "160"], "dense 2 softmax",

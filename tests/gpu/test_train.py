@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Training on a GPU with --algorithm exact: the bytes of the CPU, for every kind of layer, loss and optimiser; and --resume."""
+import json
 import os
 import signal
 import subprocess
@@ -44,6 +45,29 @@ class Training(NetworkTest):
         for optimizer in ("adam", "sgd", "momentum", "rprop"):
             for batch in ("32", "full") if optimizer != "rprop" else ("full",):
                 self.check(*self.TABLE, "--net", "dense 13 tanh, dense 5 softmax", "--optimizer", optimizer, "--batch", batch)
+
+    def test_bounded(self):
+        """Without -a exact, sums may be in another order, and be products of tensor cores: losses stay the same to 1e-4."""
+        random = np.random.default_rng(4)
+        for name, shape in (("p", (40, 64, 28, 28)), ("q", (40, 3, 30, 22)), ("r", (20, 32, 13, 17))):
+            np.save(self.folder / f"{name}.npy", random.normal(size=shape).astype("f4"))
+            np.save(self.folder / f"{name}_class.npy", random.integers(0, 4, shape[0]))
+        for name, net in (("p", "conv 64 3x3 relu, conv 32 3x3 tanh, mean, dense 4 softmax"),
+                          ("q", "conv 32 5x5 relu, conv 64 3x3/2 sigmoid, conv 20 1x1, mean, dense 4 softmax"),
+                          ("r", "conv 48 3x3 leaky, conv 33 3x3 relu, mean, dense 4 softmax")):
+            data = ("--table", f"{name}.npy", "-t", f"{name}_class.npy", "--net", net, "--epochs", "25", "--batch", "10", "-d", "cuda")
+            losses, ends = {}, {}
+            for how in (("-a", "exact"), (), ("--math", "tf32")):
+                lines = self.gconv("train", *data, *how, "--json", "-o", "b.safetensors").stdout.splitlines()
+                *epochs, ends[how] = [json.loads(line) for line in lines]
+                losses[how] = np.array([epoch["loss"] for epoch in epochs])
+            with self.subTest(net=net):
+                self.assertEqual([end["algorithm"] for end in ends.values()], ["exact", "bounded", "bounded"])
+                self.assertIn("tensor cores", ends[()]["chosen"])
+                np.testing.assert_allclose(losses[()], losses["-a", "exact"], rtol=1e-4)
+                np.testing.assert_allclose(losses["--math", "tf32"], losses["-a", "exact"], rtol=3e-2)
+                self.assertFalse(np.array_equal(losses["--math", "tf32"], losses["-a", "exact"]))
+                self.assertEqual(self.train("b.safetensors", *data), self.train("b.safetensors", *data))
 
     def test_dense_networks(self):
         for net, *words in (

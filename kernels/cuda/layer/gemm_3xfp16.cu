@@ -50,6 +50,17 @@ struct chosen {
     return is_gathered(c) ? gather::layer::prepare(problem, c, weights, prepared)
                           : planes::prepare(problem, weights, prepared);
   }
+  static size_t source_count(const gconv_layer_problem *problem) {
+    return is_gathered(gathered_cut(problem)) ? 0 : planes::source_count(problem);
+  }
+  static void fill_sources(const gconv_layer_problem *problem, int32_t *sources) {
+    planes::fill_sources(problem, sources);
+  }
+  static gconv_status prepare_again(const gconv_layer_execution *execution, const int32_t *sources) {
+    gconv_layer_execution e = *execution;
+    e.state = ((const chosen_state *)execution->state)->planes;
+    return planes::prepare_again(&e, sources);
+  }
   static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::cost(c, machine) : planes::cost(problem, machine);

@@ -50,6 +50,16 @@ struct by_math {
   static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
     return BY_PROBLEM(problem, prepare(problem, weights, prepared));
   }
+  static size_t source_count(const gconv_layer_problem *problem) {
+    return BY_PROBLEM(problem, source_count(problem));
+  }
+  static void fill_sources(const gconv_layer_problem *problem, int32_t *sources) {
+    BY_PROBLEM(problem, fill_sources(problem, sources));
+  }
+  static gconv_status prepare_again(const gconv_layer_execution *execution, const int32_t *sources) {
+    const bool half = ((const tensor::cut *)execution->state)->unit == tensor::fp16::U;
+    return BY_MATH(execution->problem, half, prepare_again(execution, sources));
+  }
   static gconv_status acquire(const gconv_layer_execution *execution, void **state) {
     return BY_PROBLEM(execution->problem, acquire(execution, state));
   }

@@ -129,17 +129,18 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
 inline int64_t weight_bytes(const cut &c) {
   return (int64_t)c.groups * c.filter_tiles * c.chunks * c.steps * c.digits * TILE_UNITS * ROWS * UNIT;
 }
-/* Returns the tap of filter row `row` (in BAND, a virtual row) for number e of a unit; 0 if there is none. */
-inline float weight_at(const cut &c, const gconv_layer_problem *p, const float *weights, int32_t group, int32_t row,
-                       int32_t chunk, const tap &t, int32_t e) {
+/* Returns the number of the weight of filter row `row` (in BAND, a virtual row) for number e of a unit; -1 if there is none.
+ */
+inline int64_t weight_at(const cut &c, const gconv_layer_problem *p, int32_t group, int32_t row, int32_t chunk, const tap &t,
+                         int32_t e) {
   const int32_t wide = c.how == BAND ? c.unit : 1, filter = row / wide;
   const int32_t unit = chunk / c.row_chunks * c.chunk_units + t.unit;
   const int32_t channel = c.how == WIDE ? unit * c.unit + e : unit, r = chunk % c.row_chunks * c.chunk_rows + t.row;
   const int32_t s = c.how == WIDE ? t.part : c.how == NARROW ? t.part * c.unit + e : t.part * c.unit + e - row % wide;
   if (filter >= c.filters || channel >= c.channels || r >= p->rows || s < 0 || s >= p->columns)
-    return 0;
+    return -1;
   const int64_t k = (int64_t)group * c.filters + filter;
-  return weights[((k * c.channels + channel) * p->rows + r) * p->columns + s];
+  return ((k * c.channels + channel) * p->rows + r) * p->columns + s;
 }
 
 /* Returns the taps of a chunk, two for each step. */
@@ -208,9 +209,42 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
   return GCONV_OK;
 }
 
+/* ---- Weights that change ---- */
+
+/* Writes 1 / scale of each filter, a block a filter. */
+static __global__ void find_filter_scales(const float *weights, int64_t taps, float *scales) {
+  __shared__ uint32_t largest;
+  uint32_t most = 0;
+  for (int64_t i = threadIdx.x; i < taps; i += blockDim.x)
+    most = max(most, __float_as_uint(weights[blockIdx.x * taps + i]) & 0x7fffffff);
+  if (threadIdx.x == 0)
+    largest = 0;
+  __syncthreads();
+  atomicMax(&largest, most); /* of whole numbers: the order does not matter */
+  __syncthreads();
+  if (threadIdx.x == 0)
+    scales[blockIdx.x] = power_of_two(-scale_exponent(largest));
+}
+
+/* Writes the digits of weights. Those of `together` numbers follow each other, digit after digit. */
+template <class E, int D>
+static __global__ void prepare_digits(const float *weights, int64_t taps, const int32_t *sources, int64_t count, int32_t together,
+                               const float *scales, typename E::number *to) {
+  for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (int64_t)blockDim.x) {
+    const int32_t source = sources[i];
+    float w = source < 0 ? 0.0f : weights[source];
+    if (E::SCALED && source >= 0)
+      w /= scales[source / taps]; /* powers of two: exact */
+    typename E::number *own = to + i / together * D * together + i % together;
+    UNROLLED_FOR (int digit = 0; digit < D; digit++)
+      own[digit * together] = E::round(w, &w);
+  }
+}
+
 /* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
 template <class E, int D> struct product {
   static constexpr bool FLOWS = E::U == 8 && D == 2;
+  static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
   /* Behind the weights: 1 / scale of each filter, then the steps. */
   static size_t prepared_floats(const gconv_layer_problem *p) {
@@ -231,21 +265,53 @@ template <class E, int D> struct product {
       const uint32_t entry = (uint32_t)taps[2 * i].at | (uint32_t)(taps[2 * i + 1].at - taps[2 * i].at) << 16;
       memcpy(scales + p->filters + i, &entry, sizeof entry);
     }
+    std::vector<int32_t> sources(source_count(p));
+    fill_sources(p, sources.data());
     typename E::number *to = (typename E::number *)prepared;
-    const int32_t wide = c.how == BAND ? c.unit : 1;
+    const int64_t of_filter = gconv_layer_taps(p);
+    for (size_t i = 0; i < sources.size(); i++) {
+      const int32_t source = sources[i];
+      float w = source < 0 ? 0 : weights[source];
+      if (E::SCALED && source >= 0)
+        w = ldexpf(w, exponents[source / of_filter]);
+      typename E::number *own = to + i / TOGETHER * D * TOGETHER + i % TOGETHER;
+      for (int digit = 0; digit < D; digit++)
+        own[digit * TOGETHER] = E::round(w, &w);
+    }
+    return GCONV_OK;
+  }
+
+  static size_t source_count_of(const cut &c) {
+    return (size_t)c.groups * c.filter_tiles * c.chunks * c.steps * TOGETHER;
+  }
+  static size_t source_count(const gconv_layer_problem *p) {
+    return source_count_of(cut_problem(p, E::U, D));
+  }
+
+  static void fill_sources(const gconv_layer_problem *p, int32_t *sources) {
+    const cut c = cut_problem(p, E::U, D);
+    const std::vector<tap> taps = taps_of(c, p);
     for (int32_t tile = 0; tile < c.groups * c.filter_tiles; tile++)
-      for (int32_t step = 0; step < c.chunks * c.steps; step++, to += D * TILE_UNITS * ROWS * E::U)
-        for (int32_t i = 0; i < TILE_UNITS * ROWS * E::U; i++) {
+      for (int32_t step = 0; step < c.chunks * c.steps; step++)
+        for (int32_t i = 0; i < TOGETHER; i++) {
           const weight_place at = c.flow.steps ? held_weight(i) : weight_place{i / E::U % ROWS, i / E::U / ROWS, i % E::U};
           const int32_t row = tile % c.filter_tiles * ROWS + at.row, group = tile / c.filter_tiles;
           const tap &t = taps[step % c.steps * TILE_UNITS + at.unit];
-          float w = weight_at(c, p, weights, group, row, step / c.steps, t, at.number);
-          if (E::SCALED && row / wide < c.filters)
-            w = ldexpf(w, exponents[group * c.filters + row / wide]);
-          to[i] = E::round(w, &w);
-          if (D == 2)
-            to[i + TILE_UNITS * ROWS * E::U] = E::round(w, &w);
+          *sources++ = (int32_t)weight_at(c, p, group, row, step / c.steps, t, at.number);
         }
+  }
+
+  static gconv_status prepare_again(const gconv_layer_execution *e, const int32_t *sources) {
+    const cut &c = *(const cut *)e->state;
+    const gconv_layer_problem *p = e->problem;
+    const int64_t taps = gconv_layer_taps(p), count = (int64_t)source_count_of(c);
+    float *prepared = (float *)gconv_layer_prepared(p, e->weights), *scales = prepared + weight_bytes(c) / 4;
+    const cudaStream_t stream = (cudaStream_t)e->stream;
+    if (E::SCALED)
+      find_filter_scales<<<(unsigned)p->filters, 128, 0, stream>>>(e->weights, taps, scales);
+    prepare_digits<E, D><<<(unsigned)std::min<int64_t>((count + 255) / 256, 4096), 256, 0, stream>>>(
+        e->weights, taps, sources, count, TOGETHER, scales, (typename E::number *)prepared);
+    CUDA_TRY(cudaPeekAtLastError());
     return GCONV_OK;
   }
 
@@ -377,6 +443,9 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   row.bound_of_largest = bound_of_largest;
   row.prepared_floats = P::prepared_floats;
   row.prepare = P::prepare;
+  row.source_count = P::source_count;
+  row.fill_sources = P::fill_sources;
+  row.prepare_again = P::prepare_again;
   row.acquire = P::acquire;
   row.dismiss = dismiss;
   return row;

@@ -50,7 +50,7 @@ template <class PAIR> struct sixteen_bits {
       }
     }
   }
-  static number round(float v, float *left) {
+  __host__ __device__ static number round(float v, float *left) {
     const typename PAIR::type h = PAIR::round(v, 0);
     *left = v - PAIR::back(h).x;
     number bits;
@@ -99,7 +99,7 @@ struct tf32 {
         low[i] = nearest(v[i] - __uint_as_float(high[i]));
     }
   }
-  static number round(float v, float *left) {
+  __host__ __device__ static number round(float v, float *left) {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     if ((bits & 0x7f800000) != 0x7f800000)

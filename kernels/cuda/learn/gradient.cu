@@ -19,11 +19,8 @@
  * The copy engine begins at columns that are multiples of four, which are SHIFT columns before the first sample wanted.
  * STRIDED: taps or places are not neighbours, so a piece is one tap, whose samples are read one by one.
  */
-#include "../planes.cuh"
-#include "../tensor_map.cuh"
+#include "gradient_stage.cuh"
 #include "layers.h"
-
-#include <algorithm>
 
 namespace {
 
@@ -36,72 +33,16 @@ enum : int {
   SHARED_BYTES = 55 << 10
 };
 
-struct arguments {
-  gconv_layer_problem p;
-  const float *x, *dz;
+struct arguments : staging {
   float *leaves;
-  int64_t parameters;           /* from one leaf to the next */
-  int32_t taps;                 /* of a filter */
-  int32_t of_row;               /* pieces of a row of a filter */
-  int32_t pieces, tiles;        /* of a block; blocks for all pieces of a filter */
-  int32_t filters_log2, blocks; /* filters of a block; blocks for all filters of a group */
-  int32_t copying;              /* warps that copy: the last ones */
-  bool boxes;                   /* the copy engine copies */
+  int64_t parameters;    /* from one leaf to the next */
+  int32_t taps;          /* of a filter */
+  int32_t of_row;        /* pieces of a row of a filter */
+  int32_t pieces, tiles; /* of a block; blocks for all pieces of a filter */
+  int32_t blocks;        /* for all filters of a group */
+  int32_t copying;       /* warps that copy: the last ones */
   int32_t bands, band_rows;
-  /* A stage: rows and columns of outputs, rounded up to fours; floats of a row of a channel of x, floats of a channel, and
-   * channels; floats of the gradients, and of both. */
-  int32_t rows, columns, x_pitch, x_plane, channels, dz_floats, floats;
-  CUtensorMap x_map, dz_map;
 };
-
-/* Outputs that are in a stage. */
-struct chunk {
-  int32_t p0, rows, q0, columns;
-};
-DEVICE chunk chunk_of(const arguments &a, int32_t number, int32_t first_row, int32_t last_row) {
-  const int32_t across = (a.p.out_width + a.columns - 1) / a.columns, down = number / across;
-  chunk at;
-  at.p0 = first_row + down * a.rows;
-  at.q0 = (number - down * across) * a.columns;
-  at.rows = min(a.rows, last_row - at.p0);
-  at.columns = min(a.columns, a.p.out_width - at.q0);
-  return at;
-}
-
-/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (1); 0 where there is no filter. `number` of
- * `threads` copy. A thread's next place is found without division: so many places on. */
-template <int WIDTH>
-DEVICE void load_gradients(const arguments &a, const float *dz, int32_t filters, chunk of, int32_t number, int32_t threads,
-                           float *to) {
-  const int32_t wide = of.columns / WIDTH, lines = of.rows << a.filters_log2;
-  const int32_t down = threads / wide, right = threads - down * wide;
-  int32_t line = number / wide, at = number - line * wide;
-  const int64_t plane = (int64_t)a.p.out_height * a.p.out_width;
-  dz += (int64_t)of.p0 * a.p.out_width + of.q0;
-  for (; line < lines; line += down, at += right) {
-    if (at >= wide) {
-      at -= wide;
-      if (++line == lines)
-        break;
-    }
-    const int32_t row = line >> a.filters_log2, k = line - (row << a.filters_log2), column = at * WIDTH;
-    const int32_t place = (k * a.rows + row) * a.columns + column;
-    copy_async_or_zero<4 * WIDTH>(shared_address(to + place), dz + k * plane + row * a.p.out_width + column, k < filters);
-  }
-}
-
-/* The samples under a chunk. */
-DEVICE planes_part samples_of(const arguments &a, const float *x, int32_t channels, chunk of) {
-  const gconv_layer_problem &p = a.p;
-  return {x,
-          p.height,
-          p.width,
-          channels,
-          of.p0 * p.stride_y - p.pad_top,
-          of.q0 * p.stride_x - p.pad_left,
-          (of.rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1,
-          (of.columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1};
-}
 
 DEVICE void load_four(const float *from, float *four) {
   const float4 own = *(const float4 *)from;
@@ -173,29 +114,10 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
 
   const int32_t apart = a.rows * a.columns;
   const int32_t place = (c - first_channel) * a.x_plane + r * p.dilation_y * a.x_pitch + s * p.dilation_x;
-  const int32_t across = (p.out_width + a.columns - 1) / a.columns,
-                chunks = (last_row - first_row + a.rows - 1) / a.rows * across;
-  const auto load_by_warps = [&](int32_t next) {
-    const chunk of = chunk_of(a, next, first_row, last_row);
-    const float *x = a.x + (image * p.channels + group * channels + first_channel) * p.height * p.width;
-    const float *dz = a.dz + (image * p.filters + group * of_group + first_filter) * p.out_height * p.out_width;
-    float *stage = shared + next % 2 * a.floats;
-    if (p.out_width % 4 == 0 && ((uintptr_t)a.dz & 15) == 0)
-      load_gradients<4>(a, dz, filters, of, number, copying, stage);
-    else
-      load_gradients<1>(a, dz, filters, of, number, copying, stage);
-    copy_planes<1>(samples_of(a, x, some, of), {stage + a.dz_floats, a.x_pitch, a.x_plane, number / 32, a.copying});
-  };
+  const int32_t chunks = (last_row - first_row + a.rows - 1) / a.rows * chunks_across(a);
+  const stage_source source = {image, group * of_group + first_filter, filters, group * channels + first_channel, some};
 #ifdef COPY_ENGINE
   __shared__ uint64_t arrived[2];
-  const auto load_boxes = [&](int32_t next) {
-    const chunk of = chunk_of(a, next, first_row, last_row);
-    float *stage = shared + next % 2 * a.floats;
-    hopper::barrier_expect(&arrived[next % 2], 4 * ((apart << a.filters_log2) + a.channels * a.x_plane));
-    copy_box(a.dz_map, of.q0, of.p0, group * of_group + first_filter, (int32_t)image, stage, &arrived[next % 2]);
-    copy_box(a.x_map, of.q0 - p.pad_left - SHIFT, of.p0 * p.stride_y - p.pad_top, group * channels + first_channel,
-             (int32_t)image, stage + a.dz_floats, &arrived[next % 2]);
-  };
   if (a.boxes && number == 0) {
     hopper::barrier_init(&arrived[0], 1);
     hopper::barrier_init(&arrived[1], 1);
@@ -207,12 +129,13 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
   ROLLED_FOR (int32_t i = -1; i < chunks; i++) {
 #ifdef COPY_ENGINE
     if (a.boxes && number == 0 && i + 1 < chunks)
-      load_boxes(i + 1);
+      fill_by_boxes(a, source, chunk_of(a, i + 1, first_row, last_row), shared + (i + 1) % 2 * a.floats,
+                    &arrived[(i + 1) % 2]);
     if (a.boxes && i >= 0)
       hopper::barrier_wait(&arrived[i % 2], i / 2 % 2);
 #endif
     if (!a.boxes && number >= 0 && i + 1 < chunks)
-      load_by_warps(i + 1);
+      fill_by_threads(a, source, chunk_of(a, i + 1, first_row, last_row), number, copying, shared + (i + 1) % 2 * a.floats);
     if (i >= 0) {
       const chunk of = chunk_of(a, i, first_row, last_row);
       const float *gradients = shared + i % 2 * a.floats, *samples = gradients + a.dz_floats + place;
@@ -283,7 +206,9 @@ void set_tile(arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
   a->columns = (columns + 3) / 4 * 4;
-  const int32_t x_rows = (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
+  a->dz_pitch = a->columns;
+  a->dz_plane = rows * a->columns;
+  const int32_t x_rows = rows_under(p, rows);
   if (a->boxes) {
     set_box(a, x_rows, a->columns + 4 * (a->of_row + kind.fours - 2));
   } else if (kind.strided) { /* pieces are taps, 1 float apart */
@@ -293,8 +218,7 @@ void set_tile(arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
     a->x_pitch = padded(a->columns + 4 * (a->of_row + kind.fours - 2), 4 * a->of_row);
     a->x_plane = padded(x_rows * a->x_pitch, 4 * a->of_row * p.rows % 32);
   }
-  a->dz_floats = ((rows * a->columns << a->filters_log2) + 31) / 32 * 32;
-  a->floats = a->dz_floats + (a->channels * a->x_plane + 31) / 32 * 32;
+  set_floats(a, 0);
 }
 
 bool fits(const arguments &a) {
@@ -316,19 +240,9 @@ bool find_tile(arguments *a, tile_kind kind) {
 
 /* Whether the copy engine takes the tensors; then *a is for it. */
 template <class Kernel> bool takes_boxes(arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
-  const gconv_layer_problem &p = a->p;
   arguments boxed = *a;
   boxed.boxes = true;
-  cudaFuncAttributes attributes;
-  if (p.width % 4 || p.out_width % 4 || ((uintptr_t)a->x | (uintptr_t)a->dz) % 16 || !find_tile(&boxed, kind) ||
-      cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess || attributes.ptxVersion < 90 ||
-      attributes.binaryVersion < 90)
-    return false;
-  const int32_t x_rows = boxed.x_plane / boxed.x_pitch, filters = 1 << a->filters_log2;
-  if (std::max({boxed.x_pitch, x_rows, boxed.channels}) > 256 ||
-      !make_tensor_map({a->x, cases, p.channels, p.height, p.width, boxed.channels, x_rows, boxed.x_pitch}, &boxed.x_map) ||
-      !make_tensor_map({a->dz, cases, p.filters, p.out_height, p.out_width, filters, boxed.rows, boxed.columns},
-                       &boxed.dz_map))
+  if (!may_have_boxes(*a, kernel) || !find_tile(&boxed, kind) || !map_boxes(&boxed, cases))
     return false;
   *a = boxed;
   return true;
@@ -339,6 +253,7 @@ template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
 bool start(arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;
   const tile_kind kind = {STRIDED, FOURS<TAPS, SHIFT>};
+  a.shift = SHIFT;
   const int32_t summing = ((1 << a.filters_log2) / FILTERS * a.pieces + 31) / 32;
   a.copying = BOXED ? 1 : std::min((FILTERS == 8 ? 128 : MOST_THREADS) / 32 - summing, (int32_t)COPYING);
   if (BOXED ? !takes_boxes(&a, kind, kernel, cases) : !find_tile(&a, kind))
@@ -389,7 +304,12 @@ bool start_for(int taps, bool strided, const arguments &a, dim3 grid, int64_t ca
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
-  arguments a = {p, x, dz, leaves, (int64_t)own->layer.parameters};
+  arguments a = {};
+  a.p = p;
+  a.x = x;
+  a.dz = dz;
+  a.leaves = leaves;
+  a.parameters = (int64_t)own->layer.parameters;
   const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
   const int32_t taps = strided || p.columns == 1 ? 1 : p.columns <= 3 ? 3 : 4; /* of a piece */
   if (gconv_layer_taps(&p) > 1 << 24 || (int64_t)p.out_height * p.out_width > 1 << 28)

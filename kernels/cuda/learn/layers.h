@@ -63,6 +63,14 @@ void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const 
 /* The same of a convolution, by a kernel for them. False if it does not take the layer (gradient.cu). */
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream);
+/* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu): with float32 as `math`, to the
+ * accuracy of float32; all others are as tf32. What is known beforehand, for up to so many cases, is made once; NULL: the
+ * layer or the GPU is not for them. To be freed with free(). */
+typedef struct gconv_learn_tensor gconv_learn_tensor;
+void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor);
+size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor); /* of the workspace */
+void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, const float *dz, int64_t cases,
+                             float *workspace, float *gradient, cudaStream_t stream);
 /* sums[i] = the sum, by a tree, of leaves[i][0 .. count - 1], each of `floats` floats, for all i < outer. */
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream);
