@@ -228,8 +228,8 @@ static __global__ void find_filter_scales(const float *weights, int64_t taps, fl
 
 /* Writes the digits of weights. Those of `together` numbers follow each other, digit after digit. */
 template <class E, int D>
-static __global__ void prepare_digits(const float *weights, int64_t taps, const int32_t *sources, int64_t count, int32_t together,
-                               const float *scales, typename E::number *to) {
+static __global__ void prepare_digits(const float *weights, int64_t taps, const int32_t *sources, int64_t count,
+                                      int32_t together, const float *scales, typename E::number *to) {
   for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (int64_t)blockDim.x) {
     const int32_t source = sources[i];
     float w = source < 0 ? 0.0f : weights[source];
