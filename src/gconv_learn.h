@@ -199,9 +199,9 @@ typedef struct gconv_training_options {
   uint64_t seed;            /* of the order of cases */
   uint64_t memory;          /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
   const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
-  gconv_math math;          /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
   bool normalize;           /* the network takes the mean and the standard deviation of each channel of the data, by which it
                                normalises inputs, in place of its own */
+  gconv_math math;          /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
 } gconv_training_options;
 

@@ -91,6 +91,7 @@ static gconv_training_options training_options(const nb::dict &given) {
   options.stop_error = value_of(given, "stop_error", 0.0);
   options.seed = value_of(given, "seed", (uint64_t)0);
   options.normalize = value_of(given, "normalize", false);
+  options.math = (gconv_math)value_of(given, "math", (int)GCONV_MATH_FP32);
   return options;
 }
 

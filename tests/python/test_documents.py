@@ -9,6 +9,8 @@ import io
 import os
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -77,6 +79,21 @@ class Stubs(unittest.TestCase):
                                                                                     property)
                     if isinstance(method, ast.FunctionDef) and not is_property:
                         self.compare(getattr(getattr(module, one), method.name), method, f"{name}.{one}.{method.name}")
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_stubs_agree_with_the_modules_by_stubtest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            own = [path.stem for path in (SOURCE / "src/python/gconv").glob("_[a-z]*.py")]
+            (folder / "mypy.ini").write_text("[mypy]\n" + "".join(f"[mypy-gconv.{name}]\nignore_errors = True\n"
+                                                                  for name in (*own, "torch")))
+            # What has no stub; PyTorch, which need not be there; a subclass of tuple, of which stubs cannot say all.
+            (folder / "others").write_text("gconv\\._.*\ngconv\\.torch.*\ngconv\\.Filters\n")
+            place = os.path.dirname(os.path.dirname(os.path.abspath(gconv.__file__)))
+            done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "gconv", "--concise", "--mypy-config-file", "mypy.ini",
+                                   "--allowlist", "others", "--ignore-unused-allowlist"], cwd=folder, capture_output=True,
+                                  text=True, env={**os.environ, "MYPYPATH": place, "PYTHONPATH": place}, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_everything_public_has_a_docstring(self):
         for name in ("gconv", "gconv.kernels", "gconv.cv", "gconv.ndimage"):

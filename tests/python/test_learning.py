@@ -170,7 +170,7 @@ class Training(unittest.TestCase):
                                    (("dense 2 softmax", rows, arms), {"epochs": 1.5}), (("dense 2 softmax", rows, arms), {"seed": -1}),
                                    (("dense 2 softmax", rows, arms), {"validation": 2}), (("dense 2 softmax", rows, arms), {"validation": -1}),
                                    (("dense 2 softmax", rows, arms), {"rate": "fast"}), (("dense 2 softmax", rows, arms), {"kind": "pairs"}),
-                                   (("dense 2 softmax", rows, arms), {"window": "a"}), (("dense 2 softmax", rows, arms), {"device": "gpu"})):
+                                   (("dense 2 softmax", rows, arms), {"window": "a"}), (("dense 2 softmax", rows, arms), {"device": "gpu"}), (("dense 2 softmax", rows, arms), {"math": "fp8"})):
             with self.assertRaises(gconv.Error, msg=str(options)):
                 gconv.train(*arguments, **options)
         with self.assertRaises(TypeError):

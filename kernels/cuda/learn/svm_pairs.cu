@@ -26,12 +26,23 @@ struct candidate {
   uint32_t index;
 };
 
+/* The largest number of a warp, for all of its threads. */
+__device__ unsigned largest_of_warp(unsigned value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(ALL, value);
+#else
+  for (int distance = WARP / 2; distance > 0; distance /= 2)
+    value = max(value, __shfl_xor_sync(ALL, value, distance));
+  return value;
+#endif
+}
+
 /* The best of a warp, for all of its threads. */
 __device__ candidate best_of_warp(candidate own) {
-  const unsigned high = __reduce_max_sync(ALL, (unsigned)(own.key >> 32));
-  const unsigned low = __reduce_max_sync(ALL, (unsigned)(own.key >> 32) == high ? (unsigned)own.key : 0u);
+  const unsigned high = largest_of_warp((unsigned)(own.key >> 32));
+  const unsigned low = largest_of_warp((unsigned)(own.key >> 32) == high ? (unsigned)own.key : 0u);
   const uint64_t key = (uint64_t)high << 32 | low;
-  return {key, __reduce_min_sync(ALL, own.key == key ? own.index : NONE)};
+  return {key, ~largest_of_warp(~(own.key == key ? own.index : NONE))};
 }
 
 /* What a warp hands to the others: of a partner, also its difference of gradients and the curvature. */

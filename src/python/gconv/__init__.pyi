@@ -172,8 +172,8 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
           batch: int = 0, rate: float = 0.0, loss: str = "default", optimizer: str = "adam", schedule: str = "constant",
           momentum: float = 0.0, weight_decay: float = 0.0, elimination: float = 0.0, patience: int = 0,
           stop_error: float = 0.0, validation: float = 0.0, normalize: bool | None = None, seed: int = 0,
-          algorithm: str = "auto", device: str = "cpu", progress: Callable[[Epoch], Any] | None = None,
-          **data: Any) -> Network: ...
+          algorithm: str = "auto", math: str = "fp32", device: str = "cpu",
+          progress: Callable[[Epoch], Any] | None = None, **data: Any) -> Network: ...
 
 class SVM:
     def __init__(self, model: Any) -> None: ...

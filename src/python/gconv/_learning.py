@@ -13,6 +13,7 @@ from ._arrays import floats, host
 from ._errors import ArgumentError, FormatError, UnsupportedError
 from ._filter import BORDERS
 from ._filters import Filter
+from ._layers import MATHS
 from ._network import Network, file_bytes, from_bytes, map_of_classes
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
@@ -160,7 +161,7 @@ class Epoch:
 
 def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0.0, loss="default", optimizer="adam",
           schedule="constant", momentum=0.0, weight_decay=0.0, elimination=0.0, patience=0, stop_error=0.0, validation=0.0,
-          normalize=None, seed=0, algorithm="auto", device="cpu", progress=None, **data):
+          normalize=None, seed=0, algorithm="auto", math="fp32", device="cpu", progress=None, **data):
     """Trains a network, and returns the Network with the best weights.
 
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
@@ -174,7 +175,8 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
     epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule ("constant",
         "linear", "cosine", "step"), momentum, weight_decay, elimination, patience, stop_error: as `gconv train` has them; 0
         is the default. validation: the share of cases that is held back to judge by.
-    algorithm: "exact": the same bytes on every device. progress: a function that gets an Epoch; if it raises, training stops.
+    algorithm: "exact": the same bytes on every device. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16",
+        "bf16". progress: a function that gets an Epoch; if it raises, training stops.
         Ctrl-C stops it after the epoch.
     """
     options = {"epochs": whole("epochs", epochs), "batch": whole("batch", batch), "rate": real("rate", rate),
@@ -182,7 +184,7 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
                "schedule": choose("schedule", schedule, SCHEDULES), "momentum": real("momentum", momentum),
                "weight_decay": real("weight_decay", weight_decay), "elimination": real("elimination", elimination),
                "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
-               "algorithm": str(algorithm), "device": str(device)}
+               "algorithm": str(algorithm), "math": choose("math", math, MATHS), "device": str(device)}
     data = _data_options(data)
     with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
         if normalize is None:
