@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds pairs by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and column
+/* The structure of filters: pairs of columns and rows, integers, zeros.
+ *
+ * Finds pairs by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and column
  * j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian
  * elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers, which
  * singular vectors never do. */
@@ -209,6 +211,55 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
   return status;
 }
 
+/* ---- Integers ---- */
+
+/* Units are so near to 1 that no product and no sum leaves the range of float32. */
+enum { FARTHEST_UNIT = 64 };
+
+/* Returns the exponent of the lowest bit of a finite number other than 0. */
+static int lowest_bit(float tap) {
+  uint32_t bits;
+  memcpy(&bits, &tap, sizeof bits);
+  uint32_t exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
+  return exponent > 0 ? (int)exponent - 150 + __builtin_ctz(fraction | 0x800000) : __builtin_ctz(fraction) - 149;
+}
+
+gconv_integers gconv_find_integers(const float *taps, int64_t count) {
+  const gconv_integers none = {.unit = 0};
+  int lowest = FARTHEST_UNIT + 1;
+  for (int64_t i = 0; i < count; i++)
+    if (!isfinite(taps[i])) {
+      return none;
+    } else if (taps[i] != 0) {
+      int bit = lowest_bit(taps[i]);
+      lowest = bit < lowest ? bit : lowest;
+    }
+  if (lowest > FARTHEST_UNIT)
+    lowest = 0;
+  gconv_integers found = {.unit = ldexpf(1, lowest)};
+  const double inverse = ldexp(1, -lowest);
+  for (int64_t i = 0; i < count; i++) {
+    double integer = (double)taps[i] * inverse;
+    if (lowest < -FARTHEST_UNIT || (found.positive + found.negative + fabs(integer)) * 255 >= 0x1p24)
+      return none;
+    *(integer > 0 ? &found.positive : &found.negative) += (int32_t)fabs(integer);
+    found.least = integer < found.least ? (int32_t)integer : found.least;
+    found.largest = integer > found.largest ? (int32_t)integer : found.largest;
+  }
+  return found;
+}
+
+/* Widens the bounds of some filters by those of one more. */
+static void add_integers(gconv_integers *all, const gconv_integers *one) {
+  all->unit = fminf(all->unit, one->unit);
+  all->least = one->least < all->least ? one->least : all->least;
+  all->largest = one->largest > all->largest ? one->largest : all->largest;
+  all->positive = one->positive > all->positive ? one->positive : all->positive;
+  all->negative = one->negative > all->negative ? one->negative : all->negative;
+}
+
+/* ---- All filters ---- */
+
 /* Returns the most pairs that can save anything: r * (R + S) < R * S. */
 static int32_t most_pairs(int32_t rows, int32_t columns) {
   return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
@@ -217,7 +268,11 @@ static int32_t most_pairs(int32_t rows, int32_t columns) {
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure) {
   int64_t plane = (int64_t)problem->rows * problem->columns;
   int32_t most = most_pairs(problem->rows, problem->columns);
-  gconv_structure all = {.growth = 1};
+  gconv_structure all = {.growth = 1, .integers = gconv_find_integers(taps, plane)};
+  for (int32_t k = 1; k < problem->filters && all.integers.unit > 0; k++) {
+    gconv_integers one = gconv_find_integers(taps + k * plane, plane);
+    add_integers(&all.integers, &one);
+  }
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
     all.nonzero_taps += taps[i] != 0;
   if ((double)gconv_tap_count(problem) * (most + 1) > MAX_WORK)

@@ -30,6 +30,9 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
 /* filters * rank * (R + S) */
 size_t gconv_factor_floats(const gconv_problem *problem);
 
+/* Finds the integers of one filter; each is tap / unit. The unit is the largest possible, and 1 if all taps are 0. */
+gconv_integers gconv_find_integers(const float *taps, int64_t count);
+
 /* Finds the structure of all filters of a problem, of which only the sizes are read. */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 

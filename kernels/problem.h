@@ -14,6 +14,20 @@
 #include "gconv.h"
 #include "kernels/pixel.h"
 
+/* Taps that are integers times a power of two, as those of Sobel, Laplacian and binomials are. Their sums of u8 samples are
+ * exact in float32: unit * positive * 255 and unit * negative * 255 bound them. So they may be added as integers, in any
+ * order, and have the bits of the exact family. */
+typedef struct gconv_integers {
+  float unit;                 /* tap = integer * unit; 0 if taps are no such integers, or sums could reach 2^24 * unit */
+  int32_t least, largest;     /* of the integers */
+  int32_t positive, negative; /* the sums of |integer| of taps above and below 0 */
+} gconv_integers;
+
+/* Returns whether there are integers, and each fits into a byte with a sign. */
+GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
+  return integers->unit > 0 && integers->least >= -128 && integers->largest <= 127;
+}
+
 /* Special properties of the taps of a problem's filters. They are found once; algorithms use them to decide whether they
  * pay. */
 typedef struct gconv_structure {
@@ -22,6 +36,7 @@ typedef struct gconv_structure {
                    /* GCONV_RANK_HIGH: too many pairs to save anything, or too many taps to find out */
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
+  gconv_integers integers; /* bounds of all filters; the unit is the least, or 0 if a filter has none */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1 };

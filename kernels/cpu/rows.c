@@ -60,6 +60,33 @@ void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t firs
   load_singly(problem, samples, first, 1, right, count, row);
 }
 
+/* Writes pixels i .. end - 1 of gconv_load_bytes() one by one. */
+static void load_bytes_singly(const gconv_problem *problem, const uint8_t *samples, int64_t first, int64_t i, int64_t end,
+                              uint8_t *row) {
+  int64_t channels = problem->channels;
+  for (; i < end; i++) {
+    int64_t x = gconv_border_index(problem->border, first + i, problem->width);
+    for (int64_t c = 0; c < channels; c++)
+      row[i * channels + c] = x == GCONV_OUTSIDE ? (uint8_t)problem->border_level : samples[x * channels + c];
+  }
+}
+
+void gconv_load_bytes(const gconv_execution *execution, int64_t y, int64_t first, int64_t count, uint8_t *row) {
+  const gconv_problem *problem = execution->problem;
+  int64_t channels = problem->channels;
+  y = gconv_border_index(problem->border, y, problem->height);
+  if (y == GCONV_OUTSIDE) {
+    memset(row, (int)problem->border_level, (size_t)(count * channels));
+    return;
+  }
+  const uint8_t *samples = gconv_input_row(execution, y);
+  int64_t left = gconv_clamp(-first, 0, count), right = gconv_clamp(problem->width - first, left, count);
+  load_bytes_singly(problem, samples, first, 0, left, row);
+  if (right > left)
+    memcpy(row + left * channels, samples + (first + left) * channels, (size_t)((right - left) * channels));
+  load_bytes_singly(problem, samples, first, right, count, row);
+}
+
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
   y = gconv_border_index(problem->border, y, problem->height);
@@ -72,11 +99,6 @@ void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t firs
 
 /* ---- Storing ---- */
 
-static uint8_t *output_row(const gconv_execution *execution, int32_t k, int64_t p) {
-  const gconv_target *target = &execution->out[k];
-  return target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
-}
-
 void gconv_expect_store(const gconv_execution *execution, int32_t p, size_t first, size_t count) {
   const gconv_problem *problem = execution->problem;
   int32_t outputs = gconv_is_combined(problem) ? 1 : problem->filters;
@@ -84,7 +106,7 @@ void gconv_expect_store(const gconv_execution *execution, int32_t p, size_t firs
   int64_t right = (int64_t)(first + count) / problem->channels * execution->out_pixel;
   for (int32_t k = 0; k < outputs; k++)
     for (int64_t byte = left; byte < right; byte += CACHE_LINE)
-      __builtin_prefetch(output_row(execution, k, p) + byte, 1, 3);
+      __builtin_prefetch(gconv_output_row(execution, k, p) + byte, 1, 3);
 }
 
 GCONV_INLINE void respond_body(float *restrict sums, size_t count, float divisor, float bias) {
@@ -231,9 +253,7 @@ typedef struct pixel_range {
 static void store_values(const gconv_execution *execution, pixel_range pixels, float *values, uint8_t *to) {
   const gconv_problem *problem = execution->problem;
   int32_t channels = problem->channels, stored = channels - problem->keep_alpha;
-  int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
-  bool dense = execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
-  if (dense) { /* alpha that is kept is stored over its place */
+  if (gconv_is_dense(execution)) { /* alpha that is kept is stored over its place */
     emit(&problem->epilogue, problem->out_type, values, (size_t)((pixels.end - pixels.first) * channels),
          to + pixels.first * execution->out_pixel);
     return;
@@ -244,20 +264,22 @@ static void store_values(const gconv_execution *execution, pixel_range pixels, f
                    to + q * execution->out_pixel + c * execution->out_channel);
 }
 
-static void store_alpha(const gconv_execution *execution, int32_t p, pixel_range pixels, uint8_t *to) {
+void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *epilogue = &problem->epilogue;
+  int64_t channels = problem->channels, end = (int64_t)(first + count) / channels;
   int64_t y = (int64_t)p * problem->stride_y - problem->pad_top + problem->anchor_y;
   y = gconv_border_index(problem->border, y, problem->height);
   const uint8_t *samples = y == GCONV_OUTSIDE ? NULL : gconv_input_row(execution, y);
-  for (int64_t q = pixels.first; q < pixels.end; q++) {
+  uint8_t *to = gconv_output_row(execution, k, p) + execution->out_alpha;
+  for (int64_t q = (int64_t)first / channels; q < end; q++) {
     int64_t x =
         gconv_border_index(problem->border, q * problem->stride_x - problem->pad_left + problem->anchor_x, problem->width);
     float alpha = problem->border_level;
     if (samples && x != GCONV_OUTSIDE)
-      alpha = gconv_level_at(problem->in_type, samples, x * problem->channels + problem->channels - 1);
+      alpha = gconv_level_at(problem->in_type, samples, x * channels + channels - 1);
     alpha = gconv_scale(alpha, epilogue->alpha_scale, epilogue->alpha_scale_low, 0.0f);
-    store_sample(problem->out_type, alpha, to + q * execution->out_pixel + execution->out_alpha);
+    store_sample(problem->out_type, alpha, to + q * execution->out_pixel);
   }
 }
 
@@ -275,10 +297,10 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
     outputs = 1;
   }
   for (int32_t k = 0; k < outputs; k++) {
-    uint8_t *row = output_row(execution, k, p);
+    uint8_t *row = gconv_output_row(execution, k, p);
     store_values(execution, pixels, sums + (size_t)k * sums_stride, row);
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
-      store_alpha(execution, p, pixels, row);
+      gconv_store_alpha(execution, k, p, first, count);
   }
 }
 

@@ -17,6 +17,18 @@ static inline int64_t gconv_clamp(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
+/* Row `p` of the output of filter k, of the execution's image and plane. */
+static inline uint8_t *gconv_output_row(const gconv_execution *execution, int32_t k, int64_t p) {
+  const gconv_target *target = &execution->out[k];
+  return target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
+}
+
+/* Returns whether all samples of an output row lie side by side; alpha that is kept may lie elsewhere. */
+static inline bool gconv_is_dense(const gconv_execution *execution) {
+  int64_t size = (int64_t)gconv_type_bytes(execution->problem->out_type), channels = execution->problem->channels;
+  return execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
+}
+
 /* Row `y` of the execution's image and plane, and the level of one of its samples. */
 static inline const uint8_t *gconv_input_row(const gconv_execution *execution, int64_t y) {
   return execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
@@ -34,6 +46,9 @@ static inline float gconv_level_at(gconv_type type, const void *samples, int64_t
  * columns apart. The row and the columns may be outside the image. */
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row);
 
+/* The same as bytes, for u8 images whose border level is an integer, and with a step of 1. */
+void gconv_load_bytes(const gconv_execution *execution, int64_t y, int64_t first, int64_t count, uint8_t *row);
+
 /* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write. Rows of an
  * image are so far apart that the processor cannot predict the next one. */
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
@@ -47,5 +62,8 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
  * that of filter k for sample `first`. */
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride);
+
+/* Stores the alpha that is kept of `count` samples from sample `first` on, in the output of filter k, row p. */
+void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count);
 
 #endif

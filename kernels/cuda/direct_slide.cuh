@@ -278,6 +278,65 @@ inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t co
          (count == 1 ? !gconv_is_combined(problem) : problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE);
 }
 
+/* Returns whether the filters are a pair such as Sobel's: the magnitude of two, with equal types of input and output. */
+inline bool is_plain_pair(const gconv_execution *execution, int32_t size) {
+  return execution->problem->filters == 2 && size <= 7 && is_plain(execution, 0, 2);
+}
+
+/* Returns whether the windows of all threads begin at multiples of four samples. */
+inline bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
+  return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
+}
+
+/* Returns whether slide() can take the taps. Integers must stay exact with scaled taps, and plain scales must stay exact
+ * with the inverse of that scale. */
+inline bool slides_taps(const gconv_execution *execution, int32_t size) {
+  const gconv_problem *problem = execution->problem;
+  const int taps = problem->rows * problem->columns, group = is_plain_pair(execution, size) ? 2 : 1;
+  const float scale = fabsf(problem->epilogue.scale);
+  if (problem->in_type == GCONV_F32)
+    return true;
+  bool whole = scale > 0x1p-60f && scale < 0x1p60f;
+  for (int32_t k = 0; whole && k < problem->filters; k += group) {
+    int e;
+    whole = scale_taps(execution->host_weights + (int64_t)k * taps, group * taps, &e);
+  }
+  return whole;
+}
+
+/* Returns whether the constant outside the image is a level of the input. slide() reads it like a sample. */
+inline bool is_level(const gconv_problem *problem) {
+  const float level = problem->border_level, white = gconv_white(problem->in_type);
+  return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
+}
+
+/* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
+inline bool slides_layout(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const int64_t in = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image;
+  return is_dense<false>(execution) && in % 16 == 0 && begins_at_multiples(execution, 16) &&
+         (!problem->keep_alpha || problem->channels == 4);
+}
+
+/* Returns whether slide() takes the problem, with its filters extended to the frame `in` (direct_slide.cuh). */
+inline bool slides(const gconv_execution *execution, frame in) {
+  const gconv_problem *problem = execution->problem;
+  const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * in.size * problem->channels;
+  bool shape = in.size > 0 && problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 &&
+               problem->dilation_x == 1;
+  const int vain = 3; /* rows that are fetched, but not used */
+  bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size, vain) &&
+              is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size, vain);
+  /* In narrower images, the ends of rows would be most of the work. */
+  bool wide = samples >= 64 && (int64_t)problem->width * problem->channels >= 64 + margin;
+  bool indexed = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX &&
+                 (samples + 1) * problem->out_height / 32 * problem->images * problem->planes < INT32_MAX;
+  bool combined = gconv_is_combined(problem) && problem->filters > 1;
+  bool loaded = lies_by_four(problem, in.size, in.shift) || (problem->channels == 1 && !combined);
+  return shape && loaded && near && wide && indexed && slides_layout(execution) && is_level(problem) &&
+         (!combined || is_plain_pair(execution, in.size)) && slides_taps(execution, in.size);
+}
+
 inline bool is_power_of_two(float x) {
   int exponent;
   return x > 0 && frexpf(x, &exponent) == 0.5f;

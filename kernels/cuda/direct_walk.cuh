@@ -224,6 +224,16 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
   }
 }
 
+/* Stores words of four bytes each, which this kernel does not read again. */
+template <int N> DEVICE void store_words(const uint32_t (&words)[N], uint8_t *to) {
+  if (N == 1)
+    __stcs((uint32_t *)to, words[0]);
+  else if (N == 2)
+    __stcs((uint2 *)to, make_uint2(words[0], words[N / 2]));
+  else
+    __stcs((uint4 *)to, make_uint4(words[0], words[N / 4], words[N / 2], words[N - 1]));
+}
+
 template <int K, int F, int V>
 DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V], uint8_t *row,
                         int sample) {
@@ -240,12 +250,7 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
     }
     words[v / 4] = saturate_four(level);
   }
-  if (V == 4)
-    __stcs((uint32_t *)(row + sample), words[0]);
-  else if (V == 8)
-    __stcs((uint2 *)(row + sample), make_uint2(words[0], words[V / 8]));
-  else
-    __stcs((uint4 *)(row + sample), make_uint4(words[0], words[V / 16], words[V / 8], words[V / 4 - 1]));
+  store_words(words, row + sample);
 }
 
 /* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two.

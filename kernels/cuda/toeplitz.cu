@@ -31,6 +31,7 @@
  *
  * Two kinds of problems are refused: strides would drop most of the eight neighbours, and float32 samples are not bytes.
  */
+#include "kernels/factor.h"
 #include "launch.cuh"
 #include "toeplitz_colour.cuh"
 #include "toeplitz_stage.cuh"
@@ -133,7 +134,10 @@ struct grid_of_taps {
   double quantum;
 };
 
+/* Integers of 8 bits keep their unit: then the sums are those of the exact family (integer.cu). */
 grid_of_taps find_grid(const gconv_problem *problem, const float *taps) {
+  if (gconv_is_of_bytes(&problem->structure.integers))
+    return {1, gconv_find_integers(taps, (int64_t)problem->rows * problem->columns).unit};
   double largest = largest_tap(problem, taps);
   if (largest == 0)
     return {1, 1};
@@ -366,16 +370,17 @@ gconv_status execute(const gconv_execution *execution) {
 }
 
 /* Cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes, and the
- * other work, which filters of u16 share. It counts three digits, because the taps are not known here. */
+ * other work, which filters of u16 share. It counts three digits unless taps are integers: they are not known here. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
   const bool plain = problem->filters == 1 && problem->out_type == GCONV_U8 && !problem->keep_alpha;
   const double bytes = problem->in_type == GCONV_U16 ? 2 : 1;
+  const double digits = gconv_is_of_bytes(&problem->structure.integers) ? 1 : MOST_DIGITS;
   const double filters = problem->filters, others = problem->in_type == GCONV_U16 ? 1 : filters;
   if (s.walks)
-    return filters * ((plain ? 70 : 170) + 7.2 * MOST_DIGITS * s.bands / (s.words == 1 ? 2 : 1));
-  return others * 450 * bytes + filters * 1.47 * s.bands * 6.0 * MOST_DIGITS * bytes;
+    return filters * ((plain ? 70 : 170) + 7.2 * digits * s.bands / (s.words == 1 ? 2 : 1));
+  return others * 450 * bytes + filters * 1.47 * s.bands * 6.0 * digits * bytes;
 }
 
 double cost(const gconv_problem *problem, const gconv_machine *machine) {

@@ -49,7 +49,7 @@ class LateGpu(helper.CommandTest):
             for file in (self.folder / "out").glob("*"):
                 file.unlink()
             devices, algorithms = self.devices("-f", "sobel_x", *words)
-            self.assertLessEqual(algorithms, {"direct", "sparse"})
+            self.assertLessEqual(algorithms, {"direct", "integer", "sparse"})
             self.assertEqual(devices[0], "cpu")
             self.assertEqual(devices[-1], "cuda:0")
             for name in self.files("cpu"):
@@ -73,7 +73,7 @@ class LateGpu(helper.CommandTest):
                 file.unlink(missing_ok=True)
             devices, algorithms = self.by_auto("-f", "sobel_x", chosen=chosen, decode=("--decode", "auto"),
                                                env={"LATE_GPU_LOG": str(log), **({"LATE_GPU_MAKES": makes} if makes else {})})
-            self.assertLessEqual(algorithms, {"direct", "sparse"})
+            self.assertLessEqual(algorithms, {"direct", "integer", "sparse"})
             self.assertEqual((devices[0], devices[-1]), ("cpu", "cuda:0"))
             self.assertEqual(set(log.read_text().splitlines()), asked)
             for name in self.files("cpu"):
@@ -104,7 +104,7 @@ class LateGpu(helper.CommandTest):
         for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "gaussian:size=15,sigma=3")):
             devices, algorithms = self.by_auto(*words)
             self.assertEqual(set(devices), {"cuda:0"}, words)
-            self.assertEqual(algorithms, {"separable"} if "gaussian" in words[1] else {"direct"})
+            self.assertEqual(algorithms, {"separable"} if "gaussian" in words[1] else {"integer"})
 
     def test_images_of_both_kinds_in_one_run(self):
         """Each gets the algorithm that it gets alone: some of the exact family, some not."""
@@ -144,7 +144,7 @@ class LateGpu(helper.CommandTest):
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--dry-run", "--explain",
                             env={"LATE_GPU": str(ready)})
         self.assertIn("in/39.jpg -> out/39.png", result.stdout)
-        self.assertRegex(result.stderr, "direct|sparse")
+        self.assertRegex(result.stderr, "direct|integer|sparse")
 
     def explained(self, *words, makes=True):
         env = {"LATE_GPU": str(self.folder), **({"LATE_GPU_MAKES": "1"} if makes else {})}

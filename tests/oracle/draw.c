@@ -99,11 +99,13 @@ static void draw_samples(uint64_t *lot, const gconv_image *image, contents kind,
 
 /* ---- Filters ---- */
 
-typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, KERNELS } kernel;
+typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, EIGHT_BITS, KERNELS } kernel;
 
 /* Filters that sum to 0 do not go with premultiplied alpha. */
-static kernel draw_kernel(uint64_t *lot, bool premultiply) {
+static kernel draw_kernel(uint64_t *lot, bool premultiply, bool integers) {
   static const kernel sums[] = {ROUGH, POSITIVE, SHIFT};
+  if (integers && !premultiply)
+    return gconv_lot_chance(lot, 85) ? WHOLE : EIGHT_BITS;
   return premultiply ? GCONV_LOT_PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
 }
 
@@ -111,6 +113,8 @@ static double draw_tap(uint64_t *lot, kernel kind) {
   switch (kind) {
   case WHOLE:
     return gconv_lot_below(lot, 9) - 4;
+  case EIGHT_BITS: /* all that a byte with a sign holds, mostly the extremes */
+    return gconv_lot_chance(lot, 30) ? gconv_lot_below(lot, 256) - 128 : gconv_lot_chance(lot, 50) ? 127 : -128;
   case POSITIVE:
     return fraction(lot) + 0.01;
   case ZERO:
@@ -160,7 +164,7 @@ static void draw_anchor(uint64_t *lot, gconv_filter *f) {
 }
 
 /* Filters of different sizes and anchors need padding `same`. */
-static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *drawn) {
+static bool draw_filters(uint64_t *lot, const gconv_image *image, bool integers, gconv_drawn *drawn) {
   static const float divisors[] = {1, 1, 1, 3, 16, -2, 0.5F};
   bool equal = drawn->options.padding != GCONV_PADDING_SAME || gconv_lot_chance(lot, 60);
   bool premultiply = drawn->options.alpha == GCONV_ALPHA_PREMULTIPLY && image->alpha;
@@ -179,7 +183,7 @@ static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *d
     }
     if (gconv_lot_chance(lot, 15) && !premultiply && !drawn->options.linear)
       f->offset = (float)((fraction(lot) - 0.3) * gconv_oracle_white(image->type));
-    if (!draw_taps(lot, f, draw_kernel(lot, premultiply)))
+    if (!draw_taps(lot, f, draw_kernel(lot, premultiply, integers)))
       return false;
   }
   return true;
@@ -290,13 +294,20 @@ static void describe(gconv_drawn *drawn) {
 
 bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
   uint64_t lot = seed ^ number * UINT64_C(0xD1342543DE82EF95);
+  const bool integers = number % 3 == 1; /* bytes and taps of 8 bits, mostly without strides */
   for (;;) {
     *drawn = (gconv_drawn){.name = "drawn", .profile = "a profile", .options = gconv_options_default()};
     gconv_image header = draw_header(&lot);
+    if (integers)
+      header.type = GCONV_U8;
     draw_geometry(&lot, header.type, &drawn->options);
+    if (integers && gconv_lot_chance(&lot, 80))
+      drawn->options.stride_y = drawn->options.stride_x = 1;
     draw_values(&lot, &header, &drawn->options);
+    if (integers && drawn->options.range == GCONV_RANGE_MINMAX) /* of so few levels, it decides little */
+      drawn->options.range = GCONV_RANGE_ABS;
     keep_defined(&lot, &header, &drawn->options);
-    if (!draw_filters(&lot, &header, drawn))
+    if (!draw_filters(&lot, &header, integers, drawn))
       return false;
     double work = work_of(drawn, &header);
     if (work <= MOST_WORK && (work > 0 || gconv_lot_chance(&lot, 10))) {

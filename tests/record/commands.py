@@ -5,7 +5,7 @@ import pathlib
 import re
 
 TABLE = pathlib.Path(__file__).with_name("commands.txt")
-EXACT = {"direct", "sparse", "im2col", "gemm", "reference"}
+EXACT = {"direct", "integer", "sparse", "im2col", "gemm", "reference"}
 
 # An innermost <a|b> or <NAME>. The < of standard input has a blank behind it, and no | before a >.
 CHOICE = re.compile(r"<([A-Z_]+|(?! )[^<>|]*(?:\|[^<>|]*)+)>")

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2 } contents;
+typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME } contents;
 
 typedef struct shape {
   gconv_type type, out;
@@ -69,6 +69,16 @@ static const shape shapes[] = {
     {GCONV_U8, GCONV_F32, 1200, 30, 1, 3, 3, 1, ORDINARY, .dilation_y = 140, .border = GCONV_BORDER_WRAP},
     {GCONV_U16, GCONV_F32, 60, 40, 1, 2, 3, 1, ORDINARY, .dilation_y = 2047, .dilation_x = 1000,
      .border = GCONV_BORDER_WRAP},
+    {GCONV_U8, GCONV_U8, 40, 700, 3, 3, 3, 1, INTEGERS, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_U8, GCONV_U8, 37, 1300, 1, 5, 5, 1, INTEGERS, .border = GCONV_BORDER_WRAP},
+    {GCONV_U8, GCONV_U8, 23, 301, 4, 1, 7, 1, INTEGERS, .alpha = true},
+    {GCONV_U8, GCONV_F32, 19, 333, 2, 2, 3, 2, INTEGERS, .combine = GCONV_COMBINE_MAGNITUDE},
+    {GCONV_U8, GCONV_U8, 31, 222, 3, 9, 4, 3, INTEGERS, .border = GCONV_BORDER_SYMMETRIC, .dilation_y = 2, .dilation_x = 3},
+    {GCONV_U8, GCONV_U8, 14, 400, 1, 3, 3, 1, INTEGERS, .padding = GCONV_PADDING_FULL},
+    {GCONV_U8, GCONV_U8, 20, 500, 1, 1, 2, 1, EXTREME, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_F32, 20, 500, 1, 1, 2, 1, EXTREME, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_U16, 20, 300, 3, 1, 3, 2, EXTREME, .border = GCONV_BORDER_REPLICATE},
+    {GCONV_U8, GCONV_F32, 9, 130, 1, 16, 16, 1, EXTREME, .border = GCONV_BORDER_WRAP},
 };
 
 /* ---- Making ---- */
@@ -91,7 +101,7 @@ static gconv_image make_image(const shape *s) {
   size_t samples = (size_t)s->height * (size_t)s->width * (size_t)s->channels;
   for (size_t i = 0; i < samples; i++)
     if (s->type == GCONV_U8)
-      ((uint8_t *)image.data)[i] = (uint8_t)draw(256);
+      ((uint8_t *)image.data)[i] = s->taps == EXTREME ? (draw(8) ? 255 : 0) : (uint8_t)draw(256);
     else if (s->type == GCONV_U16)
       ((uint16_t *)image.data)[i] = (uint16_t)draw(65536);
     else
@@ -109,6 +119,12 @@ static float tap_of(const shape *s, const float *columns, const float *rows, int
     return columns[r] * rows[c];
   case RANK_2:
     return columns[r] * rows[c] + columns[r + s->rows] * rows[c + s->columns];
+  case INTEGERS:
+    return (float)((int)draw(7) - 3) * 0.25f;
+  case EXTREME: /* all that 16 bits hold: 127 and -128, 255 without a sign, or as many taps of 1 */
+    if (s->columns == 2)
+      return c == 0 ? 127 : -128;
+    return s->columns == 3 ? (c == 0 ? 127 : c == 1 ? 127 : 3) : 1;
   default:
     return draw_tap();
   }
@@ -296,16 +312,41 @@ static void auto_chooses_by_rank_and_zeros(void **state) {
   gconv_device *device = NULL;
   assert_int_equal(gconv_device_open("cpu", 1, &device), GCONV_OK);
   if (!gconv_cpu_fuses()) { /* fused multiply-adds are so slow there that the spectrum, which has none, wins */
-    assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-1"), "fft");
+    assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-1"), "integer");
+    assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-.1"), "fft");
     gconv_device_close(device);
     return;
   }
-  assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-1"), "direct");
+  assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-1"), "integer");
+  assert_string_equal(chosen(device, "sobel_x"), "integer");
+  assert_string_equal(chosen(device, "binomial:size=5"), "integer");
+  assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-.1"), "direct");
   assert_string_equal(chosen(device, "gaussian:size=31,sigma=5"), "separable");
   assert_string_equal(chosen(device, "dog:sigma1=1,sigma2=1.6"), "fft");
   assert_string_equal(chosen(device, "motion:len=9,theta=45"), "sparse");
   assert_string_equal(chosen(device, "disk:radius=15"), "fft");
   gconv_device_close(device);
+}
+
+/* ---- Integers ---- */
+
+static void integers_are_found(void **state) {
+  (void)state;
+  gconv_integers found = gconv_find_integers((float[]){-0.25f, 0, 1.5f, 2}, 4);
+  assert_true(found.unit == 0.25f && found.least == -1 && found.largest == 8 && found.positive == 14 && found.negative == 1);
+  found = gconv_find_integers((float[]){3, -6, 12}, 3);
+  assert_true(found.unit == 1 && found.least == -6 && found.largest == 12);
+  found = gconv_find_integers((float[]){0, -0.0f}, 2);
+  assert_true(found.unit == 1 && found.least == 0 && found.largest == 0);
+  found = gconv_find_integers((float[]){0x1p20f, -0x1p26f}, 2);
+  assert_true(found.unit == 0x1p20f && found.least == -64);
+  assert_true(gconv_find_integers((float[]){65792}, 1).unit == 256);      /* 65792 * 255 is just below 2^24, as 257 * 2^8 */
+  assert_true(gconv_find_integers((float[]){65792, 1}, 2).unit == 1);     /* 65793 * 255 = 2^24 - 1 */
+  assert_true(gconv_find_integers((float[]){65792, 1, -1}, 3).unit == 0); /* one more is too much */
+  assert_true(gconv_find_integers((float[]){1.0f / 3, 1.0f / 9}, 2).unit == 0); /* rounded taps */
+  assert_true(gconv_find_integers((float[]){1, NAN}, 2).unit == 0 && gconv_find_integers((float[]){INFINITY}, 1).unit == 0);
+  assert_true(gconv_find_integers((float[]){0x1p-149f}, 1).unit == 0 &&
+              gconv_find_integers((float[]){0x1p-64f}, 1).unit == 0x1p-64f);
 }
 
 /* ---- Factors ---- */
@@ -366,8 +407,8 @@ static void rounded_products_have_one_pair(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(levels_are_those_of_pixel_h), cmocka_unit_test(every_algorithm_is_right_on_wide_images),
-      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_have_integer_factors),
-      cmocka_unit_test(rounded_products_have_one_pair)};
+      cmocka_unit_test(levels_are_those_of_pixel_h),    cmocka_unit_test(every_algorithm_is_right_on_wide_images),
+      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_are_found),
+      cmocka_unit_test(integers_have_integer_factors),  cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

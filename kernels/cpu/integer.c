@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * integer: u8 images and filters of small integers (Sobel, Laplacian, binomials), in 16-bit arithmetic.
+ *
+ * Taps are integers times a power of two. Their sums of bytes are exact in float32, so that any other way to add them has
+ * the same bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs
+ * as a vector has words of 16 bits:
+ *
+ *     row a, from the first tap on      a0 a1 a2 a3 ..
+ *     row b, from the second tap on     b0 b1 b2 b3 ..      interleaved: a0 b0 a1 b1 a2 b2 ..
+ *                                                           times        t  u  t  u  t  u  ..  ->  sums of 16 bits
+ *
+ * The two taps may lie anywhere. Taps that are 0 are left out. direct needs two multiply-adds of float32 vectors for each
+ * tap of as many outputs, and has to convert samples to floats and back.
+ *
+ * Sums wrap around modulo 2^16. They begin at `low`, the amount by which they can fall below 0. So the last one is in 0 ..
+ * 65535 if all taps together weigh no more than 257. A sum of two products saturates at 32767, therefore no pair weighs more
+ * than 128 on either side.
+ *
+ * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. All others become
+ * float32, and go the way of all sums (rows.h).
+ */
+#include "base/memory.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/factor.h"
+#include "tile.h"
+
+#include <string.h>
+
+enum {
+  MOST_WEIGHT = 257,      /* the largest sum of |integer|: 257 * 255 = 65535 */
+  MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
+  SLACK = 128,            /* bytes that vectors read beyond the end of a row, and floats that they write beyond its sums */
+  PIECE = 512,            /* samples that are made at a time, about */
+};
+
+/* ---- Preparation: the taps of a filter in pairs ---- */
+
+typedef struct integer_pair {
+  int32_t row[2], column[2]; /* of the two taps */
+  int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
+} integer_pair;
+
+typedef struct integer_filter {
+  float unit;
+  int32_t low, count;
+} integer_filter; /* its pairs follow */
+
+static size_t filter_bytes(const gconv_problem *problem) {
+  size_t taps = (size_t)problem->rows * (size_t)problem->columns;
+  taps = taps < MOST_WEIGHT ? taps : MOST_WEIGHT;
+  return sizeof(integer_filter) + taps * sizeof(integer_pair);
+}
+
+static const integer_filter *filter_at(const gconv_execution *execution, int32_t k) {
+  const char *prepared = (const char *)gconv_prepared(execution->problem, execution->weights);
+  return (const void *)(prepared + (size_t)k * filter_bytes(execution->problem));
+}
+
+static const integer_pair *pairs_of(const integer_filter *filter) {
+  return (const void *)(filter + 1);
+}
+
+/* Returns whether a pair stays within 16 bits with both taps. */
+static bool go_together(int32_t a, int32_t b) {
+  int32_t above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? -a : 0) + (b < 0 ? -b : 0);
+  return above <= MOST_PAIR_WEIGHT && below <= MOST_PAIR_WEIGHT;
+}
+
+/* Adds a tap to the last pair, or begins another one. */
+static void add_tap(integer_filter *filter, integer_pair *pairs, bool *open, int32_t tap, int32_t r, int32_t s) {
+  integer_pair *last = &pairs[filter->count - *open];
+  if (*open && go_together(last->taps, tap)) {
+    last->row[1] = r;
+    last->column[1] = s;
+    last->taps = (int16_t)((last->taps & 255) | tap * 256);
+    *open = false;
+    return;
+  }
+  pairs[filter->count++] = (integer_pair){{r, r}, {s, s}, (int16_t)tap};
+  *open = true;
+}
+
+static void prepare_filter(const gconv_problem *problem, const float *taps, integer_filter *filter, integer_pair *pairs) {
+  gconv_integers integers = gconv_find_integers(taps, (int64_t)problem->rows * problem->columns);
+  bool open = false;
+  *filter = (integer_filter){.unit = integers.unit, .low = integers.negative * 255};
+  for (int32_t r = 0; r < problem->rows; r++)
+    for (int32_t s = 0; s < problem->columns; s++, taps++)
+      if (*taps != 0)
+        add_tap(filter, pairs, &open, (int32_t)(*taps / integers.unit), r, s);
+  for (int32_t i = 0; i < filter->count; i++) /* of a tap by itself, the sign reaches into the second byte */
+    if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
+      pairs[i].taps &= 255;
+}
+
+static size_t prepared_floats(const gconv_problem *problem) {
+  return (size_t)problem->filters * filter_bytes(problem) / sizeof(float);
+}
+
+static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+  for (int32_t k = 0; k < problem->filters; k++) {
+    void *filter = (char *)prepared + (size_t)k * filter_bytes(problem);
+    void *pairs = (integer_filter *)filter + 1;
+    prepare_filter(problem, taps + (size_t)k * (size_t)problem->rows * (size_t)problem->columns, filter, pairs);
+  }
+  return GCONV_OK;
+}
+
+/* ---- Execution ---- */
+
+/* What makes the sums of one filter. */
+typedef struct integer_sum {
+  const uint8_t **sources; /* two of each pair: where the samples under the taps begin, for the current output row */
+  int16_t *taps;
+  size_t count;
+  uint16_t low; /* what is added to the sums */
+  float unit;
+  int shift; /* levels are sum / 2^shift, and become integers without floats; -1: they do not */
+  bool absolute;
+} integer_sum;
+
+#define TEMPLATE "integer_template.h"
+#include "each_isa.h"
+
+/* The workspace: a ring of input rows with their borders; for each filter, its sums of a piece and an integer_sum with its
+ * sources and taps. */
+typedef struct places {
+  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; samples and floats of a piece; of a filter */
+  size_t sums, filters, sources, taps, end;
+} places;
+
+static places places_of(const gconv_problem *problem) {
+  size_t filters = (size_t)problem->filters, unit = 128 * (size_t)problem->channels;
+  places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + 1,
+               .piece = PIECE / unit * unit,
+               .stride = PIECE + SLACK,
+               .pairs = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_pair)};
+  /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
+  at.row = gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 64) | 64;
+  at.sums = at.ring_rows * at.row;
+  at.filters = at.sums + filters * at.stride * sizeof(float);
+  at.sources = at.filters + gconv_round_up(filters * sizeof(integer_sum), GCONV_ALIGNMENT);
+  at.taps = at.sources + filters * 2 * at.pairs * sizeof(uint8_t *);
+  at.end = at.taps + filters * at.pairs * sizeof(int16_t);
+  return at;
+}
+
+typedef struct walk {
+  const gconv_execution *execution;
+  places at;
+  uint8_t *ring;
+  float *sums;
+  integer_sum *filters;
+  bool levels; /* no filter needs floats */
+} walk;
+
+/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With more, adding half a level would not fit into 16 bits. */
+static int shift_of(float x) {
+  for (int shift = 0; shift <= 8; shift++)
+    if (x == ldexpf(1, -shift))
+      return shift;
+  return -1;
+}
+
+/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
+static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
+  const gconv_problem *problem = execution->problem;
+  const gconv_epilogue *e = &problem->epilogue;
+  int exponent;
+  float divisor = gconv_divisors(problem, execution->weights)[k];
+  bool exact = frexpf(divisor, &exponent) == 0.5f && gconv_biases(problem, execution->weights)[k] == 0;
+  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center;
+  bool bytes = problem->out_type == GCONV_U8 && !gconv_is_combined(problem) && gconv_is_dense(execution);
+  return exact && scales && bytes ? shift_of(unit * e->scale / divisor) : -1;
+}
+
+static void begin_filters(walk *w, uint8_t *memory) {
+  const gconv_problem *problem = w->execution->problem;
+  w->levels = true;
+  for (int32_t k = 0; k < problem->filters; k++) {
+    const integer_filter *filter = filter_at(w->execution, k);
+    integer_sum *sum = &w->filters[k];
+    *sum = (integer_sum){.sources = (void *)(memory + w->at.sources + (size_t)k * 2 * w->at.pairs * sizeof(uint8_t *)),
+                         .taps = (void *)(memory + w->at.taps + (size_t)k * w->at.pairs * sizeof(int16_t)),
+                         .count = (size_t)filter->count,
+                         .low = (uint16_t)filter->low,
+                         .unit = filter->unit,
+                         .shift = shift_of_filter(w->execution, k, filter->unit),
+                         .absolute = problem->epilogue.absolute};
+    w->levels = w->levels && sum->shift >= 0;
+    for (int32_t i = 0; i < filter->count; i++)
+      sum->taps[i] = pairs_of(filter)[i].taps;
+  }
+}
+
+/* Points the sources of all filters to the rows of output row p, the first of which is in slot `begin` of the ring. */
+static void find_sources(walk *w, size_t begin) {
+  const gconv_problem *problem = w->execution->problem;
+  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
+  for (int32_t k = 0; k < problem->filters; k++) {
+    const integer_filter *filter = filter_at(w->execution, k);
+    const integer_pair *pairs = pairs_of(filter);
+    for (int32_t i = 0; i < 2 * filter->count; i++) {
+      size_t slot = begin + (size_t)pairs[i / 2].row[i % 2] * (size_t)problem->dilation_y;
+      slot = slot < w->at.ring_rows ? slot : slot - w->at.ring_rows;
+      w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)pairs[i / 2].column[i % 2] * step;
+    }
+  }
+}
+
+/* Makes a piece of output row p: `count` samples from sample `first` on. */
+static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
+  const gconv_execution *execution = w->execution;
+  const gconv_problem *problem = execution->problem;
+  for (int32_t k = 0; k < problem->filters; k++) {
+    const integer_sum *sum = &w->filters[k];
+    if (!w->levels) {
+      GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
+      continue;
+    }
+    GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
+    if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
+      gconv_store_alpha(execution, k, p, first, count);
+  }
+  if (!w->levels)
+    gconv_store_samples(execution, p, first, count, w->sums, w->at.stride);
+}
+
+static void make_row(walk *w, int32_t p) {
+  const gconv_problem *problem = w->execution->problem;
+  const size_t channels = (size_t)problem->channels, samples = (size_t)problem->out_width * channels;
+  find_sources(w, (size_t)p % w->at.ring_rows);
+  for (size_t first = 0; first < samples; first += w->at.piece) {
+    const size_t count = samples - first < w->at.piece ? samples - first : w->at.piece;
+    gconv_expect_store(w->execution, p, first, count);
+    gconv_expect_load(w->execution, (int64_t)p - problem->pad_top + (int64_t)w->at.ring_rows,
+                      (int64_t)(first / channels) - problem->pad_left + problem->anchor_x, (int64_t)(count / channels));
+    make_piece(w, p, first, count);
+  }
+}
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  uint8_t *memory = execution->workspace;
+  walk w = {.execution = execution, .at = places_of(problem), .ring = memory};
+  w.sums = (void *)(memory + w.at.sums);
+  w.filters = (void *)(memory + w.at.filters);
+  begin_filters(&w, memory);
+  int64_t loaded = execution->first_row; /* all rows below have been in the ring */
+  for (int32_t p = execution->first_row; p < execution->end_row; p++) {
+    for (; loaded < p + (int64_t)w.at.ring_rows; loaded++)
+      gconv_load_bytes(execution, loaded - problem->pad_top, -(int64_t)problem->pad_left, gconv_reach(problem),
+                       w.ring + (size_t)loaded % w.at.ring_rows * w.at.row);
+    make_row(&w, p);
+  }
+  return GCONV_OK;
+}
+
+/* ---- The descriptor ---- */
+
+static size_t workspace_bytes(const gconv_problem *problem) {
+  return places_of(problem).end;
+}
+
+static const char *supports(const gconv_problem *problem) {
+  const gconv_integers *integers = &problem->structure.integers;
+  if (problem->in_type != GCONV_U8)
+    return "samples other than u8";
+  if (problem->stride_y != 1 || problem->stride_x != 1)
+    return "strides";
+  if (problem->border_level != rintf(problem->border_level) || problem->border_level < 0 || problem->border_level > 255)
+    return "the constant border is no level of the input";
+  if (!gconv_is_of_bytes(integers) || integers->positive + integers->negative > MOST_WEIGHT)
+    return "taps that are not small integers times a power of two, of 257 together";
+  return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
+}
+
+/* Nanoseconds of the reference CPU (tile.c): to move a sample, to make a level, and of two taps. They are what separates
+ * this from direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three times as long. */
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  const double load = 0.06, store = 0.1, pair = 0.013, slower = gconv_cpu_fuses() ? 1 : 3;
+  const double rows = (double)problem->images * problem->planes * problem->out_height;
+  const double filter = store + pair * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
+  const double thread_ms = rows * problem->out_width * problem->channels * (load + problem->filters * filter) * 1e-6;
+  return gconv_cpu_ms(problem, machine, slower * thread_ms, rows);
+}
+
+const gconv_algorithm gconv_algorithm_cpu_integer = {
+    .info = {"integer", "cpu", "small integers as taps on u8: sums of 16 bits", true},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The loops of integer.c for one kind of vector (each_isa.h). NAME(words) are the sums of NAME(WIDTH) samples. */
+
+#if defined(__x86_64__) && defined(__GNUC__) && LANES >= 8
+
+#if LANES == 16
+#define BYTES __m512i
+#define OF(operation) _mm512_##operation
+#define LOAD_BYTES(p) _mm512_loadu_si512(p)
+#define STORE_BYTES(p, v) _mm512_storeu_si512(p, v)
+#define COUNT_OF(n) ((unsigned)(n))
+/* The low and the high halves of quarters, in the order of the samples. */
+#define FIRST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high)
+#define LAST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high)
+#define OR_BYTES(a, b) _mm512_or_si512(a, b)
+#define AND_BYTES(a, b) _mm512_and_si512(a, b)
+#else
+#define BYTES __m256i
+#define OF(operation) _mm256_##operation
+#define LOAD_BYTES(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE_BYTES(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define COUNT_OF(n) ((int)(n))
+#define FIRST_WORDS(low, high) _mm256_permute2x128_si256(low, high, 0x20)
+#define LAST_WORDS(low, high) _mm256_permute2x128_si256(low, high, 0x31)
+#define OR_BYTES(a, b) _mm256_or_si256(a, b)
+#define AND_BYTES(a, b) _mm256_and_si256(a, b)
+#endif
+
+enum { NAME(BYTES_OF) = 4 * LANES, NAME(WIDTH) = 2 * NAME(BYTES_OF) };
+
+/* Bytes are interleaved by halves of 16 bytes: words[2 * v] and words[2 * v + 1] are the low and the high halves. */
+typedef BYTES NAME(words)[4];
+
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words) {
+  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->low);
+  for (size_t t = 0; t < s->count; t++) {
+    const BYTES taps = OF(set1_epi16)(s->taps[t]);
+    UNROLL for (int v = 0; v < 2; v++) {
+      BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));
+      BYTES b = LOAD_BYTES(s->sources[2 * t + 1] + x + v * NAME(BYTES_OF));
+      words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(OF(unpacklo_epi8)(a, b), taps));
+      words[2 * v + 1] = OF(add_epi16)(words[2 * v + 1], OF(maddubs_epi16)(OF(unpackhi_epi8)(a, b), taps));
+    }
+  }
+}
+
+/* Makes levels of 16 bits from sums that are `low` too large. Differences and sums saturate. */
+GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
+  const BYTES low = OF(set1_epi16)((short)s->low);
+  BYTES level = OF(subs_epu16)(sum, low);
+  if (s->absolute)
+    level = OR_BYTES(level, OF(subs_epu16)(low, sum));
+  if (s->shift > 0) { /* to nearest even: half a level less a bit, and the bit that would be the lowest */
+    BYTES odd = AND_BYTES(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(1));
+    BYTES half = OF(set1_epi16)((short)((1 << (s->shift - 1)) - 1));
+    level = OF(srli_epi16)(OF(adds_epu16)(level, OF(add_epi16)(odd, half)), COUNT_OF(s->shift));
+  }
+  return OF(min_epu16)(level, OF(set1_epi16)(255));
+}
+
+GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
+  UNROLL for (int v = 0; v < 2; v++)
+      STORE_BYTES(to + v * NAME(BYTES_OF), OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1])));
+}
+
+GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
+  UNROLL for (int v = 0; v < 2; v++) {
+    STORE_BYTES(to + v * NAME(BYTES_OF), FIRST_WORDS(words[2 * v], words[2 * v + 1]));
+    STORE_BYTES(to + v * NAME(BYTES_OF) + NAME(BYTES_OF) / 2, LAST_WORDS(words[2 * v], words[2 * v + 1]));
+  }
+}
+
+#undef BYTES
+#undef OF
+#undef LOAD_BYTES
+#undef STORE_BYTES
+#undef COUNT_OF
+#undef FIRST_WORDS
+#undef LAST_WORDS
+#undef OR_BYTES
+#undef AND_BYTES
+
+#else /* arithmetic of 16 bits, which compilers turn into vectors of any kind */
+
+enum { NAME(WIDTH) = 64 };
+typedef uint16_t NAME(words)[NAME(WIDTH)];
+
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, uint16_t *words) {
+  for (int i = 0; i < NAME(WIDTH); i++)
+    words[i] = s->low;
+  for (size_t t = 0; t < s->count; t++) {
+    const uint16_t first = (uint16_t)(int8_t)(s->taps[t] & 255), second = (uint16_t)(int8_t)(s->taps[t] >> 8 & 255);
+    const uint8_t *a = s->sources[2 * t] + x, *b = s->sources[2 * t + 1] + x;
+    for (int i = 0; i < NAME(WIDTH); i++)
+      words[i] = (uint16_t)(words[i] + first * a[i] + second * b[i]);
+  }
+}
+
+GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const uint16_t *words, uint8_t *to) {
+  for (int i = 0; i < NAME(WIDTH); i++) {
+    int level = words[i] - s->low;
+    level = level < 0 ? s->absolute ? -level : 0 : level;
+    if (s->shift > 0)
+      level = (level + (1 << (s->shift - 1)) - 1 + (level >> s->shift & 1)) >> s->shift;
+    to[i] = (uint8_t)(level < 255 ? level : 255);
+  }
+}
+
+GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
+  memcpy(to, words, NAME(WIDTH) * sizeof *to);
+}
+
+#endif
+
+static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
+  const integer_sum copy = *sum, *s = &copy; /* the compiler knows that what is stored does not change it */
+  NAME(words) words;
+  size_t x = 0;
+  for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
+    NAME(add)(s, first + x, words);
+    NAME(put_levels)(s, words, to + x);
+  }
+  if (x < samples) {
+    uint8_t rest[NAME(WIDTH)];
+    NAME(add)(s, first + x, words);
+    NAME(put_levels)(s, words, rest);
+    memcpy(to + x, rest, samples - x);
+  }
+}
+
+static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
+  const integer_sum copy = *sum, *s = &copy;
+  NAME(words) words;
+  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
+    uint16_t all[NAME(WIDTH)];
+    NAME(add)(s, first + x, words);
+    NAME(put_words)(words, all);
+    for (int i = 0; i < NAME(WIDTH); i++)
+      sums[x + (size_t)i] = (float)((int32_t)all[i] - (int32_t)s->low) * s->unit;
+  }
+}
