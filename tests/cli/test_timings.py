@@ -25,7 +25,7 @@ class Timings(CommandTest):
         line, last = self.lines("-i", "in/0.png", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/", "--padding", "valid")
         self.assertEqual(line["input"], "in/0.png")
         self.assertEqual(line["outputs"], ["out/0_sobel_x.png", "out/0_sobel_y.png"])
-        self.assertEqual((line["device"], line["algorithm"], line["math"]), ("cpu", "direct", "fp32"))
+        self.assertEqual((line["device"], line["algorithm"], line["math"]), ("cpu", "integer", "fp32"))
         self.assertEqual(line["input_shape"], [1, 3, 200, 320])
         self.assertEqual(line["filter_shape"], [2, 3, 3])
         self.assertEqual(line["output_shape"], [1, 3, 198, 318])
@@ -41,7 +41,7 @@ class Timings(CommandTest):
         self.assertAlmostEqual(line["gflop_per_s"] * line["kernel_ms"] * 1e6, flop, delta=flop * 0.1)
         summary = last["summary"]
         self.assertEqual((summary["images"], summary["failed"], summary["results_written"]), (1, 0, 2))
-        self.assertEqual((summary["device"], summary["algorithm"]), ("cpu", "direct"))
+        self.assertEqual((summary["device"], summary["algorithm"]), ("cpu", "integer"))
         self.assertEqual((summary["cold_images"], summary["warm_images"]), (1, 0))
         self.assertAlmostEqual(summary["mpix"], 0.064)
         self.assertGreaterEqual(summary["wall_ms"], line["total_ms"])
@@ -88,7 +88,7 @@ class Timings(CommandTest):
         numbers = [float(word) for word in lines[1].split()[:7]]
         self.assertGreater(min(numbers[0], numbers[3], numbers[5]), 0)
         self.assertLessEqual(sum(numbers[:6]), numbers[6] * 1.05 + 0.1)
-        for fragment in ("device     cpu (", "algorithm  direct, fp32", "GB/s", "GFLOP/s (3 warm images)",
+        for fragment in ("device     cpu (", "algorithm  integer, fp32", "GB/s", "GFLOP/s (3 warm images)",
                          "images     4, 0 failed, 0.256 Mpix", "Mpix/s"):
             self.assertIn(fragment, text)
         moved, done = map(float, re.search(r"kernel +(\S+) GB/s, (\S+) GFLOP/s", text).groups())
@@ -106,7 +106,7 @@ class Timings(CommandTest):
     def test_reports_make_way_for_an_image_on_standard_output(self):
         result = self.gconv("-i", "in/0.png", "-f", "sobel_x", "-o", "-", "--timings", "--verify", text=False)
         self.assertEqual(result.stdout[1:4], b"PNG")
-        self.assertIn("algorithm  direct", result.stderr)
+        self.assertIn("algorithm  integer", result.stderr)
         self.assertRegex(result.stderr, r"in/0\.png: equal to float64, \d+ samples compared")
 
 
@@ -146,7 +146,7 @@ class Remarks(CommandTest):
 
     def test_explain(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "--explain")
-        for fragment in ("sobel_x", "direct", "cpu", "rank 1"):
+        for fragment in ("sobel_x", "integer", "cpu", "rank 1"):
             self.assertIn(fragment, result.stderr)
         self.assertEqual(result.stdout, "")
         self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-q").stderr, "")
@@ -163,11 +163,11 @@ class Remarks(CommandTest):
     def test_explain_each_plan_of_a_worker(self):
         result = self.gconv("-i", "a.png", "-i", "b.png", "-i", "b.png", "-f", "sobel_x", "-o", "{index}.png", "--explain",
                             "--jobs", "1")
-        self.assertEqual(result.stderr.count("algorithm direct"), 2)
+        self.assertEqual(result.stderr.count("algorithm integer"), 2)
 
     def test_verbose(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-v")
-        self.assertRegex(result.stderr, r"gconv: a\.png: cpu, direct, fp32, [\d.]+ ms")
+        self.assertRegex(result.stderr, r"gconv: a\.png: cpu, integer, fp32, [\d.]+ ms")
 
     def test_a_name_that_is_also_a_file(self):
         (self.folder / "sobel_x").write_text("0 0 0\n0 1 0\n0 0 0\n")
