@@ -17,51 +17,16 @@
  *         in a row                                              pieces, some filters, and some of the places
  *
  * The columns of an instruction are a tap of sixteen channels, or of neighbouring rows, too, where there are fewer. Tables
- * in shared memory say where quads and pieces are. Blocks share the images and rows among them; what they find are leaves,
- * whose sum is the gradient.
+ * in shared memory say where quads and pieces are. Blocks share the images and rows among them. What they find are leaves,
+ * in the order of warps and registers, as stores are fast then; a second kernel sums them, and puts the sums where they
+ * belong.
  */
-#include "gradient_stage.cuh"
+#include "gradient_tensor_cut.cuh"
 #include "layers.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 namespace {
-
-enum : int {
-  WARPS = 8,                /* of a block, at most */
-  PROCESSORS = 132,         /* that blocks are made for, whatever the GPU: so the sums are the same */
-  STEP = 16,                /* places that are added at a time */
-  QUADS = STEP / 4,         /* of a step */
-  LANES = 16,               /* pieces of a group */
-  STAGES = 4,               /* at most */
-  SHARED_BYTES = 224 << 10, /* of a multiprocessor */
-  LEAVES_BYTES = 64 << 20
-};
-
-struct arguments : staging {
-  float *leaves, *gradient;
-  int64_t leaf;   /* floats of one: those of registers, and a bias for each filter */
-  int32_t taps;   /* of a filter */
-  int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* neighbouring pieces are those of so many channels */
-  int32_t groups; /* of pieces, of a filter */
-  int32_t tiles;  /* blocks for all pieces of a filter */
-  int32_t blocks; /* for all filters of a group */
-  int32_t warps_m, warps_n, warps_k;
-  int32_t chunks; /* of an image */
-  int32_t cases, stages;
-  int32_t steps;  /* of a stage */
-  int32_t tables; /* floats of the tables, before the stages */
-};
-
-struct piece {
-  int32_t c, r, s; /* its first tap */
-};
-__host__ __device__ __forceinline__ piece piece_of(const arguments &a, int32_t i) {
-  const int32_t rest = i / a.inner, row = rest / a.of_row, block = row / a.p.rows;
-  return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
-}
 
 /* A chunk of all images, and the way to the next one. */
 struct position {
@@ -90,12 +55,6 @@ DEVICE chunk chunk_at(const arguments &a, position at) {
 /* Where a quad is, from the first place on: bytes of gradients, and of samples. */
 struct quad {
   int32_t dz, x;
-};
-
-/* Where a piece is: bytes of samples, from the first channel on; and 8 times its first weight in a filter, and how many
- * taps it has. */
-struct piece_place {
-  int32_t x, weight;
 };
 
 DEVICE const float *behind(const float *p, int32_t bytes) {
@@ -340,11 +299,6 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
 
 /* ---- Sums ---- */
 
-/* What a kernel of multiply_gradients() is made for: TAPS, GROUPS, FILTERS and BLOCKS. */
-struct cut {
-  int32_t taps, groups, filters, blocks;
-};
-
 enum : int { PARTS = 4, PART = 64 }; /* of the leaves, which threads sum one by one; threads of a part */
 
 /* Where in the gradient the number i of a leaf belongs; -1: nowhere. */
@@ -388,153 +342,6 @@ __global__ void __launch_bounds__(PARTS *PART) sum_leaves(const __grid_constant_
 }
 
 /* ---- Launching ---- */
-
-/* Where there is much to do, a warp has as many sums as registers can hold. */
-cut cut_of(const gconv_layer_problem &p) {
-  const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
-  cut c;
-  c.taps = strided || p.columns == 1 ? 1 : p.columns == 4 || p.columns == 7 || p.columns == 8 ? 4 : 3;
-  c.filters = p.filters / p.groups > 16 ? 4 : 2;
-  const int64_t columns = (int64_t)(p.channels / p.groups) * p.rows * ((p.columns + c.taps - 1) / c.taps) * c.taps;
-  c.blocks = c.filters == 4 && columns >= 256 ? 1 : 2;
-  c.groups = c.filters == 2 ? (c.taps == 1 ? 8 : c.taps == 3 ? 3 : 2) : c.blocks == 1 ? 8 / c.taps : c.taps == 1 ? 3 : 1;
-  if (c.blocks == 1 && c.taps == 3)
-    c.groups = 3;
-  return c;
-}
-
-/* Sets which filters, pieces and places blocks and warps have. */
-void share_work(const cut &c, arguments *a) {
-  const gconv_layer_problem &p = a->p;
-  const int32_t channels = p.channels / p.groups, filters = p.filters / p.groups;
-  a->taps = (int32_t)gconv_layer_taps(&p);
-  a->of_row = (p.columns + c.taps - 1) / c.taps;
-  a->inner = channels > 8 ? 16 : channels > 4 ? 8 : channels;
-  a->groups = ((channels + a->inner - 1) / a->inner * a->inner * p.rows * a->of_row + LANES - 1) / LANES;
-  a->warps_m = filters > 32 ? 2 : 1;
-  a->filters_log2 = filters > 32 ? 6 : filters > 16 ? 5 : 4;
-  a->warps_n = std::min((a->groups + c.groups - 1) / c.groups, WARPS / a->warps_m);
-  a->warps_k = WARPS / a->warps_m / a->warps_n;
-  a->tiles = (a->groups + a->warps_n * c.groups - 1) / (a->warps_n * c.groups);
-  a->blocks = (filters + (1 << a->filters_log2) - 1) >> a->filters_log2;
-  const int64_t warps = (int64_t)a->tiles * a->blocks * p.groups * a->warps_m * a->warps_n;
-  a->leaf = warps * 32 * c.groups * c.taps * c.filters * 4 + p.filters;
-  /* Channels that a block's pieces may be of. */
-  const int32_t of_channels = p.rows * a->of_row, rows = a->warps_n * c.groups * LANES / std::max(a->inner, 8);
-  const int32_t some = rows % of_channels == 0   ? rows / of_channels
-                       : of_channels % rows == 0 ? 1
-                                                 : (rows - 2) / of_channels + 2;
-  a->channels = a->inner < 8 ? channels : std::min(some * a->inner, (channels + a->inner - 1) / a->inner * a->inner);
-}
-
-/* Blocks that share the places, at most. */
-int32_t most_splits(const cut &c, const arguments &a) {
-  const int64_t blocks = (int64_t)a.tiles * a.blocks * a.p.groups;
-  return (int32_t)std::max<int64_t>(
-      std::min((PROCESSORS * c.blocks + blocks - 1) / blocks, LEAVES_BYTES / (int64_t)sizeof(float) / a.leaf), 1);
-}
-
-/* How often a warp's read of shared memory meets the same banks; the other half of pieces is alike. */
-int reads_of(const int32_t (&words)[32]) {
-  int32_t met[32] = {};
-  int most = 1;
-  for (int lane = 0; lane < 32; lane++)
-    if (std::find(words, words + lane, words[lane]) == words + lane)
-      most = std::max(most, ++met[words[lane] % 32]);
-  return most;
-}
-int reads_of_samples(const cut &c, const arguments &a, int32_t first_piece) {
-  int32_t words[32];
-  for (int lane = 0; lane < 32; lane++) {
-    const piece own = piece_of(a, first_piece + lane / 4);
-    words[lane] =
-        own.c * a.x_plane + own.r * a.p.dilation_y * a.x_pitch + own.s * c.taps * a.p.dilation_x + lane % 4 * a.p.stride_x;
-  }
-  return reads_of(words);
-}
-int reads_of_gradients(const arguments &a) {
-  int32_t words[32];
-  for (int lane = 0; lane < 32; lane++)
-    words[lane] = lane / 4 * a.dz_plane + lane % 4;
-  return reads_of(words);
-}
-
-/* Floats behind the tables that warps need to add their sums. */
-int32_t sum_floats(const cut &c, const arguments &a) {
-  return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
-}
-int32_t shared_bytes(const cut &c, const arguments &a) {
-  return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats, sum_floats(c, a)));
-}
-
-/* Chooses pitches so that reads meet in few banks; returns the cycles, about, that a multiprocessor takes for a stage. */
-double set_pitches(const cut &c, arguments *a) {
-  const gconv_layer_problem &p = a->p;
-  const int32_t reach = (a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1 + a->shift;
-  const int32_t x_rows = rows_under(p, a->rows), groups = std::min(a->groups, c.groups);
-  /* A row more makes planes lie an odd number of quads apart. */
-  int least = INT32_MAX;
-  for (int32_t more = 0; more < 2; more++)
-    for (int32_t pitch = (reach + 3) / 4 * 4; pitch < reach + 35; pitch += 4) {
-      arguments tried = *a;
-      tried.x_pitch = pitch;
-      tried.x_plane = (x_rows + more) * pitch;
-      int reads = 0;
-      for (int32_t j = 0; j < groups; j++)
-        reads += 4 * c.taps * reads_of_samples(c, tried, LANES * j);
-      if (reads < least) {
-        least = reads;
-        a->x_pitch = pitch;
-        a->x_plane = tried.x_plane;
-      }
-    }
-  arguments best = *a;
-  for (int32_t more = 0; more < 2; more++)
-    for (best.dz_pitch = a->columns; best.dz_pitch < a->columns + 32; best.dz_pitch += 4) {
-      best.dz_plane = (best.rows + more) * best.dz_pitch;
-      if ((more == 0 && best.dz_pitch == a->columns) || reads_of_gradients(best) < reads_of_gradients(*a)) {
-        a->dz_pitch = best.dz_pitch;
-        a->dz_plane = best.dz_plane;
-      }
-    }
-  set_floats(a, (c.taps * a->of_row - p.columns) * p.dilation_x + 8);
-  const double reads = least + 2.0 * c.filters * reads_of_gradients(*a);
-  const double products = 3 * 1.6 * c.filters * c.taps * c.groups;
-  const double steps = 2.0 * a->steps * a->warps_m * a->warps_n;
-  return std::max(steps * std::max(reads, products), a->floats * 4 / 24.0) + 150;
-}
-
-/* Finds the rows and columns of a stage, which together are whole steps: zeros fill them up. */
-bool find_stage(const cut &c, arguments *a) {
-  const gconv_layer_problem &p = a->p;
-  double best = HUGE_VAL;
-  arguments tried = *a;
-  tried.shift = a->boxes ? (4 - p.pad_left % 4) % 4 : 0;
-  int32_t wide = 0;
-  for (int32_t parts = 1; wide != 4; parts *= 2) {
-    wide = ((p.out_width + parts - 1) / parts + 3) / 4 * 4;
-    for (tried.columns = wide; tried.columns < wide + STEP; tried.columns += 4)
-      for (tried.rows = 1; tried.rows < p.out_height + STEP / 4 && tried.rows <= 16; tried.rows++) {
-        if (tried.rows * tried.columns % STEP)
-          continue;
-        tried.steps = tried.rows * tried.columns / STEP;
-        const double cycles = set_pitches(c, &tried);
-        tried.tables = (2 * (QUADS * tried.steps + tried.warps_n * c.groups * LANES) + 31) / 32 * 32;
-        tried.stages =
-            std::min((SHARED_BYTES / c.blocks / (int32_t)sizeof(float) - tried.tables) / tried.floats, (int32_t)STAGES);
-        if (tried.stages < 2)
-          break;
-        tried.chunks = (p.out_height + tried.rows - 1) / tried.rows * ((p.out_width + tried.columns - 1) / tried.columns);
-        const double of_block = std::max((double)tried.chunks * tried.cases / most_splits(c, tried), 1.0);
-        const double all = of_block * cycles + tried.floats * 4 / 12.0;
-        if (all < best && (!a->boxes || std::max(tried.x_pitch, tried.x_plane / tried.x_pitch) <= 256)) {
-          best = all;
-          *a = tried;
-        }
-      }
-  }
-  return best < HUGE_VAL;
-}
 
 using kernel = void (*)(const arguments a);
 
