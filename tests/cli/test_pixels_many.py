@@ -27,7 +27,7 @@ class Many(CommandTest):
         for i in range(COUNT):
             image = Image.fromarray(np.roll(picture(i % 7, SIDE, SIDE), 5 * i, 0))
             image.save(self.folder / f"all/{i}.png", compress_level=1)
-            if i < COUNT // 10:
+            if i < COUNT // 3:
                 image.save(self.folder / f"few/{i}.png", compress_level=1)
         few = self.peak_bytes("classify", "-q", "p.safetensors", "-i", "few", "-o", "few_maps/")
         begin = time.monotonic()
