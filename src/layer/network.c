@@ -6,7 +6,7 @@
 #include "operation/stages.h"
 #include "operation/tuning.h"
 #ifdef GCONV_WITH_CUDA
-#include "kernels/cuda/layer/pointwise.h"
+#include "kernels/cuda/fast/layer/pointwise.h"
 #endif
 
 #include <math.h>

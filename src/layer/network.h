@@ -94,7 +94,7 @@ struct gconv_network_plan {
   bool by_channel; /* made for one channel: each of the image's is an image of its own */
   gconv_step *steps;
   size_t count;
-  bool merged; /* all steps are one kernel (kernels/cuda/layer/pointwise.h) */
+  bool merged; /* all steps are one kernel (kernels/cuda/fast/layer/pointwise.h) */
   gconv_combine combine;
   int32_t combined; /* channels that become one: what is combined */
   int32_t filters;  /* K of the last bank: what argmax counts modulo */

@@ -5,7 +5,7 @@
  */
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
-#include "kernels/cuda/layer/pointwise.h"
+#include "kernels/cuda/fast/layer/pointwise.h"
 #include "layer/network_kernels.cuh"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "../unroll.cuh"
+#include "../core/unroll.cuh"
 #include "feature.h"
 
 namespace {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Features that are differences of a smoothed plane, and planes of an image's samples. A thread makes a pixel. */
-#include "../unroll.cuh"
+#include "../core/unroll.cuh"
 #include "feature.h"
 #include "kernels/feature_math.h"
 

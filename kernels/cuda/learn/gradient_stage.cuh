@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "../planes.cuh"
-#include "../tensor_map.cuh"
+#include "../core/planes.cuh"
+#include "../hopper/tensor_map.cuh"
 #include "kernels/layer_problem.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
  * vectors at a time is in shared memory. For each vector, a pixel takes 2 C operations for the distance, some 15 for the
  * exponential, and one for each row of coefficients: they bound it.
  */
-#include "../unroll.cuh"
+#include "../core/unroll.cuh"
 #include "svm_pixels.h"
 
 #include <cuda_runtime_api.h>

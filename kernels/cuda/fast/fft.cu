@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fft: products of spectra, tile by tile (overlap-save), for large filters.
+ *
+ * A tile of N x N samples is transformed, multiplied by the spectrum of the filter, and transformed back. The product of
+ * spectra is a circular convolution, so only N - R + 1 rows and N - S + 1 columns of the result are valid. The work hardly
+ * depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the part of the tile
+ * that is lost. direct takes R * S. On an H200, fft overtakes direct at about 9 x 9.
+ *
+ * There are two engines, and the one with less work is taken. For filters to some 55 x 55, and for larger ones on small
+ * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of
+ * 512 to 4096 points a side are in device memory, and single lines of them in shared memory (fft_lines.cuh). This file holds
+ * the choice, the launches and the descriptor.
+ *
+ * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
+ * the tile that shares its points.
+ */
+#include "../core/alpha.cuh"
+#include "device/cuda_error.h"
+#include "fft_lines.cuh"
+#include "fft_tile.cuh"
+#include "../core/launch.cuh"
+
+#include <math.h>
+
+namespace {
+
+/* ---- Sizes ---- */
+
+int extent_y(const gconv_problem *problem) {
+  return (problem->rows - 1) * problem->dilation_y + 1;
+}
+int extent_x(const gconv_problem *problem) {
+  return (problem->columns - 1) * problem->dilation_x + 1;
+}
+
+/* How the output is cut into tiles of height x width points. */
+struct cutting {
+  int height, width;
+  int valid_y, valid_x, first_x; /* as in struct tiling */
+  int64_t tiles_y, tiles_x, tiles, pairs;
+};
+
+/* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
+ * tiles begin there. Then loads and stores of 8 neighbours are whole sectors of memory. */
+bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
+  *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
+  if (extent_y(problem) > height || extent_x(problem) > width)
+    return false;
+  c->valid_y = (height - extent_y(problem) + 1) / problem->stride_y * problem->stride_y;
+  c->valid_x = (width - extent_x(problem) + 1) / problem->stride_x * problem->stride_x;
+  if (c->valid_y < 1 || c->valid_x < 1)
+    return false;
+  int first = (8 - problem->pad_left % 8) % 8, aligned = (c->valid_x - first) / 8 * 8;
+  if (problem->stride_x == 1 && problem->pad_left >= 0 && aligned >= 0.93 * c->valid_x) {
+    c->first_x = first;
+    c->valid_x = aligned;
+  }
+  c->tiles_y = (problem->out_height - 1) / (c->valid_y / problem->stride_y) + 1;
+  c->tiles_x = (problem->out_width - 1) / (c->valid_x / problem->stride_x) + 1;
+  c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
+  c->pairs = (c->tiles + 1) / 2;
+  return c->tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
+}
+
+/* ---- The engines ---- */
+
+/* Tiles in shared memory. */
+struct tile_engine {
+  int size, radix; /* N, A */
+  size_t shared;
+  int threads, blocks; /* threads of a block; blocks of a multiprocessor */
+  double work, back;   /* cost of a sample of a tile, in multiply-adds, measured on an H200: all but the rows back, */
+                       /* and the rows back, of which only valid ones are made */
+  void (*kernel)(tile_arguments);
+  void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
+};
+
+template <int A> tile_engine tile_engine_of(double work, double back) {
+  using shape = tile_shape<A>;
+  tile_engine engine = {shape::SIZE, A, shape::SHARED, shape::THREADS, shape::BLOCKS, work, back};
+  engine.kernel = convolve_tiles<A>;
+  engine.make_spectra = make_spectra<tile_order<A>>;
+  return engine;
+}
+
+const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};
+
+/* Lines in shared memory: either those of columns or those of rows. */
+struct line_engine {
+  line_order order;
+  int twists, rows, columns, column_threads; /* see line_shape */
+  size_t rows_shared, columns_shared;
+  double work; /* cost of a sample of tiles with such lines, as tile_engine.work */
+  void (*enter)(line_arguments);
+  void (*filter)(line_arguments);
+  void (*leave)(line_arguments);
+  void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
+};
+
+template <class Line> line_engine line_engine_of(double work) {
+  return {{Line::P, Line::Q, Line::S}, Line::TWISTS,       Line::ROWS,           Line::COLUMNS,
+          Line::COLUMN_THREADS,        Line::ROWS_SHARED,  Line::COLUMNS_SHARED, work,
+          enter_lines<Line>,           filter_lines<Line>, leave_lines<Line>,    make_spectra<columns_order<Line::COLUMNS>>};
+}
+
+const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(245), line_engine_of<line_shape<8, 8>>(250),
+                                    line_engine_of<line_shape<8, 16>>(270), line_engine_of<line_shape<16, 16>>(310)};
+
+/* ---- The choice of an engine ---- */
+
+/* How a problem is solved. */
+struct solution {
+  const tile_engine *tile;              /* set: tiles in shared memory; NULL: lines */
+  const line_engine *lines_y, *lines_x; /* for columns, which run along y, and for rows */
+  cutting c;
+  int64_t at_a_time;       /* blocks of the tile engine, or pairs of tiles in a batch of the line engine */
+  size_t state, workspace; /* bytes */
+  double work;             /* cost in multiply-adds */
+};
+
+size_t point_bytes(const cutting &c) {
+  return (size_t)c.height * c.width * sizeof(float2);
+}
+
+/* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
+bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
+  if (!cut(problem, engine.size, engine.size, &s->c) || engine.shared > shared_limit())
+    return false;
+  s->tile = &engine;
+  s->at_a_time = (int64_t)multiprocessors() * engine.blocks;
+  int64_t rounds = (s->c.pairs - 1) / s->at_a_time + 1;
+  double sample = engine.work + engine.back * s->c.valid_y / engine.size;
+  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * sample;
+  s->at_a_time = s->c.pairs < s->at_a_time ? s->c.pairs : s->at_a_time;
+  s->state = 8 * TWISTS * sizeof(float2) + problem->filters * point_bytes(s->c);
+  size_t kept = (problem->filters > 1) + gconv_is_combined(problem);
+  s->workspace = (size_t)s->at_a_time * kept * point_bytes(s->c);
+  s->workspace = fmax(s->workspace, row_spectra_bytes(problem, {engine.radix, 1, 8}));
+  return s->state + s->workspace <= problem->workspace_limit;
+}
+
+const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batches gain nothing */
+
+/* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. Each batch takes three
+ * launches, and leaves the device half idle at its end. */
+bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
+  size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
+  if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
+    return false;
+  s->lines_y = &y;
+  s->lines_x = &x;
+  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * fmax(y.work, x.work);
+  s->state = (y.twists + x.twists) * sizeof(float2) + problem->filters * point_bytes(s->c);
+  size_t pair = (1 + (problem->filters > 1) + gconv_is_combined(problem)) * point_bytes(s->c);
+  if (s->state + pair > problem->workspace_limit)
+    return false;
+  size_t room = fmin(problem->workspace_limit - s->state, batch_bytes);
+  s->at_a_time = room / pair < 1 ? 1 : room / pair;
+  int64_t batches = (s->c.pairs - 1) / s->at_a_time + 1;
+  s->at_a_time = (s->c.pairs - 1) / batches + 1; /* all batches have the same size */
+  s->workspace = fmax(s->at_a_time * pair, row_spectra_bytes(problem, x.order));
+  return s->state + s->workspace <= problem->workspace_limit;
+}
+
+/* Keeps the solution with less work. Work is above 0 for all solutions. */
+void keep_better(const solution &candidate, solution *best) {
+  if (best->work == 0 || candidate.work < best->work)
+    *best = candidate;
+}
+
+/* Finds the fastest solution within the limits of the device and of memory. Returns false if there is none. */
+bool solve(const gconv_problem *problem, solution *best) {
+  *best = {};
+  for (const tile_engine &engine : tile_engines) {
+    solution candidate = {};
+    if (solve_by_tiles(problem, engine, &candidate))
+      keep_better(candidate, best);
+  }
+  for (const line_engine &y : line_engines)
+    for (const line_engine &x : line_engines) {
+      solution candidate = {};
+      if (solve_by_lines(problem, y, x, &candidate))
+        keep_better(candidate, best);
+    }
+  return best->work > 0;
+}
+
+size_t workspace_bytes(const gconv_problem *problem) {
+  solution s;
+  return solve(problem, &s) ? s.workspace : 0;
+}
+
+/* ---- What a plan keeps on the device: twists and spectra ---- */
+
+float2 *spectra_of(const solution &s, float2 *state) {
+  return state + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
+}
+
+/* Makes the twists in the order of line_shape. */
+void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
+  int step = order.Q * order.S, powers = powers_of_twist(order.P);
+  make_twists<<<powers, step, 0, stream>>>(size_of(order), 1, step, to);
+  make_twists<<<powers_of_twist(order.Q), order.S, 0, stream>>>(step, 1, order.S, to + powers * step);
+}
+
+gconv_status acquire(const gconv_execution *execution, void **state) {
+  const gconv_problem *problem = execution->problem;
+  cudaStream_t stream = (cudaStream_t)execution->stream;
+  solution s;
+  if (!solve(problem, &s))
+    return GCONV_UNSUPPORTED;
+  CUDA_TRY(cudaMalloc(state, s.state));
+  float2 *twists = (float2 *)*state, *spectra = spectra_of(s, twists);
+  double2 *rows = (double2 *)execution->workspace;
+  if (s.tile) {
+    make_twists<<<TWISTS - 1, 8, 0, stream>>>(s.tile->size, TWISTS, 1, twists);
+    s.tile->make_spectra(execution, {s.tile->radix, 1, 8}, {s.tile->radix, 1, 8}, rows, spectra);
+  } else {
+    make_line_twists(s.lines_y->order, stream, twists);
+    make_line_twists(s.lines_x->order, stream, twists + s.lines_y->twists);
+    s.lines_y->make_spectra(execution, s.lines_y->order, s.lines_x->order, rows, spectra);
+  }
+  return GCONV_OK;
+}
+
+void dismiss(void *state) {
+  cudaFree(state);
+}
+
+/* ---- Execution ---- */
+
+/* Returns whether the epilogue is only scale and offset. */
+bool is_plain(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  return gconv_is_plain(&problem->epilogue) && !gconv_is_combined(problem) && are_bare(execution, 0, problem->filters);
+}
+
+tiling tiling_of(const gconv_execution *execution, const cutting &c) {
+  tiling t = {};
+  static_cast<arguments &>(t) = common_arguments(execution);
+  t.weights = execution->weights;
+  t.valid_y = c.valid_y;
+  t.valid_x = c.valid_x;
+  t.first_x = c.first_x;
+  t.tiles_y = (int32_t)c.tiles_y;
+  t.tiles_x = (int32_t)c.tiles_x;
+  t.colours = execution->problem->channels - execution->problem->keep_alpha;
+  t.tiles = (int32_t)c.tiles;
+  t.plain = is_plain(execution);
+  return t;
+}
+
+/* Allows the blocks of a kernel their shared memory, and launches it. */
+template <class Arguments>
+void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, const gconv_execution *execution,
+            const Arguments &a) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  kernel<<<grid, threads, shared, (cudaStream_t)execution->stream>>>(a);
+}
+
+void execute_tiles(const gconv_execution *execution, const solution &s) {
+  tile_arguments a = {};
+  a.t = tiling_of(execution, s.c);
+  a.twists = (const float2 *)execution->state;
+  a.spectra = (const float4 *)spectra_of(s, (float2 *)execution->state);
+  a.kept = (float4 *)execution->workspace;
+  a.combined = (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width;
+  launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
+}
+
+/* Runs `count` pairs of tiles, from a.first_pair on. */
+void execute_batch(const gconv_execution *execution, const solution &s, unsigned count, line_arguments a) {
+  const line_engine &y = *s.lines_y, &x = *s.lines_x;
+  const float2 *spectra = spectra_of(s, (float2 *)execution->state);
+  launch(x.enter, dim3(s.c.height / x.rows, count), LINE_THREADS, x.rows_shared, execution, a);
+  for (a.k = 0; a.k < execution->problem->filters; a.k++) {
+    a.spectrum = spectra + (int64_t)a.k * s.c.height * s.c.width;
+    launch(y.filter, dim3(count, s.c.width / y.columns), y.column_threads, y.columns_shared, execution, a);
+    launch(x.leave, dim3((s.c.valid_y - 1) / x.rows + 1, count), LINE_THREADS, x.rows_shared, execution, a);
+  }
+}
+
+void execute_lines(const gconv_execution *execution, const solution &s) {
+  const int64_t points = s.at_a_time * s.c.height * s.c.width; /* points of a batch */
+  line_arguments a = {};
+  a.t = tiling_of(execution, s.c);
+  a.columns = s.lines_y->columns;
+  a.height = s.c.height;
+  a.width = s.c.width;
+  a.twists_y = (const float2 *)execution->state;
+  a.twists_x = a.twists_y + s.lines_y->twists;
+  a.points = (float2 *)execution->workspace;
+  a.filtered = execution->problem->filters > 1 ? a.points + points : a.points;
+  a.combined = a.filtered + points;
+  for (int64_t first = 0; first < s.c.pairs; first += s.at_a_time) {
+    a.first_pair = (int32_t)first;
+    execute_batch(execution, s, (unsigned)fmin(s.at_a_time, s.c.pairs - first), a);
+  }
+}
+
+gconv_status execute(const gconv_execution *execution) {
+  solution s;
+  if (!solve(execution->problem, &s))
+    return GCONV_UNSUPPORTED;
+  if (s.tile)
+    execute_tiles(execution, s);
+  else
+    execute_lines(execution, s);
+  if (execution->problem->keep_alpha)
+    launch_alpha(execution);
+  return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
+}
+
+/* ---- The descriptor ---- */
+
+const char *supports(const gconv_problem *problem) {
+  if (problem->in_type == GCONV_F32 && problem->channels % 2 == 0 && !problem->keep_alpha)
+    return "colours may be divided by alpha later, and it does not keep alphas of 0 at 0";
+  if (problem->stride_y > 4 || problem->stride_x > 4)
+    return "strides above 4: it computes all samples between";
+  solution s;
+  if (solve(problem, &s))
+    return NULL;
+  gconv_problem unlimited = *problem;
+  unlimited.workspace_limit = SIZE_MAX;
+  return solve(&unlimited, &s) ? "spectra and tiles larger than the workspace may be"
+                               : "filters that span more pixels than a tile";
+}
+
+/* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
+ * 0.75. The first block begins after the time of two launches. */
+double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  solution s;
+  if (!solve(problem, &s))
+    return HUGE_VAL;
+  if (s.tile)
+    return 3 * machine->launch_ms + s.work / machine->fma_per_ms;
+  double batches = (double)((s.c.pairs - 1) / s.at_a_time + 1), points = (double)s.c.pairs * s.c.height * s.c.width;
+  double bytes = points * (16 + 32.0 * problem->filters) / 0.75;
+  return (2 + batches * (1 + 2.0 * problem->filters)) * machine->launch_ms + bytes / machine->bytes_per_ms;
+}
+
+/*
+ * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 N^2 levels of butterflies adds errors of at most
+ * about 4 u to the root mean square of its values (Higham, Accuracy and Stability, 24.1). That root mean square is at most
+ * max |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back. Independent errors add as their squares do.
+ * The bound is 16 standard deviations of the result. Measured errors stay below a hundredth of it.
+ *
+ * A bound that holds for any input would be far larger: it adds the errors of the levels themselves, and lets all of a
+ * tile's error fall on one sample. It grows with N log N, from 6e-4 at 64 to 7e-2 at 4096. With that bound, verification
+ * would not notice that a tap of a large filter is missing.
+ */
+double error_bound(const gconv_problem *problem) {
+  solution s;
+  double points = solve(problem, &s) ? (double)s.c.height * s.c.width : 1;
+  return 16 * 4 * 0x1p-24 * sqrt(2 * log2(points) + 2);
+}
+
+} // namespace
+
+extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
+    .info = {"fft", "cuda", "products of spectra, tile by tile, for large filters", false},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .acquire = acquire,
+    .dismiss = dismiss,
+    .spreads = true,
+};

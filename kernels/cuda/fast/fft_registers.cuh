@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft are made of
+ * them. Then what fft multiplies by: twists, and the spectra of filters. */
+#pragma once
+
+#include "../core/common.cuh"
+
+namespace {
+
+/* Complex numbers are float2: x + i y. Fused multiply-adds are written out, because the compiler may not contract. */
+
+DEVICE float2 plus(float2 a, float2 b) {
+  return make_float2(a.x + b.x, a.y + b.y);
+}
+DEVICE float2 minus(float2 a, float2 b) {
+  return make_float2(a.x - b.x, a.y - b.y);
+}
+DEVICE float2 times(float2 a, float2 b) {
+  return make_float2(fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x));
+}
+DEVICE float2 times_conjugate(float2 a, float2 b) {
+  return make_float2(fmaf(a.x, b.x, a.y * b.y), fmaf(a.y, b.x, -(a.x * b.y)));
+}
+
+/* cos(2 pi part / whole) at compile time, by a Taylor series. */
+__host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
+  double angle = 6.283185307179586476925 * part / whole, term = 1, sum = 1;
+  if (angle > 3.14159265358979323846) /* symmetry: the series is better for smaller angles */
+    angle = 6.283185307179586476925 * (whole - part) / whole;
+  for (int i = 2; i < 40; i += 2) {
+    term *= -angle * angle / (i * (i - 1));
+    sum += term;
+  }
+  return sum;
+}
+
+/* The roots of unity: exp(2 pi i e / N), e < N. */
+template <int N> struct roots {
+  float re[N] = {}, im[N] = {};
+  __host__ __device__ constexpr roots() {
+    for (int e = 0; e < N; e++) {
+      re[e] = (float)cosine_of_turn(e, N);
+      im[e] = (float)cosine_of_turn((4 * e + 3 * N) % (4 * N), 4 * N); /* the sine is the cosine of a quarter turn earlier */
+    }
+  }
+};
+
+/* Returns a * exp(SIGN * 2 pi i e / N). e becomes a constant when the loop around is unrolled. */
+template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
+  constexpr roots<N> unity;
+  e = SIGN > 0 ? e % N : (N - e % N) % N;
+  if (e == 0)
+    return a;
+  if (4 * e == N)
+    return make_float2(-a.y, a.x);
+  if (2 * e == N)
+    return make_float2(-a.x, -a.y);
+  if (4 * e == 3 * N)
+    return make_float2(a.y, -a.x);
+  constexpr float half = 0.70710678118654752f; /* half of the root of 2 is the root of a half */
+  if (8 * e == N)
+    return make_float2((a.x - a.y) * half, (a.x + a.y) * half);
+  if (8 * e == 3 * N)
+    return make_float2(-(a.x + a.y) * half, (a.x - a.y) * half);
+  if (8 * e == 5 * N)
+    return make_float2((a.y - a.x) * half, -(a.x + a.y) * half);
+  if (8 * e == 7 * N)
+    return make_float2((a.x + a.y) * half, (a.y - a.x) * half);
+  return times(a, make_float2(unity.re[e], unity.im[e]));
+}
+
+/* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are transformed as Q transforms of P
+ * points, a twist, and P transforms of Q points, with n = Q * i + j and k = k1 + P * k2. */
+template <int P, int Q, int SIGN> struct transform {
+  static constexpr int N = P * Q;
+  static DEVICE void apply(float2 (&x)[N]);
+};
+
+template <int N, int SIGN> struct small;
+template <int SIGN> struct small<2, SIGN> {
+  static DEVICE void apply(float2 (&x)[2]) {
+    float2 sum = plus(x[0], x[1]);
+    x[1] = minus(x[0], x[1]);
+    x[0] = sum;
+  }
+};
+template <int SIGN> struct small<4, SIGN> {
+  static DEVICE void apply(float2 (&x)[4]) {
+    float2 s = plus(x[0], x[2]), t = minus(x[0], x[2]), u = plus(x[1], x[3]);
+    float2 v = times_root<4, SIGN>(minus(x[1], x[3]), 1);
+    x[0] = plus(s, u);
+    x[1] = plus(t, v);
+    x[2] = minus(s, u);
+    x[3] = minus(t, v);
+  }
+};
+template <int SIGN> struct small<5, SIGN> {
+  static DEVICE void apply(float2 (&x)[5]) {
+    constexpr float c1 = (float)cosine_of_turn(1, 5), c2 = (float)cosine_of_turn(2, 5);
+    constexpr float s1 = SIGN * (float)cosine_of_turn(1, 20), s2 = SIGN * (float)cosine_of_turn(3, 20);
+    float2 a = plus(x[1], x[4]), b = minus(x[1], x[4]), c = plus(x[2], x[3]), d = minus(x[2], x[3]), first = x[0];
+    float2 p = make_float2(fmaf(c2, c.x, fmaf(c1, a.x, first.x)), fmaf(c2, c.y, fmaf(c1, a.y, first.y)));
+    float2 q = make_float2(fmaf(c1, c.x, fmaf(c2, a.x, first.x)), fmaf(c1, c.y, fmaf(c2, a.y, first.y)));
+    float2 r = make_float2(fmaf(s2, d.x, s1 * b.x), fmaf(s2, d.y, s1 * b.y));
+    float2 t = make_float2(fmaf(-s1, d.x, s2 * b.x), fmaf(-s1, d.y, s2 * b.y));
+    x[0] = plus(first, plus(a, c));
+    x[1] = make_float2(p.x - r.y, p.y + r.x);
+    x[4] = make_float2(p.x + r.y, p.y - r.x);
+    x[2] = make_float2(q.x - t.y, q.y + t.x);
+    x[3] = make_float2(q.x + t.y, q.y - t.x);
+  }
+};
+template <int SIGN> struct small<8, SIGN> : transform<4, 2, SIGN> {};
+template <int SIGN> struct small<16, SIGN> : transform<4, 4, SIGN> {};
+template <int SIGN> struct small<20, SIGN> : transform<4, 5, SIGN> {};
+
+template <int P, int Q, int SIGN> DEVICE void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
+  float2 twisted[P][Q];
+  UNROLLED_FOR (int j = 0; j < Q; j++) {
+    float2 y[P];
+    UNROLLED_FOR (int i = 0; i < P; i++)
+      y[i] = x[Q * i + j];
+    small<P, SIGN>::apply(y);
+    UNROLLED_FOR (int k = 0; k < P; k++)
+      twisted[k][j] = times_root<N, SIGN>(y[k], j * k);
+  }
+  UNROLLED_FOR (int k = 0; k < P; k++) {
+    small<Q, SIGN>::apply(twisted[k]);
+    UNROLLED_FOR (int l = 0; l < Q; l++)
+      x[k + P * l] = twisted[k][l];
+  }
+}
+
+template <int SIGN, int N> DEVICE void transform_points(float2 (&x)[N]) {
+  small<N, SIGN>::apply(x);
+}
+
+enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
+
+/* How many powers w, w^2, w^4 .. are stored for a twist of N points. */
+__host__ __device__ constexpr int powers_of_twist(int N) {
+  return N > 16 ? 5 : N > 8 ? 4 : N > 4 ? 3 : 2;
+}
+
+/* Multiplies points[k] by w^k, or by its conjugate if SIGN is BACKWARD. powers[i] is w^(2^i). Other powers are products of
+ * at most log2 N of these; loading them would take longer. */
+template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
+  float2 w[N];
+  UNROLLED_FOR (int k = 1; k < N; k++) {
+    const int i = k >= 16 ? 4 : k >= 8 ? 3 : k >= 4 ? 2 : k >= 2 ? 1 : 0;
+    w[k] = k == 1 << i ? powers[i] : times(powers[i], w[k - (1 << i)]);
+    points[k] = SIGN == FORWARD ? times(points[k], w[k]) : times_conjugate(points[k], w[k]);
+  }
+}
+
+/* ---- Twists and spectra, made on the device once for a plan ---- */
+
+/* They are computed in float64, so that their error is one rounding. They follow the definition instead of a fast transform:
+ * filters are smaller than tiles, and this takes a few milliseconds for the largest. */
+
+/* The order in which a transform leaves a line of P * Q * S points: at position (k1 * Q + k2) * S + k3 is frequency k1 + P *
+ * (k2 + Q * k3). */
+struct line_order {
+  int P, Q, S;
+};
+
+__host__ __device__ inline int size_of(line_order order) {
+  return order.P * order.Q * order.S;
+}
+
+__device__ inline int frequency_at(line_order order, int position) {
+  int k3 = position % order.S, k2 = position / order.S % order.Q, k1 = position / (order.S * order.Q);
+  return k1 + order.P * (k2 + order.Q * k3);
+}
+
+/* A point of a spectrum, by its positions in its column and in its row. */
+struct position {
+  int y, x;
+};
+
+__device__ inline double2 tap_value(float tap) {
+  return make_double2(tap, 0);
+}
+__device__ inline double2 tap_value(double2 tap) {
+  return tap;
+}
+
+/* Returns the sum over i < count of taps[i * distance] * exp(2 pi i f * (i * dilation) / size), by Horner's rule. This is
+ * the conjugate of the spectrum for convolution, because gconv correlates. */
+template <class Tap>
+__device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, int dilation, int f, int size) {
+  double2 w, sum = {0, 0};
+  sincospi(2.0 * (double)((int64_t)f * dilation % size) / size, &w.y, &w.x);
+  for (int i = count - 1; i >= 0; i--) {
+    double2 tap = tap_value(taps[i * distance]);
+    sum = make_double2(fma(sum.x, w.x, fma(-sum.y, w.y, tap.x)), fma(sum.x, w.y, fma(sum.y, w.x, tap.y)));
+  }
+  return sum;
+}
+
+/* rows[r * size + f]: the spectra of the rows of a filter. Grid: x counts f, y counts r. */
+__global__ void transform_filter_rows(const float *taps, int columns, int dilation, int size, double2 *rows) {
+  int f = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+  if (f < size)
+    rows[(int64_t)r * size + f] = transform_taps(taps + (int64_t)r * columns, columns, 1, dilation, f, size);
+}
+
+/* Makes the spectrum, divided by the points of a tile, in the order of Order::position_of(). Grid: x counts points. */
+template <class Order>
+__global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
+                                         float2 *spectrum) {
+  int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, size = (int64_t)size_of(y) * size_of(x);
+  if (i >= size)
+    return;
+  position at = Order::position_of(i, y, x);
+  double2 sum = transform_taps(rows + frequency_at(x, at.x), count, size_of(x), dilation, frequency_at(y, at.y), size_of(y));
+  spectrum[i] = make_float2((float)(sum.x / (double)size), (float)(sum.y / (double)size));
+}
+
+/* to[j * step_j + i * step_i] = exp(-2 pi i j 2^i / size) for j < blockDim.x and i < gridDim.x. */
+__global__ void make_twists(int size, int step_j, int step_i, float2 *to) {
+  double2 w;
+  sincospi(-2.0 * (double)(((int64_t)threadIdx.x << blockIdx.x) % size) / size, &w.y, &w.x);
+  to[threadIdx.x * step_j + blockIdx.x * step_i] = make_float2((float)w.x, (float)w.y);
+}
+
+/* Bytes for the spectra of rows, on the device. */
+inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
+  return (size_t)problem->rows * (size_t)size_of(x) * sizeof(double2);
+}
+
+/* Enqueues the kernels that make the spectra of all filters. */
+template <class Order>
+void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
+  const gconv_problem *problem = execution->problem;
+  cudaStream_t stream = (cudaStream_t)execution->stream;
+  int64_t points = (int64_t)size_of(y) * size_of(x), taps = (int64_t)problem->rows * problem->columns;
+  dim3 row_grid(blocks_for(size_of(x), 128, INT32_MAX), (unsigned)problem->rows);
+  unsigned grid = blocks_for(points, 128, INT32_MAX);
+  for (int64_t k = 0; k < problem->filters; k++) {
+    transform_filter_rows<<<row_grid, 128, 0, stream>>>(execution->weights + k * taps, problem->columns, problem->dilation_x,
+                                                        size_of(x), rows);
+    transform_filter_columns<Order>
+        <<<grid, 128, 0, stream>>>(rows, problem->rows, problem->dilation_y, y, x, spectra + k * points);
+  }
+}
+
+} // namespace

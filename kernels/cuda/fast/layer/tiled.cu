@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tiled: a block fetches a tile of the input into shared memory, with its halo and with zeros outside the image, some
+ * channels at a time, and their weights. From it, the block computes a tile of outputs of F filters.
+ *
+ *       32 columns                  shared memory, for some channels
+ *     +------------+                +--------------------------------+
+ *     | warp 0     | step 0         | (32 - 1) stride + reach columns|      reach = (S - 1) dilation + 1
+ *     | warp 1 ... |                | (4 N - 1) stride + reach rows  |
+ *     +------------+                |                                |
+ *     | warp 0 ... | step 1 ... N   +--------------------------------+
+ *     +------------+
+ *
+ * A thread has a pixel of each of N steps, 4 rows apart, and F filters. So a warp reads 32 neighbouring samples of a row.
+ * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, and has
+ * nothing to check. 64 multiply-adds of a warp take 16 cycles of a multiprocessor; its 8 loads take 8. Filters of 3 columns
+ * have a loop of their own, without counting.
+ *
+ * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
+ * There are two, if they fit: the next one is copied while this one is used.
+ *
+ * It is the fastest exact one for filters of few channels, and for large filters on small images, which do thousands of
+ * multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
+ */
+#include "../../core/planes.cuh"
+#include "../../core/weights.cuh"
+
+namespace {
+
+constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
+/* Floats of a stage, 4 bytes each: so that as many blocks as registers allow are on a multiprocessor; for larger ones; and
+ * for those of which there is but one. */
+constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
+constexpr int TAPS = 32; /* that a stage has at least, if it can */
+
+struct arguments : block_arguments {
+  int64_t tiles_x, tiles_y;     /* of pixels */
+  int32_t channels;             /* of a stage */
+  int32_t filter_rows;          /* of a stage: all, unless it has one channel */
+  int32_t rows;                 /* of the tile of a channel */
+  int32_t pitch, plane, floats; /* floats of a row of the tile, of a channel, and of a stage */
+  int32_t ahead;                /* stages that are fetched before they are used: 1 or 0 */
+  int32_t shift; /* columns that a tile begins earlier, so that sixteen bytes are copied at a time; -1: four are */
+};
+
+/* Rows of the tile that N steps need for so many rows of a filter, and floats of a row. */
+int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
+  return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
+}
+
+int64_t tile_pitch(const gconv_layer_problem *problem) {
+  const int64_t needed =
+      (int64_t)(COLUMNS - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
+  return (needed + 3 + 3) / 4 * 4; /* up to 3 columns before */
+}
+
+/* The part of a stage that a number stands for. */
+struct stage {
+  int c, channels, r, rows;
+};
+DEVICE stage stage_of(const arguments &a, int number) {
+  const gconv_layer_problem &problem = a.problem;
+  const int parts = (problem.rows + a.filter_rows - 1) / a.filter_rows;
+  stage of;
+  of.c = number / parts * a.channels;
+  of.r = number % parts * a.filter_rows;
+  of.channels = min(problem.channels / problem.groups - of.c, a.channels);
+  of.rows = min(problem.rows - of.r, a.filter_rows);
+  return of;
+}
+
+/* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and behind them weights. */
+template <int F>
+DEVICE void fetch(const arguments &a, const stage &of, const float *in, const float *weights, int top, int left, float *to) {
+  const gconv_layer_problem &problem = a.problem;
+  const planes_part part = {in + (int64_t)of.c * problem.height * problem.width,
+                            problem.height,
+                            problem.width,
+                            of.channels,
+                            top + of.r * problem.dilation_y,
+                            left - max(a.shift, 0),
+                            a.rows - (a.filter_rows - of.rows) * problem.dilation_y,
+                            a.pitch};
+  const planes_copy copy = {to, a.pitch, a.plane, (int)threadIdx.x / 32, WARPS};
+  if (a.shift >= 0)
+    copy_planes<4>(part, copy);
+  else
+    copy_planes<1>(part, copy);
+  const float *from = weights + ((int64_t)of.c * problem.rows + of.r) * problem.columns * F;
+  const int floats = of.channels * of.rows * problem.columns * F;
+  for (int i = 4 * (int)threadIdx.x; i < floats; i += 4 * THREADS)
+    copy_async<16>(to + a.channels * a.plane + i, from + i);
+}
+
+/* Adds the taps of a row of the filters. x: the sample of the first one; step: floats from a pixel of the thread to the
+ * next. S: columns of a filter whose taps are neighbours; 0: any. */
+template <int F, int N, int S>
+DEVICE void add_filter_row(const gconv_layer_problem &problem, float (&sums)[F][N], const float *weights, const float *x,
+                           int step) {
+  float samples[N];
+  if (S > 0) {
+    UNROLLED_FOR (int s = 0; s < S; s++) {
+      UNROLLED_FOR (int n = 0; n < N; n++)
+        samples[n] = x[n * step + s];
+      add_tap<F, N>(sums, weights + s * F, samples);
+    }
+  } else {
+#pragma unroll(N == 4 ? 2 : 8) /* with few pixels, more loads are under way at a time */
+    for (int s = 0; s < problem.columns; s++, x += problem.dilation_x) {
+      UNROLLED_FOR (int n = 0; n < N; n++)
+        samples[n] = x[n * step];
+      add_tap<F, N>(sums, weights + s * F, samples);
+    }
+  }
+}
+
+template <int F, int N, int S> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ arguments a) {
+  extern __shared__ __align__(16) float shared[];
+  const gconv_layer_problem &problem = a.problem;
+  int64_t number = block_number();
+  const int64_t block = number % a.blocks, tile_x = (number /= a.blocks) % a.tiles_x,
+                tile_y = (number /= a.tiles_x) % a.tiles_y;
+  const int64_t group = (number /= a.tiles_y) % problem.groups, image = number / problem.groups;
+  if (image >= problem.images)
+    return;
+  const int p = (int)tile_y * N * WARPS + threadIdx.x / 32, q = (int)tile_x * COLUMNS + threadIdx.x % 32;
+  const int top = (int)tile_y * N * WARPS * problem.stride_y - problem.pad_top;
+  const int left = (int)tile_x * COLUMNS * problem.stride_x - problem.pad_left;
+  const int channels = problem.channels / problem.groups;
+  const int stages = (channels + a.channels - 1) / a.channels * ((problem.rows + a.filter_rows - 1) / a.filter_rows);
+  const float *in = a.in + (image * problem.channels + group * channels) * problem.height * problem.width;
+  const float *weights = a.weights + (group * a.blocks + block) * F * channels * problem.rows * problem.columns;
+  const int own =
+      (int)threadIdx.x / 32 * problem.stride_y * a.pitch + (int)threadIdx.x % 32 * problem.stride_x + max(a.shift, 0);
+  const int step = WARPS * problem.stride_y * a.pitch, down = problem.dilation_y * a.pitch;
+  float sums[F][N] = {};
+  ROLLED_FOR (int i = -a.ahead; i < stages; i++) {
+    if (i + a.ahead < stages)
+      fetch<F>(a, stage_of(a, i + a.ahead), in, weights, top, left, shared + ((i + 1) & a.ahead) * a.floats);
+    commit_copies();
+    if (i < 0)
+      continue;
+    if (a.ahead)
+      await_copies<1>();
+    else
+      await_copies<0>();
+    __syncthreads();
+    const stage of = stage_of(a, i);
+    const float *tile = shared + (i & a.ahead) * a.floats, *w = tile + a.channels * a.plane;
+    for (int c = 0; c < of.channels; c++, tile += a.plane) {
+      const float *x = tile + own;
+      for (int r = 0; r < of.rows; r++, x += down, w += problem.columns * F)
+        add_filter_row<F, N, S>(problem, sums, w, x, step);
+    }
+    __syncthreads();
+  }
+  const int64_t filters = problem.filters / problem.groups, first = group * filters + block * F;
+  const int64_t plane = (int64_t)problem.out_height * problem.out_width;
+  float *out = a.out + (image * problem.filters + first) * plane + (int64_t)p * problem.out_width + q;
+  UNROLLED_FOR (int k = 0; k < F; k++)
+    if (block * F + k < filters && q < problem.out_width) {
+      const float bias = __ldg(a.biases + first + k);
+      UNROLLED_FOR (int n = 0; n < N; n++)
+        if (p + n * WARPS < problem.out_height)
+          out[k * plane + (int64_t)n * WARPS * problem.out_width] = activate(problem, sums[k][n] + bias);
+    }
+}
+
+/* ---- Launching ---- */
+
+/* Tiles of N steps. A block takes one tile for a block of filters. */
+int64_t tiles_down(const gconv_layer_problem *problem, int N) {
+  return divide_up(problem->out_height, N * WARPS);
+}
+
+int64_t blocks_of(const gconv_layer_problem *problem, int N) {
+  return divide_up(problem->out_width, COLUMNS) * tiles_down(problem, N) * blocks_of_group(problem) * problem->groups *
+         problem->images;
+}
+
+/* Returns as many steps as registers allow, but fewer if that would leave multiprocessors idle. */
+int steps_of(const gconv_layer_problem *problem) {
+  int N = 4;
+  while (N > 1 && blocks_of(problem, N) < MANY_BLOCKS)
+    N /= 2;
+  return N;
+}
+
+/* Floats of so many rows of the filters of a channel, with what they need of it. */
+int64_t part_floats(const gconv_layer_problem *problem, int N, int filter_rows) {
+  return tile_rows(problem, N, filter_rows) * tile_pitch(problem) +
+         (int64_t)filter_rows * problem->columns * block_filters(problem);
+}
+
+/* Sets what a stage is; false if not even a row of the filters fits. */
+bool find_stage(const gconv_layer_problem *problem, int N, arguments *a) {
+  int64_t most = 0;
+  for (int64_t floats : STAGE_FLOATS)
+    if (most == 0 && part_floats(problem, N, 1) <= floats)
+      most = floats;
+  if (most == 0)
+    return false;
+  a->filter_rows = problem->rows;
+  while (part_floats(problem, N, a->filter_rows) > most)
+    a->filter_rows = (a->filter_rows + 1) / 2;
+  const int64_t all = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
+  const int64_t fitting = a->filter_rows == problem->rows ? most / part_floats(problem, N, problem->rows) : 1;
+  const int64_t wanted = divide_up(all, 4) * taps > TAPS ? divide_up(all, 4) : divide_up(TAPS, taps);
+  a->channels = (int32_t)(wanted < fitting ? wanted : fitting);
+  if (a->channels > all)
+    a->channels = (int32_t)all;
+  a->pitch = (int32_t)tile_pitch(problem);
+  a->rows = (int32_t)tile_rows(problem, N, a->filter_rows);
+  a->plane = (a->rows * a->pitch + 3) / 4 * 4; /* weights lie behind */
+  a->floats = a->channels * (a->plane + a->filter_rows * problem->columns * block_filters(problem));
+  a->ahead = 2 * a->floats <= STAGE_FLOATS[2] && (a->channels < all || a->filter_rows < problem->rows);
+  return true;
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  arguments a = {block_arguments_of(e)};
+  const int steps = steps_of(problem);
+  a.tiles_x = divide_up(problem->out_width, COLUMNS);
+  a.tiles_y = tiles_down(problem, steps);
+  find_stage(problem, steps, &a);
+  a.shift = problem->width % 4 || (uintptr_t)e->in % 16 ? -1 : (4 - problem->pad_left % 4) % 4;
+  const unsigned bytes = (unsigned)((a.ahead + 1) * a.floats * sizeof(float));
+  const dim3 grid = grid_of(blocks_of(problem, steps));
+  return launch_for(problem, steps, [&]<int F, int N>() {
+    if (problem->columns == 3 && problem->dilation_x == 1)
+      convolve<F, N, 3><<<grid, THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+    else
+      convolve<F, N, 0><<<grid, THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+  });
+}
+
+const char *supports(const gconv_layer_problem *problem) {
+  const char *obstacle = block_obstacle(problem);
+  if (obstacle)
+    return obstacle;
+  arguments a;
+  return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
+}
+
+/* As that of direct, but for whole tiles, without checks. Each row of a tile that a warp fetches takes as long as 15
+ * instructions. One or two blocks on a multiprocessor do not keep it busy. */
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const int steps = steps_of(problem);
+  arguments a;
+  find_stage(problem, steps, &a);
+  const double F = block_filters(problem), N = steps, stage_taps = (double)a.filter_rows * problem->columns;
+  const double blocks = (double)blocks_of(problem, steps);
+  const double fetching = (double)a.rows / WARPS * 15 / stage_taps;
+  const double counting = problem->columns == 3 && problem->dilation_x == 1 ? 2 : 5;
+  const double instructions = (F * N + F / 4 + N + counting + fetching) * (double)gconv_layer_taps(problem) + 1500;
+  const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
+  const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
+  return machine->launch_ms + blocks * THREADS * instructions * late / (0.75 * machine->fma_per_ms) +
+         outputs * 4 / machine->bytes_per_ms;
+}
+
+} // namespace
+
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_tiled = {
+    .info = {"tiled", "cuda", "tiles of the input with their halo in shared memory", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

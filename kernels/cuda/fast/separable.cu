@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* separable: columns times rows, in one kernel, on tensor cores. Floats and filters of rank 1 are processed from top to
+ * bottom (separable_walk.cuh), everything else from left to right (separable_tensor.cuh). */
+#include "../core/launch.cuh"
+#include "separable_walk.cuh"
+
+#include <math.h>
+
+#include <algorithm>
+
+namespace {
+
+/* Returns whether the epilogue of a filter is only scale and offset. */
+inline bool is_plain(const gconv_execution *execution, int32_t filter) {
+  const gconv_problem *problem = execution->problem;
+  const gconv_epilogue *epilogue = &problem->epilogue;
+  float unscale = gconv_prepared(problem, execution->host_weights)[filter];
+  return !gconv_is_combined(problem) && gconv_is_plain(epilogue) && are_bare(execution, filter, 1) && unscale > 0x1p-60f &&
+         unscale < 0x1p60f && fabsf(epilogue->scale) < 0x1p20f &&
+         (epilogue->scale == 0 || fabsf(epilogue->scale) > 0x1p-20f);
+}
+
+/* ---- Floats and filters of rank 1: separable_walk.cuh ---- */
+
+namespace walk {
+
+/* ---- The shape of a problem ---- */
+
+constexpr int COUNTS[] = {2, 3, 4, 5, 9}; /* GROUPS of the instances */
+/* Turns that are compiled as constants. They are those of square filters with the rows of COUNTS, on planes, and on three
+ * and four interleaved channels. */
+constexpr int FIXED = 3;
+constexpr int FIXED_TURNS[][FIXED] = {{2, 3, 4}, {2, 4, 5}, {3, 6, 8}, {3, 7, 9}, {5, 13, 17}};
+constexpr int WALKS = sizeof COUNTS / sizeof *COUNTS;
+constexpr int MOST_TURNS = 17;
+constexpr int LOW_PIECE = 14; /* steps of a low piece, measured on an H200 */
+
+/* Returns the index in COUNTS of the instance that holds the column, or WALKS if none does. */
+inline int walk_of(const gconv_problem *problem) {
+  int i = 0;
+  while (i < WALKS && reach_y(problem) + 8 > 8 * COUNTS[i])
+    i++;
+  return i;
+}
+
+/* Returns the products of 16 samples for an output along the row, with `shift` zeros before its taps. The number is rounded
+ * up to a compiled one, if there is one. */
+inline int turns_with(const gconv_problem *problem, int64_t shift) {
+  const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
+  const int64_t turns = (reach + TILE - 1) / TILE + 1;
+  for (const int fixed : FIXED_TURNS[walk_of(problem)])
+    if (turns <= fixed)
+      return fixed;
+  return turns > MOST_TURNS ? MOST_TURNS + 1 : (int)turns;
+}
+
+/* Returns the zeros before the taps of a row. With them, windows begin at multiples of 8 samples, which is faster for
+ * memory; or of 4 samples, if that takes fewer products. */
+inline int32_t shift_of(const gconv_problem *problem) {
+  const int32_t before = (int32_t)((int64_t)problem->pad_left * problem->channels % 8), eight = (8 - before) % 8;
+  return turns_with(problem, eight) > turns_with(problem, eight % 4) ? eight % 4 : eight;
+}
+
+inline int turns_of(const gconv_problem *problem) {
+  return turns_with(problem, shift_of(problem));
+}
+
+/* Words of a filter. They are before the samples in shared memory. */
+inline int fragment_words(const gconv_problem *problem) {
+  return (2 * turns_of(problem) + COUNTS[walk_of(problem)] + 1) * LANES;
+}
+
+/* Words of a row in shared memory. */
+inline int pitch_of(const gconv_problem *problem) {
+  return pitch_for(warps_of(COUNTS[walk_of(problem)]), turns_of(problem));
+}
+
+/* Bytes of shared memory: fragments, steps, and offsets of patches. */
+inline size_t shared_bytes(const gconv_problem *problem) {
+  return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
+}
+
+/* Returns which of FIXED_TURNS the problem has along the row, or FIXED if it is another number. */
+inline int fixed_of(const gconv_problem *problem) {
+  const int(&turns)[FIXED] = FIXED_TURNS[walk_of(problem)];
+  return (int)(std::find(turns, turns + FIXED, turns_of(problem)) - turns);
+}
+
+/* Returns whether convolve() takes the problem. */
+inline bool takes(const gconv_problem *problem) {
+  return problem->in_type == GCONV_F32 && (problem->structure.rank == 0 || problem->structure.rank == 1) &&
+         !gconv_is_combined(problem) && walk_of(problem) < WALKS && turns_of(problem) <= MOST_TURNS &&
+         (fixed_of(problem) < FIXED || COUNTS[walk_of(problem)] <= 5) &&
+         shared_bytes(problem) + 64 <= shared_limit(); /* 64 bytes are those of the kernel itself */
+}
+
+/* ---- Weights ---- */
+
+/* Writes the fragments of a filter. First for each turn those of T, high parts, then low parts: lane 4g + t has rows 2g and
+ * 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight output rows,
+ * from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has output row g,
+ * and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
+inline float write_filter(const gconv_problem *problem, const float *factors, uint4 *words) {
+  const int R = problem->rows, S = problem->columns, turns = turns_of(problem), eights = COUNTS[walk_of(problem)] + 1;
+  const float *column = factors, *row = factors + R;
+  exponents e;
+  if (!find_exponents(row, S, column, R, (double)LARGEST_LEVEL, &e))
+    return 1;
+  const int common = e.first + e.second > 126 ? 126 : e.first + e.second < -126 ? -126 : e.first + e.second;
+  digit_writer writer = {false};
+  for (int lane = 0; lane < LANES; lane++) {
+    const int g = lane / 4, t = lane % 4;
+    for (int i = 0; i < 8 * turns; i++) {
+      const int sample = i / 8 * TILE + 4 * t + i / 4 % 2 * 2 + i % 2 - shift_of(problem) - (2 * g + i / 2 % 2);
+      writer.write((__half *)(words + i / 8 * 2 * LANES + lane) + i % 8, LANES * 8,
+                   tap_at(row, S, problem->dilation_x * problem->channels, sample, e.first));
+    }
+    for (int i = 0; i < 4 * eights; i++) {
+      const int down = 8 * (i / 4 - 1 + i / 2 % 2) + 2 * t + i % 2 - g;
+      writer.write((__half *)(words + (2 * turns + i / 4) * LANES + lane) + i % 4, 4,
+                   tap_at(column, R, problem->dilation_y, down, common - e.first));
+    }
+  }
+  return (float)ldexp(1.0, -common);
+}
+
+inline size_t prepared_floats(const gconv_problem *problem) {
+  return header_floats(problem) + (size_t)problem->filters * (size_t)fragment_words(problem) * 4;
+}
+
+/* Writes all filters. `factors` are those of factor.h. */
+inline void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
+  memset(prepared, 0, prepared_floats(problem) * sizeof(float));
+  uint4 *words = (uint4 *)(prepared + header_floats(problem));
+  const size_t floats = gconv_factor_floats(problem) / (size_t)problem->filters; /* all taps are 0 */
+  for (size_t k = 0; floats > 0 && k < (size_t)problem->filters; k++)
+    prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem));
+}
+
+/* See tensor_bound(). */
+inline double error_bound(const gconv_problem *problem) {
+  const double along = direction_bound(problem->columns, turns_of(problem));
+  const double down = direction_bound(problem->rows, COUNTS[walk_of(problem)] / 2 + 1);
+  return problem->structure.residual + problem->structure.growth * ((1 + down) * (1 + along) - 1);
+}
+
+/* ---- Launching ---- */
+
+/* Returns the steps of a block's pieces, if `blocks` blocks share the image, such that the longest share is short. It is
+ * about an equal share of all steps; each lane counts with its lead. */
+inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
+  const int64_t equal = (int64_t)(a.steps + a.lead) * a.lanes / blocks, sharing = blocks - (int64_t)a.rounds * a.lanes;
+  int64_t best = 0, least = INT64_MAX;
+  for (int64_t piece = equal; piece <= equal + 1; piece++) {
+    const int64_t rest = a.steps - a.rounds * piece, share = ((rest < 0 ? 0 : rest + a.lead) * a.lanes - 1) / sharing + 1;
+    const int64_t longest = share < piece + a.lead ? piece + a.lead : share;
+    if (longest < least) {
+      least = longest;
+      best = piece;
+    }
+  }
+  return (int32_t)best;
+}
+
+/* Decides which blocks process which pieces. Returns their number, if the device holds `most` at a time. Problems that are
+ * bound by memory take low pieces: then neighbouring blocks read the same rows at the same time, and blocks may differ in
+ * speed. Problems whose columns take more rows to begin take equal shares. */
+inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
+  const int64_t all = (int64_t)a.lanes * a.steps, blocks = all < most ? all : most;
+  if (groups <= 3 && all > 20 * most) {
+    a.piece = LOW_PIECE;
+    a.rounds = (a.steps - 1) / a.piece + 1;
+    return (int64_t)a.rounds * a.lanes;
+  }
+  a.rounds = (int32_t)((blocks - 1) / a.lanes); /* one block for the rest, or more */
+  a.piece = fair_piece(a, blocks);
+  return blocks;
+}
+
+inline walk_arguments make_arguments(const gconv_execution *execution, int32_t filter) {
+  const gconv_problem *problem = execution->problem;
+  const float *prepared = gconv_prepared(problem, execution->weights);
+  const int32_t C = problem->channels, width = warps_of(COUNTS[walk_of(problem)]) * SPAN;
+  walk_arguments a = {};
+  static_cast<arguments &>(a) = common_arguments(execution);
+  a.out += filter * a.out_filter;
+  a.weights = execution->weights;
+  a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * fragment_words(problem);
+  a.filter = filter;
+  a.turns = turns_of(problem);
+  a.pitch = pitch_of(problem);
+  a.left = -(problem->pad_left * C + shift_of(problem));
+  a.samples = problem->out_width * C;
+  a.reach = a.samples + ((problem->columns - 1) * problem->dilation_x - problem->pad_left) * C;
+  a.across = (a.samples - 1) / width + 1;
+  a.lanes = a.across * problem->images * problem->planes;
+  a.unscale = gconv_prepared(problem, execution->host_weights)[filter];
+  a.divisor = gconv_divisors(problem, execution->host_weights)[filter];
+  a.bias = gconv_biases(problem, execution->host_weights)[filter];
+  a.factor = a.unscale * problem->epilogue.scale;
+  a.plain = is_plain(execution, filter) && problem->out_type == GCONV_F32 && !problem->keep_alpha &&
+            is_dense<false>(execution) && begins_at_multiples(execution, 8);
+  return a;
+}
+
+template <int GROUPS, int TURNS> void launch(const gconv_execution *execution, int32_t filter) {
+  constexpr int THREADS = warps_of(GROUPS) * LANES;
+  const gconv_problem *problem = execution->problem;
+  walk_arguments a = make_arguments(execution, filter);
+  const size_t bytes = shared_bytes(problem);
+  a.steps = (problem->out_height - 1) / ROWS + 1;
+  a.lead = GROUPS / 2 + 1;
+  const int64_t blocks = share_out(a, GROUPS, blocks_at_a_time<convolve<GROUPS, TURNS>>(THREADS, bytes));
+  convolve<GROUPS, TURNS><<<(unsigned)blocks, THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
+}
+
+typedef void launcher(const gconv_execution *, int32_t filter);
+
+/* The instances, by COUNTS and by FIXED_TURNS. The last of each takes any number of turns. */
+launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, launch<2, 4>, launch<2, 0>},
+                                               {launch<3, 2>, launch<3, 4>, launch<3, 5>, launch<3, 0>},
+                                               {launch<4, 3>, launch<4, 6>, launch<4, 8>, launch<4, 0>},
+                                               {launch<5, 3>, launch<5, 7>, launch<5, 9>, launch<5, 0>},
+                                               {launch<9, 5>, launch<9, 13>, launch<9, 17>, NULL}};
+
+/* Runs all filters of a problem. */
+inline void execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  for (int32_t k = 0; k < problem->filters; k++)
+    instances[walk_of(problem)][fixed_of(problem)](execution, k);
+}
+
+} // namespace walk
+
+/* ---- Tensor cores ---- */
+
+/* Returns the strips of a block: at most as many as there are, and as shared memory holds. If possible, two blocks share the
+ * shared memory of a multiprocessor. */
+int strips_of(const gconv_problem *problem) {
+  static const int most[] = {8, 4, 4, 4}; /* by channels: 8 to 16 warps */
+  separable_arguments unused;
+  int channels = convolved_channels(problem), wide = GROUP_COUNTS[size_of(problem)] > 9;
+  int strips = wide ? 8 / channels : most[channels - 1];
+  int64_t all = ((int64_t)problem->out_height - 1) / STRIP + 1;
+  strips = strips < all ? strips : (int)all;
+  while (strips > 1 && lay_out(problem, strips, &unused) > shared_limit() * (strips > 2 ? 1 : 2) / 2)
+    strips--;
+  return strips;
+}
+
+/* Returns the output columns of a block, which begins with 2 steps, and with groups before its first output. */
+int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks, int64_t blocks_at_a_time) {
+  const int step = step_of_type(problem->in_type), lead = (groups - 1) * GROUP + 2 * step;
+  const int64_t steps = ((int64_t)problem->out_width - 1) / step + 1;
+  return (int)choose_strip(steps, lead, rows_of_blocks, blocks_at_a_time, 0, step) * step;
+}
+
+separable_arguments make_arguments(const gconv_execution *execution, int32_t filter) {
+  const gconv_problem *problem = execution->problem;
+  const float *prepared = gconv_prepared(problem, execution->weights);
+  separable_arguments a = {};
+  static_cast<arguments &>(a) = common_arguments(execution);
+  a.out += filter * a.out_filter;
+  a.weights = execution->weights;
+  a.unscales = prepared;
+  a.unscale = gconv_prepared(problem, execution->host_weights)[filter];
+  a.first_filter = filter;
+  a.left = left_of(problem);
+  a.plain = is_plain(execution, filter);
+  a.dense = is_dense<true>(execution) && begins_at_multiples(execution, 16); /* the widest word */
+  lay_out(problem, strips_of(problem), &a);
+  const int words = step_of_type(problem->in_type) * problem->channels * (int)gconv_type_bytes(problem->out_type) /
+                    (problem->out_type == GCONV_U8 ? 8 : 16);
+  a.rows_at_once =
+      a.channels * LANES % words == 0 && STRIP * words % (a.channels * LANES) == 0 ? a.channels * LANES / words : 0;
+  a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * a.pairs * pair_words(problem);
+  return a;
+}
+
+/* Launches filter `filter`, or all filters if they are combined. */
+template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const gconv_execution *execution, int32_t filter) {
+  const gconv_problem *problem = execution->problem;
+  separable_arguments a = make_arguments(execution, filter);
+  const size_t bytes = lay_out(problem, a.strips, &a);
+  const int threads = a.strips * a.channels * LANES;
+  a.row_blocks = (problem->out_height - 1) / (a.strips * STRIP) + 1;
+  int64_t rows_of_blocks = (int64_t)a.row_blocks * problem->images * problem->planes;
+  a.segment = segment_of(problem, GROUPS, rows_of_blocks,
+                         blocks_at_a_time<convolve<In, WEIGHT_DIGITS, GROUPS, MANY>>(threads, bytes));
+  a.segments = (problem->out_width - 1) / a.segment + 1;
+  convolve<In, WEIGHT_DIGITS, GROUPS, MANY>
+      <<<(unsigned)(rows_of_blocks * a.segments), threads, bytes, (cudaStream_t)execution->stream>>>(a);
+}
+
+typedef void launcher(const gconv_execution *, int32_t filter);
+
+/* The instances: by the digits of taps and the type of samples, by the groups of a window (GROUP_COUNTS), and by whether
+ * windows are in shared memory. */
+#define BOTH(In, digits, groups)                                                                                            \
+  { launch<In, digits, groups, false>, launch<In, digits, groups, true> }
+#define SHARED(In, groups)                                                                                                  \
+  { NULL, launch<In, 2, groups, true> }
+#define WINDOWS(In, smallest)                                                                                               \
+  { smallest, BOTH(In, 2, 3), BOTH(In, 2, 5), BOTH(In, 2, 9), SHARED(In, 17), SHARED(In, 33) }
+#define NONE                                                                                                                \
+  { NULL, NULL }
+launcher *const instances[3][SIZES][2] = {WINDOWS(uint8_t, BOTH(uint8_t, 2, 2)), WINDOWS(uint16_t, NONE),
+                                          WINDOWS(float, NONE)};
+launcher *const one_digit[SIZES][2] = {BOTH(uint8_t, 1, 2), BOTH(uint8_t, 1, 3)};
+
+void execute_on_tensor_cores(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const bool exact = gconv_prepared(problem, execution->host_weights)[problem->filters] == 1;
+  const int size = size_of(problem), shared = is_shared(problem);
+  launcher *launch_filter = instances[problem->in_type][size][shared];
+  if (exact && problem->in_type == GCONV_U8 && one_digit[size][shared])
+    launch_filter = one_digit[size][shared];
+  for (int32_t filter = 0; filter < problem->filters; filter += launched_filters(problem))
+    launch_filter(execution, filter);
+}
+
+/* ---- Both kernels ---- */
+
+size_t prepared_floats(const gconv_problem *problem) {
+  return walk::takes(problem) ? walk::prepared_floats(problem) : matrix_floats(problem);
+}
+
+gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+  float *factors = (float *)calloc(gconv_factor_floats(problem) + 1, sizeof(float));
+  if (!factors)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the factors of the filters");
+  gconv_status status = gconv_factor_filters(problem, taps, factors);
+  if (status == GCONV_OK)
+    (walk::takes(problem) ? walk::write_filters : write_filters)(problem, factors, prepared);
+  free(factors);
+  return status;
+}
+
+gconv_status execute(const gconv_execution *execution) {
+  (walk::takes(execution->problem) ? walk::execute : execute_on_tensor_cores)(execution);
+  return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
+}
+
+/* ---- The descriptor ---- */
+
+double tensor_bound(const gconv_problem *problem) {
+  double rank = problem->structure.rank;
+  double down = direction_bound(problem->rows, chunks_of(problem));
+  double along = direction_bound(rank * problem->columns, rank * (GROUP_COUNTS[size_of(problem)] + 1) / 2.0);
+  return problem->structure.residual + problem->structure.growth * ((1 + down) * (1 + along) - 1);
+}
+
+double error_bound(const gconv_problem *problem) {
+  return walk::takes(problem) ? walk::error_bound(problem) : tensor_bound(problem);
+}
+
+bool is_level(const gconv_problem *problem) {
+  float level = problem->border_level;
+  return problem->border != GCONV_BORDER_CONSTANT || problem->in_type == GCONV_F32 ||
+         (level >= 0 && level <= gconv_white(problem->in_type) && level == rintf(level));
+}
+
+const char *supports(const gconv_problem *problem) {
+  separable_arguments unused;
+  if (problem->structure.rank == GCONV_RANK_HIGH)
+    return "the rank of the filter is so high that columns and rows would take more taps";
+  if (problem->stride_y != 1 || problem->stride_x != 1)
+    return "strides other than 1";
+  if ((int64_t)(problem->rows - 1) * problem->dilation_y > 256 || size_of(problem) == SIZES)
+    return "filters that reach over more than some 256 pixels";
+  if (!is_level(problem))
+    return "a constant border between the levels of the input";
+  if (error_bound(problem) > 1e-3)
+    return "its columns and rows would lose too many digits";
+  if ((int64_t)launched_filters(problem) * pairs_of(problem) > 64 || lay_out(problem, 1, &unused) > shared_limit())
+    return "its factors would take more shared memory than there is";
+  /* A block has at least 16 rows by some 32 columns. Positions are 32-bit numbers. */
+  int64_t planes = (int64_t)problem->images * problem->planes;
+  if (planes * (problem->out_height / STRIP + 1) > INT32_MAX / 64 || problem->out_width > INT32_MAX / 64)
+    return "more blocks than a launch takes";
+  return NULL;
+}
+
+/* Costs measured on an H200, in multiply-adds of float32: loading and storing a sample, more if channels are taken apart;
+ * the way between the two directions, for each pair; and the products, of which tensor cores do 8 in the time of one.
+ * Filling and emptying the pipeline takes 10 us; with floats, it was 38 us on small images. */
+double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
+  const bool bytes = problem->in_type == GCONV_U8;
+  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double carried = (bytes ? 30 : 70) * (problem->channels == 1 ? 1 : bytes ? 1.6 : 2.4);
+  double products = (bytes ? 2 : 3) * STRIP * chunks_of(problem) + 3 * GROUP * GROUP_COUNTS[size_of(problem)];
+  double pairs = launched_filters(problem) * pairs_of(problem), launches = problem->filters / launched_filters(problem);
+  double compute = samples * (carried + pairs * (25 + products / 8)) / machine->fma_per_ms;
+  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
+  double memory = samples * moved / (0.8 * machine->bytes_per_ms);
+  double filling = problem->in_type == GCONV_F32 ? 0.038 : 0.01;
+  return launches * (machine->launch_ms + filling + (compute > memory ? compute : memory));
+}
+
+/* The same for separable_walk.cuh: products of tensor cores, and all else that a sample costs. */
+double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
+  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double products = 3.0 * (walk::TILE * walk::turns_of(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
+  double compute = samples * (4 + products / 4) / machine->fma_per_ms;
+  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
+  double memory = samples * moved / (0.88 * machine->bytes_per_ms);
+  return problem->filters * (machine->launch_ms + 0.01 + (compute > memory ? compute : memory));
+}
+
+/* Pairs of filters were measured to take 1.6 to 2.4 times the estimate of one. */
+double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  if (walk::takes(problem))
+    return walk_ms(problem, machine);
+  return tensor_ms(problem, machine) * (problem->filters > 1 ? 1.8 : 1);
+}
+
+} // namespace
+
+extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
+    .info = {"separable", "cuda", "columns times rows of filters of low rank", false},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

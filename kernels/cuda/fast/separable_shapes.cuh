@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* separable on tensor cores: the shapes and numbers that its parts share. separable_tensor.cuh explains the algorithm. */
+#pragma once
+
+#include "../core/common.cuh"
+
+#include <cuda_fp16.h>
+#include <string.h>
+
+namespace {
+
+/* ---- Shapes ---- */
+
+enum {
+  STRIP = 16,            /* output rows of a warp, and of a product of the tensor cores */
+  GROUP = 8,             /* columns of a product */
+  TILES = 4,             /* groups that a warp processes together */
+  UNITS = 8,             /* a row of the step is cut into units of 4 input rows, each read by one thread */
+  PITCH = 4 * UNITS + 2, /* 16-byte words of 4 split rows; 2 more, so that lanes that read 4 rows use different banks */
+  ALIGNMENT = 4,         /* the first input column of a block is a multiple of this, so that whole words can be copied */
+  LANES = 32
+};
+
+/* How samples become float16. A unit is 4 rows by PIXELS columns. Split into float16, it takes four words of 16 bytes for
+ * each channel. */
+template <class In> struct splitting;
+template <> struct splitting<uint8_t> { static constexpr int PIXELS = 8, DIGITS = 1; };
+template <> struct splitting<uint16_t> { static constexpr int PIXELS = 4, DIGITS = 2; };
+template <> struct splitting<float> { static constexpr int PIXELS = 4, DIGITS = 2; };
+template <class In> __host__ __device__ constexpr int step_of() {
+  return UNITS * splitting<In>::PIXELS;
+}
+
+/* Levels of integers are multiplied by this in float16. Then a level below 2048 is its own bit pattern. */
+constexpr float INTEGER_SCALE = 0x1p-24f;
+/* Levels of f32 are scaled to at most this. So a column with taps of up to 2^9 in sum keeps products below 2^15. */
+constexpr float LARGEST_LEVEL = 64;
+constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
+constexpr float LARGEST_SCALE = 0x1p126f;
+
+struct separable_arguments : arguments {
+  const float *weights;   /* of the plan */
+  const uint4 *fragments; /* of the first filter of this launch; for each pair, those of the column, then those of the row */
+  int32_t fragment_words; /* words of 16 bytes, for all pairs of a filter */
+  int32_t filters, pairs; /* filters of this launch; pairs of a filter */
+  int32_t first_filter;
+  int32_t chunks;                        /* of 16 rows, in the matrix of a column */
+  int32_t strips;                        /* strips of a block */
+  int32_t channels;                      /* channels that are convolved */
+  int32_t left;                          /* input column of the first group, for output column 0 */
+  int32_t segment, segments, row_blocks; /* output columns of a block; blocks side by side; blocks one below the other */
+  int32_t split, raw, stage, stage_row, taps, rings, sources; /* places and lengths in shared memory, in bytes */
+  const float *unscales;                                      /* of the filters: factors from products to responses */
+  float unscale;                                              /* that of the first filter */
+  int32_t
+      rows_at_once; /* rows that the threads of a strip store at once, in whole words; 0 if the words do not divide evenly */
+  bool plain;       /* the epilogue is only scale and offset */
+  bool dense;       /* output pixels are neighbours, in aligned words */
+};
+
+/* What all threads of a block share: its place, and its rows and columns. */
+struct tile {
+  const uint8_t *in;
+  uint8_t *out;
+  uint8_t *shared;
+  uint32_t quads;      /* groups of four input rows */
+  int32_t row, rows;   /* first output row of the block, and how many */
+  int32_t column, end; /* output columns: first, and end */
+};
+
+/* The threads of one strip, and the part of this thread among them. */
+struct team {
+  int32_t strip, channel, lane;
+  int32_t member, count;
+  int32_t word[4]; /* offsets of the lane's split words, in bytes, for groups whose swizzle is 0 .. 3 */
+};
+
+template <class In> DEVICE team make_team(const separable_arguments &a) {
+  const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+  team who;
+  who.strip = warp / a.channels;
+  who.channel = warp - who.strip * a.channels;
+  who.lane = lane;
+  who.member = who.channel * LANES + lane;
+  who.count = a.channels * LANES;
+  for (int i = 0; i < 4; i++) /* lane 4g + t has column g of a group; for u8, half a word */
+    who.word[i] = sizeof(In) == 1 ? (lane / 8 ^ i) * 16 + lane / 4 % 2 * 8 : (lane / 16 * 4 + (lane / 4 % 4 ^ i)) * 16;
+  return who;
+}
+
+/* ---- Numbers ---- */
+
+DEVICE uint32_t bits_of(__half2 pair) {
+  return *(uint32_t *)&pair;
+}
+
+/* Splits two numbers into pairs of float16. `high` is the nearest float16, `low` the remainder. */
+DEVICE void split(float first, float second, uint32_t &high, uint32_t &low) {
+  __half2 nearest = __floats2half2_rn(first, second);
+  float2 back = __half22float2(nearest);
+  high = bits_of(nearest);
+  low = bits_of(__floats2half2_rn(first - back.x, second - back.y));
+}
+
+} // namespace

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tiled: the classic algorithm. A block copies the samples that its outputs need into shared memory, once, and reads them
+ * from there.
+ *
+ *     the tile that a block reads
+ *     +---------------------------------+
+ *     |  halo: half a filter            |
+ *     |    +-----------------------+    |
+ *     |    | TW x TH outputs       |    |
+ *     |    +-----------------------+    |
+ *     +---------------------------------+
+ *
+ * A tile of TW x TH outputs needs (TW + S - 1) x (TH + R - 1) samples. Each is read from memory once or a little more, and
+ * R * S times from shared memory, at 128 bytes a cycle. While the tile is filled, borders are resolved and integers become
+ * floats. So the inner loops need to do neither.
+ *
+ * Two kernels use the tile:
+ *
+ * `classic`: a thread makes one output sample. It takes any stride, dilation and layout. Each multiply-add reads a sample
+ * from shared memory: 4 bytes. A multiprocessor gets 128 bytes a cycle, and could do 128 multiply-adds. So this kernel
+ * reaches a quarter of the peak at best.
+ *
+ * `strips`: a thread makes V = 16 neighbouring outputs of a row. It loads windows of V + 15 samples into registers: 8 loads
+ * of 16 bytes for 16 x 16 multiply-adds, which is half of what shared memory delivers in that time. Taps are kernel
+ * parameters, and so operands in uniform registers. The rate of multiply-adds is the limit, for any size of the filter.
+ * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
+ * for small ones.
+ *
+ * Both add the taps of a sum in the order r, s, as the exact family does.
+ */
+#include "../core/tile.cuh"
+
+/* ---- A thread a sample ---- */
+
+struct classic_arguments : arguments {
+  tile_shape shape;
+  const float *weights;
+};
+
+/* Makes the output samples of a block: blockDim.x samples of a row from `begin` on, of all channels, in blockDim.y rows. The
+ * block strides down the rows and through the planes. */
+template <class In, class Out> DEVICE void make_columns(const classic_arguments &a, int64_t begin, float *tile) {
+  const gconv_problem &problem = a.problem;
+  const int channels = problem.channels;
+  const int64_t sample = begin + threadIdx.x;
+  const int64_t left = begin / channels * problem.stride_x - problem.pad_left; /* in pixels */
+  place at;
+  at.q = sample / channels;
+  at.c = (int32_t)(sample - at.q * channels);
+  const int column = (int)(at.q * problem.stride_x - problem.pad_left - left) * channels + at.c;
+  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
+    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
+    at.in = a.in + image * a.in_image + plane * a.in_plane;
+    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
+    for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
+         first += (int64_t)gridDim.y * blockDim.y) {
+      fill_tile<In>(a, a.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
+      at.p = first + threadIdx.y;
+      const float *corner = tile + threadIdx.y * problem.stride_y * a.shape.pitch + column;
+      uint8_t *pixel = out + at.p * a.out_row;
+      if (at.p >= problem.out_height || at.q >= problem.out_width)
+        ;
+      else if (problem.keep_alpha && at.c == channels - 1)
+        keep_alpha<In, Out>(a, at, pixel);
+      else
+        store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t filter) {
+          const float *tap = a.weights + (int64_t)filter * problem.rows * problem.columns;
+          const int step = problem.dilation_x * channels;
+          float sum = 0.0f;
+          for (int r = 0; r < problem.rows; r++) {
+            const float *x = corner + r * problem.dilation_y * a.shape.pitch;
+            for (int s = 0; s < problem.columns; s++, x += step)
+              sum = fmaf(__ldg(tap++), *x, sum);
+          }
+          return sum;
+        });
+      __syncthreads(); /* the tile is read until here, and filled again behind it */
+    }
+  }
+}
+
+/* Grid: x counts samples of a row, y rows, z planes of all images. A block strides over what lies beyond the grid. */
+template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
+  extern __shared__ float4 memory[];
+  const int64_t samples = (int64_t)k.problem.out_width * k.problem.channels;
+  for (int64_t begin = (int64_t)blockIdx.x * blockDim.x; begin < samples; begin += (int64_t)gridDim.x * blockDim.x)
+    make_columns<In, Out>(k, begin, (float *)memory);
+}
+
+/* ---- A thread a strip of V samples ---- */
+
+enum { V = 16, RUN = 16, STRIP_THREADS = 256 };
+
+struct strip_shape {
+  tile_shape tile;
+  int32_t stage,
+      stage_pitch; /* where finished outputs are staged, in floats from the start of the tile; floats from row to row */
+  int64_t bytes;   /* shared memory of a block in all */
+};
+
+template <int MOST> struct strip_arguments : arguments {
+  strip_shape shape;
+  const float *weights;
+  int32_t first, filters; /* the filters of this launch */
+  int32_t pitch;          /* floats of a row of taps: an even number */
+  float taps[MOST];
+};
+
+/* Adds N taps to V sums. `x` is the sample for the first tap and the first output; it is at a multiple of 16 bytes. */
+template <int N> DEVICE void add_run(const float *taps, const float *x, float (&sums)[V]) {
+  constexpr int FOURS = (V + N - 1 + 3) / 4;
+  float window[4 * FOURS];
+  UNROLLED_FOR (int i = 0; i < FOURS; i++)
+    load_four(x + 4 * i, window + 4 * i);
+  UNROLLED_FOR (int s = 0; s < N; s++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      sums[v] = fmaf(taps[s], window[v + s], sums[v]);
+}
+
+/* Adds a row of taps: first runs of 16, then the rest. So every inner loop is unrolled. */
+DEVICE void add_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
+  ROLLED_FOR (; count > RUN; count -= RUN, taps += RUN, x += RUN)
+    add_run<RUN>(taps, x, sums);
+#define CASE(N)                                                                                                             \
+  case N:                                                                                                                   \
+    return add_run<N>(taps, x, sums);
+  switch (count) {
+    CASE(1)
+    CASE(2)
+    CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15) CASE(16)
+  }
+#undef CASE
+}
+
+/* The place of a thread's strip. Neighbouring threads have neighbouring rows, so that they use different banks. In these
+ * blocks, x is therefore the row, and y the strip along it. */
+struct strip {
+  int row, card, number; /* of the outputs in the tile: row, pile, place within the pile */
+};
+
+DEVICE strip strip_of(const tile_shape &shape) {
+  const int across = threadIdx.y;
+  if (shape.piles == 1)
+    return {(int)threadIdx.x, 0, across * V};
+  return {(int)threadIdx.x, across % shape.piles, across / shape.piles * V};
+}
+
+/* Writes the finished values of a strip to the stage, in the order of the image. store_stage() reads them there. */
+DEVICE void stage_strip(const strip_shape &shape, const strip &at, const float (&y)[V], float *stage) {
+  const int piles = shape.tile.piles;
+  float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
+  if (piles == 1) {
+    UNROLLED_FOR (int v = 0; v < V; v += 4)
+      *(float4 *)(to + v) = make_float4(y[v], y[v + 1], y[v + 2], y[v + 3]);
+  } else {
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      to[v * piles] = y[v];
+  }
+}
+
+/* The place of an output tile: its first row and pixel, and row 0 of its planes in input and output. */
+struct tile_place {
+  int64_t row, pixel;
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+/* Stores `count` finished values of a tile row p, from sample `first` on, for any layout of the output. Alpha that is kept
+ * is stored in place of its value. */
+template <class In, class Out>
+DEVICE void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p, int first, int count,
+                         int filter) {
+  const gconv_problem &problem = a.problem;
+  uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
+  UNROLLED_FOR (int j = 0; j < 4; j++) {
+    if (j >= count)
+      return;
+    int pixel = (first + j) / problem.channels, c = first + j - pixel * problem.channels;
+    int64_t q = at.pixel + pixel;
+    if (!problem.keep_alpha || c < problem.channels - 1)
+      gconv_store(y[j], (Out *)(row + q * a.out_pixel + c * a.out_channel));
+    else if (filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE)
+      gconv_store(kept_alpha<In>(problem, at.in, a.in_row, p, q), (Out *)(row + q * a.out_pixel + a.out_alpha));
+  }
+}
+
+/* Stores the staged outputs of filter `filter`. A warp takes one row at a time. */
+template <class In, class Out>
+DEVICE void store_stage(const arguments &a, const strip_shape &shape, const tile_place &at, const float *stage, int filter) {
+  const gconv_problem &problem = a.problem;
+  const int id = threadIdx.y * blockDim.x + threadIdx.x, warps = blockDim.x * blockDim.y / LANES;
+  const bool dense =
+      a.out_channel == sizeof(Out) && a.out_pixel == problem.channels * (int)sizeof(Out) && !problem.keep_alpha;
+  const int64_t left = (problem.out_width - at.pixel) * problem.channels, down = problem.out_height - at.row;
+  const int samples = (int)(left < shape.tile.across ? left : shape.tile.across);
+  const int rows = (int)(down < shape.tile.out_rows ? down : shape.tile.out_rows);
+  uint8_t *to =
+      at.out + filter * a.out_filter + (at.row + id / LANES) * a.out_row + at.pixel * problem.channels * (int)sizeof(Out);
+  for (int row = id / LANES; row < rows && id / LANES < warps; row += warps, to += warps * a.out_row)
+    for (int first = id % LANES * 4; first < samples; first += LANES * 4) {
+      float4 word = *(const float4 *)(stage + row * shape.stage_pitch + first);
+      const float y[4] = {word.x, word.y, word.z, word.w};
+      if (dense)
+        store_four(y, (Out *)to, first, samples - first);
+      else
+        store_pixels<In, Out>(a, at, y, at.row + row, first, samples - first, filter);
+    }
+}
+
+/* Computes the sums of filter number `filter` of the launch. */
+template <int MOST> DEVICE void add_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
+  const int columns = k.problem.columns, rows = k.problem.rows, pitch = k.pitch;
+  const int step = k.problem.dilation_y * k.shape.tile.pitch;
+  const float *taps = k.taps + filter * rows * pitch;
+  UNROLLED_FOR (int v = 0; v < V; v++)
+    sums[v] = 0.0f;
+  ROLLED_FOR (int r = 0; r < rows; r++, taps += pitch, x += step)
+    add_taps(taps, columns, x, sums);
+}
+
+/* Computes and stores all outputs of a tile that is filled. */
+template <class In, int MOST>
+DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, const strip &mine, const float *tile,
+                        float *stage) {
+  const gconv_problem &problem = a.problem;
+  const tile_shape &shape = a.shape.tile;
+  /* Threads without a strip compute, too, and their results are dropped: taps are read through uniform registers only if all
+   * threads of a warp take part. */
+  const bool combined = gconv_is_combined(&problem), busy = mine.number * shape.piles < shape.across;
+  const int column = busy ? mine.card * shape.pile + mine.number : 0;
+  const float *x = tile + mine.row * problem.stride_y * shape.pitch + column;
+  float values[V];
+  for (int f = 0; f < a.filters; f++) {
+    float sums[V];
+    add_filter(a, f, x, sums);
+    if (!take_sums(problem, a.weights, a.first + f, problem.filters, sums, values))
+      continue;
+    __syncthreads(); /* the stage may be the tile itself, or still hold the filter before */
+    if (busy)
+      stage_strip(a.shape, mine, values, stage);
+    __syncthreads();
+    int filter = combined ? 0 : a.first + f;
+    with_type(problem.out_type, [&](auto out) { store_stage<In, decltype(out)>(a, a.shape, at, stage, filter); });
+  }
+}
+
+/* Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
+ */
+template <class In, int MOST>
+__global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> a) {
+  extern __shared__ float4 memory[];
+  float *tile = (float *)memory, *stage = tile + a.shape.stage;
+  const gconv_problem &problem = a.problem;
+  const strip mine = strip_of(a.shape.tile);
+  const int across = a.shape.tile.across / problem.channels; /* pixels */
+  tile_place at;
+  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
+    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
+    at.in = a.in + image * a.in_image + plane * a.in_plane;
+    at.out = a.out + image * a.out_image + plane * a.out_plane;
+    for (at.row = (int64_t)blockIdx.y * a.shape.tile.out_rows; at.row < problem.out_height;
+         at.row += (int64_t)gridDim.y * a.shape.tile.out_rows)
+      for (at.pixel = (int64_t)blockIdx.x * across; at.pixel < problem.out_width; at.pixel += (int64_t)gridDim.x * across) {
+        fill_tile<In>(a, a.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
+                      tile);
+        make_strips<In>(a, at, mine, tile, stage);
+        __syncthreads(); /* the tile is read until here, and filled again behind it */
+      }
+  }
+}
+
+/* ---- Launching ---- */
+
+/* Returns whether the user asked for a block size that can be used. Blocks smaller than a warp cannot fill a tile. */
+static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
+  *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
+  return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
+}
+
+/* The relative time of blocks of 32 x `rows` threads. A multiprocessor holds a number of blocks, and does the others one
+ * after the other. More threads hide more latency, up to a limit: on an H200, 512 threads took 1.5 times as long as 1024.
+ * Returns HUGE_VAL if the tile does not fit. */
+static double classic_time(const gconv_problem *problem, int rows, tile_shape *shape) {
+  const int64_t room = (int64_t)shared_limit(), own = 1024 /* bytes that each block needs besides its tile */, enough = 768;
+  if (!lay_out_plainly(problem, rows, LANES, room, shape))
+    return HUGE_VAL;
+  const int64_t across = ((int64_t)problem->out_width * problem->channels - 1) / LANES + 1;
+  const int64_t blocks = (int64_t)problem->images * problem->planes * across * ((problem->out_height - 1) / rows + 1);
+  const int64_t each = (blocks - 1) / multiprocessors() + 1, fit = (room + own) / (shape->bytes + own);
+  const int64_t threads = (fit < each ? fit : each) * LANES * rows;
+  return (double)(each * rows) / (double)(threads < enough ? threads : enough);
+}
+
+/* Chooses the block of `classic`: the size that the user asked for; otherwise 32 x 8 threads. It is lower where the tile of
+ * 32 x 8 does not fit. It is higher where that is faster: large filters leave room for few blocks. Returns false if no tile
+ * fits. */
+static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
+  if (is_hinted(problem, 1024, block) &&
+      lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, (int64_t)shared_limit(), shape))
+    return true;
+  *block = dim3(LANES, 8);
+  while (block->y > 1 && classic_time(problem, (int)block->y, shape) == HUGE_VAL)
+    block->y /= 2;
+  for (int rows = 16; rows <= 32; rows *= 2)
+    if (classic_time(problem, rows, shape) < 0.9 * classic_time(problem, (int)block->y, shape))
+      block->y = (unsigned)rows;
+  return classic_time(problem, (int)block->y, shape) < HUGE_VAL;
+}
+
+/* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise behind it. */
+static void place_stage(const gconv_problem *problem, strip_shape *shape) {
+  bool alone = problem->filters == 1 || gconv_is_combined(problem);
+  int64_t pitch = (shape->tile.across / 4 | 1) * 4, bytes = pitch * shape->tile.out_rows * (int64_t)sizeof(float);
+  shape->stage = alone ? 0 : shape->tile.bytes / (int32_t)sizeof(float);
+  shape->stage_pitch = (int32_t)pitch;
+  shape->bytes = !alone ? shape->tile.bytes + bytes : shape->tile.bytes > bytes ? shape->tile.bytes : bytes;
+}
+
+static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most, strip_shape *shape) {
+  int64_t piles = (int64_t)problem->channels * problem->dilation_x;
+  if (piles > block.x)
+    return false;
+  int64_t outputs = block.x / piles * V, across = outputs * piles; /* of a pile; of all piles */
+  int64_t pile = (outputs + problem->columns - 1 + 3) / 4 * 4, samples = across + (problem->columns - 1) * piles;
+  if (!lay_out(problem, (int32_t)block.y, across, piles, pile, samples, most, &shape->tile))
+    return false;
+  place_stage(problem, shape);
+  return shape->bytes <= most;
+}
+
+/* Chooses the block of `strips`: the size that the user asked for; otherwise 8 strips across, or a multiple of the piles
+ * near that. The rows are a multiple of eight, and make up 256 threads. There are fewer rows if the tile would not fit. */
+static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
+  int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
+  if (problem->stride_x != 1 || piles > 32)
+    return false;
+  if (is_hinted(problem, STRIP_THREADS, block) && shape_strips(problem, *block, most, shape))
+    return true;
+  int across = (int)(piles < 8 ? 8 / piles * piles : piles);
+  for (*block = dim3(across, STRIP_THREADS / across / 8 * 8); block->y >= 8; block->y = block->y / 16 * 8)
+    if (shape_strips(problem, *block, most, shape))
+      return true;
+  return false;
+}
+
+template <class In, class Out> static gconv_status launch_classic(const gconv_execution *execution) {
+  classic_arguments a = {common_arguments(execution), {}, execution->weights};
+  dim3 block;
+  if (!block_classic(execution->problem, &block, &a.shape))
+    return GCONV_UNSUPPORTED;
+  auto *kernel = classic<In, Out>;
+  GCONV_TRY(allow_shared(kernel, a.shape.bytes));
+  kernel<<<grid_for(execution->problem, &a.shape), block, a.shape.bytes, (cudaStream_t)execution->stream>>>(a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
+static int32_t tap_pitch(const gconv_problem *problem) {
+  return (problem->columns + 1) / 2 * 2;
+}
+
+/* Launches `strips` for `count` filters from `first` on. */
+template <class In, int MOST>
+static gconv_status launch_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape, int32_t first,
+                                  int32_t count) {
+  const gconv_problem *problem = execution->problem;
+  strip_arguments<MOST> a = {common_arguments(execution), *shape, execution->weights, first, count, tap_pitch(problem), {}};
+  const float *tap = execution->host_weights + (int64_t)first * problem->rows * problem->columns;
+  for (int row = 0; row < count * problem->rows; row++)
+    for (int s = 0; s < problem->columns; s++)
+      a.taps[row * a.pitch + s] = *tap++;
+  auto *kernel = strips<In, MOST>;
+  GCONV_TRY(allow_shared(kernel, shape->bytes));
+  kernel<<<grid_for(problem, &shape->tile), dim3(block.y, block.x), shape->bytes, (cudaStream_t)execution->stream>>>(a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
+ * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
+enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
+
+/* Runs all filters. Each launch gets as many as fit into its parameters. */
+template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
+  const gconv_problem *problem = execution->problem;
+  int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;
+  int32_t most = problem->filters * taps <= FEW_TAPS ? problem->filters : (int32_t)(MANY_TAPS / taps);
+  for (int32_t first = 0; first < problem->filters; first += most) {
+    int32_t count = problem->filters - first < most ? problem->filters - first : most;
+    auto *launch = count * taps <= FEW_TAPS ? launch_strips<In, FEW_TAPS> : launch_strips<In, MANY_TAPS>;
+    GCONV_TRY(launch(execution, block, shape, first, count));
+  }
+  return GCONV_OK;
+}
+
+/* Returns whether the taps fit into the parameters of a launch. Combined filters must fit together. */
+static bool fits_parameters(const gconv_problem *problem) {
+  int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
+  return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
+}
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  dim3 block;
+  strip_shape shape;
+  const bool fits = fits_parameters(problem) && block_strips(problem, &block, &shape);
+  return with_type(problem->in_type, [&](auto in) {
+    return fits ? run_strips<decltype(in)>(execution, block, &shape) : with_type(problem->out_type, [&](auto out) {
+      return launch_classic<decltype(in), decltype(out)>(execution);
+    });
+  });
+}
+
+static const char *supports(const gconv_problem *problem) {
+  dim3 block;
+  tile_shape shape;
+  return block_classic(problem, &block, &shape) ? NULL : "its tile would not fit in the shared memory of the GPU";
+}
+
+/* Costs in units of one multiply-add at the peak, measured on an H200: FILL for each sample of the tile, STORE for each
+ * output, and a multiply-add in each of the kernels. */
+static const double FILL = 20, STORE = 50, BEGIN = 25, STRIP_TAP = 1.3, CLASSIC_TAP = 12, CLASSIC_STORE = 300;
+
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  dim3 block;
+  strip_shape shape;
+  double taps = (double)problem->rows * problem->columns, work;
+  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  if (fits_parameters(problem) && block_strips(problem, &block, &shape)) {
+    double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
+    double dealing = shape.tile.piles > 1 ? 2 : 1, conversion = problem->in_type == GCONV_F32 ? 1 : 1.6;
+    work = BEGIN + FILL * filled * dealing * conversion + problem->filters * (STORE + STRIP_TAP * taps);
+  } else {
+    block_classic(problem, &block, &shape.tile);
+    double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
+    work = 2 * FILL * filled + problem->filters * (CLASSIC_STORE + CLASSIC_TAP * taps);
+  }
+  return 2 * machine->launch_ms + 0.002 + samples * work / machine->fma_per_ms;
+}
+
+extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
+    .info = {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+};

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* toeplitz: products of windows and bands, staging the input rows for the windows, and storing results. */
+#pragma once
+
+#include "../core/common.cuh"
+#include "../core/copies.cuh"
+
+namespace {
+
+enum { LANES = 32, WARPS = 4 };                         /* warps of a block */
+enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
+enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
+
+/* The factors from the sum of a filter, in quanta, to its response. */
+struct scaling {
+  float multiplier; /* the quantum, divided by the divisor if that is a power of two */
+  float divisor;    /* otherwise the divisor */
+  float bias;
+};
+
+struct banded_arguments : arguments {
+  const uint32_t *bands;     /* of each filter: the lanes' parts of the right factors (add_byte()) */
+  const scaling *scalings;   /* [K] */
+  int32_t samples;           /* of an output row: Q * C */
+  int32_t left;              /* start of the window of output sample 0, in samples; a multiple of 4 */
+  int32_t rows, words;       /* of the bands of a filter */
+  int32_t reach;             /* end of the input samples of a row that outputs need */
+  int32_t whole;             /* samples of an input row that may be loaded 16 bytes at a time; 0 if rows are not aligned */
+  int64_t in_step, out_step; /* bytes from one row of a phase of the dilation to the next */
+  int32_t across;            /* warps of a block side by side, if warps go down the rows */
+  int32_t strips, strip;     /* strips of a phase of the dilation, and rows of a strip */
+  bool combined;             /* the responses of all filters are combined */
+  bool dense;                /* output samples are neighbours */
+  float scale, offset;       /* of the epilogue */
+  uint4 level;               /* level of the border, as a chunk of samples */
+};
+
+/* ---- Products ---- */
+
+/* c += a * b: sixteen windows of 16 bytes, eight outputs. Lane 4 g + t has bytes 4 t .. 4 t + 3 of windows g and g + 8, and
+ * of output g. Its sums are those of window g, outputs 2 t and 2 t + 1, then those of window g + 8. */
+DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(b));
+#else
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a0), "r"(b));
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+      : "+r"(c[2]), "+r"(c[3])
+      : "r"(a1), "r"(b));
+#endif
+}
+
+/* The same for 32 bytes. a2, a3 and d are the second half. */
+DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b, uint32_t d) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b), "r"(d));
+#else
+  multiply(c, a0, a1, b);
+  multiply(c, a2, a3, d);
+#endif
+}
+
+/* A lane's part of sixteen windows: for each byte of a sample, W words of windows g and g + 8. */
+template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
+
+/* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
+template <int P, int W, int D>
+DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], int (&sums)[D + P - 1][4]) {
+  UNROLLED_FOR (int p = 0; p < P; p++)
+    UNROLLED_FOR (int d = 0; d < D; d++) {
+      UNROLLED_FOR (int w = 0; w + 1 < W; w += 2)
+        multiply(sums[p + d], x.byte[p][w][0], x.byte[p][w][1], x.byte[p][w + 1][0], x.byte[p][w + 1][1], band[d][w],
+                 band[d][w + 1]);
+      if (W % 2 == 1)
+        multiply(sums[p + d], x.byte[p][W - 1][0], x.byte[p][W - 1][1], band[d][W - 1]);
+    }
+}
+
+/* ---- Samples ---- */
+
+/* gconv_border_index() in 32 bits, for sizes up to 2^29 and positions up to 2^30 away. */
+DEVICE int index_of(gconv_border border, int i, int size) {
+  if ((unsigned)i < (unsigned)size)
+    return i;
+  if (border == GCONV_BORDER_ZERO || border == GCONV_BORDER_CONSTANT)
+    return GCONV_OUTSIDE;
+  if (border == GCONV_BORDER_REPLICATE || size == 1)
+    return i < 0 ? 0 : size - 1;
+  const int period = border == GCONV_BORDER_WRAP ? size : border == GCONV_BORDER_SYMMETRIC ? 2 * size : 2 * size - 2;
+  int j = i % period;
+  j = j < 0 ? j + period : j;
+  return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
+}
+
+/* Returns the place in its row of sample number `sample`, which may be outside; or GCONV_OUTSIDE. */
+DEVICE int place_of(const gconv_problem &problem, int sample) {
+  const int channels = problem.channels;
+  const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels);
+  const int at = index_of(problem.border, x, problem.width);
+  return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
+}
+
+/* Bytes of a staged row for `tiles` tiles side by side: their windows, from a multiple of 16 bytes on. */
+__host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_bytes) {
+  return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
+}
+
+/* Returns where the windows of the tile at `tile` begin in a staged row. */
+template <class In> DEVICE int lead_of(const banded_arguments &a) {
+  return a.left * (int)sizeof(In) & (CHUNK - 1);
+}
+
+DEVICE uint32_t load_word(uint32_t shared) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(shared));
+  return word;
+}
+
+DEVICE void store_word(uint32_t shared, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
+}
+
+/* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
+ * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
+struct row_source {
+  const uint8_t *in;
+  int first;      /* first sample of the first chunk */
+  int begin, end; /* of the chunks at a border */
+  int *places;    /* places of their samples in a row, or GCONV_OUTSIDE */
+};
+
+/* Finds what THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all samples at the
+ * border. The threads must synchronise before they stage. */
+template <class In, int THREADS>
+DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks, int *places) {
+  constexpr int N = CHUNK / sizeof(In);
+  row_source s = {in, first, chunks, 0, places};
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    const int left = first + chunk * N;
+    if (left < a.reach && (left < 0 || left + N > a.whole)) {
+      s.begin = min(s.begin, chunk);
+      s.end = chunk + 1;
+    }
+  }
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
+    places[i] = place_of(a.problem, first + s.begin * N + i);
+  return s;
+}
+
+/* Stages one sample of up to four rows, which are `pitch` samples apart. Four loads are under way at a time. */
+template <class In>
+DEVICE void stage_places(const banded_arguments &a, const uint8_t *in, int y, int place, int rows, In *to, int pitch) {
+  const gconv_problem &problem = a.problem;
+  In samples[4];
+  bool outside[4];
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
+    const int source = index_of(problem.border, y + i * problem.dilation_y, problem.height);
+    outside[i] = source == GCONV_OUTSIDE || place == GCONV_OUTSIDE;
+    samples[i] = __ldg((const In *)(in + (outside[i] ? 0 : source) * a.in_row) + (outside[i] ? 0 : place));
+  }
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    if (i < rows)
+      to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
+}
+
+/* Stages the chunks at a border, for input rows y, y + step .. */
+template <class In, int THREADS>
+DEVICE void stage_border(const banded_arguments &a, const row_source &s, int y, int rows, int chunks, uint8_t *to) {
+  constexpr int N = CHUNK / sizeof(In);
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
+    for (int row = 0; row < rows; row += 4)
+      stage_places(a, s.in, y + row * a.problem.dilation_y, s.places[i], min(4, rows - row),
+                   (In *)(to + row * chunks * CHUNK) + s.begin * N + i, chunks * N);
+}
+
+/* Starts to stage `rows` rows: input rows y, y + step .. */
+template <class In, int THREADS>
+DEVICE void stage_rows(const banded_arguments &a, const row_source &s, int y, int rows, int chunks, uint8_t *to) {
+  constexpr int N = CHUNK / sizeof(In);
+  const gconv_problem &problem = a.problem;
+  const int thread = threadIdx.x % THREADS;
+  for (int i = thread; i < rows * chunks; i += THREADS) {
+    const int row = i / chunks, chunk = i - row * chunks, left = s.first + chunk * N;
+    if (chunk >= s.begin && chunk < s.end)
+      continue;
+    const int source = index_of(problem.border, y + row * problem.dilation_y, problem.height);
+    if (source == GCONV_OUTSIDE)
+      *(uint4 *)(to + i * CHUNK) = a.level;
+    else if (left >= 0 && left + N <= a.whole)
+      copy_async<CHUNK>(shared_address(to + i * CHUNK), s.in + source * a.in_row + left * (int)sizeof(In));
+  }
+  stage_border<In, THREADS>(a, s, y, rows, chunks, to);
+}
+
+/* Loads the windows of a tile from a staged row. `from` is the lane's first sample. */
+template <int W> DEVICE void load_windows(const uint8_t *from, windows<1, W> &x) {
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++)
+    x.byte[0][i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
+}
+template <int W> DEVICE void load_windows(const uint8_t *from, windows<2, W> &x) {
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++) {
+    const uint2 samples = *(const uint2 *)(from + 2 * (HALF * (i % 2) + 16 * (i / 2)));
+    x.byte[0][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x6420);
+    x.byte[1][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x7531);
+  }
+}
+
+/* ---- From sums of products to stored samples ---- */
+
+/* ---- Results ---- */
+
+/* The part of a lane in storing an output row of a warp: four neighbouring samples. */
+struct outlet {
+  const uint8_t *in; /* the plane from which kept alpha is read */
+  uint8_t *out;      /* the plane of filter 0 */
+  int first, samples;
+};
+
+DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t *out, int tile) {
+  return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
+}
+
+/* Joins the sums of the digits in float32, the lowest first. SMALL: the two lowest fit into one int32. */
+template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
+  if (SMALL && N == 2)
+    return (float)(sums[N - 1][i] * 256 + sums[0][i]);
+  float sum = (float)sums[N - 1][i];
+  UNROLLED_FOR (int n = N - 2; n > (SMALL ? 1 : -1); n--)
+    sum = fmaf(sum, 256.0f, (float)sums[n][i]);
+  return SMALL && N > 2 ? fmaf(sum, 65536.0f, (float)(sums[N > 2][i] * 256 + sums[0][i])) : sum;
+}
+
+/* Writes the sums of a tile to shared memory, in the order of samples. */
+template <bool SMALL, int N> DEVICE void stage_sums(const int (&sums)[N][4], float *stage) {
+  const int lane = threadIdx.x % LANES;
+  float2 *at = (float2 *)(stage + BLOCK * (lane / 4) + 2 * (lane % 4));
+  at[0] = make_float2(join<SMALL>(sums, 0), join<SMALL>(sums, 1));
+  at[HALF / 2] = make_float2(join<SMALL>(sums, 2), join<SMALL>(sums, 3));
+}
+
+/* Returns kept alpha of sample `sample` of row p, as kept_alpha() does. */
+template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
+  const gconv_problem &problem = a.problem;
+  const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
+  const int x = place_of(problem, sample + (problem.anchor_x - problem.pad_left) * problem.channels);
+  float alpha = problem.border_level;
+  if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
+    alpha = ((const In *)(plane + y * a.in_row))[x];
+  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
+}
+
+/* Stores sample by sample, for outputs whose neighbours are not adjacent in memory. Leaves out alpha that is kept. */
+template <class Out> DEVICE void store_apart(const arguments &a, const outlet &to, uint8_t *row, const float (&y)[4]) {
+  int q = to.first / a.problem.channels, c = to.first - q * a.problem.channels;
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
+    if (to.first + i < to.samples && !(a.problem.keep_alpha && c == a.problem.channels - 1))
+      gconv_store(y[i], (Out *)(row + q * a.out_pixel + c * a.out_channel));
+    c++;
+    if (c == a.problem.channels)
+      q++, c = 0;
+  }
+}
+
+/* Stores finished values of row p in the output of filter k, then alpha that is kept. Stacked responses have one alpha. */
+template <class In, class Out>
+DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, const float (&y)[4]) {
+  uint8_t *row = to.out + k * a.out_filter + p * a.out_row;
+  if (a.dense)
+    store_four(y, (Out *)row, to.first, to.samples - to.first);
+  else
+    store_apart<Out>(a, to, row, y);
+  const int channels = a.problem.channels;
+  if (!a.problem.keep_alpha || (k > 0 && a.problem.epilogue.combine == GCONV_COMBINE_STACK))
+    return;
+  ROLLED_FOR (int sample = to.first; sample < min(to.first + 4, to.samples); sample++)
+    if (sample % channels == channels - 1)
+      gconv_store(alpha_at<In>(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
+}
+
+/* Stores the bytes of a word that lie in the row; `count` of them are left. */
+DEVICE void store_bytes(uint32_t word, uint8_t *at, int count) {
+  if (count >= 4)
+    __stcs((uint32_t *)at, word);
+  else
+    UNROLLED_FOR (int i = 0; i < 3; i++)
+      if (i < count)
+        at[i] = (uint8_t)(word >> 8 * i);
+}
+
+/* Returns the same value, but the compiler keeps it in a register instead of computing it again. */
+DEVICE uint32_t keep(uint32_t value) {
+  return __shfl_sync(~0u, value, threadIdx.x % LANES);
+}
+
+/* The part of a lane in storing a row of a tile, if the epilogue is only scale and offset. */
+struct plain_outlet {
+  int first, count; /* first of four output samples; how many of them lie in the row (less than 1: none) */
+  bool whole;       /* all samples of the tile lie in the row */
+  uint32_t chosen;  /* selects bytes from two lanes' words */
+  float scale, offset;
+
+  DEVICE plain_outlet(const banded_arguments &a, const outlet &to) {
+    const int lane = threadIdx.x % LANES;
+    const bool odd = lane % 2 == 1;
+    first = to.first - 4 * lane + BLOCK * (lane / 4) + (lane % 4 & 2) * 2 + (odd ? HALF : 0);
+    count = to.samples - first;
+    whole = to.first - 4 * lane + TILE <= to.samples;
+    chosen = keep(odd ? 0x3276 : 0x5410);
+    scale = a.scalings[0].multiplier * a.scale;
+    offset = a.offset;
+  }
+
+  /* Returns the levels of the lane's four sums. A value times 2^-149 is rounded to the nearest integer, and its bits are
+   * that integer. With three digits, the lowest is cut off below a quantum of 256: see error_bound(). */
+  template <int D> DEVICE uint32_t levels(const int (&sums)[D][4]) const {
+    int32_t level[4];
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      const int sum = D == 1 ? sums[0][i] : sums[D - 1][i] * 256 + (sums[D > 1][i] + (sums[0][i] >> 8));
+      level[i] = __float_as_int(fmaf((float)sum, D == 1 ? scale : 256 * scale, offset) * 0x1p-149f);
+    }
+    return saturate_four(level);
+  }
+
+  /* Turns bytes 0, 1 of windows g and g + 8 into four neighbours: of window g for the even lane of two, of g + 8 for the odd
+   * one. */
+  DEVICE uint32_t exchange(uint32_t bytes) const {
+    return __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 1), chosen);
+  }
+};
+
+/* Combines the responses of filter k with those before, which are in `values`. Returns true if all filters are combined;
+ * then y is the result. */
+DEVICE bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
+  const gconv_combine how = problem.epilogue.combine;
+  const bool last = k == problem.filters - 1;
+  float4 value = make_float4(0, 0, 0, 0);
+  if (k == 0)
+    value = make_float4(gconv_combine_first(how, y[0]), gconv_combine_first(how, y[1]), gconv_combine_first(how, y[2]),
+                        gconv_combine_first(how, y[3]));
+  else {
+    value = *(float4 *)values;
+    value = make_float4(gconv_combine_next(how, value.x, y[0]), gconv_combine_next(how, value.y, y[1]),
+                        gconv_combine_next(how, value.z, y[2]), gconv_combine_next(how, value.w, y[3]));
+  }
+  if (!last)
+    *(float4 *)values = value;
+  y[0] = gconv_combine_last(how, value.x);
+  y[1] = gconv_combine_last(how, value.y);
+  y[2] = gconv_combine_last(how, value.z);
+  y[3] = gconv_combine_last(how, value.w);
+  return last;
+}
+
+/* Finishes and stores this lane's four sums of filter k at row p. */
+template <class In>
+DEVICE void finish(const banded_arguments &a, const outlet &to, int k, int p, const scaling &s, const float *sums,
+                   float *values) {
+  const gconv_problem &problem = a.problem;
+  const float4 sum = *(const float4 *)sums;
+  float y[4] = {sum.x * s.multiplier, sum.y * s.multiplier, sum.z * s.multiplier, sum.w * s.multiplier};
+  if (s.divisor != 1.0f || s.bias != 0.0f)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      y[i] = gconv_response(y[i], s.divisor, s.bias);
+  if (a.combined) {
+    if (!combine(problem, k, y, values))
+      return;
+    k = 0;
+  }
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    y[i] = gconv_finish(y[i], &problem.epilogue);
+  BY_TYPE(problem.out_type, Type, store<In, Type>(a, to, k, p, y));
+}
+
+/* The planes that a block reads and writes. */
+struct planes {
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+DEVICE planes planes_of(const arguments &a, int z) {
+  const int image = z / a.problem.planes, plane = z - image * a.problem.planes;
+  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
+}
+
+} // namespace

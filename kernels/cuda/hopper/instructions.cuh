@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Hopper's instructions as functions: barriers in shared memory and bulk copies, which later GPUs have, too (COPY_ENGINE);
+ * and (sm_90a alone: HOPPER) the multiplication of matrices in shared memory by a warpgroup, which has 128 threads. Where
+ * there are no such functions, no kernel that uses them is launched. */
+#pragma once
+
+#include "../core/copies.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER 1
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define COPY_ENGINE 1
+#endif
+
+namespace hopper {
+
+#ifdef COPY_ENGINE
+
+/* ---- Barriers: a phase ends after `count` arrivals, when all announced bytes have arrived ---- */
+
+DEVICE void barrier_init(uint64_t *barrier, uint32_t count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
+}
+DEVICE void barrier_init_done() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+DEVICE void barrier_arrive(uint32_t address) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+}
+DEVICE void barrier_arrive(uint64_t *barrier) {
+  barrier_arrive(shared_address(barrier));
+}
+DEVICE void barrier_expect(uint64_t *barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+/* Waits until the phase of this parity has ended. */
+DEVICE void barrier_wait(uint32_t address, uint32_t parity) {
+  asm volatile("{\n.reg .pred done;\n"
+               "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@!done bra again;\n}" ::"r"(address),
+               "r"(parity)
+               : "memory");
+}
+DEVICE bool barrier_is_over(uint64_t *barrier, uint32_t parity) {
+  uint32_t over;
+  asm volatile("{\n.reg .pred done;\n"
+               "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+               "selp.u32 %0, 1, 0, done;\n}"
+               : "=r"(over)
+               : "r"(shared_address(barrier)), "r"(parity)
+               : "memory");
+  return over;
+}
+DEVICE void barrier_wait(uint64_t *barrier, uint32_t parity) {
+  barrier_wait(shared_address(barrier), parity);
+}
+
+/* Copies `bytes`, a multiple of 16, to shared memory, and reports that to the barrier. */
+DEVICE void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+
+/* Copies from shared to global memory. The thread may wait for the copies started before a commit: for all but the last LEFT
+ * commits to be read, or for all to be done. */
+DEVICE void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+DEVICE void bulk_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+template <int LEFT = 0> DEVICE void bulk_store_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+}
+DEVICE void bulk_store_done() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* Makes this thread's stores to shared memory visible to tensor cores and bulk copies, after the next barrier. */
+DEVICE void publish() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+#endif
+#ifdef HOPPER
+
+template <int REGISTERS> DEVICE void registers_up() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+template <int REGISTERS> DEVICE void registers_down() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+/* ---- Multiplication ---- */
+
+DEVICE void multiply_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+DEVICE void multiply_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/* Waits until at most N of the committed groups are under way. */
+template <int N> DEVICE void multiply_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+#define SUMS_4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+#define SUMS_8(i) SUMS_4(i), SUMS_4(i + 4)
+#define SUMS_16(i) SUMS_8(i), SUMS_8(i + 8)
+#define SUMS_32(i) SUMS_16(i), SUMS_16(i + 16)
+#define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
+#define NUMBERS_10(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9"
+#define NUMBERS_TO_3 "%0, %1, %2, %3"
+#define NUMBERS_TO_7 NUMBERS_TO_3 ", %4, %5, %6, %7"
+#define NUMBERS_TO_15 NUMBERS_TO_7 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define NUMBERS_TO_31 NUMBERS_TO_15 ", %16, %17, %18, %19, " NUMBERS_10(2) ", %30, %31"
+#define NUMBERS_TO_63                                                                                                       \
+  NUMBERS_TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, " NUMBERS_10(4) ", " NUMBERS_10(5) ", %60, %61, %62, %63"
+#define NUMBERS_TO_69 NUMBERS_TO_63 ", %64, %65, %66, %67, %68, %69"
+#define NUMBERS_TO_127                                                                                                      \
+  NUMBERS_TO_69 ", " NUMBERS_10(7) ", " NUMBERS_10(8) ", " NUMBERS_10(9) ", " NUMBERS_10(10) ", " NUMBERS_10(               \
+      11) ", %120, %121, %122, %123, %124, %125, %126, %127"
+
+/* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
+ * descriptors give their places (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w + g + 8.
+ * c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 those of the second
+ * row. */
+#define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
+  DEVICE void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                                                  \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS_TO_127   \
+                 "}, %128, %129, add, 1, 1" TAIL ";\n}"                                                                     \
+                 : SUMS_64(0), SUMS_64(64)                                                                                  \
+                 : "l"(a), "l"(b), "r"(add));                                                                               \
+  }
+DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
+DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
+DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
+
+/* The same of float16 for N columns, 16 deep, with a in registers. a[0] has numbers 2 t and 2 t + 1 of the thread's first
+ * row, a[1] those of its second row; a[2] and a[3] have the numbers 8 further on. */
+template <int N> DEVICE void multiply(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, uint32_t add);
+#define DEFINE_MULTIPLY_HELD(N, SUMS, ALL, A, B, ADD)                                                                       \
+  template <> DEVICE void multiply<N>(float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                  \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N                   \
+                 "k16.f32.f16.f16 {" SUMS "}, {" A "}, " B ", add, 1, 1, 0;\n}"                                             \
+                 : ALL(0)                                                                                                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                           \
+  }
+DEFINE_MULTIPLY_HELD(8, NUMBERS_TO_3, SUMS_4, "%4, %5, %6, %7", "%8", "%9")
+DEFINE_MULTIPLY_HELD(16, NUMBERS_TO_7, SUMS_8, "%8, %9, %10, %11", "%12", "%13")
+DEFINE_MULTIPLY_HELD(32, NUMBERS_TO_15, SUMS_16, "%16, %17, %18, %19", "%20", "%21")
+DEFINE_MULTIPLY_HELD(64, NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36", "%37")
+DEFINE_MULTIPLY_HELD(128, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%68", "%69")
+DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
+  const uint32_t held[4] = {a.x, a.y, a.z, a.w};
+  multiply<128>(c, held, b, add);
+}
+
+#endif
+
+} // namespace hopper

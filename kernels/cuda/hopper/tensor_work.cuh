@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of a layer on tensor cores (tensor.cuh) share: numbers, arguments, the layout of shared memory, and the
+ * division of work into items and positions. */
+#pragma once
+
+#include "instructions.cuh"
+#include "tensor_cut.cuh"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <string.h>
+
+namespace tensor {
+
+/* ---- The numbers that tensor cores multiply, and how a float32 becomes digits of them ---- */
+
+/* Pairs of 16-bit numbers. */
+struct half_pair {
+  typedef __half2 type;
+  __host__ __device__ static __forceinline__ type round(float a, float b) {
+    return __floats2half2_rn(a, b);
+  }
+  __host__ __device__ static __forceinline__ float2 back(type v) {
+    return __half22float2(v);
+  }
+};
+struct bfloat_pair {
+  typedef __nv_bfloat162 type;
+  __host__ __device__ static __forceinline__ type round(float a, float b) {
+    return __floats2bfloat162_rn(a, b);
+  }
+  __host__ __device__ static __forceinline__ float2 back(type v) {
+    return __bfloat1622float2(v);
+  }
+};
+
+/* Splits v into two digits, packed. `low` is written only if asked for. */
+template <class PAIR> struct sixteen_bits {
+  static constexpr int U = 8;
+  typedef uint16_t number;
+  template <bool LOW>
+  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      const typename PAIR::type h = PAIR::round(v[2 * i], v[2 * i + 1]);
+      high[i] = *(const uint32_t *)&h;
+      if (LOW) {
+        const float2 back = PAIR::back(h);
+        const typename PAIR::type l = PAIR::round(v[2 * i] - back.x, v[2 * i + 1] - back.y);
+        low[i] = *(const uint32_t *)&l;
+      }
+    }
+  }
+  __host__ __device__ static number round(float v, float *left) {
+    const typename PAIR::type h = PAIR::round(v, 0);
+    *left = v - PAIR::back(h).x;
+    number bits;
+    memcpy(&bits, &h, sizeof bits);
+    return bits;
+  }
+};
+
+struct fp16 : sixteen_bits<half_pair> {
+  static constexpr bool SCALED = true;
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_fp16(c, a, b, add);
+  }
+  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
+    hopper::multiply_fp16(c, a, b, add);
+  }
+#endif
+};
+
+struct bf16 : sixteen_bits<bfloat_pair> { /* two of its digits would not be enough */
+  static constexpr bool SCALED = false;
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_bf16(c, a, b, add);
+  }
+#endif
+};
+
+struct tf32 {
+  static constexpr int U = 4;
+  static constexpr bool SCALED = false;
+  typedef uint32_t number;
+  __device__ static __forceinline__ uint32_t nearest(float v) {
+    uint32_t bits = __float_as_uint(v);
+#ifdef HOPPER
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+#endif
+    return bits;
+  }
+  template <bool LOW>
+  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      high[i] = nearest(v[i]);
+      if (LOW)
+        low[i] = nearest(v[i] - __uint_as_float(high[i]));
+    }
+  }
+  __host__ __device__ static number round(float v, float *left) {
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if ((bits & 0x7f800000) != 0x7f800000)
+      bits = (bits + 0x1000) & ~0x1fffu;
+    float h;
+    memcpy(&h, &bits, sizeof h);
+    *left = v - h;
+    return bits;
+  }
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_tf32(c, a, b, add);
+  }
+#endif
+};
+
+/* Returns the exponent that scales a number with the magnitude `bits` into [2^14, 2^15). Then its products are in range, and
+ * the low digits of numbers 2^17 times smaller still have all their bits. */
+__host__ __device__ inline int scale_exponent(uint32_t bits) {
+  const int exponent = (int)(bits >> 23);
+  return exponent == 255 ? 0 : exponent < 21 ? 120 : 14 + 127 - exponent;
+}
+DEVICE float power_of_two(int exponent) {
+  return __uint_as_float((uint32_t)(exponent + 127) << 23);
+}
+
+enum : int {
+  GROUP = 128,
+  THREADS = (CONSUMERS + 1) * GROUP,
+  WARPS = THREADS / 32,
+  LAYERS = 256 /* threads of a block that packs planes */
+};
+
+/* The arguments of a product, passed by value to the kernel. */
+struct arguments {
+  cut c;
+  gconv_layer_problem problem;
+  const float *in;
+  uint8_t *planes; /* digits, groups, units, phases, variants, positions */
+  float *out;
+  const uint8_t *weights;              /* in the order of prepare() */
+  const uint32_t *steps;               /* of a chunk */
+  const float *filter_scales;          /* NULL without scaling */
+  const uint32_t *maxima;              /* of each group of each image, as bits; NULL without scaling */
+  const float *biases, *plain_weights; /* as the user gave them */
+  const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL if that is not known */
+  float *partial;                      /* sums of each split, for finish_sums(); NULL: outputs go to `out` */
+  float slope, lowest;                 /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
+  divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
+  int64_t digit_bytes; /* of all planes */
+  bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
+};
+
+/* ---- Shared memory ---- */
+
+struct head {
+  uint64_t slot_full[MOST_SLOTS], slot_empty[MOST_SLOTS];
+  uint64_t full[CONSUMERS][MOST_BUFFERS], empty[CONSUMERS][MOST_BUFFERS];
+  uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* for places of outputs */
+  uint64_t turn[CONSUMERS];
+};
+static_assert(sizeof(head) <= HEAD_BYTES, "");
+
+/* The place of the output of a position. `room` is how many outputs it may store from there on. */
+struct out_place {
+  int64_t at;
+  float scale;
+  int32_t room;
+};
+
+struct memory {
+  head *barriers;
+  out_place *out_places;
+  float *exchange;
+  uint32_t *steps;
+  uint8_t *slots, *planes;
+};
+
+DEVICE memory memory_of(const cut &c, uint8_t *base) {
+  memory m;
+  m.barriers = (head *)base;
+  m.out_places = (out_place *)(base + HEAD_BYTES);
+  m.exchange = (float *)(base + HEAD_BYTES + OUT_PLACE_BYTES);
+  m.steps = (uint32_t *)(base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES);
+  m.slots = base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
+  m.planes = m.slots + c.slots * c.slot_bytes;
+  return m;
+}
+
+inline size_t shared_bytes(const cut &c) {
+  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
+         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
+}
+
+/* A place in a ring, and the parity of the round. */
+struct ring {
+  uint32_t place = 0, parity = 0;
+  DEVICE void advance(uint32_t size) {
+    if (++place == size)
+      place = 0, parity ^= 1;
+  }
+};
+
+/* ---- Work ---- */
+
+struct item {
+  int64_t tile; /* of positions, for the block's first warpgroup */
+  int32_t filter_tile, group, split, first_chunk, end_chunk;
+};
+
+DEVICE item item_of(const arguments &a, uint32_t number) {
+  item it;
+  uint32_t rest = a.filter_tiles.divide(number);
+  it.filter_tile = (int32_t)(number - rest * a.filter_tiles.by) * (CONSUMERS / a.c.sets);
+  number = a.groups.divide(rest);
+  it.group = (int32_t)(rest - number * a.groups.by);
+  rest = a.splits.divide(number);
+  it.split = (int32_t)(number - rest * a.splits.by);
+  it.tile = (int64_t)rest * a.c.sets;
+  it.first_chunk = it.split * a.c.split_chunks;
+  it.end_chunk = min(it.first_chunk + a.c.split_chunks, a.c.chunks);
+  return it;
+}
+
+/* The place of a position: strip of the image, row and column. Behind the last image, `image` is no valid number. */
+struct place {
+  int32_t image, strip, row, column;
+};
+
+DEVICE place place_of(const arguments &a, uint32_t position) {
+  const uint32_t row = a.pitch.divide(position), strip = a.rows.divide(row);
+  place at;
+  at.column = (int32_t)(position - row * a.pitch.by);
+  at.row = (int32_t)(row - strip * a.rows.by);
+  at.image = (int32_t)a.strips.divide(strip);
+  at.strip = (int32_t)(strip - at.image * a.strips.by);
+  return at;
+}
+
+/* Returns the first position of a tile. */
+DEVICE uint32_t position_of(const arguments &a, int64_t tile) {
+  const uint32_t segment = a.segment_tiles.divide((uint32_t)tile);
+  return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
+}
+
+/* Returns the end of the positions that a tile may store: those of its own segment. Positions of the next segment are stored
+ * by the first tile of that segment, with the scale of that image. */
+DEVICE uint32_t end_of(const arguments &a, int64_t tile) {
+  return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
+}
+
+DEVICE float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
+  return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
+}
+
+} // namespace tensor
