@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an algorithm for layers is: a descriptor in one file of kernels/DEVICE/layer/, and a row in layer_algorithms.def. */
+/* What an algorithm for layers is: a descriptor in one file of kernels/, and a row in layer_algorithms.def. */
 #ifndef GCONV_KERNELS_LAYER_ALGORITHM_H
 #define GCONV_KERNELS_LAYER_ALGORITHM_H
 

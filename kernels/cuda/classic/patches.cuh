@@ -19,7 +19,8 @@
  */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 namespace {
 
@@ -72,11 +73,6 @@ double patches_ms(const gconv_problem *problem, int64_t columns, const gconv_mac
 }
 
 /* ---- From a number of a sample to its place ---- */
-
-/* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
-DEVICE int64_t quotient(int64_t a, int64_t b) {
-  return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
-}
 
 /* Returns the place of output sample number `sample`. *pixel is its output pixel for filter 0. */
 DEVICE place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {

@@ -2,7 +2,8 @@
 /* Copies alpha that is kept, for fft and gemm, whose tiles leave it out. */
 #pragma once
 
-#include "common.cuh"
+#include "launch.cuh"
+#include "store.cuh"
 
 namespace {
 
@@ -11,13 +12,12 @@ template <class In, class Out> __global__ void copy_alpha(const __grid_constant_
   const gconv_problem &problem = a.problem;
   place at;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z % problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane;
+    const plane_rows plane = plane_of(a, z);
+    at.in = plane.in;
     for (at.p = blockIdx.y; at.p < problem.out_height; at.p += gridDim.y)
       for (at.q = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at.q < problem.out_width;
            at.q += (int64_t)gridDim.x * blockDim.x)
-        keep_alpha<In, Out>(a, at, out + at.p * a.out_row + at.q * a.out_pixel);
+        keep_alpha<In, Out>(a, at, plane.out + at.p * a.out_row + at.q * a.out_pixel);
   }
 }
 

@@ -2,7 +2,7 @@
 /* Decisions of the host before a launch: limits of the device, shapes of strips, kinds of filters. */
 #pragma once
 
-#include "common.cuh"
+#include "samples.cuh"
 
 #include <atomic>
 
@@ -62,7 +62,33 @@ template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
   return count * blocks;
 }
 
-/* ---- Strips ---- */
+/* ---- Grids and strips ---- */
+
+/* The number of blocks of `block` items that cover `count` items, but at most `most`. */
+inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
+  int64_t blocks = (count - 1) / block + 1;
+  return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* The block size that the user asked for, if it has at most `most` threads. Otherwise `width` x `height`. */
+inline dim3 block_for(const gconv_problem *problem, int most, int width, int height) {
+  int hinted = problem->block_width * problem->block_height;
+  if (hinted == 0 || hinted > most)
+    return dim3((unsigned)width, (unsigned)height);
+  return dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
+}
+
+/* Limits a grid to the number of blocks that the user asked for. The kernel then strides over the rest. z shrinks first,
+ * then y, so that blocks which run at the same time stay neighbours. */
+inline dim3 hinted_grid(const gconv_problem *problem, dim3 grid) {
+  if (problem->grid_blocks == 0)
+    return grid;
+  const unsigned most = (unsigned)problem->grid_blocks;
+  grid.x = grid.x < most ? grid.x : most;
+  grid.y = grid.y < most / grid.x ? grid.y : most / grid.x;
+  grid.z = grid.z < most / grid.x / grid.y ? grid.z : most / grid.x / grid.y;
+  return grid;
+}
 
 /* Divides columns of `all` steps into strips, and returns the steps of a strip. `across` strips lie side by side, and the
  * device runs `at_a_time` strips at a time: one wave. The time of a strip of n steps is n * unit + lead; that of the job is
@@ -95,6 +121,13 @@ inline bool are_bare(const gconv_execution *execution, int32_t first, int32_t co
   for (int32_t k = first; k < first + count; k++)
     bare = bare && divisors[k] == 1 && biases[k] == 0;
   return bare;
+}
+
+/* Returns whether the sums of filters first .. first + count - 1 become samples by scale and offset alone: responses are
+ * bare and not combined, and there is nothing else in the epilogue. */
+inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
+  return gconv_is_plain(&execution->problem->epilogue) && !gconv_is_combined(execution->problem) &&
+         are_bare(execution, first, count);
 }
 
 /* ---- The output ---- */

@@ -5,6 +5,7 @@
 #include "copies.cuh"
 #include "device/cuda_error.h"
 #include "launch.cuh"
+#include "store.cuh"
 
 namespace {
 

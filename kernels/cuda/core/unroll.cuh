@@ -9,3 +9,14 @@
 #define UNROLLED_2_FOR _Pragma("unroll 2") for
 #define UNROLLED_4_FOR _Pragma("unroll 4") for
 #define ROLLED_FOR _Pragma("unroll 1") for
+
+#include <stdint.h>
+
+namespace {
+
+/* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
+DEVICE int64_t quotient(int64_t a, int64_t b) {
+  return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
+} // namespace

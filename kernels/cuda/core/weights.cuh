@@ -9,10 +9,10 @@
  */
 #pragma once
 
-#include "unroll.cuh"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
+#include "unroll.cuh"
 
 #include <cuda_runtime_api.h>
 
@@ -26,11 +26,6 @@ int64_t divide_up(int64_t a, int64_t b) {
 dim3 grid_of(int64_t blocks) {
   int64_t x = blocks < INT32_MAX ? blocks : INT32_MAX;
   return dim3((unsigned)x, (unsigned)divide_up(blocks, x));
-}
-
-/* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
-DEVICE int64_t quotient(int64_t a, int64_t b) {
-  return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
 DEVICE int64_t block_number() {

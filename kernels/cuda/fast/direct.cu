@@ -76,9 +76,9 @@ template <class In, class Out> DEVICE void make_column(const general_arguments &
   at.q = sample / problem.channels;
   at.c = (int32_t)(sample - at.q * problem.channels);
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z % problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
+    const plane_rows plane = plane_of(a, z);
+    at.in = plane.in;
+    uint8_t *out = plane.out + at.q * a.out_pixel;
     for (at.p = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; at.p < problem.out_height;
          at.p += (int64_t)gridDim.y * blockDim.y) {
       uint8_t *pixel = out + at.p * a.out_row;
@@ -173,7 +173,7 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
   for (int32_t k = 0; k < execution->problem->filters; k++)
     if (FLOATS && !lies_by_four(execution->problem, K, shift))
       launch_slide<In, K, C, slide_width<In, K, C>(), 1, false, !FLOATS>(execution, shift, k);
-    else if (PLAIN && is_plain(execution, k, 1))
+    else if (PLAIN && has_plain_type(execution->problem) && is_plain(execution, k, 1))
       launch_filter<In, K, C, PLAIN>(execution, shift, k);
     else
       launch_filter<In, K, C, false>(execution, shift, k);

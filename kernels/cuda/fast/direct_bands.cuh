@@ -24,6 +24,7 @@
 
 #include "../core/copies.cuh"
 #include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 #include <string.h>
 
@@ -386,10 +387,11 @@ template <int T> DEVICE bool find_band(const band_arguments &a, band *b) {
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
-  const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+  const int32_t sheet = blockIdx.z / a.filters;
+  const plane_rows plane = plane_of(a, sheet);
   b->filter = blockIdx.z - sheet * a.filters;
-  b->in = a.in + image * a.in_image + plane * a.in_plane;
-  b->out = a.out + image * a.out_image + plane * a.out_plane + b->filter * a.out_filter;
+  b->in = plane.in;
+  b->out = plane.out + b->filter * a.out_filter;
   b->shared = shared_rows + warp * a.floats;
   return true;
 }

@@ -25,8 +25,8 @@
  */
 #pragma once
 
-#include "direct_walk.cuh"
 #include "../core/launch.cuh"
+#include "direct_walk.cuh"
 
 #include <math.h>
 
@@ -180,12 +180,11 @@ DEVICE void walk_share(const sliding_arguments<K, F> &a) {
   while (at < end) {
     const int column = (int)(at / problem.out_height), top = (int)(at - (int64_t)column * problem.out_height);
     const int rows = (int)min(end - at, (int64_t)(problem.out_height - top));
-    const int sheet = column / a.across, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+    const int sheet = column / a.across;
+    const plane_rows plane = plane_of(a, sheet);
     const int first = ((column - sheet * a.across) * blockDim.x + threadIdx.x) * V;
-    const uint8_t *in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + top * a.out_row;
     if (first >= a.begin && first < a.end)
-      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out, first, top, rows);
+      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, plane.in, plane.out + top * a.out_row, first, top, rows);
     at += rows;
   }
 }
@@ -207,17 +206,15 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
     const int all_walkers = a.walkers * problem.images * problem.planes;
     const bool walks = (int)blockIdx.x < all_walkers;
     const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
-    const int image = sheet / problem.planes, plane = sheet - image * problem.planes;
-    const uint8_t *in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane;
+    const plane_rows plane = plane_of(a, sheet);
     if (walks) {
       const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
       const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
       if (first >= a.begin && first < a.end && top < problem.out_height)
-        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.out_row, first, top,
+        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, plane.in, plane.out + top * a.out_row, first, top,
                                              min(a.strip, problem.out_height - top));
     } else {
-      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, in, out, number - sheet * a.edge_blocks);
+      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, plane.in, plane.out, number - sheet * a.edge_blocks);
     }
   }
 }
@@ -269,18 +266,16 @@ inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_ro
   return (int32_t)((problem->out_height - 1) / strips + 1);
 }
 
-/* Returns whether the epilogue of filters first .. first + count - 1 is only scale and offset, after the magnitude if they
- * are combined, and the output has the type of the input. */
-inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
-  const gconv_problem *problem = execution->problem;
-  return problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && gconv_is_plain(&problem->epilogue) &&
-         !problem->keep_alpha && are_bare(execution, first, count) &&
-         (count == 1 ? !gconv_is_combined(problem) : problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE);
+/* Returns whether store_plain() takes the type of samples. */
+inline bool has_plain_type(const gconv_problem *problem) {
+  return problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && !problem->keep_alpha;
 }
 
-/* Returns whether the filters are a pair such as Sobel's: the magnitude of two, with equal types of input and output. */
+/* Returns whether the filters are a pair such as Sobel's: the magnitude of two, then scale and offset. */
 inline bool is_plain_pair(const gconv_execution *execution, int32_t size) {
-  return execution->problem->filters == 2 && size <= 7 && is_plain(execution, 0, 2);
+  const gconv_problem *problem = execution->problem;
+  return problem->filters == 2 && size <= 7 && has_plain_type(problem) && gconv_is_plain(&problem->epilogue) &&
+         problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE && are_bare(execution, 0, 2);
 }
 
 /* Returns whether the windows of all threads begin at multiples of four samples. */
@@ -392,7 +387,7 @@ sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t
   a.problem.pad_left += shift;
   a.problem.anchor_x += shift;
   a.samples = a.problem.out_width * C;
-  a.plain = is_plain(execution, first, F);
+  a.plain = has_plain_type(&a.problem) && (F > 1 || is_plain(execution, first, 1)); /* pairs are plain */
   set_weights<In>(execution, first, shift, &a);
   find_inner<K, C, V>(&a);
   return a;

@@ -3,7 +3,7 @@
  * sums, and the samples at the ends of rows, whose windows reach over the border. */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/store.cuh"
 
 namespace {
 
@@ -39,24 +39,6 @@ template <int K, int C, int V> struct window {
  * there. It takes registers. In other sizes, a multiprocessor would then hold fewer blocks, or the compiler would move more
  * values. Measured on an H200. */
 template <int K> constexpr bool spares_registers = K >= 9 && K != 13;
-
-/* The border without branches: position i before the image is sample low + step * i, position i behind it is sample high +
- * step * i. A negative result means that there is none. The branches of near_index() jump through a table; they took most of
- * the time of small images. */
-struct beyond {
-  int size, step, low, high;
-  DEVICE beyond(gconv_border border, int size) : size(size) {
-    const bool mirrors = border == GCONV_BORDER_SYMMETRIC || border == GCONV_BORDER_REFLECT101;
-    const bool wraps = border == GCONV_BORDER_WRAP, repeats = border == GCONV_BORDER_REPLICATE;
-    const int twice = border == GCONV_BORDER_SYMMETRIC ? 1 : 0; /* 1 if the sample at the edge is repeated */
-    step = mirrors ? -1 : wraps ? 1 : 0;
-    low = mirrors ? -twice : wraps ? size : repeats ? 0 : GCONV_OUTSIDE;
-    high = mirrors ? 2 * size - 2 + twice : wraps ? -size : repeats ? size - 1 : GCONV_OUTSIDE;
-  }
-  DEVICE int index(int i) const {
-    return (unsigned)i < (unsigned)size ? i : (i < 0 ? low : high) + step * i;
-  }
-};
 
 /* Four samples as a word, and their conversion to floats. Integers become floats in units of 2^-149. */
 template <class In> struct samples4;
@@ -224,16 +206,6 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
   }
 }
 
-/* Stores words of four bytes each, which this kernel does not read again. */
-template <int N> DEVICE void store_words(const uint32_t (&words)[N], uint8_t *to) {
-  if (N == 1)
-    __stcs((uint32_t *)to, words[0]);
-  else if (N == 2)
-    __stcs((uint2 *)to, make_uint2(words[0], words[N / 2]));
-  else
-    __stcs((uint4 *)to, make_uint4(words[0], words[N / 4], words[N / 2], words[N - 1]));
-}
-
 template <int K, int F, int V>
 DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V], uint8_t *row,
                         int sample) {
@@ -377,9 +349,9 @@ template <int K, int F> DEVICE block_part find_part(const sliding_arguments<K, F
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
   if (problem.images * problem.planes == 1) /* saves a short launch the divisions */
     return {walks, number, a.in, a.out};
-  const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
-  return {walks, number - sheet * of_plane, a.in + image * a.in_image + plane * a.in_plane,
-          a.out + image * a.out_image + plane * a.out_plane};
+  const int sheet = number / of_plane;
+  const plane_rows plane = plane_of(a, sheet);
+  return {walks, number - sheet * of_plane, plane.in, plane.out};
 }
 
 } // namespace

@@ -16,10 +16,10 @@
  * the tile that shares its points.
  */
 #include "../core/alpha.cuh"
+#include "../core/launch.cuh"
 #include "device/cuda_error.h"
 #include "fft_lines.cuh"
 #include "fft_tile.cuh"
-#include "../core/launch.cuh"
 
 #include <math.h>
 
@@ -230,12 +230,6 @@ void dismiss(void *state) {
 
 /* ---- Execution ---- */
 
-/* Returns whether the epilogue is only scale and offset. */
-bool is_plain(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  return gconv_is_plain(&problem->epilogue) && !gconv_is_combined(problem) && are_bare(execution, 0, problem->filters);
-}
-
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {
   tiling t = {};
   static_cast<arguments &>(t) = common_arguments(execution);
@@ -247,7 +241,7 @@ tiling tiling_of(const gconv_execution *execution, const cutting &c) {
   t.tiles_x = (int32_t)c.tiles_x;
   t.colours = execution->problem->channels - execution->problem->keep_alpha;
   t.tiles = (int32_t)c.tiles;
-  t.plain = is_plain(execution);
+  t.plain = is_plain(execution, 0, execution->problem->filters);
   return t;
 }
 

@@ -3,7 +3,7 @@
  * them. Then what fft multiplies by: twists, and the spectra of filters. */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
 
 namespace {
 

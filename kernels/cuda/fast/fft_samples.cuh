@@ -2,7 +2,8 @@
 /* fft: from the image to the points of tiles, and back. */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 namespace {
 

@@ -29,8 +29,8 @@
  * gemm_cut.cuh cuts a problem into tiles. gemm_sum.cuh stages and multiplies. This file stores the sums.
  */
 #include "../core/alpha.cuh"
-#include "gemm_sum.cuh"
 #include "../core/launch.cuh"
+#include "gemm_sum.cuh"
 
 #include <math.h>
 
@@ -241,12 +241,6 @@ __global__ void __launch_bounds__(32 * MOST_WARPS, 2) multiply_tiles(const __gri
 
 /* ---- Launching ---- */
 
-/* Returns whether the epilogue is only scale and offset, after combining. */
-bool is_plain(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  return gconv_is_plain(&problem->epilogue) && (gconv_is_combined(problem) || are_bare(execution, 0, problem->filters));
-}
-
 /* Launches as many blocks as the device runs at a time. Each block finds its place and stages its taps only once. */
 template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream_t stream) {
   const int threads = MOST_WARPS / a.filter_warps * a.filter_warps * 32;
@@ -291,7 +285,8 @@ gconv_status execute(const gconv_execution *execution) {
   a.taps = gconv_prepared(problem, execution->weights);
   a.fours = a.phases == a.out_phases && !problem->keep_alpha && is_dense<false>(execution) &&
             begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
-  a.plain = is_plain(execution);
+  a.plain = is_plain(execution, 0, problem->filters) ||
+            (gconv_is_combined(problem) && gconv_is_plain(&problem->epilogue)); /* scale and offset, after combining */
   int number = filters.each == 8 ? 3 : filters.each / 2;
   tile_launchers[problem->stride_x == 1][number](a, (cudaStream_t)execution->stream);
   if (problem->keep_alpha)

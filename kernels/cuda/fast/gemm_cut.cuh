@@ -3,7 +3,8 @@
  * cut_cost() estimates the time of a cut, and the cheapest is taken. */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 #include <math.h>
 

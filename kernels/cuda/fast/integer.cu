@@ -206,12 +206,10 @@ DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t
 template <int C, int V, int F, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const __grid_constant__ integer_arguments<F> a) {
   const gconv_problem &problem = a.problem;
-  const int image = problem.planes == 1 ? blockIdx.z : blockIdx.z / problem.planes,
-            plane = blockIdx.z - image * problem.planes;
-  const uint8_t *in = a.in + image * a.in_image + plane * a.in_plane;
-  uint8_t *out = a.out + image * a.out_image + plane * a.out_plane;
+  const plane_rows plane = plane_of<true>(a, (int)blockIdx.z);
   if ((int)blockIdx.x >= a.across) {
-    make_ends<uint8_t, K, C, F, end_rows<K>, false>(a, in, out, (blockIdx.x - a.across) * gridDim.y + blockIdx.y);
+    make_ends<uint8_t, K, C, F, end_rows<K>, false>(a, plane.in, plane.out,
+                                                    (blockIdx.x - a.across) * gridDim.y + blockIdx.y);
     return;
   }
   const int lane = threadIdx.x % 32, asked = (blockIdx.x * blockDim.x + threadIdx.x) * V, first = min(asked, a.end - V);
@@ -223,9 +221,9 @@ __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const _
   at.left = at.left && !at.ends, at.right = at.right && !at.ends;
   const int rows = asked == first ? min(problem.out_height - top, ROWS) : 0;
   if (source >= 0 && source + ROWS + K - 1 <= problem.height && top + ROWS <= problem.out_height)
-    make_patch<C, V, F, PLAIN, true>(a, in, out + top * a.out_row, at, top, rows);
+    make_patch<C, V, F, PLAIN, true>(a, plane.in, plane.out + top * a.out_row, at, top, rows);
   else
-    make_patch<C, V, F, PLAIN, false>(a, in, out + top * a.out_row, at, top, rows);
+    make_patch<C, V, F, PLAIN, false>(a, plane.in, plane.out + top * a.out_row, at, top, rows);
 }
 
 /* ---- Launching ---- */

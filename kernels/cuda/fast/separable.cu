@@ -10,14 +10,12 @@
 
 namespace {
 
-/* Returns whether the epilogue of a filter is only scale and offset. */
-inline bool is_plain(const gconv_execution *execution, int32_t filter) {
-  const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  float unscale = gconv_prepared(problem, execution->host_weights)[filter];
-  return !gconv_is_combined(problem) && gconv_is_plain(epilogue) && are_bare(execution, filter, 1) && unscale > 0x1p-60f &&
-         unscale < 0x1p60f && fabsf(epilogue->scale) < 0x1p20f &&
-         (epilogue->scale == 0 || fabsf(epilogue->scale) > 0x1p-20f);
+/* Returns whether one multiplication by scale and the inverse of the filter's own scale, and an offset, finish its sums. */
+inline bool finishes_at_once(const gconv_execution *execution, int32_t filter) {
+  const float unscale = gconv_prepared(execution->problem, execution->host_weights)[filter];
+  const float scale = fabsf(execution->problem->epilogue.scale);
+  return is_plain(execution, filter, 1) && unscale > 0x1p-60f && unscale < 0x1p60f && scale < 0x1p20f &&
+         (scale == 0 || scale > 0x1p-20f);
 }
 
 /* ---- Floats and filters of rank 1: separable_walk.cuh ---- */
@@ -198,7 +196,7 @@ inline walk_arguments make_arguments(const gconv_execution *execution, int32_t f
   a.divisor = gconv_divisors(problem, execution->host_weights)[filter];
   a.bias = gconv_biases(problem, execution->host_weights)[filter];
   a.factor = a.unscale * problem->epilogue.scale;
-  a.plain = is_plain(execution, filter) && problem->out_type == GCONV_F32 && !problem->keep_alpha &&
+  a.plain = finishes_at_once(execution, filter) && problem->out_type == GCONV_F32 && !problem->keep_alpha &&
             is_dense<false>(execution) && begins_at_multiples(execution, 8);
   return a;
 }
@@ -266,7 +264,7 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   a.unscale = gconv_prepared(problem, execution->host_weights)[filter];
   a.first_filter = filter;
   a.left = left_of(problem);
-  a.plain = is_plain(execution, filter);
+  a.plain = finishes_at_once(execution, filter);
   a.dense = is_dense<true>(execution) && begins_at_multiples(execution, 16); /* the widest word */
   lay_out(problem, strips_of(problem), &a);
   const int words = step_of_type(problem->in_type) * problem->channels * (int)gconv_type_bytes(problem->out_type) /

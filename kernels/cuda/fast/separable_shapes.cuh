@@ -2,7 +2,8 @@
 /* separable on tensor cores: the shapes and numbers that its parts share. separable_tensor.cuh explains the algorithm. */
 #pragma once
 
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 #include <cuda_fp16.h>
 #include <string.h>

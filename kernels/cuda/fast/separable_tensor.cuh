@@ -190,7 +190,8 @@ template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float fact
 __device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
   const gconv_problem &problem = a.problem;
   const unsigned beside = blockIdx.x % a.segments, rest = blockIdx.x / a.segments;
-  const int below = rest % a.row_blocks, plane = rest / a.row_blocks, image = plane / problem.planes;
+  const int below = rest % a.row_blocks;
+  const plane_rows plane = plane_of(a, (int)(rest / a.row_blocks));
   tile t;
   t.shared = shared;
   t.quads = 4 * (a.strips + a.chunks - 1);
@@ -198,8 +199,8 @@ __device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
   t.rows = min(a.strips * STRIP, problem.out_height - t.row);
   t.column = beside * a.segment;
   t.end = min(t.column + a.segment, problem.out_width);
-  t.in = a.in + image * a.in_image + (plane - image * problem.planes) * a.in_plane;
-  t.out = a.out + image * a.out_image + (plane - image * problem.planes) * a.out_plane + t.row * a.out_row;
+  t.in = plane.in;
+  t.out = plane.out + t.row * a.out_row;
   return t;
 }
 

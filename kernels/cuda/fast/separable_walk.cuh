@@ -387,10 +387,11 @@ __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int s
 /* Finds the place of a block in lane `lane`, for `steps` steps from number `step` on. */
 template <int WARPS> DEVICE block_place find_place(const walk_arguments &a, uint4 *slots, int lane, int step, int steps) {
   const gconv_problem &problem = a.problem;
-  const int sheet = lane / a.across, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+  const int sheet = lane / a.across;
+  const plane_rows plane = plane_of(a, sheet);
   block_place at;
-  at.in = a.in + image * a.in_image + plane * a.in_plane;
-  at.out = a.out + image * a.out_image + plane * a.out_plane;
+  at.in = plane.in;
+  at.out = plane.out;
   at.slots = slots;
   at.offsets = (int32_t *)(slots + SLOTS * ROWS * a.pitch);
   at.first = (lane - sheet * a.across) * (WARPS * SPAN);

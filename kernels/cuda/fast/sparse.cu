@@ -22,8 +22,8 @@
  * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
  * equal. If a tile holds an infinity or a NaN, 0 * x is not 0. Such tiles use all taps.
  */
-#include "kernels/sparse.h"
 #include "../core/tile.cuh"
+#include "kernels/sparse.h"
 
 /* ---- The kernel ---- */
 
@@ -139,9 +139,9 @@ template <class In, int MOST> DEVICE void make_tiles(const sparse_arguments<MOST
                                q * problem.stride_x * problem.channels + at.c[g];
   }
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    at.out = a.out + image * a.out_image + plane * a.out_plane;
+    const plane_rows plane = plane_of<true>(a, z);
+    at.in = plane.in;
+    at.out = plane.out;
     for (int64_t row = (int64_t)blockIdx.y * a.shape.out_rows; row < problem.out_height;
          row += (int64_t)gridDim.y * a.shape.out_rows) {
       fill_tile<In>(a, a.shape, at.in, row * problem.stride_y - problem.pad_top, left, tile);

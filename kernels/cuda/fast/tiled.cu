@@ -50,9 +50,9 @@ template <class In, class Out> DEVICE void make_columns(const classic_arguments 
   at.c = (int32_t)(sample - at.q * channels);
   const int column = (int)(at.q * problem.stride_x - problem.pad_left - left) * channels + at.c;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
+    const plane_rows plane = plane_of<true>(a, z);
+    at.in = plane.in;
+    uint8_t *out = plane.out + at.q * a.out_pixel;
     for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
          first += (int64_t)gridDim.y * blockDim.y) {
       fill_tile<In>(a, a.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
@@ -256,9 +256,9 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
   const int across = a.shape.tile.across / problem.channels; /* pixels */
   tile_place at;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    at.out = a.out + image * a.out_image + plane * a.out_plane;
+    const plane_rows plane = plane_of<true>(a, z);
+    at.in = plane.in;
+    at.out = plane.out;
     for (at.row = (int64_t)blockIdx.y * a.shape.tile.out_rows; at.row < problem.out_height;
          at.row += (int64_t)gridDim.y * a.shape.tile.out_rows)
       for (at.pixel = (int64_t)blockIdx.x * across; at.pixel < problem.out_width; at.pixel += (int64_t)gridDim.x * across) {

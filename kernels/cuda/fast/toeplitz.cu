@@ -31,8 +31,8 @@
  *
  * Two kinds of problems are refused: strides would drop most of the eight neighbours, and float32 samples are not bytes.
  */
-#include "kernels/factor.h"
 #include "../core/launch.cuh"
+#include "kernels/factor.h"
 #include "toeplitz_colour.cuh"
 #include "toeplitz_stage.cuh"
 #include "toeplitz_walk.cuh"
@@ -328,8 +328,8 @@ const char *supports(const gconv_problem *problem) {
 
 typedef void launcher(const gconv_execution *);
 
-/* Returns whether the epilogue is only scale and offset, with output in bytes. */
-bool is_plain(const gconv_execution *execution) {
+/* Returns whether the sums of one filter become bytes by scale and offset alone. */
+bool stores_plain_bytes(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const scaling *s = (const scaling *)(gconv_prepared(problem, execution->host_weights) + HEADER_FLOATS);
   return problem->filters == 1 && !gconv_is_combined(problem) && s->divisor == 1 && s->bias == 0 &&
@@ -339,7 +339,7 @@ bool is_plain(const gconv_execution *execution) {
 
 /* The instances of the kernel of toeplitz_walk.cuh: by words, rows (3, 5, 7, 9) and digits (1 or 3). */
 template <int R, int W, int D> void launch_filters(const gconv_execution *execution) {
-  if (is_plain(execution))
+  if (stores_plain_bytes(execution))
     launch_walk<R, W, D, true>(execution);
   else
     launch_walk<R, W, D, false>(execution);
@@ -360,7 +360,7 @@ gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem, colour = colour_of(problem);
   const header *head = (const header *)gconv_prepared(problem, execution->host_weights);
   shape s = shape_of(problem), c = shape_of(&colour);
-  if (has_colours(problem) && is_plain(execution))
+  if (has_colours(problem) && stores_plain_bytes(execution))
     colours[(c.rows - 3) / 2][head->digits > 1](execution);
   else if (s.walks)
     walking[s.words - 1][(s.rows - 3) / 2][head->digits > 1](execution);

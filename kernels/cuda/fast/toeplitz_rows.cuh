@@ -2,8 +2,9 @@
 /* toeplitz: products of windows and bands, staging the input rows for the windows, and storing results. */
 #pragma once
 
-#include "../core/common.cuh"
 #include "../core/copies.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 
 namespace {
 
@@ -83,20 +84,6 @@ DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], i
 }
 
 /* ---- Samples ---- */
-
-/* gconv_border_index() in 32 bits, for sizes up to 2^29 and positions up to 2^30 away. */
-DEVICE int index_of(gconv_border border, int i, int size) {
-  if ((unsigned)i < (unsigned)size)
-    return i;
-  if (border == GCONV_BORDER_ZERO || border == GCONV_BORDER_CONSTANT)
-    return GCONV_OUTSIDE;
-  if (border == GCONV_BORDER_REPLICATE || size == 1)
-    return i < 0 ? 0 : size - 1;
-  const int period = border == GCONV_BORDER_WRAP ? size : border == GCONV_BORDER_SYMMETRIC ? 2 * size : 2 * size - 2;
-  int j = i % period;
-  j = j < 0 ? j + period : j;
-  return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
-}
 
 /* Returns the place in its row of sample number `sample`, which may be outside; or GCONV_OUTSIDE. */
 DEVICE int place_of(const gconv_problem &problem, int sample) {
@@ -375,17 +362,6 @@ DEVICE void finish(const banded_arguments &a, const outlet &to, int k, int p, co
   UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = gconv_finish(y[i], &problem.epilogue);
   BY_TYPE(problem.out_type, Type, store<In, Type>(a, to, k, p, y));
-}
-
-/* The planes that a block reads and writes. */
-struct planes {
-  const uint8_t *in;
-  uint8_t *out;
-};
-
-DEVICE planes planes_of(const arguments &a, int z) {
-  const int image = z / a.problem.planes, plane = z - image * a.problem.planes;
-  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
 }
 
 } // namespace

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ b
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (large::X * TILE);
   const int phase = blockIdx.y / a.strips, step = problem.dilation_y;
   const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * large::Y) * step;
-  const planes at = planes_of(a, blockIdx.z);
+  const plane_rows at = plane_of(a, (int)blockIdx.z);
   float *stage = (float *)memory + warp * stage_floats(a, large::X * large::Y);
   uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, large::X * large::Y);
   large::stage_input(a, at.in, tile, top - problem.pad_top, input);

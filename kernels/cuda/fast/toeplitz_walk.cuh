@@ -193,7 +193,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
 /* The place of a warp. Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of
  * the dilation, z planes of all images. */
 struct place_in_grid {
-  planes at;
+  plane_rows at;
   int tile;      /* first sample of the tile, of `samples` */
   int top, rows; /* first output row, and how many */
 };
@@ -201,7 +201,7 @@ struct place_in_grid {
 DEVICE bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
   const gconv_problem &problem = a.problem;
   const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
-  p->at = planes_of(a, blockIdx.z);
+  p->at = plane_of(a, (int)blockIdx.z);
   p->tile = (blockIdx.x * a.across + warp % a.across) * TILE;
   p->top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
   p->rows = min(a.strip, (problem.out_height - 1 - p->top) / problem.dilation_y + 1);

@@ -9,7 +9,7 @@
  * For each tap of all three orders, a pixel takes 16 additions and multiply-adds, and some 1.3 loads. The multiply-adds
  * bound it: 20 features at sigmas of 1 to 16 take 1744.
  */
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
 #include "kernels/feature_math.h"
 #include "slide.cuh"
 

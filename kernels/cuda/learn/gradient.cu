@@ -33,7 +33,7 @@ enum : int {
   SHARED_BYTES = 55 << 10
 };
 
-struct arguments : staging {
+struct gradient_arguments : staging {
   float *leaves;
   int64_t parameters;    /* from one leaf to the next */
   int32_t taps;          /* of a filter */
@@ -93,7 +93,7 @@ DEVICE void add_row(const float *dz, int32_t columns, float &sum) {
 
 template <int TAPS, int FILTERS, int SHIFT, bool STRIDED>
 __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
-    sum_weights(const __grid_constant__ arguments a) {
+    sum_weights(const __grid_constant__ gradient_arguments a) {
   extern __shared__ __align__(128) float shared[];
   const gconv_layer_problem &p = a.p;
   const int32_t tile = (int32_t)blockIdx.y % a.tiles, block = (int32_t)blockIdx.y / a.tiles % a.blocks,
@@ -173,7 +173,7 @@ struct tile_kind {
 };
 
 /* How many of eight threads, which have neighbouring pieces and are served together, meet in the same banks at worst. */
-int meeting(const arguments &a) {
+int meeting(const gradient_arguments &a) {
   int most = 0;
   for (int32_t first = 0; first < MOST_PIECES; first += 8) {
     int met[8] = {};
@@ -187,10 +187,10 @@ int meeting(const arguments &a) {
 }
 
 /* Boxes are dense, so the best of some widths is taken. */
-void set_box(arguments *a, int32_t x_rows, int32_t reach) {
+void set_box(gradient_arguments *a, int32_t x_rows, int32_t reach) {
   int best = INT32_MAX;
   for (int32_t pitch = reach; pitch < reach + 32; pitch += 4) {
-    arguments tried = *a;
+    gradient_arguments tried = *a;
     tried.x_pitch = pitch;
     tried.x_plane = x_rows * pitch;
     if (meeting(tried) < best) {
@@ -202,7 +202,7 @@ void set_box(arguments *a, int32_t x_rows, int32_t reach) {
 }
 
 /* Sets what is in shared memory at a time: rows and columns of outputs. */
-void set_tile(arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
+void set_tile(gradient_arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
   a->columns = (columns + 3) / 4 * 4;
@@ -221,12 +221,12 @@ void set_tile(arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   set_floats(a, 0);
 }
 
-bool fits(const arguments &a) {
+bool fits(const gradient_arguments &a) {
   return 2 * a.floats * (int64_t)sizeof(float) <= SHARED_BYTES;
 }
 
 /* As many rows as fit, or, of wide images, a part of one; boxes have few, as these come all at once. */
-bool find_tile(arguments *a, tile_kind kind) {
+bool find_tile(gradient_arguments *a, tile_kind kind) {
   int32_t rows = std::min(a->band_rows, a->boxes ? (63 + a->p.out_width) / a->p.out_width : 8), columns = a->p.out_width;
   for (set_tile(a, kind, rows, columns); !fits(*a); set_tile(a, kind, rows, columns))
     if (rows > 1)
@@ -239,8 +239,8 @@ bool find_tile(arguments *a, tile_kind kind) {
 }
 
 /* Whether the copy engine takes the tensors; then *a is for it. */
-template <class Kernel> bool takes_boxes(arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
-  arguments boxed = *a;
+template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
+  gradient_arguments boxed = *a;
   boxed.boxes = true;
   if (!may_have_boxes(*a, kernel) || !find_tile(&boxed, kind) || !map_boxes(&boxed, cases))
     return false;
@@ -250,7 +250,7 @@ template <class Kernel> bool takes_boxes(arguments *a, tile_kind kind, Kernel ke
 
 /* BOXED: the copy engine copies. False if that, or the GPU, does not take the layer. */
 template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
-bool start(arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
+bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;
   const tile_kind kind = {STRIDED, FOURS<TAPS, SHIFT>};
   a.shift = SHIFT;
@@ -269,7 +269,7 @@ bool start(arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
 
 /* With filters of 1, up to 3, and more columns, pieces have 1, 3 and 4 taps. The shifts are those of usual paddings. */
 template <int FILTERS>
-bool start_boxed(int taps, int shift, const arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
+bool start_boxed(int taps, int shift, const gradient_arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
   switch (8 * taps + shift) {
   case 8:
     return start<1, FILTERS, 0, true>(a, grid, cases, stream);
@@ -289,7 +289,7 @@ bool start_boxed(int taps, int shift, const arguments &a, dim3 grid, int64_t cas
 }
 
 template <int FILTERS>
-bool start_for(int taps, bool strided, const arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
+bool start_for(int taps, bool strided, const gradient_arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
   if (strided)
     return start<1, FILTERS, 0, false, true>(a, grid, cases, stream);
   if (start_boxed<FILTERS>(taps, (4 - a.p.pad_left % 4) % 4, a, grid, cases, stream))
@@ -304,7 +304,7 @@ bool start_for(int taps, bool strided, const arguments &a, dim3 grid, int64_t ca
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
-  arguments a = {};
+  gradient_arguments a = {};
   a.p = p;
   a.x = x;
   a.dz = dz;

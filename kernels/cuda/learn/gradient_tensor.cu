@@ -32,12 +32,12 @@ namespace {
 struct position {
   int32_t image, p0, q0;
 };
-DEVICE position position_of(const arguments &a, int64_t number) {
+DEVICE position position_of(const gradient_arguments &a, int64_t number) {
   const int32_t image = (int32_t)(number / a.chunks);
   const chunk of = chunk_of(a, (int32_t)(number - (int64_t)image * a.chunks), 0, a.p.out_height);
   return {image, of.p0, of.q0};
 }
-DEVICE void advance(const arguments &a, position &at) {
+DEVICE void advance(const gradient_arguments &a, position &at) {
   at.q0 += a.columns;
   if (at.q0 >= a.p.out_width) {
     at.q0 = 0;
@@ -48,7 +48,7 @@ DEVICE void advance(const arguments &a, position &at) {
     at.image++;
   }
 }
-DEVICE chunk chunk_at(const arguments &a, position at) {
+DEVICE chunk chunk_at(const gradient_arguments &a, position at) {
   return {at.p0, min(a.rows, a.p.out_height - at.p0), at.q0, min(a.columns, a.p.out_width - at.q0)};
 }
 
@@ -126,7 +126,7 @@ struct thread_place {
   int32_t piece, filter;      /* the first ones of the warp, of the block's */
   int32_t first, filters;     /* filter of the block, of all, and how many there are */
 };
-template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const arguments &a) {
+template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gradient_arguments &a) {
   thread_place at;
   const int32_t warp = (int32_t)threadIdx.x / 32, row = warp / a.warps_n, block = (int32_t)blockIdx.x / a.tiles;
   at.tile = (int32_t)blockIdx.x - block * a.tiles;
@@ -146,7 +146,7 @@ template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const arg
 
 /* Fills the tables: of quads; and of pieces, bytes of samples from the first channel on. count: pieces of the block. */
 template <int TAPS>
-DEVICE void make_tables(const arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
+DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
                         int32_t *pieces) {
   const gconv_layer_problem &p = a.p;
   const int32_t channels = p.channels / p.groups;
@@ -164,7 +164,8 @@ DEVICE void make_tables(const arguments &a, int32_t first_piece, int32_t count, 
 
 /* Adds the sums of the warps that have other places of the same weights, half of them to the other half at a time. */
 template <int FILTERS, int TAPS, int GROUPS>
-DEVICE void sum_warps(const arguments &a, const thread_place &at, float *shared, warp_sums<FILTERS, TAPS, GROUPS> &sums) {
+DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float *shared,
+                      warp_sums<FILTERS, TAPS, GROUPS> &sums) {
   constexpr int COUNT = GROUPS * TAPS * FILTERS * 4;
   const int32_t of_places = a.warps_n * a.warps_m;
   for (int32_t half = a.warps_k / 2; half > 0; half /= 2) {
@@ -181,7 +182,7 @@ DEVICE void sum_warps(const arguments &a, const thread_place &at, float *shared,
 }
 
 template <int FILTERS, int TAPS, int GROUPS>
-DEVICE void store(const arguments &a, const thread_place &at, const warp_sums<FILTERS, TAPS, GROUPS> &sums) {
+DEVICE void store(const gradient_arguments &a, const thread_place &at, const warp_sums<FILTERS, TAPS, GROUPS> &sums) {
   constexpr int COUNT = GROUPS * TAPS * FILTERS * 4;
   const int32_t warp = ((int32_t)blockIdx.x * a.warps_m + at.m) * a.warps_n + at.n;
   float *to = a.leaves + blockIdx.y * a.leaf + (int64_t)warp * COUNT * 32 + at.lane;
@@ -194,18 +195,18 @@ struct bias_sum {
   float sum;
   int32_t filter, part, parts; /* parts 0: the thread has none */
 };
-DEVICE bias_sum bias_of_thread(const arguments &a, const thread_place &at) {
+DEVICE bias_sum bias_of_thread(const gradient_arguments &a, const thread_place &at) {
   const int32_t threads = blockDim.x < 256 ? 128 : 256, parts = threads >> a.filters_log2, own = (int32_t)threadIdx.x;
   return {0, own / parts, own % parts, at.tile == 0 && own < threads ? parts : 0};
 }
-DEVICE void add_bias(const arguments &a, const float *stage, const quad *quads, bias_sum &bias) {
+DEVICE void add_bias(const gradient_arguments &a, const float *stage, const quad *quads, bias_sum &bias) {
   const float *gradients = stage + bias.filter * a.dz_plane;
   for (int32_t i = bias.part; i < QUADS * a.steps && bias.parts; i += bias.parts) {
     const float4 four = *(const float4 *)behind(gradients, quads[i].dz);
     bias.sum += (four.x + four.y) + (four.z + four.w);
   }
 }
-DEVICE void store_bias(const arguments &a, const thread_place &at, bias_sum &bias) {
+DEVICE void store_bias(const gradient_arguments &a, const thread_place &at, bias_sum &bias) {
   float *biases = a.leaves + (blockIdx.y + 1) * a.leaf - a.p.filters + at.first;
   for (int32_t step = 1; step < bias.parts; step *= 2)
     bias.sum += __shfl_xor_sync(~0u, bias.sum, step);
@@ -215,7 +216,7 @@ DEVICE void store_bias(const arguments &a, const thread_place &at, bias_sum &bia
 
 /* BLOCKS: that a multiprocessor holds */
 template <int FILTERS, int TAPS, int GROUPS, int BLOCKS, bool SPLIT>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ arguments a) {
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ gradient_arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) float shared[];
   const gconv_layer_problem &p = a.p;
@@ -302,7 +303,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
 enum : int { PARTS = 4, PART = 64 }; /* of the leaves, which threads sum one by one; threads of a part */
 
 /* Where in the gradient the number i of a leaf belongs; -1: nowhere. */
-DEVICE int64_t place_of(const arguments &a, const cut &c, int32_t i) {
+DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
   const gconv_layer_problem &p = a.p;
   const int32_t biases = (int32_t)a.leaf - p.filters;
   if (i >= biases)
@@ -321,7 +322,8 @@ DEVICE int64_t place_of(const arguments &a, const cut &c, int32_t i) {
 }
 
 /* Sums the leaves: a block has PART numbers of each. */
-__global__ void __launch_bounds__(PARTS *PART) sum_leaves(const __grid_constant__ arguments a, cut c, int32_t leaves) {
+__global__ void __launch_bounds__(PARTS *PART)
+    sum_leaves(const __grid_constant__ gradient_arguments a, cut c, int32_t leaves) {
   __shared__ float parts[PARTS][PART];
   const int32_t at = (int32_t)threadIdx.x % PART, part = (int32_t)threadIdx.x / PART, i = (int32_t)blockIdx.x * PART + at;
   float sum = 0;
@@ -343,7 +345,7 @@ __global__ void __launch_bounds__(PARTS *PART) sum_leaves(const __grid_constant_
 
 /* ---- Launching ---- */
 
-using kernel = void (*)(const arguments a);
+using kernel = void (*)(const gradient_arguments a);
 
 template <bool SPLIT> kernel kernel_of(const cut &c) {
   if (c.blocks == 1)
@@ -372,7 +374,7 @@ bool is_possible(const gconv_learn_own *own) {
 struct gconv_learn_tensor {
   cut c;
   kernel multiply;
-  arguments plain, boxed; /* without and with the copy engine */
+  gradient_arguments plain, boxed; /* without and with the copy engine */
 };
 
 void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor) {
@@ -407,7 +409,7 @@ size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor) {
 
 void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, const float *dz, int64_t cases,
                              float *workspace, float *gradient, cudaStream_t stream) {
-  arguments a = tensor->boxed;
+  gradient_arguments a = tensor->boxed;
   a.x = x;
   a.dz = dz;
   if (!a.boxes || !map_boxes(&a, cases)) {

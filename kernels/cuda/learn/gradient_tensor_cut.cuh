@@ -22,7 +22,7 @@ enum : int {
   LEAVES_BYTES = 64 << 20
 };
 
-struct arguments : staging {
+struct gradient_arguments : staging {
   float *leaves, *gradient;
   int64_t leaf;   /* floats of one: those of registers, and a bias for each filter */
   int32_t taps;   /* of a filter */
@@ -41,7 +41,7 @@ struct arguments : staging {
 struct piece {
   int32_t c, r, s; /* its first tap */
 };
-__host__ __device__ __forceinline__ piece piece_of(const arguments &a, int32_t i) {
+__host__ __device__ __forceinline__ piece piece_of(const gradient_arguments &a, int32_t i) {
   const int32_t rest = i / a.inner, row = rest / a.of_row, block = row / a.p.rows;
   return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
 }
@@ -68,7 +68,7 @@ inline cut cut_of(const gconv_layer_problem &p) {
 }
 
 /* Sets which filters, pieces and places blocks and warps have. */
-inline void share_work(const cut &c, arguments *a) {
+inline void share_work(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t channels = p.channels / p.groups, filters = p.filters / p.groups;
   a->taps = (int32_t)gconv_layer_taps(&p);
@@ -92,7 +92,7 @@ inline void share_work(const cut &c, arguments *a) {
 }
 
 /* Blocks that share the places, at most. */
-inline int32_t most_splits(const cut &c, const arguments &a) {
+inline int32_t most_splits(const cut &c, const gradient_arguments &a) {
   const int64_t blocks = (int64_t)a.tiles * a.blocks * a.p.groups;
   return (int32_t)std::max<int64_t>(
       std::min((PROCESSORS * c.blocks + blocks - 1) / blocks, LEAVES_BYTES / (int64_t)sizeof(float) / a.leaf), 1);
@@ -107,7 +107,7 @@ inline int reads_of(const int32_t (&words)[32]) {
       most = std::max(most, ++met[words[lane] % 32]);
   return most;
 }
-inline int reads_of_samples(const cut &c, const arguments &a, int32_t first_piece) {
+inline int reads_of_samples(const cut &c, const gradient_arguments &a, int32_t first_piece) {
   int32_t words[32];
   for (int lane = 0; lane < 32; lane++) {
     const piece own = piece_of(a, first_piece + lane / 4);
@@ -116,7 +116,7 @@ inline int reads_of_samples(const cut &c, const arguments &a, int32_t first_piec
   }
   return reads_of(words);
 }
-inline int reads_of_gradients(const arguments &a) {
+inline int reads_of_gradients(const gradient_arguments &a) {
   int32_t words[32];
   for (int lane = 0; lane < 32; lane++)
     words[lane] = lane / 4 * a.dz_plane + lane % 4;
@@ -124,15 +124,15 @@ inline int reads_of_gradients(const arguments &a) {
 }
 
 /* Floats behind the tables that warps need to add their sums. */
-inline int32_t sum_floats(const cut &c, const arguments &a) {
+inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-inline int32_t shared_bytes(const cut &c, const arguments &a) {
+inline int32_t shared_bytes(const cut &c, const gradient_arguments &a) {
   return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats, sum_floats(c, a)));
 }
 
 /* Chooses pitches so that reads meet in few banks; returns the cycles, about, that a multiprocessor takes for a stage. */
-inline double set_pitches(const cut &c, arguments *a) {
+inline double set_pitches(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t reach = (a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1 + a->shift;
   const int32_t x_rows = rows_under(p, a->rows), groups = std::min(a->groups, c.groups);
@@ -140,7 +140,7 @@ inline double set_pitches(const cut &c, arguments *a) {
   int least = INT32_MAX;
   for (int32_t more = 0; more < 2; more++)
     for (int32_t pitch = (reach + 3) / 4 * 4; pitch < reach + 35; pitch += 4) {
-      arguments tried = *a;
+      gradient_arguments tried = *a;
       tried.x_pitch = pitch;
       tried.x_plane = (x_rows + more) * pitch;
       int reads = 0;
@@ -152,7 +152,7 @@ inline double set_pitches(const cut &c, arguments *a) {
         a->x_plane = tried.x_plane;
       }
     }
-  arguments best = *a;
+  gradient_arguments best = *a;
   for (int32_t more = 0; more < 2; more++)
     for (best.dz_pitch = a->columns; best.dz_pitch < a->columns + 32; best.dz_pitch += 4) {
       best.dz_plane = (best.rows + more) * best.dz_pitch;
@@ -169,10 +169,10 @@ inline double set_pitches(const cut &c, arguments *a) {
 }
 
 /* Finds the rows and columns of a stage, which together are whole steps: zeros fill them up. */
-inline bool find_stage(const cut &c, arguments *a) {
+inline bool find_stage(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   double best = HUGE_VAL;
-  arguments tried = *a;
+  gradient_arguments tried = *a;
   tried.shift = a->boxes ? (4 - p.pad_left % 4) % 4 : 0;
   int32_t wide = 0;
   for (int32_t parts = 1; wide != 4; parts *= 2) {

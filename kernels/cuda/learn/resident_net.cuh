@@ -3,9 +3,8 @@
  * share it. */
 #pragma once
 
+#include "../core/copies.cuh"
 #include "layers.h"
-
-#include <cuda_pipeline.h>
 
 enum {
   CLUSTER = 4,
@@ -153,8 +152,8 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
 /* Begins to copy a block to shared memory. */
 __device__ void begin_block(const resident_net &net, const float *block, int32_t to) {
   for (int32_t i = 4 * (int32_t)threadIdx.x; i < net.rows * net.pitch; i += 4 * THREADS)
-    __pipeline_memcpy_async(&shared[to + i], &block[i], 4 * sizeof(float));
-  __pipeline_commit();
+    copy_async<16>(&shared[to + i], &block[i]);
+  commit_copies();
 }
 
 /* Calls use(place in shared memory, number of the parameter) for each parameter of the block's own outputs. The threads of
@@ -172,8 +171,8 @@ template <int BLOCKS, class Use> __device__ void for_parameters(const resident_n
 }
 
 __device__ void begin_array(const resident_net &net, const float *from, int32_t to) {
-  for_parameters<1>(net, [&](int32_t at, int64_t i) { __pipeline_memcpy_async(&shared[to + at], &from[i], sizeof(float)); });
-  __pipeline_commit();
+  for_parameters<1>(net, [&](int32_t at, int64_t i) { copy_async<4>(&shared[to + at], &from[i]); });
+  commit_copies();
 }
 
 template <int BLOCKS> __device__ void store_array(const resident_net &net, int32_t from, float *to) {

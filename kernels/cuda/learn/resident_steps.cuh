@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int32_t cases = (int32_t)min((int64_t)run.batch, run.cases - (int64_t)i * run.batch);
     gconv_learn_step step = coming;
     step.optimizer = OPTIMIZER;
-    __pipeline_wait_prior(0);
+    await_copies<0>();
     meet_blocks<BLOCKS>();
     if (next >= 0 && i + 1 < count)
       begin_block(net, run.blocks + (i + 1) * of_block, next);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS, 1)
       begin_block(net, run.blocks + (i + 1) * of_block, x);
     }
   }
-  __pipeline_wait_prior(0);
+  await_copies<0>();
   meet_blocks<BLOCKS>(); /* none writes to another any more */
   store_array<BLOCKS>(net, 0, run.parameters);
   for_parameters<BLOCKS>(net, [&](int32_t at, int64_t) {
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(THREADS, 1) take_large_step(const __grid_const
   for (int32_t slice = (int32_t)blockIdx.x; slice < of.slices; slice += (int32_t)gridDim.x) {
     const int32_t cases = (int32_t)min((int64_t)GCONV_LEARN_SLICE, run.cases - (int64_t)slice * GCONV_LEARN_SLICE);
     begin_block(net, run.blocks + slice * of_block, x);
-    __pipeline_wait_prior(0);
+    await_copies<0>();
     __syncthreads();
     run_forward<ROOM, 1>(net, x);
     differentiate<ROOM>(net, x, cases, net.factor);

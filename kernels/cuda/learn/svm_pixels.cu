@@ -15,7 +15,7 @@ namespace {
 
 constexpr int THREADS = 128;
 
-struct arguments {
+struct machine_arguments {
   gconv_svm_pixels machine;
   gconv_svm_gpu_range range;
   const float *in;
@@ -46,7 +46,8 @@ DEVICE float part_of(const float4 &v, int i) {
 }
 
 /* C is a multiple of 4, as is W. */
-template <int C, int P, int W> __global__ void __launch_bounds__(THREADS) sum_pixels(const __grid_constant__ arguments a) {
+template <int C, int P, int W>
+__global__ void __launch_bounds__(THREADS) sum_pixels(const __grid_constant__ machine_arguments a) {
   const gconv_svm_pixels &m = a.machine;
   const size_t first = (size_t)blockIdx.x * THREADS * P + threadIdx.x;
   float x[C][P];
@@ -103,12 +104,12 @@ template <int C, int P, int W> __global__ void __launch_bounds__(THREADS) sum_pi
   }
 }
 
-template <int C, int P, int W> void launch(const arguments &a, cudaStream_t stream) {
+template <int C, int P, int W> void launch(const machine_arguments &a, cudaStream_t stream) {
   const size_t bytes = (size_t)GCONV_SVM_PART * (C + W) * sizeof(float);
   sum_pixels<C, P, W><<<(unsigned)((a.count + THREADS * P - 1) / (THREADS * P)), THREADS, bytes, stream>>>(a);
 }
 
-template <int W> void launch_wide(const arguments &a, cudaStream_t stream) {
+template <int W> void launch_wide(const machine_arguments &a, cudaStream_t stream) {
   if (a.machine.columns <= 8)
     launch<8, 4, W>(a, stream);
   else if (a.machine.columns <= 20)
@@ -142,7 +143,7 @@ __global__ void count_votes(int classes, const double *rho, const double *sums, 
 
 void gconv_svm_gpu_pixel_sums(const gconv_svm_pixels *machine, const gconv_svm_gpu_range *range, const float *in,
                               size_t plane, size_t count, size_t pitch, double *sums, void *stream) {
-  const arguments a = {*machine, *range, in, plane, count, pitch, sums};
+  const machine_arguments a = {*machine, *range, in, plane, count, pitch, sums};
   if (machine->wide <= 4)
     launch_wide<4>(a, (cudaStream_t)stream);
   else

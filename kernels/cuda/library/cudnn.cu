@@ -20,7 +20,8 @@
  * the R * S products in an order of their own. The bound of a chain holds for them, with one more rounding of each product
  * in case they are not fused. Winograd and FFT are not allowed, because their errors have no such bound.
  */
-#include "../core/common.cuh"
+#include "../core/launch.cuh"
+#include "../core/store.cuh"
 #include "cudnn.cuh"
 
 /* ---- The chunks ---- */

@@ -11,8 +11,8 @@
  * each product is rounded at most once, and takes part in at most T - 1 additions. So it is off by at most (1 + u)^T - 1 <=
  * T u / (1 - T u), relative to itself (Higham, 3.1).
  */
-#include "cublas.cuh"
 #include "../classic/patches.cuh"
+#include "cublas.cuh"
 
 namespace {
 

@@ -15,14 +15,14 @@
  * It takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
  * tiled saves the checks. Small windows on one or three channels have their own kernel (direct_small.cuh).
  */
-#include "direct_small.cuh"
 #include "../../core/weights.cuh"
+#include "direct_small.cuh"
 
 namespace {
 
 constexpr int THREADS = 128, TAPS = 64; /* taps whose weights are in shared memory at a time */
 
-struct arguments : block_arguments {
+struct direct_arguments : block_arguments {
   int64_t pixels, tiles; /* N * P * Q; tiles of pixels */
 };
 
@@ -33,7 +33,7 @@ template <int N> struct pixels {
   float *out[N]; /* of the block's first filter; NULL past the last pixel */
 };
 
-template <int N> DEVICE void find_pixels(const arguments &a, int64_t tile, int64_t group, pixels<N> *at) {
+template <int N> DEVICE void find_pixels(const direct_arguments &a, int64_t tile, int64_t group, pixels<N> *at) {
   const gconv_layer_problem &problem = a.problem;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width, in_plane = (int64_t)problem.height * problem.width;
   const int64_t channel = group * (problem.channels / problem.groups), filter = group * (problem.filters / problem.groups);
@@ -71,7 +71,7 @@ DEVICE void next_tap(const gconv_layer_problem &problem, tap_walk *t) {
   t->at = t->row;
 }
 
-template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ arguments a) {
+template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ direct_arguments a) {
   __shared__ __align__(16) float weights[TAPS * F];
   const gconv_layer_problem &problem = a.problem;
   const int64_t number = block_number(), tile = number / a.blocks % a.tiles, block = number % a.blocks;
@@ -139,7 +139,7 @@ gconv_status execute(const gconv_layer_execution *e) {
     CUDA_TRY(cudaGetLastError());
     return GCONV_OK;
   }
-  arguments a = {block_arguments_of(e)};
+  direct_arguments a = {block_arguments_of(e)};
   a.pixels = (int64_t)e->problem->images * e->problem->out_height * e->problem->out_width;
   return launch_for(e->problem, thread_pixels(e->problem), [&]<int F, int N>() {
     a.tiles = divide_up(a.pixels, N * THREADS);

@@ -40,7 +40,7 @@ struct division {
   int32_t part_filters, count; /* filters of a part; blocks of the grid */
 };
 
-struct arguments {
+struct small_arguments {
   gconv_layer_problem problem;
   const float *weights, *in; /* in the order of prepare() */
   float *out;
@@ -152,14 +152,14 @@ struct corner {
   int64_t image;
   int top, left;
 };
-template <int HIGH> DEVICE corner find_corner(const arguments &a, int64_t number) {
+template <int HIGH> DEVICE corner find_corner(const small_arguments &a, int64_t number) {
   const int64_t row = quotient(number, a.across), image = quotient(row, a.down);
   return {image, min((int)(row - image * a.down) * HIGH, a.problem.out_height - HIGH),
           (int)(number - row * a.across) * WIDE};
 }
 
 /* Returns column `number` of the warp, whose threads are numbered from `first` on. */
-template <int HIGH> DEVICE column find_column(const arguments &a, int64_t first, int filter, int number) {
+template <int HIGH> DEVICE column find_column(const small_arguments &a, int64_t first, int filter, int number) {
   const corner at = find_corner<HIGH>(a, first + number / WIDE);
   const int left = at.left + number % WIDE;
   const gconv_layer_problem &p = a.problem;
@@ -238,7 +238,7 @@ DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int c
   }
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(const __grid_constant__ arguments a) {
+template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(const __grid_constant__ small_arguments a) {
   __shared__ __align__(16) float weights[MOST_FILTERS * S::PITCH];
   const gconv_layer_problem &p = a.problem;
   const division &work = a.work;
@@ -311,7 +311,7 @@ inline division divide(int64_t threads, int32_t filters, int32_t places) {
 
 template <class S> void launch(const gconv_layer_execution *e, int32_t processors) {
   const gconv_layer_problem *p = e->problem;
-  arguments a = {*p, gconv_layer_prepared(p, e->weights), e->in, e->out};
+  small_arguments a = {*p, gconv_layer_prepared(p, e->weights), e->in, e->out};
   a.across = (int32_t)divide_up(p->out_width, WIDE);
   a.down = (int32_t)divide_up(p->out_height, S::HIGH);
   a.threads = (int64_t)p->images * a.down * a.across;

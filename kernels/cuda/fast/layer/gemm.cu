@@ -34,7 +34,7 @@ struct offset {
 };
 static_assert(sizeof(offset) == 8, "two floats");
 
-struct arguments {
+struct gemm_arguments {
   gconv_layer_problem problem;
   const float *in, *weights, *biases;
   const offset *offsets;
@@ -58,7 +58,7 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
 
 /* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
  * the image. */
-DEVICE anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
+DEVICE anchor anchor_of(const gemm_arguments &a, int64_t position, int32_t group) {
   const gconv_layer_problem &p = a.problem;
   if (position >= a.positions)
     return {a.in, -(1 << 30), 0};
@@ -73,7 +73,7 @@ DEVICE anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
 
 /* Starts to copy taps first .. first + 7 of M filters, and the samples under them. */
 template <int M>
-DEVICE void stage(const arguments &a, const float *weights, const anchor *anchors, int32_t first, float *to) {
+DEVICE void stage(const gemm_arguments &a, const float *weights, const anchor *anchors, int32_t first, float *to) {
   constexpr int N = positions_of<M>(), ROWS = N < THREADS ? THREADS / N : 1, EACH = N < THREADS ? 1 : N / THREADS;
   if (first < a.taps)
     for (int i = threadIdx.x; i < SLICE * M / 4; i += THREADS)
@@ -120,7 +120,7 @@ template <int M> DEVICE void multiply_tap(const float *slice, int tap, float (&s
 }
 
 template <int M>
-DEVICE void store(const arguments &a, int64_t first, int32_t tile, int32_t group, const float (&sums)[8][8]) {
+DEVICE void store(const gemm_arguments &a, int64_t first, int32_t tile, int32_t group, const float (&sums)[8][8]) {
   const gconv_layer_problem &p = a.problem;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   const int32_t filters = p.filters / p.groups;
@@ -149,7 +149,7 @@ DEVICE void store(const arguments &a, int64_t first, int32_t tile, int32_t group
   }
 }
 
-template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(const __grid_constant__ arguments a) {
+template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(const __grid_constant__ gemm_arguments a) {
   constexpr int N = positions_of<M>(), EACH = N < THREADS ? 1 : N / THREADS;
   extern __shared__ float4 shared[];
   float *stages = (float *)shared;
@@ -220,7 +220,7 @@ gconv_status prepare(const gconv_layer_problem *problem, const float *weights, f
   return GCONV_OK;
 }
 
-template <int M> cudaError_t launch(const arguments &a, cudaStream_t stream) {
+template <int M> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
   const int bytes = STAGES * stage_floats<M>() * (int)sizeof(float);
   const cudaError_t error = cudaFuncSetAttribute(multiply_layer<M>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess)
@@ -232,7 +232,7 @@ template <int M> cudaError_t launch(const arguments &a, cudaStream_t stream) {
 
 gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  arguments a = {};
+  gemm_arguments a = {};
   a.problem = *problem;
   a.in = e->in, a.out = e->out;
   a.weights = gconv_layer_prepared(problem, e->weights);

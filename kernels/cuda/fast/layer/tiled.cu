@@ -33,7 +33,7 @@ constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
 constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
 constexpr int TAPS = 32; /* that a stage has at least, if it can */
 
-struct arguments : block_arguments {
+struct tiled_arguments : block_arguments {
   int64_t tiles_x, tiles_y;     /* of pixels */
   int32_t channels;             /* of a stage */
   int32_t filter_rows;          /* of a stage: all, unless it has one channel */
@@ -58,7 +58,7 @@ int64_t tile_pitch(const gconv_layer_problem *problem) {
 struct stage {
   int c, channels, r, rows;
 };
-DEVICE stage stage_of(const arguments &a, int number) {
+DEVICE stage stage_of(const tiled_arguments &a, int number) {
   const gconv_layer_problem &problem = a.problem;
   const int parts = (problem.rows + a.filter_rows - 1) / a.filter_rows;
   stage of;
@@ -71,7 +71,8 @@ DEVICE stage stage_of(const arguments &a, int number) {
 
 /* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and behind them weights. */
 template <int F>
-DEVICE void fetch(const arguments &a, const stage &of, const float *in, const float *weights, int top, int left, float *to) {
+DEVICE void fetch(const tiled_arguments &a, const stage &of, const float *in, const float *weights, int top, int left,
+                  float *to) {
   const gconv_layer_problem &problem = a.problem;
   const planes_part part = {in + (int64_t)of.c * problem.height * problem.width,
                             problem.height,
@@ -114,7 +115,8 @@ DEVICE void add_filter_row(const gconv_layer_problem &problem, float (&sums)[F][
   }
 }
 
-template <int F, int N, int S> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ arguments a) {
+template <int F, int N, int S>
+__global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ tiled_arguments a) {
   extern __shared__ __align__(16) float shared[];
   const gconv_layer_problem &problem = a.problem;
   int64_t number = block_number();
@@ -193,7 +195,7 @@ int64_t part_floats(const gconv_layer_problem *problem, int N, int filter_rows) 
 }
 
 /* Sets what a stage is; false if not even a row of the filters fits. */
-bool find_stage(const gconv_layer_problem *problem, int N, arguments *a) {
+bool find_stage(const gconv_layer_problem *problem, int N, tiled_arguments *a) {
   int64_t most = 0;
   for (int64_t floats : STAGE_FLOATS)
     if (most == 0 && part_floats(problem, N, 1) <= floats)
@@ -219,7 +221,7 @@ bool find_stage(const gconv_layer_problem *problem, int N, arguments *a) {
 
 gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  arguments a = {block_arguments_of(e)};
+  tiled_arguments a = {block_arguments_of(e)};
   const int steps = steps_of(problem);
   a.tiles_x = divide_up(problem->out_width, COLUMNS);
   a.tiles_y = tiles_down(problem, steps);
@@ -239,7 +241,7 @@ const char *supports(const gconv_layer_problem *problem) {
   const char *obstacle = block_obstacle(problem);
   if (obstacle)
     return obstacle;
-  arguments a;
+  tiled_arguments a;
   return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
@@ -247,7 +249,7 @@ const char *supports(const gconv_layer_problem *problem) {
  * instructions. One or two blocks on a multiprocessor do not keep it busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
-  arguments a;
+  tiled_arguments a;
   find_stage(problem, steps, &a);
   const double F = block_filters(problem), N = steps, stage_taps = (double)a.filter_rows * problem->columns;
   const double blocks = (double)blocks_of(problem, steps);

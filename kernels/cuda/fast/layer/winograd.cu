@@ -6,8 +6,8 @@
  * It takes 2.25 times fewer multiplications. The transformed tiles, 4 times as large as input and output, go through memory.
  * So it needs many channels and filters to pay; 64 are enough.
  */
-#include "kernels/winograd.h"
 #include "../../core/product.cuh"
+#include "kernels/winograd.h"
 
 namespace {
 

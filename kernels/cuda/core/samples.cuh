@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* Where samples are, and how they become levels. Each .cu file is compiled by itself, so everything in kernels/cuda/core has
+ * internal linkage. */
+#pragma once
+
+#include "border.cuh"
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+/* ---- Where samples are ---- */
+
+/* What each kernel needs to know of an execution. Passed by value. */
+struct arguments {
+  gconv_problem problem;
+  const uint8_t *in;
+  int64_t in_image, in_plane, in_row;
+  uint8_t *out;
+  int64_t out_filter; /* from the output of a filter to that of the next */
+  int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
+};
+
+inline arguments common_arguments(const gconv_execution *execution) {
+  arguments a = {};
+  a.problem = *execution->problem;
+  a.in = execution->in;
+  a.in_image = execution->in_image;
+  a.in_plane = execution->in_plane;
+  a.in_row = execution->in_row;
+  a.out = execution->out[0].base;
+  a.out_filter = a.problem.filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
+  a.out_image = execution->out[0].image;
+  a.out_plane = execution->out[0].plane;
+  a.out_row = execution->out[0].row;
+  a.out_pixel = execution->out_pixel;
+  a.out_channel = execution->out_channel;
+  a.out_alpha = execution->out_alpha;
+  return a;
+}
+
+/* Row 0 of a plane: of the input, and of the output of filter 0. */
+struct plane_rows {
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+/* Returns plane number z of all images. OFTEN_ONE: images mostly have one, and then a division is saved. */
+template <bool OFTEN_ONE = false, class Index> DEVICE plane_rows plane_of(const arguments &a, Index z) {
+  const Index planes = a.problem.planes, image = OFTEN_ONE && planes == 1 ? z : z / planes, plane = z - image * planes;
+  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
+}
+
+/* The place of an output sample, and row 0 of its plane in the input. */
+struct place {
+  int64_t p, q;
+  int32_t c;
+  const uint8_t *in;
+};
+
+/* The level at row y, column x, channel c of a plane. The place may be outside the image. */
+template <class In>
+__device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
+  y = gconv_border_index(problem.border, y, problem.height);
+  x = gconv_border_index(problem.border, x, problem.width);
+  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
+    return problem.border_level;
+  return ((const In *)(plane + y * in_row))[x * problem.channels + c];
+}
+
+/* ---- Types that are known at run time ---- */
+
+/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
+ * host, and for kernels whose machine code does not change by it: in gemm and fft it does. */
+#pragma nv_exec_check_disable
+template <class F> __host__ DEVICE auto with_type(gconv_type type, const F &f) {
+  return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
+}
+
+/* Does a statement with a type of samples, for kernels whose machine code would change by with_type(). */
+#define BY_TYPE(type, Type, ...)                                                                                            \
+  if (type == GCONV_U8) {                                                                                                   \
+    using Type = uint8_t;                                                                                                   \
+    __VA_ARGS__;                                                                                                            \
+  } else if (type == GCONV_U16) {                                                                                           \
+    using Type = uint16_t;                                                                                                  \
+    __VA_ARGS__;                                                                                                            \
+  } else {                                                                                                                  \
+    using Type = float;                                                                                                     \
+    __VA_ARGS__;                                                                                                            \
+  }
+
+/* gconv_type_bytes() for the device. */
+DEVICE int sample_bytes(gconv_type type) {
+  return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
+}
+
+/* ---- Four samples at a time ---- */
+
+DEVICE void load_four(const float *from, float *x) {
+  const float4 four = *(const float4 *)from;
+  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+}
+
+/* Four samples are loaded at a time. `four` says how they become levels. */
+template <class In> struct four;
+template <> struct four<float> {
+  float4 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
+  }
+};
+/* Converts an integer below 2^23 to float. An integer i in the low bits of the float 2^23 gives the float 2^23 + i;
+ * subtracting 2^23 leaves i. This takes a permutation of bytes and a subtraction, and both run at a higher rate than the
+ * conversion instruction. */
+__device__ inline float level_of_bits(uint32_t bits) {
+  return __uint_as_float(bits) - 8388608.0f;
+}
+template <> struct four<uint8_t> {
+  uint32_t word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440));
+    levels[1] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7441));
+    levels[2] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7442));
+    levels[3] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7443));
+  }
+};
+template <> struct four<uint16_t> {
+  uint2 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7410));
+    levels[1] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7432));
+    levels[2] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7410));
+    levels[3] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7432));
+  }
+};
+
+} // namespace
