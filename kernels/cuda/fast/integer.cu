@@ -206,7 +206,7 @@ DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t
 template <int C, int V, int F, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const __grid_constant__ integer_arguments<F> a) {
   const gconv_problem &problem = a.problem;
-  const plane_rows plane = plane_of<true>(a, (int)blockIdx.z);
+  const plane_rows plane = plane_of<true>(a, blockIdx.z);
   if ((int)blockIdx.x >= a.across) {
     make_ends<uint8_t, K, C, F, end_rows<K>, false>(a, plane.in, plane.out,
                                                     (blockIdx.x - a.across) * gridDim.y + blockIdx.y);

@@ -41,7 +41,7 @@ using namespace hopper;
 /* ---- Shared memory ---- */
 
 struct head {
-  uint64_t full[COUPLES][MOST_BUFFERS], empty[COUPLES][MOST_BUFFERS];
+  hopper::slots<MOST_BUFFERS> tiles[COUPLES];
   uint64_t filters;
   uint32_t most[COUPLES][2],
       not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
@@ -163,7 +163,9 @@ template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, in
 DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   uint8_t *raw = tiles_of(c, m, couple);
-  uint32_t buffer = 0, parity = 1, odd = 0;
+  auto &slots = m.h->tiles[couple];
+  ring buffer;
+  uint32_t odd = 0;
   for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step(), odd ^= 1) {
     const tile at = tile_of(a, number);
     const int32_t lead = a.by_fours ? (at.column * a.problem.stride_x - a.problem.pad_left) & 3 : 0;
@@ -176,20 +178,19 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
     barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
     const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
     const uint32_t not_finite = m.h->not_finite[couple][odd];
-    barrier_wait(&m.h->empty[couple][buffer], parity);
-    uint8_t *packed = raw + c.raw_bytes + buffer * 2 * c.laid_bytes;
+    slots.wait_empty(buffer);
+    uint8_t *packed = raw + c.raw_bytes + buffer.place * 2 * c.laid_bytes;
     if (c.every == 2)
       pack<2>(a, raw, lead, tensor::power_of_two(exponent), packed);
     else
       pack<1>(a, raw, lead, tensor::power_of_two(exponent), packed);
     if (threadIdx.x % GROUP == 0) {
-      m.h->scale[couple][buffer] = tensor::power_of_two(-exponent);
-      m.h->mending[couple][buffer] = not_finite;
+      m.h->scale[couple][buffer.place] = tensor::power_of_two(-exponent);
+      m.h->mending[couple][buffer.place] = not_finite;
       m.h->most[couple][odd ^ 1] = m.h->not_finite[couple][odd ^ 1] = 0;
     }
-    barrier_arrive(&m.h->full[couple][buffer]);
-    if (++buffer == (uint32_t)c.buffers)
-      buffer = 0, parity ^= 1;
+    barrier_arrive(&slots.full[buffer.place]);
+    buffer.advance((uint32_t)c.buffers);
     barrier_of(1 + couple, GROUP); /* the raw tile may be overwritten */
   }
 }
@@ -381,23 +382,23 @@ template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const argume
   float *exchange = m.exchange + (couple * 4 + warp) * EXCHANGE_FLOATS;
   const uint32_t tiles = shared_address(tiles_of(c, m, couple) + c.raw_bytes);
   const int64_t plane = (int64_t)p.out_height * p.out_width;
-  uint32_t buffer = 0, parity = 0;
+  auto &slots = m.h->tiles[couple];
+  ring buffer;
   barrier_wait(&m.h->filters, 0);
   for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step()) {
     const tile at = tile_of(a, number);
     uint32_t here[HEIGHTS][2];
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
-      here[h][0] = first[h][0] + tiles + buffer * 2 * c.laid_bytes,
-      here[h][1] = first[h][1] + tiles + buffer * 2 * c.laid_bytes;
+      here[h][0] = first[h][0] + tiles + buffer.place * 2 * c.laid_bytes,
+      here[h][1] = first[h][1] + tiles + buffer.place * 2 * c.laid_bytes;
     float sums[HEIGHTS][SUMS<N>];
-    barrier_wait(&m.h->full[couple][buffer], parity);
+    slots.wait_full(buffer);
     multiply_tile<N, HEIGHTS, DEPTH>(c.steps, here, c.laid_bytes, offsets, weights, sums);
-    const float scale = m.h->scale[couple][buffer];
-    const bool not_finite = m.h->mending[couple][buffer];
+    const float scale = m.h->scale[couple][buffer.place];
+    const bool not_finite = m.h->mending[couple][buffer.place];
     multiply_wait<0>();
-    barrier_arrive(&m.h->empty[couple][buffer]);
-    if (++buffer == (uint32_t)c.buffers)
-      buffer = 0, parity ^= 1;
+    barrier_arrive(&slots.empty[buffer.place]);
+    buffer.advance((uint32_t)c.buffers);
     float *out = a.out + ((int64_t)at.image * p.filters + first_filter) * plane + (int64_t)at.row * p.out_width + at.column;
     const auto store = [&]<bool FOURS>() {
       UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
@@ -435,13 +436,11 @@ __global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ a
   extern __shared__ __align__(128) uint8_t shared[];
   const memory m = memory_of(a.c, shared);
   if (threadIdx.x == 0) {
-    for (int i = 0; i < COUPLES * MOST_BUFFERS; i++) {
-      barrier_init(&m.h->full[i / MOST_BUFFERS][i % MOST_BUFFERS], GROUP);
-      barrier_init(&m.h->empty[i / MOST_BUFFERS][i % MOST_BUFFERS], GROUP);
+    for (int i = 0; i < COUPLES; i++) {
+      m.h->tiles[i].begin(MOST_BUFFERS, GROUP, GROUP);
+      m.h->most[i][0] = m.h->most[i][1] = m.h->not_finite[i][0] = m.h->not_finite[i][1] = 0;
     }
     barrier_init(&m.h->filters, 1);
-    for (int i = 0; i < COUPLES * 2; i++)
-      m.h->most[i / 2][i % 2] = m.h->not_finite[i / 2][i % 2] = 0;
     barrier_init_done();
   }
   __syncthreads();

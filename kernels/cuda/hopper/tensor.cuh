@@ -35,12 +35,13 @@ namespace tensor {
 #ifdef HOPPER
 /* One warp finds the places of outputs, for one of the warpgroups that multiply. */
 DEVICE void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
+  auto &slots = m.barriers->out_places[consumer];
   ring r;
   for (uint32_t number = blockIdx.x; number < a.c.items; number += gridDim.x) {
     const item it = item_of(a, number);
-    barrier_wait(&m.barriers->used[consumer][r.place], r.parity ^ 1);
+    slots.wait_empty(r);
     find_out_places(a, it, it.tile + (a.c.sets == 2 ? consumer : 0), m.out_places + (consumer * 2 + r.place) * POSITIONS);
-    barrier_arrive(&m.barriers->found[consumer][r.place]);
+    barrier_arrive(&slots.full[r.place]);
     r.advance(2);
   }
 }
@@ -50,20 +51,12 @@ DEVICE void begin(const arguments &a, const memory &m) {
   for (int32_t i = threadIdx.x; i < a.c.steps; i += THREADS)
     m.steps[i] = a.steps[i];
   if (threadIdx.x == 0) {
-    for (int i = 0; i < a.c.slots; i++) {
-      barrier_init(&m.barriers->slot_full[i], 1);
-      barrier_init(&m.barriers->slot_empty[i], readers);
-    }
+    m.barriers->weights.begin(a.c.slots, 1, readers);
     for (int set = 0; set < a.c.sets; set++)
-      for (int i = 0; i < a.c.buffers; i++) {
-        barrier_init(&m.barriers->full[set][i], 1);
-        barrier_init(&m.barriers->empty[set][i], readers / a.c.sets);
-      }
-    for (int i = 0; i < CONSUMERS; i++)
+      m.barriers->planes[set].begin(a.c.buffers, 1, readers / a.c.sets);
+    for (int i = 0; i < CONSUMERS; i++) {
+      m.barriers->out_places[i].begin(2, 32, GROUP);
       barrier_init(&m.barriers->turn[i], 4);
-    for (int i = 0; i < 2 * CONSUMERS; i++) {
-      barrier_init(&m.barriers->found[i / 2][i % 2], 32);
-      barrier_init(&m.barriers->used[i / 2][i % 2], GROUP);
     }
     barrier_init_done();
   }
@@ -111,12 +104,12 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     if (a.c.alternate && threadIdx.x % 32 == 0)
       barrier_arrive(&m.barriers->turn[1 - consumer]);
     round ^= 1;
-    barrier_wait(&m.barriers->found[consumer][turn.place], turn.parity);
+    m.barriers->out_places[consumer].wait_full(turn);
     if (a.c.how == BAND)
       store<E::U>(a, it, tile, filter_tile, out_places, f, exchange, sums);
     else
       store<1>(a, it, tile, filter_tile, out_places, f, exchange, sums);
-    barrier_arrive(&m.barriers->used[consumer][turn.place]);
+    barrier_arrive(&m.barriers->out_places[consumer].empty[turn.place]);
     turn.advance(2);
     if (not_finite)
       mend(&a, it.group, position_of(a, tile), tile < a.c.tiles ? end_of(a, tile) : 0, filter_tile * ROWS + warp % 4 * 16);

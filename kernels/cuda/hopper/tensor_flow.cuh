@@ -202,13 +202,9 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 /* ---- The kernel ---- */
 
 DEVICE void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
-  const cut &c = a.c;
   if (threadIdx.x == 0) {
     m.h->not_finite = 0;
-    for (int i = 0; i < c.flow.slots; i++) {
-      barrier_init(&m.h->full[i], GROUP);
-      barrier_init(&m.h->empty[i], 4 * CONSUMERS);
-    }
+    m.h->slots.begin(a.c.flow.slots, GROUP, 4 * CONSUMERS);
     barrier_init_done();
   }
   __syncthreads();
@@ -233,7 +229,7 @@ template <class E, int D> DEVICE void flow_past(const arguments &a, const flow_m
   for (uint32_t tile = work.first; tile < work.end; tile++) {
     const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
     float sums[64];
-    barrier_wait(&m.h->full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
+    barrier_wait(&m.h->slots.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
     multiply_flow<E, D>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
     /* This is done while the last instructions are under way. */
     const int32_t now = thread_now(), lane = now % 32;
@@ -250,7 +246,7 @@ template <class E, int D> DEVICE void flow_past(const arguments &a, const flow_m
     int32_t done = is_last(a, flow_tile_of(a, tile), tile, work.end) ? c.flow.halo : 0;
     ROLLED_FOR (; done >= 0; done--) {
       if (threadIdx.x % 32 == 0)
-        barrier_arrive(&m.h->empty[r.place]);
+        barrier_arrive(&m.h->slots.empty[r.place]);
       r.advance(c.flow.slots);
     }
     store_flow(a, o, lane, f, scale, kept, sums);

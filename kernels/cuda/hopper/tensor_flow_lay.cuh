@@ -18,10 +18,10 @@ namespace tensor {
 /* ---- Shared memory ---- */
 
 struct flow_head {
-  uint64_t full[FLOW_SLOTS], empty[FLOW_SLOTS]; /* of slots */
-  float scales[FLOW_SLOTS];                     /* scales of results, for tiles that begin with a slot */
-  uint32_t most[4][WARPS];                      /* see flow_images */
-  uint32_t not_finite;                          /* not 0 if a sample that was read is not finite */
+  hopper::slots<FLOW_SLOTS> slots;
+  float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
+  uint32_t most[4][WARPS];  /* see flow_images */
+  uint32_t not_finite;      /* not 0 if a sample that was read is not finite */
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
@@ -270,9 +270,9 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
     if (now.at.image != images.image)
       exponent = images.exponent_of_next(a, m, work);
     const int32_t slot = (int32_t)r.place * FLOW_TILE + thread, again = slot < c.flow.repeated ? last * UNIT : 0;
-    if (!barrier_is_over(&m.h->empty[r.place], r.parity ^ 1)) {
+    if (!barrier_is_over(&m.h->slots.empty[r.place], r.parity ^ 1)) {
       images.look_ahead(a, m, work);
-      barrier_wait(&m.h->empty[r.place], r.parity ^ 1);
+      m.h->slots.wait_empty(r);
     }
     for (int32_t first = 0; first < c.planes; first += PLANES_AT_ONCE) {
       if (first > 0)
@@ -282,7 +282,7 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
     if (thread == 0)
       m.h->scales[r.place] = power_of_two(-exponent);
     publish();
-    barrier_arrive(&m.h->full[r.place]);
+    barrier_arrive(&m.h->slots.full[r.place]);
     r.advance(c.flow.slots);
   }
 }

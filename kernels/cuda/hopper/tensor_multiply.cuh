@@ -16,16 +16,17 @@ using namespace hopper;
 DEVICE void copy_weights(const arguments &a, const memory &m) {
   const cut &c = a.c;
   const int32_t sides = CONSUMERS / c.sets, bytes = c.slot_bytes / sides;
+  auto &slots = m.barriers->weights;
   ring slot;
   for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
     const item it = item_of(a, number);
     for (int32_t step = it.first_chunk * c.steps; step < it.end_chunk * c.steps; step++) {
-      barrier_wait(&m.barriers->slot_empty[slot.place], slot.parity ^ 1);
-      barrier_expect(&m.barriers->slot_full[slot.place], (uint32_t)c.slot_bytes);
+      slots.wait_empty(slot);
+      barrier_expect(&slots.full[slot.place], (uint32_t)c.slot_bytes);
       for (int32_t side = 0; side < sides; side++) {
         const int64_t tile = (int64_t)it.group * c.filter_tiles + it.filter_tile + side;
         bulk_copy(m.slots + slot.place * c.slot_bytes + side * bytes, a.weights + (tile * c.chunks * c.steps + step) * bytes,
-                  (uint32_t)bytes, &m.barriers->slot_full[slot.place]);
+                  (uint32_t)bytes, &slots.full[slot.place]);
       }
       slot.advance(c.slots);
     }
@@ -61,9 +62,9 @@ DEVICE void copy_planes(const arguments &a, const memory &m) {
     const item it = item_of(a, number);
     for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
       for (int32_t set = 0; set < c.sets; set++) {
-        barrier_wait(&m.barriers->empty[set][buffer.place], buffer.parity ^ 1);
+        m.barriers->planes[set].wait_empty(buffer);
         copy_chunk(a, it, it.tile + set, chunk, m.planes + (buffer.place * c.sets + set) * c.digits * c.plane_bytes,
-                   &m.barriers->full[set][buffer.place]);
+                   &m.barriers->planes[set].full[buffer.place]);
       }
       buffer.advance(c.buffers);
     }
@@ -100,8 +101,8 @@ DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   p.digit = (uint32_t)c.plane_bytes >> 4;
   p.buffer = (uint32_t)(c.sets * c.digits * c.plane_bytes) >> 4;
   p.slot = (uint32_t)c.slot_bytes >> 4;
-  p.full = shared_address(m.barriers->full[set]), p.empty = shared_address(m.barriers->empty[set]);
-  p.slot_full = shared_address(m.barriers->slot_full), p.slot_empty = shared_address(m.barriers->slot_empty);
+  p.full = shared_address(m.barriers->planes[set].full), p.empty = shared_address(m.barriers->planes[set].empty);
+  p.slot_full = shared_address(m.barriers->weights.full), p.slot_empty = shared_address(m.barriers->weights.empty);
   return p;
 }
 

@@ -3,7 +3,7 @@
  * division of work into items and positions. */
 #pragma once
 
-#include "instructions.cuh"
+#include "ring.cuh"
 #include "tensor_cut.cuh"
 
 #include <cuda_bf16.h>
@@ -156,9 +156,9 @@ struct arguments {
 /* ---- Shared memory ---- */
 
 struct head {
-  uint64_t slot_full[MOST_SLOTS], slot_empty[MOST_SLOTS];
-  uint64_t full[CONSUMERS][MOST_BUFFERS], empty[CONSUMERS][MOST_BUFFERS];
-  uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* for places of outputs */
+  hopper::slots<MOST_SLOTS> weights;
+  hopper::slots<MOST_BUFFERS> planes[CONSUMERS];
+  hopper::slots<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
@@ -193,15 +193,6 @@ inline size_t shared_bytes(const cut &c) {
   return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
          (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
-
-/* A place in a ring, and the parity of the round. */
-struct ring {
-  uint32_t place = 0, parity = 0;
-  DEVICE void advance(uint32_t size) {
-    if (++place == size)
-      place = 0, parity ^= 1;
-  }
-};
 
 /* ---- Work ---- */
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The skeleton of the kernels in this folder: some warps of a block produce, others consume, and between them lies a ring of
+ * slots in shared memory.
+ *
+ *     producers, for each piece of work                   consumers, for each piece of work
+ *       wait_empty(): the slot has been read                wait_full(): the slot has been filled
+ *       fill it, by bulk copies or by stores                multiply what is there
+ *       arrive at `full`                                    arrive at `empty`
+ *       go on to the next slot                              go on to the next slot
+ *
+ * Neither waits for the other while the ring is neither full nor empty: so copies, tensor cores and stores are under way at
+ * the same time, and a warp needs the registers of its own part alone (registers_up(), registers_down()).
+ *
+ * A slot has two barriers. The phases of a barrier end one after the other, and have parity 0, 1, 0 .. A place in the ring
+ * has the parity of its round: the first round ends phase 0 of `full`. An empty slot of the first round has not been read by
+ * anybody; there, producers ask for the phase before phase 0, which counts as ended.
+ *
+ * tensor.cuh has three rings: weights, a step a slot, and planes, a chunk a slot, each brought by one thread with bulk copies;
+ * and places of outputs, which a warp computes. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot. In
+ * gather.cuh, a warpgroup packs tiles for each of the two that multiply. The consumers are always two warpgroups.
+ */
+#pragma once
+
+#include "instructions.cuh"
+
+namespace hopper {
+
+/* A place in a ring, and the parity of the round. */
+struct ring {
+  uint32_t place = 0, parity = 0;
+  DEVICE void advance(uint32_t size) {
+    if (++place == size)
+      place = 0, parity ^= 1;
+  }
+};
+
+/* The barriers of a ring, in shared memory. */
+template <int MOST> struct slots {
+  uint64_t full[MOST], empty[MOST];
+#ifdef COPY_ENGINE
+  /* One thread calls it, and barrier_init_done() behind it. `producers`, `consumers`: how often a slot is arrived at. */
+  DEVICE void begin(int count, uint32_t producers, uint32_t consumers) {
+    for (int i = 0; i < count; i++) {
+      barrier_init(&full[i], producers);
+      barrier_init(&empty[i], consumers);
+    }
+  }
+  DEVICE void wait_full(const ring &at) {
+    barrier_wait(&full[at.place], at.parity);
+  }
+  DEVICE void wait_empty(const ring &at) {
+    barrier_wait(&empty[at.place], at.parity ^ 1);
+  }
+#endif
+};
+
+} // namespace hopper
