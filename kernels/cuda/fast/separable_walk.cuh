@@ -413,6 +413,54 @@ DEVICE bool is_odd(const float (&sums)[TILES][4]) {
   return odd;
 }
 
+/* Makes the factors of a step from its samples, at `tile`. If these need a smaller scale, what was summed up before is
+ * brought to it. Returns false if a sample is not finite: all sums that the step adds to are lost. */
+template <int TURNS, int N>
+DEVICE bool find_factors(const walk_arguments &a, int turns, int pitch, int lane, const uint4 *taps, const uint4 *tile,
+                         float &scale, float &factor, float (&sums)[N][TILES][4], factors &f) {
+  const float4 *const x = (const float4 *)tile + lane / 4 * pitch + lane % 4;
+  const auto next_scale = [&] { return suitable_scale((const float *)tile, 4 * pitch, SPAN + TILE * (turns - 1)); };
+  if (scale == NO_SCALE) { /* all samples were 0 until now */
+    const float next = next_scale();
+    if (next > 0 && next < NO_SCALE)
+      set_scale(a, next, scale, factor);
+  }
+  if (make_rows<TURNS>(turns, pitch, taps + lane, x, scale, f))
+    return true;
+  const float next = next_scale(), less = next / scale;
+  if (next > 0 && next < scale) {
+    UNROLLED_FOR (int i = 0; i < N * TILES * 4; i++)
+      sums[i / TILES / 4][i / 4 % TILES][i % 4] *= less;
+    set_scale(a, next, scale, factor);
+    if (make_rows<TURNS>(turns, pitch, taps + lane, x, scale, f))
+      return true;
+  }
+  lose(f);
+  return false;
+}
+
+/* Stores the 16 rows that a step has finished, from row p - 8 of the piece on, from sample `first` on. `to` is the place of
+ * this lane's first sample. */
+template <int N>
+DEVICE void store_step(const walk_arguments &a, const block_place &at, const float (&sums)[N][TILES][4], float scale,
+                       float factor, int p, int first, int lane, uint8_t *to) {
+  UNROLLED_FOR (int i = 0; i < 2; i++) {
+    const int eight = p - 8 + 8 * i;
+    uint8_t *const there = to + 8 * i * a.out_row;
+    if (factor != 0 && eight >= 0 && eight + 8 <= at.rows) {
+      if (first + SPAN <= a.samples)
+        store_whole(a, sums[N - 1 - i], factor, there);
+      else
+        store_end(a, sums[N - 1 - i], factor, there, a.samples - (first + lane / 4 * 2));
+    } else if (eight + 8 > 0 && eight < at.rows) {
+      float copies[TILES * 4];
+      UNROLLED_FOR (int j = 0; j < TILES * 4; j++)
+        copies[j] = sums[N - 1 - i][j / 4][j % 4];
+      store_each(a, at, eight + lane % 4 * 2, first + lane / 4 * 2, 1.0f / scale, copies);
+    }
+  }
+}
+
 /* Processes a piece of a lane from top to bottom. Afterwards shared memory may be used again. */
 template <int GROUPS, int TURNS> DEVICE void walk_down(const walk_arguments &a, const block_place &at, const uint4 *taps) {
   constexpr int WARPS = warps_of(GROUPS);
@@ -442,44 +490,11 @@ template <int GROUPS, int TURNS> DEVICE void walk_down(const walk_arguments &a, 
     commit_copies();
     if (first < a.samples) {
       const uint4 *const tile = at.slots + slot + warp * (SPAN / 4);
-      const float4 *const x = (const float4 *)tile + lane / 4 * own.pitch + lane % 4;
-      if (scale == NO_SCALE) { /* all samples were 0 until now */
-        const float next = suitable_scale((const float *)tile, 4 * own.pitch, SPAN + TILE * (turns - 1));
-        if (next > 0 && next < NO_SCALE)
-          set_scale(a, next, scale, factor);
-      }
       factors f;
-      bool fits = make_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
-      if (!fits) {
-        const float next = suitable_scale((const float *)tile, 4 * own.pitch, SPAN + TILE * (turns - 1)),
-                    less = next / scale;
-        if (next > 0 && next < scale) {
-          UNROLLED_FOR (int i = 0; i < (GROUPS + 1) * TILES * 4; i++)
-            sums[i / TILES / 4][i / 4 % TILES][i % 4] *= less;
-          set_scale(a, next, scale, factor);
-          fits = make_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
-        }
-        if (!fits) { /* a sample is not finite: all sums that this step adds to are lost */
-          lose(f);
-          odd_until = p + 8 * GROUPS;
-        }
-      }
+      if (!find_factors<TURNS>(a, turns, own.pitch, lane, taps, tile, scale, factor, sums, f))
+        odd_until = p + 8 * GROUPS;
       add_columns<GROUPS>(taps + 2 * turns * LANES + lane, f, sums);
-      UNROLLED_FOR (int i = 0; i < 2; i++) {
-        const int eight = p - 8 + 8 * i;
-        uint8_t *const there = to + 8 * i * a.out_row;
-        if (factor != 0 && eight >= 0 && eight + 8 <= at.rows) {
-          if (first + SPAN <= a.samples)
-            store_whole(a, sums[GROUPS - i], factor, there);
-          else
-            store_end(a, sums[GROUPS - i], factor, there, a.samples - (first + lane / 4 * 2));
-        } else if (eight + 8 > 0 && eight < at.rows) {
-          float copies[TILES * 4];
-          UNROLLED_FOR (int j = 0; j < TILES * 4; j++)
-            copies[j] = sums[GROUPS - i][j / 4][j % 4];
-          store_each(a, at, eight + lane % 4 * 2, first + lane / 4 * 2, 1.0f / scale, copies);
-        }
-      }
+      store_step(a, at, sums, scale, factor, p, first, lane, to);
       if (p - 8 < odd_until && __any_sync(~0u, is_odd(sums[GROUPS]) || is_odd(sums[GROUPS - 1]))) {
         odd_begin = min(odd_begin, p - 8);
         odd_end = p + 8;

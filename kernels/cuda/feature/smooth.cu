@@ -166,6 +166,87 @@ enum planes_made {
   TENSOR
 }; /* the Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian */
 
+/* Where the results of a row go: those of its tile to features, those of the tile and its rim to planes that are kept. */
+struct line_outputs {
+  const line &l;
+  int64_t in_feature, in_plane; /* the row's place in features, and in planes */
+  int32_t rim, end, columns;    /* columns rim .. end - 1 of the plane's `columns` are of the tile */
+  bool inside;                  /* the row is of the tile */
+
+  DEVICE void put(float *to, const float *values) const {
+    if (to && inside)
+      store(l, values, to + in_feature, rim, end, rim);
+  }
+  DEVICE void keep(float *to, const float *values) const {
+    if (to)
+      store(l, values, to + in_plane, 0, columns, 0);
+  }
+};
+
+/* The eigenvalues of the structure tensor, from three passes the Gaussian. */
+DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, const gconv_feature_taps &taps,
+                       const float *from, int64_t pass_floats, const gconv_feature_outputs &out) {
+  float xx[V], xy[V], yy[V];
+  sums<true, false, false> sum;
+  float *const into[3] = {xx, xy, yy};
+  UNROLLED_FOR (int i = 0; i < 3; i++) {
+    bring(w.l, t, taps.radius, from + i * pass_floats);
+    smooth_line(w.l, taps, &sum);
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      into[i][v] = sum.zero[v];
+  }
+  UNROLLED_FOR (int v = 0; v < V; v++)
+    gconv_feature_split(xx[v], xy[v], yy[v], &xx[v], &yy[v]);
+  w.put(out.tensor[0], xx);
+  w.put(out.tensor[1], yy);
+}
+
+/* The Gaussian, or its difference to another feature. `values` may change. */
+DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, float origin, float (&values)[V]) {
+  UNROLLED_FOR (int v = 0; v < V; v++) {
+    const int32_t column = w.l.first + w.l.lane * V + v;
+    if (out.from && column >= w.rim && column < w.end)
+      values[v] = out.from[w.in_feature + column - w.rim] - values[v];
+    else if (out.origins)
+      values[v] = values[v] + origin;
+  }
+  w.put(out.smooth, values);
+}
+
+/* What derivatives are made of: `flat` is of order 0 in y. */
+template <int MADE>
+DEVICE void put_derivatives(const line_outputs &w, const gconv_feature_tiles &t, const gconv_feature_taps &taps,
+                            const float *from, int64_t pass_floats, const gconv_feature_outputs &out,
+                            sums<true, (MADE >= SLOPES), (MADE >= ALL)> &flat) {
+  w.keep(out.kept_x, flat.one);
+  sums<true, (MADE >= ALL), false> steep; /* order 1 in y: y, xy */
+  bring(w.l, t, taps.radius, from + pass_floats);
+  smooth_line(w.l, taps, &steep);
+  w.keep(out.kept_y, steep.zero);
+  if (out.gradient) {
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      steep.zero[v] = gconv_feature_magnitude(flat.one[v], steep.zero[v]);
+    w.put(out.gradient, steep.zero);
+  }
+  if constexpr (MADE == ALL) {
+    sums<true, false, false> bent; /* order 2 in y: yy */
+    bring(w.l, t, taps.radius, from + 2 * pass_floats);
+    smooth_line(w.l, taps, &bent);
+    if (out.log) {
+      float values[V];
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        values[v] = flat.two[v] + bent.zero[v];
+      w.put(out.log, values);
+    }
+    if (out.hessian[0]) {
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        gconv_feature_split(flat.two[v], steep.one[v], bent.zero[v], &flat.two[v], &bent.zero[v]);
+      w.put(out.hessian[0], flat.two);
+      w.put(out.hessian[1], bent.zero);
+    }
+  }
+}
+
 template <int MADE>
 __global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
     smooth_lines(const __grid_constant__ gconv_feature_tiles t, const __grid_constant__ gconv_feature_taps taps,
@@ -182,77 +263,26 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
     const int32_t y = p.y - t.rim + row;
     if (y < 0 || y >= min(p.end_y + t.rim, t.height))
       continue;
-    const float *from = passes + ((int64_t)tile * all_rows(t) + row) * pass_columns(t, taps.radius);
-    const bool inside = y >= p.y && y < p.end_y; /* features are of the tile alone, planes also of its rim */
-    const int64_t at = (int64_t)(y - t.first) * t.width + p.x;
-    const int32_t end = rim + p.end_x - p.x;
-    auto put = [&](float *to, const float *values) {
-      if (to && inside)
-        store(l, values, to + at, rim, end, rim);
-    };
-    auto keep = [&](float *to, const float *values) {
-      if (to)
-        store(l, values, to + ((int64_t)tile * all_rows(t) + row) * plane_columns(t), 0, plane_columns(t), 0);
-    };
-    if (MADE == TENSOR) {
-      float xx[V], xy[V], yy[V];
-      sums<true, false, false> sum;
-      float *const into[3] = {xx, xy, yy};
-      UNROLLED_FOR (int i = 0; i < 3; i++) {
-        bring(l, t, taps.radius, from + i * pass_floats);
-        smooth_line(l, taps, &sum);
-        UNROLLED_FOR (int v = 0; v < V; v++)
-          into[i][v] = sum.zero[v];
-      }
-      UNROLLED_FOR (int v = 0; v < V; v++)
-        gconv_feature_split(xx[v], xy[v], yy[v], &xx[v], &yy[v]);
-      put(out.tensor[0], xx);
-      put(out.tensor[1], yy);
-      continue;
-    }
-    sums<true, (MADE >= SLOPES), (MADE >= ALL)> flat; /* order 0 in y: the Gaussian, x, xx */
-    bring(l, t, taps.radius, from);
-    smooth_line(l, taps, &flat);
-    keep(out.kept, flat.zero);
-    if (out.smooth && inside) {
-      const float origin = out.origins ? origin_of(origins, t.width, p) : 0.0f;
-      UNROLLED_FOR (int v = 0; v < V; v++) {
-        const int32_t column = l.first + l.lane * V + v;
-        if (out.from && column >= rim && column < end)
-          flat.zero[v] = out.from[at + column - rim] - flat.zero[v];
-        else if (out.origins)
-          flat.zero[v] = flat.zero[v] + origin;
-      }
-      put(out.smooth, flat.zero);
-    }
-    if (MADE == SMOOTH)
-      continue;
-    keep(out.kept_x, flat.one);
-    sums<true, (MADE >= ALL), false> steep; /* order 1 in y: y, xy */
-    bring(l, t, taps.radius, from + pass_floats);
-    smooth_line(l, taps, &steep);
-    keep(out.kept_y, steep.zero);
-    if (out.gradient) {
-      UNROLLED_FOR (int v = 0; v < V; v++)
-        steep.zero[v] = gconv_feature_magnitude(flat.one[v], steep.zero[v]);
-      put(out.gradient, steep.zero);
-    }
-    if (MADE == SLOPES)
-      continue;
-    sums<true, false, false> bent; /* order 2 in y: yy */
-    bring(l, t, taps.radius, from + 2 * pass_floats);
-    smooth_line(l, taps, &bent);
-    if (out.log) {
-      float values[V];
-      UNROLLED_FOR (int v = 0; v < V; v++)
-        values[v] = flat.two[v] + bent.zero[v];
-      put(out.log, values);
-    }
-    if (out.hessian[0]) {
-      UNROLLED_FOR (int v = 0; v < V; v++)
-        gconv_feature_split(flat.two[v], steep.one[v], bent.zero[v], &flat.two[v], &bent.zero[v]);
-      put(out.hessian[0], flat.two);
-      put(out.hessian[1], bent.zero);
+    const int64_t number = (int64_t)tile * all_rows(t) + row; /* of the row, of all tiles */
+    const float *from = passes + number * pass_columns(t, taps.radius);
+    const line_outputs w = {l,
+                            (int64_t)(y - t.first) * t.width + p.x,
+                            number * plane_columns(t),
+                            rim,
+                            rim + p.end_x - p.x,
+                            plane_columns(t),
+                            y >= p.y && y < p.end_y};
+    if constexpr (MADE == TENSOR) {
+      put_tensor(w, t, taps, from, pass_floats, out);
+    } else {
+      sums<true, (MADE >= SLOPES), (MADE >= ALL)> flat; /* order 0 in y: the Gaussian, x, xx */
+      bring(l, t, taps.radius, from);
+      smooth_line(l, taps, &flat);
+      w.keep(out.kept, flat.zero);
+      if (out.smooth && w.inside)
+        put_smooth(w, out, out.origins ? origin_of(origins, t.width, p) : 0.0f, flat.zero);
+      if constexpr (MADE != SMOOTH)
+        put_derivatives<MADE>(w, t, taps, from, pass_floats, out, flat);
     }
   }
 }

@@ -91,6 +91,15 @@ DEVICE void add_row(const float *dz, int32_t columns, float &sum) {
   }
 }
 
+/* Stores the sums of the first `filters` filters and `taps` taps. */
+template <int TAPS, int FILTERS>
+DEVICE void store_sums(float *to, int64_t pitch, int32_t filters, int32_t taps, const float (&sums)[FILTERS][TAPS]) {
+  UNROLLED_FOR (int i = 0; i < FILTERS; i++)
+    UNROLLED_FOR (int t = 0; t < TAPS; t++)
+      if (i < filters && t < taps)
+        to[i * pitch + t] = sums[i][t];
+}
+
 template <int TAPS, int FILTERS, int SHIFT, bool STRIDED>
 __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
     sum_weights(const __grid_constant__ gradient_arguments a) {
@@ -153,10 +162,8 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
   float *to = a.leaves + leaf * a.parameters;
   if (sums_bias)
     to[(int64_t)p.filters * a.taps + filter + number] = bias;
-  UNROLLED_FOR (int i = 0; i < FILTERS; i++)
-    UNROLLED_FOR (int t = 0; t < TAPS; t++)
-      if (sums_weights && k + i < filters && s + t < p.columns)
-        to[(filter + k + i) * a.taps + (c * p.rows + r) * p.columns + s + t] = sums[i][t];
+  if (sums_weights)
+    store_sums(to + (filter + k) * a.taps + (c * p.rows + r) * p.columns + s, a.taps, filters - k, p.columns - s, sums);
 }
 
 /* ---- Launching ---- */

@@ -214,6 +214,34 @@ DEVICE void store_bias(const gradient_arguments &a, const thread_place &at, bias
     biases[bias.filter] = bias.sum;
 }
 
+/* Waits until the next stage is filled: by the copy engine, or by all threads. */
+DEVICE void await_stage(const gradient_arguments &a, uint64_t *arrived, uint32_t parity) {
+#ifdef COPY_ENGINE
+  if (a.boxes) {
+    hopper::barrier_wait(arrived, parity);
+    return;
+  }
+#endif
+  if (a.stages == 2)
+    await_copies<1>();
+  else if (a.stages == 3)
+    await_copies<2>();
+  else
+    await_copies<STAGES - 1>();
+  __syncthreads();
+}
+
+/* Adds the steps of a stage that are the warp's own. `dz_place`, `x_place`: where the thread's first numbers are in it. */
+template <int FILTERS, int TAPS, int GROUPS, bool SPLIT>
+DEVICE void add_stage(const gradient_arguments &a, const float *stage, int32_t dz_place, int32_t x_place, int32_t k,
+                      const quad *quads, warp_sums<FILTERS, TAPS, GROUPS> &sums) {
+  ROLLED_FOR (int32_t step = k; step < a.steps; step += a.warps_k) {
+    const int4 one = *(const int4 *)(quads + QUADS * step), other = *(const int4 *)(quads + QUADS * step + 2);
+    const quad some[QUADS] = {{one.x, one.y}, {one.z, one.w}, {other.x, other.y}, {other.z, other.w}};
+    add_places<FILTERS, TAPS, GROUPS, SPLIT>(stage + dz_place, 32 * a.dz_plane, stage + x_place, some, sums);
+  }
+}
+
 /* BLOCKS: that a multiprocessor holds */
 template <int FILTERS, int TAPS, int GROUPS, int BLOCKS, bool SPLIT>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ gradient_arguments a) {
@@ -229,8 +257,8 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
   int32_t *pieces = (int32_t *)(quads + QUADS * a.steps);
   float *stages = shared + a.tables;
   make_tables<TAPS>(a, first_piece, pieces_of_block, first_channel, quads, pieces);
-#ifdef COPY_ENGINE
   __shared__ uint64_t arrived[STAGES];
+#ifdef COPY_ENGINE
   if (a.boxes && threadIdx.x == 0) {
     UNROLLED_FOR (int i = 0; i < STAGES; i++)
       hopper::barrier_init(&arrived[i], 1);
@@ -267,25 +295,9 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
   uint32_t parity = 0;
   ROLLED_FOR (int32_t i = 0; i < count; i++) {
     fill(i + a.stages - 1, of == 0 ? a.stages - 1 : of - 1);
-#ifdef COPY_ENGINE
-    if (a.boxes)
-      hopper::barrier_wait(&arrived[of], parity);
-#endif
-    if (!a.boxes) {
-      if (a.stages == 2)
-        await_copies<1>();
-      else if (a.stages == 3)
-        await_copies<2>();
-      else
-        await_copies<STAGES - 1>();
-      __syncthreads();
-    }
+    await_stage(a, &arrived[of], parity);
     const float *stage = stages + of * a.floats;
-    ROLLED_FOR (int32_t step = own.k; step < a.steps; step += a.warps_k) {
-      const int4 one = *(const int4 *)(quads + QUADS * step), other = *(const int4 *)(quads + QUADS * step + 2);
-      const quad some[QUADS] = {{one.x, one.y}, {one.z, one.w}, {other.x, other.y}, {other.z, other.w}};
-      add_places<FILTERS, TAPS, GROUPS, SPLIT>(stage + dz_place, 32 * a.dz_plane, stage + x_place, some, sums);
-    }
+    add_stage<FILTERS, TAPS, GROUPS, SPLIT>(a, stage, dz_place, x_place, own.k, quads, sums);
     add_bias(a, stage, quads, bias);
     parity ^= of + 1 == a.stages;
     of = of + 1 == a.stages ? 0 : of + 1;

@@ -449,10 +449,8 @@ __global__ void differentiate_softmax(const float *y, float *dy, int64_t cases, 
 
 /* The sum of up to GROUP leaves, which are in registers. */
 __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
-#pragma unroll
-  for (int step = 1; step < GROUP; step *= 2)
-#pragma unroll
-    for (int i = 0; i < GROUP; i += 2 * step)
+  UNROLLED_FOR (int step = 1; step < GROUP; step *= 2)
+    UNROLLED_FOR (int i = 0; i < GROUP; i += 2 * step)
       if (i + step < count)
         leaf[i] = leaf[i] + leaf[i + step];
   return leaf[0];
@@ -472,8 +470,7 @@ __global__ void __launch_bounds__(32 * MOST_GROUPS)
     for (int64_t turn = 0; turn < turns; turn++) {
       const int64_t begin = (turn * warps + warp) * GROUP, left = there ? count - begin : 0;
       float leaf[GROUP];
-#pragma unroll
-      for (int j = 0; j < GROUP; j++)
+      UNROLLED_FOR (int j = 0; j < GROUP; j++)
         leaf[j] = j < left ? own[(begin + j) * floats] : 0.0f;
       groups[warp][lane] = add_group(leaf, left);
       __syncthreads();

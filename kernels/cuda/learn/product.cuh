@@ -14,8 +14,9 @@
  */
 #pragma once
 
+#include "../core/unroll.cuh"
+
 #include <cuda_runtime_api.h>
-#include <stdint.h>
 
 namespace {
 
@@ -36,14 +37,12 @@ template <int SIZE, int THREADS, class Operand> struct loader {
       const bool inside = l + lane < length;
       if (inside)
         own = from.at(l + lane);
-#pragma unroll
-      for (int i = threadIdx.x / STAGE; i < SIZE; i += THREADS / STAGE)
+      UNROLLED_FOR (int i = threadIdx.x / STAGE; i < SIZE; i += THREADS / STAGE)
         tile[lane][i] = inside && first + i < count ? from.load(own, first + i) : 0.0f;
     } else {
       const int lane = threadIdx.x % SIZE;
       const bool inside = first + lane < count;
-#pragma unroll
-      for (int i = threadIdx.x / SIZE; i < STAGE; i += THREADS / SIZE)
+      UNROLLED_FOR (int i = threadIdx.x / SIZE; i < STAGE; i += THREADS / SIZE)
         tile[i][lane] = inside && l + i < length ? from.load(own, l + i) : 0.0f;
     }
   }
@@ -54,10 +53,8 @@ __device__ __forceinline__ void add_products(const float (*a)[M + 4], const floa
                                              float (&sums)[4][4]) {
   const float4 x = *(const float4 *)&a[l][row], y = *(const float4 *)&b[l][column];
   const float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-#pragma unroll
-    for (int j = 0; j < 4; j++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int j = 0; j < 4; j++)
       sums[i][j] = fmaf(xs[i], ys[j], sums[i][j]);
 }
 
@@ -79,8 +76,7 @@ __global__ void __launch_bounds__(M *N / 16) multiply(A a, B b, Out out, int64_t
     load_b.fill(tile_b, l, length);
     __syncthreads();
     if (length - l >= STAGE) {
-#pragma unroll
-      for (int i = 0; i < STAGE; i++)
+      UNROLLED_FOR (int i = 0; i < STAGE; i++)
         add_products<M, N>(tile_a, tile_b, i, row, column, sums);
     } else {
       for (int i = 0; i < length - l; i++)
@@ -88,10 +84,8 @@ __global__ void __launch_bounds__(M *N / 16) multiply(A a, B b, Out out, int64_t
     }
     __syncthreads();
   }
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-#pragma unroll
-    for (int j = 0; j < 4; j++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int j = 0; j < 4; j++)
       if (first_m + row + i < m_count && first_n + column + j < n_count)
         out.store(first_m + row + i, first_n + column + j, sums[i][j]);
 }

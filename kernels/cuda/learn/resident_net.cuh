@@ -106,8 +106,7 @@ template <int BLOCKS> __device__ __forceinline__ void store_in_all(float *at, fl
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1) {
     const uint32_t own = (uint32_t)__cvta_generic_to_shared(at);
-#pragma unroll
-    for (int i = 0; i < BLOCKS; i++)
+    UNROLLED_FOR (int i = 0; i < BLOCKS; i++)
       asm volatile(
           "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.f32 [there], %2; }" ::"r"(own),
           "r"(i), "f"(value)

@@ -17,54 +17,39 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
     const int32_t k = own_output<BLOCKS>(task / GROUPS * K), n = task % GROUPS * 32 * N + lane_of();
     const float *w[K], *x = shared + x_at + n;
     float sums[K][N] = {};
-#pragma unroll
-    for (int i = 0; i < K; i++)
+    UNROLLED_FOR (int i = 0; i < K; i++)
       w[i] = shared + l.w + min(k + i, l.outputs - 1) * l.w_pitch;
     int32_t c = 0;
-#pragma unroll 1
-    for (; c + 4 <= l.inputs; c += 4) {
+    ROLLED_FOR (; c + 4 <= l.inputs; c += 4) {
       float4 four[K];
       float xs[4][N];
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-#pragma unroll
-        for (int m = 0; m < N; m++)
+      UNROLLED_FOR (int j = 0; j < 4; j++)
+        UNROLLED_FOR (int m = 0; m < N; m++)
           xs[j][m] = x[(c + j) * PITCH<ROOM> + 32 * m];
-#pragma unroll
-      for (int i = 0; i < K; i++)
+      UNROLLED_FOR (int i = 0; i < K; i++)
         four[i] = *(const float4 *)(w[i] + c);
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-#pragma unroll
-        for (int i = 0; i < K; i++)
-#pragma unroll
-          for (int m = 0; m < N; m++)
+      UNROLLED_FOR (int j = 0; j < 4; j++)
+        UNROLLED_FOR (int i = 0; i < K; i++)
+          UNROLLED_FOR (int m = 0; m < N; m++)
             sums[i][m] = fmaf(j == 0   ? four[i].x
                               : j == 1 ? four[i].y
                               : j == 2 ? four[i].z
                                        : four[i].w,
                               xs[j][m], sums[i][m]);
     }
-#pragma unroll 1
-    for (; c < l.inputs; c++)
-#pragma unroll
-      for (int i = 0; i < K; i++)
-#pragma unroll
-        for (int m = 0; m < N; m++)
+    ROLLED_FOR (; c < l.inputs; c++)
+      UNROLLED_FOR (int i = 0; i < K; i++)
+        UNROLLED_FOR (int m = 0; m < N; m++)
           sums[i][m] = fmaf(w[i][c], x[c * PITCH<ROOM> + 32 * m], sums[i][m]);
     float *y = shared + y_at + k * PITCH<ROOM> + n;
     const int32_t count = min(K, l.outputs - k);
-#pragma unroll
-    for (int i = 0; i < K; i++)
-#pragma unroll
-      for (int m = 0; m < N; m++)
+    UNROLLED_FOR (int i = 0; i < K; i++)
+      UNROLLED_FOR (int m = 0; m < N; m++)
         if (i < count)
           y[i * PITCH<ROOM> + 32 * m] = sums[i][m];
     const float *bias = shared + l.w + k * l.w_pitch + l.inputs;
-#pragma unroll 1
-    for (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch)
-#pragma unroll
-      for (int m = 0; m < N; m++)
+    ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch)
+      UNROLLED_FOR (int m = 0; m < N; m++)
         store_in_all<BLOCKS>(&y[32 * m], gconv_learn_activate(l.activation, l.slope, y[32 * m] + *bias));
   }
 }
@@ -78,36 +63,27 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
     const int32_t c = own_output<BLOCKS>(task / GROUPS * C), n = task % GROUPS * 32 * N + lane_of();
     const float *w = shared + l.w + c, *dz = shared + l.dz + n;
     float sums[C][N] = {};
-#pragma unroll 2
-    for (int32_t k = 0; k < l.outputs; k++) {
+    UNROLLED_2_FOR (int32_t k = 0; k < l.outputs; k++) {
       float ws[C], dzs[N];
-#pragma unroll
-      for (int m = 0; m < N; m++)
+      UNROLLED_FOR (int m = 0; m < N; m++)
         dzs[m] = dz[k * PITCH<ROOM> + 32 * m];
-#pragma unroll
-      for (int i = 0; i < C; i += 4) {
+      UNROLLED_FOR (int i = 0; i < C; i += 4) {
         const float4 four = *(const float4 *)(w + k * l.w_pitch + i);
         ws[i] = four.x, ws[i + 1] = four.y, ws[i + 2] = four.z, ws[i + 3] = four.w;
       }
-#pragma unroll
-      for (int i = 0; i < C; i++)
-#pragma unroll
-        for (int m = 0; m < N; m++)
+      UNROLLED_FOR (int i = 0; i < C; i++)
+        UNROLLED_FOR (int m = 0; m < N; m++)
           sums[i][m] = fmaf(ws[i], dzs[m], sums[i][m]);
     }
     const float *y = shared + l.x + c * PITCH<ROOM> + n;
     float *to = shared + before.dz + c * PITCH<ROOM> + n;
     const int32_t count = min(C, l.inputs - c);
-#pragma unroll
-    for (int i = 0; i < C; i++)
-#pragma unroll
-      for (int m = 0; m < N; m++)
+    UNROLLED_FOR (int i = 0; i < C; i++)
+      UNROLLED_FOR (int m = 0; m < N; m++)
         if (i < count)
           to[i * PITCH<ROOM> + 32 * m] = sums[i][m] + 0.0f;
-#pragma unroll 1
-    for (int i = 0; i < count; i++, y += PITCH<ROOM>, to += PITCH<ROOM>)
-#pragma unroll
-      for (int m = 0; m < N; m++)
+    ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, to += PITCH<ROOM>)
+      UNROLLED_FOR (int m = 0; m < N; m++)
         store_in_all<BLOCKS>(&to[32 * m], gconv_learn_slope(before.activation, before.slope, y[32 * m], to[32 * m]));
   }
 }
@@ -117,26 +93,19 @@ template <int K, int ROOM>
 __device__ void sum_gradients(const resident_net &net, const resident_layer &l, int32_t x_at, int32_t count, int32_t k,
                               int32_t c, float (&sums)[K][2]) {
   const float *x[2], *dz[K];
-#pragma unroll
-  for (int j = 0; j < 2; j++)
+  UNROLLED_FOR (int j = 0; j < 2; j++)
     x[j] = shared + x_at + min(c + 32 * j, l.inputs - 1) * PITCH<ROOM>;
-#pragma unroll
-  for (int i = 0; i < K; i++)
+  UNROLLED_FOR (int i = 0; i < K; i++)
     dz[i] = shared + l.dz + min(k + i, l.outputs - 1) * PITCH<ROOM>;
   int32_t n = 0;
-#pragma unroll 1
-  for (; n + 4 <= count; n += 4) {
+  ROLLED_FOR (; n + 4 <= count; n += 4) {
     float4 xs[2], dzs[K];
-#pragma unroll
-    for (int j = 0; j < 2; j++)
+    UNROLLED_FOR (int j = 0; j < 2; j++)
       xs[j] = *(const float4 *)(x[j] + n);
-#pragma unroll
-    for (int i = 0; i < K; i++)
+    UNROLLED_FOR (int i = 0; i < K; i++)
       dzs[i] = *(const float4 *)(dz[i] + n);
-#pragma unroll
-    for (int i = 0; i < K; i++)
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
+    UNROLLED_FOR (int i = 0; i < K; i++)
+      UNROLLED_FOR (int j = 0; j < 2; j++) {
         float sum = sums[i][j];
         sum = fmaf(xs[j].x, dzs[i].x, sum);
         sum = fmaf(xs[j].y, dzs[i].y, sum);
@@ -144,12 +113,9 @@ __device__ void sum_gradients(const resident_net &net, const resident_layer &l, 
         sums[i][j] = fmaf(xs[j].w, dzs[i].w, sum);
       }
   }
-#pragma unroll 1
-  for (; n < count; n++)
-#pragma unroll
-    for (int i = 0; i < K; i++)
-#pragma unroll
-      for (int j = 0; j < 2; j++)
+  ROLLED_FOR (; n < count; n++)
+    UNROLLED_FOR (int i = 0; i < K; i++)
+      UNROLLED_FOR (int j = 0; j < 2; j++)
         sums[i][j] = fmaf(x[j][n], dz[i][n], sums[i][j]);
 }
 
@@ -157,16 +123,14 @@ __device__ void sum_gradients(const resident_net &net, const resident_layer &l, 
 __device__ float sum_bias(const float *dz, int32_t count) {
   float sum = 0;
   int32_t n = 0;
-#pragma unroll 1
-  for (; n + 4 <= count; n += 4) {
+  ROLLED_FOR (; n + 4 <= count; n += 4) {
     const float4 four = *(const float4 *)(dz + n);
     sum = sum + four.x;
     sum = sum + four.y;
     sum = sum + four.z;
     sum = sum + four.w;
   }
-#pragma unroll 1
-  for (; n < count; n++)
+  ROLLED_FOR (; n < count; n++)
     sum = sum + dz[n];
   return sum;
 }
@@ -184,10 +148,8 @@ template <int ROOM, int BLOCKS> __device__ void find_gradients(const resident_ne
       const int32_t k = own_output<BLOCKS>(task / wide * K), c = task % wide * 64 + lane_of();
       float sums[K][2] = {};
       sum_gradients<K, ROOM>(net, l, i == 0 ? x_at : l.x, count, k, c, sums);
-#pragma unroll
-      for (int a = 0; a < K; a++)
-#pragma unroll
-        for (int b = 0; b < 2; b++)
+      UNROLLED_FOR (int a = 0; a < K; a++)
+        UNROLLED_FOR (int b = 0; b < 2; b++)
           if (k + a < l.outputs && c + 32 * b < l.inputs)
             gradient[(k + a) * l.w_pitch + c + 32 * b] = sums[a][b];
     }
@@ -220,8 +182,7 @@ template <int ROOM> __device__ bool differentiate(const resident_net &net, int32
   bool bad = false;
   if (softens) {
     float largest = y[0];
-#pragma unroll 4
-    for (int32_t k = 1; k < net.outputs; k++)
+    UNROLLED_4_FOR (int32_t k = 1; k < net.outputs; k++)
       largest = fmaxf(largest, y[k * PITCH<ROOM>]);
     for (int32_t k = share; k < net.outputs; k += shares)
       shared[net.soft + k * PITCH<ROOM> + n] = gconv_exp_negative(y[k * PITCH<ROOM>] - largest);
@@ -229,8 +190,7 @@ template <int ROOM> __device__ bool differentiate(const resident_net &net, int32
   }
   float sum = 0;
   if (softens)
-#pragma unroll 4
-    for (int32_t k = 0; k < net.outputs; k++)
+    UNROLLED_4_FOR (int32_t k = 0; k < net.outputs; k++)
       sum += soft[k * PITCH<ROOM>];
   for (int32_t k = share; k < net.outputs; k += shares) {
     const int32_t at = k * PITCH<ROOM>;

@@ -21,8 +21,7 @@ __device__ void update(const resident_net &net, const gconv_learn_step &step) {
     const int32_t own = own_outputs<BLOCKS>(l.outputs);
     for (int32_t j = warp_of(); j < own; j += WORKERS) {
       const int32_t k = own_output<BLOCKS>(j);
-#pragma unroll 1
-      for (int32_t c = lane_of(); c <= l.inputs && k < l.outputs; c += 32) {
+      ROLLED_FOR (int32_t c = lane_of(); c <= l.inputs && k < l.outputs; c += 32) {
         float *w = shared + l.w + k * l.w_pitch + c, changed = *w, unused = 0;
         gconv_learn_update(&step, c < l.inputs, w[net.gradient], &changed, FIRST ? w + net.first : &unused,
                            SECOND ? w + net.second : &unused);
@@ -33,6 +32,19 @@ __device__ void update(const resident_net &net, const gconv_learn_step &step) {
       }
     }
   }
+}
+
+/* The last warp tells the loss of step i, and how many of its cases were right. */
+template <int ROOM, int BLOCKS>
+__device__ void tell_outcome(const resident_net &net, const run_of &run, int32_t x, int32_t i, int32_t cases) {
+  uint32_t hits = 0;
+  for (int32_t n = lane_of(); n < cases; n += 32)
+    hits += find_loss<ROOM>(net, x, n);
+  const double loss = sum_losses(net, cases);
+  UNROLLED_FOR (int half = 16; half > 0; half /= 2)
+    hits += __shfl_xor_sync(0xffffffff, hits, half);
+  if (lane_of() == 0 && block_of_cluster<BLOCKS>() == 0)
+    run.outcomes[i] = {loss, hits};
 }
 
 template <gconv_optimizer OPTIMIZER, int ROOM, int BLOCKS>
@@ -62,15 +74,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (!bad)
       run_backward<ROOM, BLOCKS>(net);
     if (warp_of() == WORKERS) {
-      uint32_t hits = 0;
-      for (int32_t n = lane_of(); n < cases; n += 32)
-        hits += find_loss<ROOM>(net, x, n);
-      const double loss = sum_losses(net, cases);
-#pragma unroll
-      for (int half = 16; half > 0; half /= 2)
-        hits += __shfl_xor_sync(0xffffffff, hits, half);
-      if (lane_of() == 0 && block_of_cluster<BLOCKS>() == 0)
-        run.outcomes[i] = {loss, hits};
+      tell_outcome<ROOM, BLOCKS>(net, run, x, i, cases);
     } else if (!bad) {
       find_gradients<ROOM, BLOCKS>(net, x, cases);
       meet_workers();
@@ -131,13 +135,10 @@ __device__ void meet(const together &of) {
 /* The sum of up to 16 leaves. */
 __device__ float add_leaves(const float *leaves, int64_t apart, int32_t count) {
   float leaf[16];
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     leaf[i] = i < count ? __ldcg(leaves + i * apart) : 0.0f;
-#pragma unroll
-  for (int step = 1; step < 16; step *= 2)
-#pragma unroll
-    for (int i = 0; i < 16; i += 2 * step)
+  UNROLLED_FOR (int step = 1; step < 16; step *= 2)
+    UNROLLED_FOR (int i = 0; i < 16; i += 2 * step)
       if (i + step < count)
         leaf[i] = leaf[i] + leaf[i + step];
   return leaf[0];
@@ -150,8 +151,7 @@ __device__ float add_many_leaves(const float *leaves, int64_t apart, int32_t cou
   for (int32_t g = 0; g < groups; g++) {
     float sum = add_leaves(leaves + g * 16 * apart, apart, min(count - g * 16, 16));
     bool done = false;
-#pragma unroll
-    for (int b = 0; b < 4; b++) {
+    UNROLLED_FOR (int b = 0; b < 4; b++) {
       if (!done && (g >> b & 1))
         sum = levels[b] + sum;
       else if (!done) {
@@ -162,8 +162,7 @@ __device__ float add_many_leaves(const float *leaves, int64_t apart, int32_t cou
   }
   float sum = 0;
   bool any = false;
-#pragma unroll
-  for (int b = 0; b < 4; b++)
+  UNROLLED_FOR (int b = 0; b < 4; b++)
     if (groups >> b & 1) {
       sum = any ? levels[b] + sum : levels[b];
       any = true;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "../core/unroll.cuh"
 #include "svm_pairs.h"
 
 #include <math.h>
@@ -85,8 +86,7 @@ template <int PER> struct own {
 /* Reads a thread's own numbers of a row; 0 beyond its end. */
 template <int PER> __device__ void read(const float *row, uint32_t pitch, double (&x)[PER]) {
   constexpr int V = own<PER>::V;
-#pragma unroll
-  for (int e = 0; e < PER; e += V) {
+  UNROLLED_FOR (int e = 0; e < PER; e += V) {
     const uint32_t at = own<PER>::at(e);
     const bool inside = at < pitch; /* a multiple of 4 */
     if constexpr (V == 4) {
@@ -111,8 +111,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
   const uint32_t warp = threadIdx.x / WARP;
   uint32_t grows = 0, shrinks = 0; /* a bit for each own variable */
   double diagonal[PER], x[PER], y[PER];
-#pragma unroll
-  for (int e = 0; e < PER; e++) {
+  UNROLLED_FOR (int e = 0; e < PER; e++) {
     const uint32_t k = own<PER>::at(e);
     diagonal[e] = k < count ? v.diagonal[k] : 0;
     grows |= (k < count && v.b[k] < v.high[k] ? 1u : 0u) << e;
@@ -122,14 +121,12 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
   double length = 0;
   uint64_t steps = 0;
   read<PER>(rows, pitch, x);
-#pragma unroll
-  for (int e = 0; e < PER; e++)
+  UNROLLED_FOR (int e = 0; e < PER; e++)
     y[e] = x[e];
   for (;;) {
     candidate mine = {0, NONE};
     double best = -(double)INFINITY;
-#pragma unroll
-    for (int e = 0; e < PER; e++) {
+    UNROLLED_FOR (int e = 0; e < PER; e++) {
       F[e] -= length * (x[e] - y[e]);
       const double value = F[e] + 0.0;
       if ((grows >> e & 1) && value > best) {
@@ -158,8 +155,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
     best = -1;
     double difference = 0, divisor = 1;
     bool wide = false;
-#pragma unroll
-    for (int e = 0; e < PER; e++) {
+    UNROLLED_FOR (int e = 0; e < PER; e++) {
       const double b = largest - (F[e] + 0.0);
       if (!(shrinks >> e & 1) || !(b > 0))
         continue;
@@ -187,8 +183,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
     length = fmin(s.best[1][of].difference / s.best[1][of].curvature, fmin(up, down));
     const double at_i = length == up ? v.high[i] : v.b[i] + length, at_j = length == down ? v.low[j] : v.b[j] - length;
     const bool i_grows = at_i<v.high[i], i_shrinks = at_i> v.low[i], j_grows = at_j<v.high[j], j_shrinks = at_j> v.low[j];
-#pragma unroll
-    for (int e = 0; e < PER; e++) {
+    UNROLLED_FOR (int e = 0; e < PER; e++) {
       const uint32_t k = own<PER>::at(e);
       if (k == i) {
         grows = (grows & ~(1u << e)) | (i_grows ? 1u : 0u) << e;
@@ -253,8 +248,7 @@ template <int PER> __global__ void __launch_bounds__(THREADS) solve_small(gconv_
     v.high[k] = p.high[k];
     v.diagonal[k] = p.diagonal[k];
   }
-#pragma unroll
-  for (int e = 0; e < PER; e++)
+  UNROLLED_FOR (int e = 0; e < PER; e++)
     F[e] = own<PER>::at(e) < p.count ? p.F[own<PER>::at(e)] : 0;
   __syncthreads();
   const uint64_t steps = solve<PER>(v, p.block, pitch, p.count, F, p.tolerance, p.most, s);
@@ -290,6 +284,24 @@ __device__ double largest_of_block(double own, double *extremes) {
   return own;
 }
 
+/* Takes all changes of variables since `before` into the gradients, and makes them the new `before`. */
+template <int PER>
+DEVICE void take_changes(const gconv_svm_gpu_machine &m, const variables &v, double *before, double (&g)[PER]) {
+  for (uint32_t k = 0; k < m.count; k++) {
+    const double by = v.b[k] - before[k];
+    if (v.b[k] == before[k])
+      continue;
+    double x[PER];
+    read<PER>(m.matrix + (size_t)k * m.pitch, m.pitch, x);
+    UNROLLED_FOR (int e = 0; e < PER; e++)
+      g[e] -= x[e] * by;
+  }
+  __syncthreads();
+  for (uint32_t k = threadIdx.x; k < m.count; k += THREADS)
+    before[k] = v.b[k];
+  __syncthreads();
+}
+
 template <int PER>
 __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_machine *machines, gconv_svm_gpu_end *ends) {
   extern __shared__ __align__(16) double memory[];
@@ -304,15 +316,13 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
     v.high[k] = k < m.first ? m.first_cost : 0;
     v.diagonal[k] = m.diagonal ? m.diagonal[k] : 1;
   }
-#pragma unroll
-  for (int e = 0; e < PER; e++)
+  UNROLLED_FOR (int e = 0; e < PER; e++)
     g[e] = 0;
   __syncthreads();
   gconv_svm_gpu_end end = {0, 0, 0, 0};
   for (;;) {
     double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the latter of -F */
-#pragma unroll
-    for (int e = 0; e < PER; e++) {
+    UNROLLED_FOR (int e = 0; e < PER; e++) {
       const uint32_t k = own<PER>::at(e);
       F[e] = k < m.count ? (k < m.first ? 1.0 : -1.0) + g[e] : 0;
       if (k < m.count && v.b[k] < v.high[k] && F[e] > largest)
@@ -326,20 +336,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
       break;
     const uint64_t steps = solve<PER>(v, m.matrix, m.pitch, m.count, F, m.tolerance, m.most, s);
     __syncthreads();
-    for (uint32_t k = 0; k < m.count; k++) {
-      const double by = v.b[k] - before[k];
-      if (v.b[k] == before[k])
-        continue;
-      double x[PER];
-      read<PER>(m.matrix + (size_t)k * m.pitch, m.pitch, x);
-#pragma unroll
-      for (int e = 0; e < PER; e++)
-        g[e] -= x[e] * by;
-    }
-    __syncthreads();
-    for (uint32_t k = threadIdx.x; k < m.count; k += THREADS)
-      before[k] = v.b[k];
-    __syncthreads();
+    take_changes(m, v, before, g);
     end.steps += steps;
     if (end.steps > m.most || steps == 0) {
       end.failed = 1;
@@ -348,8 +345,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
   }
   for (uint32_t k = threadIdx.x; k < m.count; k += THREADS)
     m.b[k] = v.b[k];
-#pragma unroll
-  for (int e = 0; e < PER; e++)
+  UNROLLED_FOR (int e = 0; e < PER; e++)
     if (own<PER>::at(e) < m.count)
       m.g[own<PER>::at(e)] = g[e];
   if (threadIdx.x == 0)

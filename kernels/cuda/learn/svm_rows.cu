@@ -83,8 +83,7 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
       double lanes[4] = {}, rest = 0;
       size_t i = from;
       for (; i + 4 <= to; i += 4)
-#pragma unroll
-        for (int l = 0; l < 4; l++)
+        UNROLLED_FOR (int l = 0; l < 4; l++)
           lanes[l] += values[(i + l) * pitch + row] * by_vector[i + l];
       for (; i < to; i++)
         rest += values[i * pitch + row] * by_vector[i];

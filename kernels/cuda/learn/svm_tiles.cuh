@@ -10,6 +10,7 @@
 #ifndef GCONV_KERNELS_CUDA_LEARN_SVM_TILES_CUH
 #define GCONV_KERNELS_CUDA_LEARN_SVM_TILES_CUH
 
+#include "../core/unroll.cuh"
 #include "svm_rows.h"
 
 namespace svm_tiles {
@@ -94,8 +95,7 @@ struct porter {
   float4 four[EACH];
 
   __device__ porter(const side &rows, const side &points) {
-#pragma unroll
-    for (int e = 0; e < EACH; e++)
+    UNROLLED_FOR (int e = 0; e < EACH; e++)
       from[e] = e == 0 ? rows.four(line(0), quad()) : points.four(line(e) - ROWS, quad());
   }
   __device__ static int line(int e) {
@@ -106,8 +106,7 @@ struct porter {
   }
   /* Reads the next DEEP columns. */
   __device__ void fetch() {
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    UNROLLED_FOR (int e = 0; e < EACH; e++) {
       four[e] = from[e] ? *from[e] : make_float4(0, 0, 0, 0);
       from[e] += from[e] ? DEEP / 4 : 0;
     }
@@ -152,34 +151,26 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
   own.fetch();
   for (size_t step = 0; step < steps; step++) {
     float(*stage)[PITCH] = stages[step % 2];
-#pragma unroll
-    for (int e = 0; e < EACH; e++)
+    UNROLLED_FOR (int e = 0; e < EACH; e++)
       *(float4 *)&stage[porter::line(e)][4 * porter::quad()] = own.four[e];
     __syncthreads(); /* the stage is there; the other one was used by all */
     if (step + 1 < steps)
       own.fetch();
-#pragma unroll
-    for (int k = 0; k < DEEP; k += 4) {
+    UNROLLED_FOR (int k = 0; k < DEEP; k += 4) {
       double a[HIGH][2], b[WIDE];
-#pragma unroll
-      for (int i = 0; i < HIGH; i++) {
+      UNROLLED_FOR (int i = 0; i < HIGH; i++) {
         a[i][0] = (double)stage[row + 16 * i][k + lane];
         a[i][1] = (double)stage[row + 16 * i + 8][k + lane];
       }
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
+      UNROLLED_FOR (int j = 0; j < WIDE; j++)
         b[j] = (double)stage[ROWS + point + 8 * j + group][k + lane];
-#pragma unroll
-      for (int i = 0; i < HIGH; i++)
-#pragma unroll
-        for (int j = 0; j < WIDE; j++)
+      UNROLLED_FOR (int i = 0; i < HIGH; i++)
+        UNROLLED_FOR (int j = 0; j < WIDE; j++)
           multiply(sums[i][j], a[i], b[j]);
     }
   }
-#pragma unroll
-  for (int i = 0; i < HIGH; i++)
-#pragma unroll
-    for (int j = 0; j < WIDE; j++) {
+  UNROLLED_FOR (int i = 0; i < HIGH; i++)
+    UNROLLED_FOR (int j = 0; j < WIDE; j++) {
       finish_two<false>(formula, rows, points, row + 16 * i, point + 8 * j + 2 * lane, sums[i][j][0], sums[i][j][1], store);
       finish_two<false>(formula, rows, points, row + 16 * i + 8, point + 8 * j + 2 * lane, sums[i][j][2], sums[i][j][3],
                         store);
@@ -200,8 +191,7 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   for (size_t column = 0; column < rows.cases.pitch; column += DEEP) {
     own.fetch();
     __syncthreads(); /* the last columns were used */
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const int line = porter::line(e), k = 4 * porter::quad();
       stage[k][line] = (double)own.four[e].x;
       stage[k + 1][line] = (double)own.four[e].y;
@@ -209,33 +199,24 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
       stage[k + 3][line] = (double)own.four[e].w;
     }
     __syncthreads();
-#pragma unroll 4
-    for (int k = 0; k < DEEP; k++) {
+    UNROLLED_4_FOR (int k = 0; k < DEEP; k++) {
       double x[HIGH], y[WIDE][2];
-#pragma unroll
-      for (int i = 0; i < HIGH; i++)
+      UNROLLED_FOR (int i = 0; i < HIGH; i++)
         x[i] = stage[k][row + i];
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
-#pragma unroll
-        for (int l = 0; l < 2; l++)
+      UNROLLED_FOR (int j = 0; j < WIDE; j++)
+        UNROLLED_FOR (int l = 0; l < 2; l++)
           y[j][l] = stage[k][ROWS + point + 2 * ACROSS * j + l];
-#pragma unroll
-      for (int i = 0; i < HIGH; i++)
-#pragma unroll
-        for (int j = 0; j < WIDE; j++)
-#pragma unroll
-          for (int l = 0; l < 2; l++) {
+      UNROLLED_FOR (int i = 0; i < HIGH; i++)
+        UNROLLED_FOR (int j = 0; j < WIDE; j++)
+          UNROLLED_FOR (int l = 0; l < 2; l++) {
             const double difference = y[j][l] - x[i];
             double &sum = sums[i][j][l];
             sum = DIRECT ? sum + difference * difference : fma(x[i], y[j][l], sum);
           }
     }
   }
-#pragma unroll
-  for (int i = 0; i < HIGH; i++)
-#pragma unroll
-    for (int j = 0; j < WIDE; j++)
+  UNROLLED_FOR (int i = 0; i < HIGH; i++)
+    UNROLLED_FOR (int j = 0; j < WIDE; j++)
       finish_two<DIRECT>(formula, rows, points, row + i, point + 2 * ACROSS * j, sums[i][j][0], sums[i][j][1], store);
 }
 

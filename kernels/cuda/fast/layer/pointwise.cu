@@ -108,8 +108,7 @@ DEVICE void make_many(const layer &l, const float *weights, const float *in, flo
     UNROLLED_FOR (int i = 0; i < 8; i++)
       UNROLLED_FOR (int j = 0; j < 4; j++)
         sum[i][j] = 0;
-#pragma unroll 2
-    for (int c = 0; c < l.channels; c++) {
+    UNROLLED_2_FOR (int c = 0; c < l.channels; c++) {
       const float4 p = *(const float4 *)(in + c * PIXELS + pixel);
       const float4 low = *(const float4 *)(weights + c * l.padded + k),
                    high = *(const float4 *)(weights + c * l.padded + k + 4);
