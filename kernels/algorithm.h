@@ -78,6 +78,9 @@ typedef struct gconv_algorithm {
    * installed; it is there to be asked for by name. */
   bool library;
 
+  /* The algorithm is there to learn from (kernels/cuda/classic). `auto` never takes it. */
+  bool classic;
+
   /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:
    * their colours are divided by alpha, and an alpha of 0 must stay 0. */
   bool spreads;

@@ -36,8 +36,8 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 }
 
 /* The algorithms for GPUs that take what is hinted at: those whose kernels call block_for() or hinted_grid(). */
-static const char *const block_takers[] = {"direct", "tiled", NULL};
-static const char *const grid_takers[] = {"direct", "tiled", "sparse", NULL};
+static const char *const block_takers[] = {"direct", "tiled", "direct-classic", "tiled-classic", NULL};
+static const char *const grid_takers[] = {"direct", "tiled", "sparse", "direct-classic", "tiled-classic", NULL};
 
 static bool takes(const char *const *takers, const char *name) {
   while (*takers && strcmp(*takers, name) != 0)

@@ -161,8 +161,8 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs);
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms);
 
-/* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference;
- * NULL past the end. */
+/* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
+ * and classics; NULL past the end. */
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index);
 
 /* If `status` is a failure, stores its text as the obstacle of the row. Failures other than GCONV_UNSUPPORTED are said, too.

@@ -93,13 +93,19 @@ const char *gconv_bench_obstacle(const char *text) {
   return colon ? colon + 2 : text;
 }
 
+/* Whether an algorithm is measured only where it is asked for: the definition, and the classics for GPUs. */
+static bool is_to_learn_from(const char *name) {
+  const char *kind = strrchr(name, '-');
+  return strcmp(name, "reference") == 0 || (kind && strcmp(kind, "-classic") == 0);
+}
+
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index) {
   const gconv_texts *names = &bench->settings->algorithms;
   const gconv_algorithm_info *info;
   if (names->count > 0)
     return index < names->count ? names->items[index] : NULL;
   for (size_t i = 0; (info = layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
-    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, "reference") != 0 && index-- == 0)
+    if (strcmp(info->device, bench->type_name) == 0 && !is_to_learn_from(info->name) && index-- == 0)
       return info->name;
   return NULL;
 }

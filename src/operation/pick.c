@@ -105,6 +105,8 @@ static const char *find_obstacle(const gconv_candidate *candidate, const char *w
     return "it is switched off";
   if (candidate->obstacle)
     return candidate->obstacle;
+  if (candidate->classic)
+    return "it is there to learn from: ask for it by name";
   return candidate->library ? "it is made of a library: ask for it by name" : why_unavailable(candidate);
 }
 

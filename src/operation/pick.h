@@ -11,7 +11,7 @@
 typedef struct gconv_candidate {
   const gconv_algorithm_info *info;
   const char *(*available)(void); /* as in gconv_algorithm */
-  bool library;                   /* the same */
+  bool library, classic;          /* the same */
   const char *obstacle;           /* why it cannot solve the problem; NULL: it can */
   double price;                   /* milliseconds */
   char told[160];                 /* of the price: "estimated at 3 ms" */
@@ -28,9 +28,9 @@ bool gconv_device_has(const char *device, const char *name, const gconv_algorith
 void gconv_candidate_price(gconv_candidate *candidate, double model, double ratio, const char *source);
 
 /* The candidate of `device` that is called `wanted`, or, for "auto", the cheapest one that can solve the problem, can be
- * used on this device, is not made of a library, and is not in `without`, names with commas between (may be NULL). A line
- * for each that was looked at is written to `reasons`. GCONV_BAD_ARGUMENT for names that no candidate of any device has,
- * GCONV_UNSUPPORTED with the obstacle. */
+ * used on this device, is no classic and not made of a library, and is not in `without`, names with commas between (may be
+ * NULL). A line for each that was looked at is written to `reasons`. GCONV_BAD_ARGUMENT for names that no candidate of any
+ * device has, GCONV_UNSUPPORTED with the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
                         const char *without, FILE *reasons, size_t *picked);
 

@@ -132,24 +132,27 @@ static const char *is_there(void) {
   return NULL;
 }
 
-/* The one that is picked of three: one that costs 5, a library that costs 1 and is there, and one that costs 3. */
+/* The one that is picked of four: one that costs 5, a library that costs 1 and is there, one that costs 3, and a classic
+ * that costs 1. */
 static const char *pick(const char *wanted, const char *without) {
   static const gconv_algorithm_info infos[] = {
-      {"plain", "cpu", "", true}, {"bought", "cpu", "", false}, {"other", "cpu", "", false}};
+      {"plain", "cpu", "", true}, {"bought", "cpu", "", false}, {"other", "cpu", "", false}, {"classic", "cpu", "", true}};
   gconv_candidate candidates[] = {{.info = &infos[0]},
                                   {.info = &infos[1], .available = is_there, .library = true},
-                                  {.info = &infos[2], .available = is_there}};
+                                  {.info = &infos[2], .available = is_there},
+                                  {.info = &infos[3], .classic = true}};
   FILE *reasons = fopen("/dev/null", "w");
-  size_t picked = 3;
+  size_t picked = 4;
   gconv_candidate_price(&candidates[0], 5, 1, NULL);
   gconv_candidate_price(&candidates[1], 1, 1, NULL);
   gconv_candidate_price(&candidates[2], 2, 1.5, "somebody found");
-  gconv_status status = gconv_pick(candidates, 3, "cpu", wanted, without, reasons, &picked);
+  gconv_candidate_price(&candidates[3], 1, 1, NULL);
+  gconv_status status = gconv_pick(candidates, 4, "cpu", wanted, without, reasons, &picked);
   fclose(reasons);
   return status == GCONV_OK ? infos[picked].name : NULL;
 }
 
-static void libraries_are_asked_for_by_name(void **state) {
+static void libraries_and_classics_are_asked_for_by_name(void **state) {
   (void)state;
   asked = 0;
   assert_string_equal(pick("auto", NULL), "other");
@@ -157,6 +160,7 @@ static void libraries_are_asked_for_by_name(void **state) {
   assert_string_equal(pick("auto", "other"), "plain");
   assert_null(pick("auto", "other,plain"));
   assert_string_equal(pick("bought", NULL), "bought");
+  assert_string_equal(pick("classic", NULL), "classic");
 }
 
 /* ---- What choices may depend on ---- */
@@ -414,7 +418,7 @@ int main(int count, char **words) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(whatever_is_switched_off_the_rest_is_right),
       cmocka_unit_test(names_must_be_known),
-      cmocka_unit_test(libraries_are_asked_for_by_name),
+      cmocka_unit_test(libraries_and_classics_are_asked_for_by_name),
       cmocka_unit_test(threads_change_no_price),
       cmocka_unit_test(batches_and_bands_change_no_price),
       cmocka_unit_test(small_dense_layers_are_no_reference),

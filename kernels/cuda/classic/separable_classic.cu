@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * separable-classic: a filter that is a column times a row, in two passes. Many blurs and derivatives are.
+ *
+ *      1 2 1     1                    input          middle (floats, in global memory)          output
+ *      2 4 2  =  2  *  1 2 1          . . . . .      . . . . .                                  . . . . .
+ *      1 2 1     1                    .[x x x].  ->  . . m . .   S taps of the row              . . . . .
+ *                                     . . . . .      . .[m]. .                                  . . . . .
+ *                                     . . . . .      . .[m]. .   R taps of the column      ->   . . y . .
+ *                                     . . . . .      . .[m]. .                                  . . . . .
+ *
+ * Pass 1: a thread makes one sample of the middle, from S samples of a row. Pass 2: a thread makes one output, from R
+ * samples of a column of the middle. A filter of rank 2 is the sum of two such pairs, and so on (kernels/factor.h): then
+ * there is a middle for each pair.
+ *
+ * Arithmetic: 2 (R + S) flop an output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
+ * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So it cannot be faster than half of
+ * a copy; and until the instructions of a tap are fewer, it is bound by those, as direct-classic is.
+ *
+ * The order of the sums is not that of the definition, and neither are the taps: so results differ in the last bits. The
+ * bound is that of the separable of the CPU: S roundings along, R down for each pair, and some for taps and pairs.
+ */
+#include "classic.cuh"
+#include "kernels/factor.h"
+
+namespace {
+
+enum { THREADS = 256 };
+
+/* The middle of a band: rows `first` .. first + rows - 1 of the input, which may be outside, of one plane. */
+struct parameters : arguments {
+  const float *weights, *factors; /* of each filter: rank columns of R taps, then rank rows of S taps */
+  float *middle;                  /* K x rank x rows x samples */
+  int64_t samples;                /* of an output row, of all channels */
+  int64_t first, rows;
+  int64_t band; /* the first output row */
+  int64_t band_rows;
+};
+
+/* Pass 1. Grid: x counts samples of a row, y rows of the middle, z pairs of all filters. */
+template <class In> __global__ void filter_rows(const __grid_constant__ parameters a) {
+  const gconv_problem &problem = a.problem;
+  const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, rank = problem.structure.rank;
+  const int64_t q = i / problem.channels, left = q * problem.stride_x - problem.pad_left;
+  if (i >= a.samples)
+    return;
+  for (int64_t pair = blockIdx.z; pair < problem.filters * rank; pair += gridDim.z) {
+    const int64_t k = pair / rank;
+    const float *taps = a.factors + (k * rank * problem.rows) + rank * problem.rows + pair * problem.columns;
+    for (int64_t y = blockIdx.y; y < a.rows; y += gridDim.y) {
+      float sum = 0.0f;
+      for (int64_t s = 0; s < problem.columns; s++)
+        sum = fmaf(taps[s],
+                   sample_at<In>(problem, a.in, a.in_row, a.first + y, left + s * problem.dilation_x,
+                                 (int)(i - q * problem.channels)),
+                   sum);
+      a.middle[(pair * a.rows + y) * a.samples + i] = sum;
+    }
+  }
+}
+
+/* The sum of filter k; `column` is the sample of the middle under the first tap, of the filter's first pair. */
+DEVICE float filter_column(const parameters &a, const float *column, int32_t k) {
+  const gconv_problem &problem = a.problem;
+  const int64_t rank = problem.structure.rank;
+  const float *tap = a.factors + k * rank * (problem.rows + problem.columns);
+  float sum = 0.0f;
+  for (int64_t pair = 0; pair < rank; pair++)
+    for (int64_t r = 0; r < problem.rows; r++)
+      sum = fmaf(*tap++, column[((k * rank + pair) * a.rows + r * problem.dilation_y) * a.samples], sum);
+  return sum;
+}
+
+/* Pass 2. Grid: x counts samples of a row, y output rows. */
+template <class In, class Out> __global__ void filter_columns(const __grid_constant__ parameters a) {
+  const gconv_problem &problem = a.problem;
+  const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, q = i / problem.channels;
+  if (i >= a.samples)
+    return;
+  for (int64_t p = blockIdx.y; p < a.band_rows; p += gridDim.y) {
+    const place at = {a.band + p, q, (int32_t)(i - q * problem.channels), a.in};
+    store_sample<In, Out>(a, a.weights, at, a.out + at.p * a.out_row + q * a.out_pixel,
+                          [&](int32_t k) { return filter_column(a, a.middle + p * problem.stride_y * a.samples + i, k); });
+  }
+}
+
+/* ---- The host ---- */
+
+int64_t samples_of_row(const gconv_problem *problem) {
+  return (int64_t)problem->out_width * problem->channels;
+}
+
+/* Rows of the middle for so many output rows. */
+int64_t middle_rows(const gconv_problem *problem, int64_t band) {
+  return (band - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
+}
+
+/* Output rows of a band whose middle fits into the workspace; 0 if not even one does. */
+int64_t band_of(const gconv_problem *problem) {
+  const int64_t row = samples_of_row(problem) * problem->filters * problem->structure.rank * (int64_t)sizeof(float);
+  const int64_t free = (int64_t)problem->workspace_limit - (int64_t)(gconv_factor_floats(problem) * sizeof(float));
+  if (row == 0)
+    return problem->out_height; /* all taps are 0 */
+  const int64_t rows = free / row - middle_rows(problem, 1), band = rows < 0 ? 0 : rows / problem->stride_y + 1;
+  return band < problem->out_height ? band : problem->out_height;
+}
+
+size_t workspace_bytes(const gconv_problem *problem) {
+  return (size_t)(middle_rows(problem, band_of(problem)) * samples_of_row(problem) * problem->filters *
+                  problem->structure.rank) *
+         sizeof(float);
+}
+
+template <class In, class Out> void launch_band(const parameters &a, cudaStream_t stream) {
+  const unsigned across = blocks_for(a.samples, THREADS, INT32_MAX);
+  const int64_t pairs = (int64_t)a.problem.filters * a.problem.structure.rank;
+  if (pairs > 0)
+    filter_rows<In><<<dim3(across, blocks_for(a.rows, 1, 65535), blocks_for(pairs, 1, 65535)), THREADS, 0, stream>>>(a);
+  filter_columns<In, Out><<<dim3(across, blocks_for(a.band_rows, 1, 65535)), THREADS, 0, stream>>>(a);
+}
+
+/* The planes one after the other, and each in bands from top to bottom. */
+template <class In, class Out> void launch(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const arguments all = common_arguments(execution);
+  parameters a = {all, execution->weights, gconv_prepared(problem, execution->weights), (float *)execution->workspace,
+                  samples_of_row(problem)};
+  for (int64_t z = 0; z < (int64_t)problem->images * problem->planes; z++) {
+    const int64_t image = z / problem->planes, plane = z % problem->planes, step = band_of(problem);
+    a.in = all.in + image * all.in_image + plane * all.in_plane;
+    a.out = all.out + image * all.out_image + plane * all.out_plane;
+    for (a.band = 0; a.band < problem->out_height; a.band += step) {
+      a.band_rows = problem->out_height - a.band < step ? problem->out_height - a.band : step;
+      a.first = a.band * problem->stride_y - problem->pad_top;
+      a.rows = middle_rows(problem, a.band_rows);
+      launch_band<In, Out>(a, (cudaStream_t)execution->stream);
+    }
+  }
+}
+
+gconv_status execute(const gconv_execution *execution) {
+  return launch_by_types(execution->problem, [&](auto in, auto out) { launch<decltype(in), decltype(out)>(execution); });
+}
+
+double error_bound(const gconv_problem *problem) {
+  const gconv_structure *structure = &problem->structure;
+  return structure->residual +
+         structure->growth * gconv_rounding_bound((double)problem->columns + (double)structure->rank * problem->rows + 4);
+}
+
+const char *supports(const gconv_problem *problem) {
+  if (problem->structure.rank == GCONV_RANK_HIGH)
+    return "the rank of the filter is so high that columns and rows would take more taps";
+  if (error_bound(problem) > 1e-3)
+    return "its columns and rows would lose too many digits";
+  return band_of(problem) == 0 ? "the middle of one output row would exceed the workspace" : NULL;
+}
+
+double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  const double taps = (double)problem->structure.rank * (25.0 * problem->columns * problem->stride_y + 4.0 * problem->rows);
+  return 2 * machine->launch_ms + classic_ms(problem, machine, taps + 100);
+}
+
+} // namespace
+
+extern "C" const gconv_algorithm gconv_algorithm_cuda_separable_classic = {
+    .info = {"separable-classic", "cuda", "rows, then columns, in two passes over memory: to learn from", false},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = gconv_factor_floats,
+    .prepare = gconv_factor_filters,
+    .classic = true,
+};
