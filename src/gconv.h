@@ -675,6 +675,8 @@ typedef struct gconv_layer {
   gconv_activation activation;
   float slope;           /* of leaky; of sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
+  gconv_border border;   /* what lies outside the layer's own input, as padding_mode of PyTorch says it: zeros by default */
+  double border_value;   /* for GCONV_BORDER_CONSTANT: a value of that input, which for the first layer is normalised */
 } gconv_layer;
 
 /* What the outputs of a network are. */

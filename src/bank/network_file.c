@@ -290,8 +290,10 @@ static gconv_status check_conv(const gconv_layer *layer, size_t number) {
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (numbers[i] < 0)
       return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a stride, dilation, padding or groups of %d", number, numbers[i]);
-  if (!isfinite(layer->slope))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a slope that is not finite", number);
+  snprintf(what, sizeof what, "the border of layer %zu", number);
+  GCONV_TRY(gconv_check_value(what, layer->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
+  if (!isfinite(layer->slope) || !isfinite((float)layer->border_value))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a slope or a border value that is not finite", number);
   if (!layer->bank)
     return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has no bank", number);
   return gconv_bank_check(layer->bank);

@@ -16,6 +16,7 @@ enum { VERSION = 1, SHOWN_BYTES = 60 /* of a text of the file, in an error text 
 const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
 static const char *const kinds[] = {"conv", "mean", "residual"};
 static const char *const losses[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
+static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
 static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
 #define COUNT(array) (sizeof array / sizeof *array)
 
@@ -139,6 +140,17 @@ static gconv_status take_padding(const part *p, gconv_layer *layer) {
   return GCONV_OK;
 }
 
+static gconv_status take_border(const part *p, gconv_layer *layer) {
+  const json_t *value = json_object_get(p->json, "border_value");
+  int border = GCONV_BORDER_ZERO;
+  GCONV_TRY(take_word(p, "border", borders, COUNT(borders), &border));
+  if (value && !is_finite(value))
+    return fail_part(p, GCONV_BAD_FILE, "its 'border_value' is no finite number");
+  layer->border = (gconv_border)border;
+  layer->border_value = json_number_value(value);
+  return GCONV_OK;
+}
+
 static gconv_status take_conv(const part *p, gconv_layer *layer) {
   int32_t *const stride[] = {&layer->stride_y, &layer->stride_x}, *const groups[] = {&layer->groups};
   int32_t *const dilation[] = {&layer->dilation_y, &layer->dilation_x};
@@ -149,6 +161,7 @@ static gconv_status take_conv(const part *p, gconv_layer *layer) {
   GCONV_TRY(take_numbers(p, "dilation", 1, 2, dilation));
   GCONV_TRY(take_numbers(p, "groups", 1, 1, groups));
   GCONV_TRY(take_padding(p, layer));
+  GCONV_TRY(take_border(p, layer));
   GCONV_TRY(take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
   if (slope && !is_finite(slope))
     return fail_part(p, GCONV_BAD_FILE, "its 'slope' is no finite number");
@@ -161,7 +174,8 @@ static gconv_status take_conv(const part *p, gconv_layer *layer) {
 }
 
 static gconv_status take_layer(const part *p, gconv_layer *layer) {
-  static const char *const conv_keys[] = {"kind", "stride", "padding", "dilation", "groups", "activation", "slope", "flip"};
+  static const char *const conv_keys[] = {"kind",     "stride", "padding",    "border", "border_value",
+                                          "dilation", "groups", "activation", "slope",  "flip"};
   int kind = -1;
   if (!json_is_object(p->json) || !json_object_get(p->json, "kind"))
     return fail_part(p, GCONV_BAD_FILE, "it is no object with a 'kind'");
@@ -351,7 +365,11 @@ static json_t *make_conv(const gconv_layer *layer) {
       resolve(layer->dilation_x, has, bank->dilation_x, 1), "activation", gconv_activation_words[layer->activation]);
   bool good = made && (groups == 0 || json_object_set_new(made, "groups", json_integer(groups)) == 0) &&
               (layer->slope == 0 || json_object_set_new(made, "slope", json_real((double)layer->slope)) == 0) &&
-              (!layer->flip || json_object_set_new(made, "flip", json_true()) == 0);
+              (!layer->flip || json_object_set_new(made, "flip", json_true()) == 0) &&
+              (layer->border == GCONV_BORDER_ZERO ||
+               json_object_set_new(made, "border", json_string(borders[layer->border])) == 0) &&
+              (layer->border != GCONV_BORDER_CONSTANT ||
+               json_object_set_new(made, "border_value", json_real(layer->border_value)) == 0);
   if (good)
     return made;
   json_decref(made);

@@ -102,6 +102,73 @@ static gconv_status set_weights(gconv_onnx_graph *g, gconv_layer *layer, gconv_b
   return GCONV_OK;
 }
 
+/* The border of a Pad, by its attribute `mode` and its input of a constant. */
+static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *pad) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, "mode");
+  const char *mode = a && a->text ? a->text : "constant";
+  float *value = NULL;
+  pad->border = strcmp(mode, "reflect") == 0 ? GCONV_BORDER_REFLECT101
+                : strcmp(mode, "edge") == 0  ? GCONV_BORDER_REPLICATE
+                : strcmp(mode, "wrap") == 0  ? GCONV_BORDER_WRAP
+                                             : GCONV_BORDER_CONSTANT;
+  if (pad->border != GCONV_BORDER_CONSTANT)
+    return GCONV_OK;
+  if (strcmp(mode, "constant") != 0)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "pads by a mode that is none of constant, reflect, edge and wrap");
+  pad->border_value = (double)gconv_onnx_number_of(n, "value", 0);
+  if (gconv_onnx_has_input(n, 2)) {
+    GCONV_TRY(gconv_onnx_read_constant(g, n, 2, "value", 1, &value));
+    pad->border_value = (double)*value;
+    gconv_release(value);
+  }
+  if (pad->border_value == 0)
+    pad->border = GCONV_BORDER_ZERO;
+  return isfinite(pad->border_value) ? GCONV_OK
+                                     : gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by what is no finite number");
+}
+
+/* PyTorch writes a Conv2d whose padding_mode is none of zeros as a Pad of height and width, and a Conv without pads. */
+static gconv_status take_pad(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  gconv_onnx_integers pads = {0};
+  const gconv_onnx_attribute *given = gconv_onnx_find_attribute(n, "pads");
+  if (!given)
+    GCONV_TRY(gconv_onnx_read_integers(g, n, 1, &pads));
+  if (given && given->count <= GCONV_ONNX_INTEGERS) {
+    pads.count = given->count;
+    memcpy(pads.numbers, given->integers, sizeof pads.numbers);
+  }
+  int32_t *const to[] = {NULL, NULL, &g->pad.pad_top, &g->pad.pad_left, NULL, NULL, &g->pad.pad_bottom, &g->pad.pad_right};
+  bool good = pads.count == 8 && !g->padded && !g->flat && !gconv_onnx_has_input(n, 3);
+  for (size_t i = 0; i < 8 && good; i++) {
+    good = pads.numbers[i] >= 0 && pads.numbers[i] <= (to[i] ? INT32_MAX : 0);
+    if (good && to[i])
+      *to[i] = (int32_t)pads.numbers[i];
+  }
+  if (!good)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                "does not pad height and width by constant numbers from 0 on, before a Conv");
+  g->padded = true;
+  return take_mode(g, n, &g->pad);
+}
+
+/* Gives the layer of a Conv the pads of the Pad before it. */
+static gconv_status take_pads(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *layer) {
+  const bool none =
+      layer->padding == GCONV_LAYER_VALID || (layer->padding == GCONV_LAYER_EXPLICIT && layer->pad_top == 0 &&
+                                              layer->pad_left == 0 && layer->pad_bottom == 0 && layer->pad_right == 0);
+  if (!g->padded)
+    return GCONV_OK;
+  if (!none)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "pads what a Pad before it has padded already");
+  layer->padding = GCONV_LAYER_EXPLICIT;
+  layer->pad_top = g->pad.pad_top, layer->pad_left = g->pad.pad_left;
+  layer->pad_bottom = g->pad.pad_bottom, layer->pad_right = g->pad.pad_right;
+  layer->border = g->pad.border;
+  layer->border_value = g->pad.border_value;
+  g->padded = false;
+  return GCONV_OK;
+}
+
 static gconv_status take_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   const gconv_onnx_tensor *weights;
   gconv_layer *layer = NULL;
@@ -112,6 +179,7 @@ static gconv_status take_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
                                 weights->dimensions);
   GCONV_TRY(add_layer(g, GCONV_LAYER_CONV, &layer));
   GCONV_TRY(take_geometry(n, layer));
+  GCONV_TRY(take_pads(g, n, layer));
   GCONV_TRY(gconv_onnx_read_numbers(g, n, weights, &numbers));
   const gconv_bank_shape shape = {(uint64_t)weights->shape[0], (uint64_t)weights->shape[1], (uint64_t)weights->shape[2],
                                   (uint64_t)weights->shape[3]};
@@ -337,6 +405,7 @@ static const struct op {
   gconv_status (*take)(gconv_onnx_graph *g, const gconv_onnx_node *n);
 } ops[] = {
     {"Conv", take_conv},
+    {"Pad", take_pad},
     {"Gemm", take_gemm},
     {"MatMul", take_matmul},
     {"Add", take_add},
@@ -367,7 +436,7 @@ static gconv_status take_node(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   if (!op)
     return gconv_onnx_fail_node(
         n, GCONV_UNSUPPORTED,
-        "is none of what a network here has: Conv, Gemm, MatMul, Add, BatchNormalization, Relu, LeakyRelu, "
+        "is none of what a network here has: Conv, Pad, Gemm, MatMul, Add, BatchNormalization, Relu, LeakyRelu, "
         "Sigmoid, Tanh, Softmax, GlobalAveragePool, ReduceMean, Flatten, Reshape, Squeeze, Dropout, Identity; "
         "its Conv nodes are banks, by name");
   bool takes = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
@@ -375,6 +444,8 @@ static gconv_status take_node(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   if (!takes || !n->output)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "does not take what the node before it makes, so the model is no chain of layers");
+  if (g->padded && op->take != take_conv && op->take != take_nothing)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad, which a network here has before a Conv alone");
   GCONV_TRY(op->take(g, n));
   free(g->at);
   g->at = strdup(n->output);
@@ -390,7 +461,7 @@ static gconv_status read_chain(gconv_onnx_graph *g) {
   if (g->channels > 0)
     g->network->channels = (int32_t)g->channels;
   GCONV_TRY(gconv_onnx_graph_follow(g, take_node));
-  if (g->network->count == 0 || strcmp(g->at, g->output.name) != 0)
+  if (g->network->count == 0 || g->padded || strcmp(g->at, g->output.name) != 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the nodes of the model do not lead from its input to its output in a chain",
                       g->file->path);
   if (g->network->channels == 0)

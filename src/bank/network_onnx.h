@@ -27,6 +27,8 @@ typedef struct gconv_onnx_graph {
   char *at;                        /* what the node before makes; owned */
   int64_t channels, height, width; /* of that; height and width are 0 where they are not known */
   bool flat;                       /* it is N x (channels * height * width) */
+  gconv_layer pad;                 /* the pads and border of a Pad, for the Conv that must follow it ... */
+  bool padded;                     /* ... where there is one */
   uint64_t claimed;                /* numbers that were read, all together */
 } gconv_onnx_graph;
 

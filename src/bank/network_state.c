@@ -125,9 +125,27 @@ static bool take_activation(const char *word, gconv_layer *layer) {
   return false;
 }
 
+/* By the names of borders, and those that padding_mode of PyTorch has for them. */
+static bool take_border(const char *word, gconv_layer *layer) {
+  static const struct {
+    const char *word;
+    gconv_border border;
+  } borders[] = {
+      {"replicate", GCONV_BORDER_REPLICATE}, {"symmetric", GCONV_BORDER_SYMMETRIC}, {"reflect101", GCONV_BORDER_REFLECT101},
+      {"reflect", GCONV_BORDER_REFLECT101},  {"wrap", GCONV_BORDER_WRAP},           {"circular", GCONV_BORDER_WRAP}};
+  for (size_t i = 0; i < sizeof borders / sizeof *borders; i++)
+    if (strcmp(word, borders[i].word) == 0) {
+      layer->border = borders[i].border;
+      return true;
+    }
+  return false;
+}
+
 static bool take_word(const char *word, item *it) {
   gconv_layer *layer = &it->layer;
   int32_t a, b;
+  if (take_border(word, layer))
+    return true;
   if (strcmp(word, "mean") == 0 || strcmp(word, "residual") == 0)
     layer->kind = word[0] == 'm' ? GCONV_LAYER_MEAN : GCONV_LAYER_RESIDUAL;
   else if (strcmp(word, "same") == 0)
@@ -169,7 +187,8 @@ static gconv_status parse_item(const char **text, size_t number, item *it) {
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
           "--net: item %zu: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax, mean, residual, /STRIDE, "
-          "same, valid, padding:N, dilation:N, groups:N, and ROWSxCOLUMNS of a dense layer",
+          "same, valid, padding:N, replicate, symmetric, reflect, circular, dilation:N, groups:N, and ROWSxCOLUMNS of a "
+          "dense layer",
           number, word);
     at += length;
   }
@@ -247,6 +266,7 @@ static gconv_status add_weights(state *s, const part *p, const item *it) {
   if (entry->dimensions == 2) {
     GCONV_TRY(shape_dense(s, p, it, &shape));
     layer.padding = GCONV_LAYER_VALID;
+    layer.border = GCONV_BORDER_ZERO;
   }
   GCONV_TRY(gconv_bank_check_shape(s->file->path, shape));
   GCONV_TRY(add_layer(s, &layer));

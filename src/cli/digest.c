@@ -48,6 +48,8 @@ static void add_bank(uint64_t *hash, const gconv_bank *bank) {
 static void add_network(uint64_t *hash, const gconv_network *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer *layer = &network->layers[i];
+    if (layer->border != GCONV_BORDER_ZERO)
+      add_text(hash, "border %d %a", (int)layer->border, layer->border_value);
     add_text(hash, "layer %d %d %d %d %d %d %d %d %d %d %d %d %d %a", (int)layer->kind, (int)layer->padding, layer->pad_top,
              layer->pad_left, layer->pad_bottom, layer->pad_right, layer->stride_y, layer->stride_x, layer->dilation_y,
              layer->dilation_x, layer->groups, layer->flip, (int)layer->activation, (double)layer->slope);

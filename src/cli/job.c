@@ -76,6 +76,8 @@ static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
     GCONV_TRY(read_bank(layer, &job->banks[i], message));
     job->layers[i] = layer->layer;
     job->layers[i].bank = &job->banks[i];
+    job->layers[i].border = settings->options.border;
+    job->layers[i].border_value = settings->options.border_value;
   }
   job->layers[count - 1].algorithm = NULL; /* it is that of all layers without their own */
   return GCONV_OK;
@@ -165,12 +167,22 @@ static void make_batch(gconv_main_job *job) {
   batch->user = job;
 }
 
+/* The networks of a job say in their files what lies outside: --border is for plain filters beside them. */
+static bool has_use_for_border(const gconv_main_job *job) {
+  size_t networks = job->svm != NULL, stages = job->settings->before_count + 1;
+  for (size_t i = 0; job->networks && i < stages; i++)
+    networks += job->networks[i].layers != NULL;
+  return networks < stages;
+}
+
 /* Refuses options that plain filters alone have and, in a race, layers with an algorithm of their own. */
 static gconv_status check_bank_options(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   const gconv_options *options = &job->options;
-  const char *option = options->border != GCONV_BORDER_ZERO      ? "--border (banks see zeros outside the image)"
-                       : options->linear                         ? "--linear"
+  if (settings->border_given && !has_use_for_border(job))
+    return gconv_refuse(message, "--border: %s says for each layer what lies outside its input: leave it out",
+                        settings->last.filters.items[0]);
+  const char *option = options->linear                           ? "--linear"
                        : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
                                                                  : NULL;

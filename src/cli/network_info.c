@@ -92,6 +92,10 @@ static void print_geometry(const gconv_layer *layer) {
     printf(" groups %d", layer->groups);
   if (paddings[layer->padding][0])
     printf(" %s", paddings[layer->padding]);
+  if (layer->border == GCONV_BORDER_CONSTANT)
+    printf(" constant:%.6g", layer->border_value);
+  else if (layer->border != GCONV_BORDER_ZERO)
+    printf(" %s", gconv_border_name(layer->border));
 }
 
 static void print_layer(const drawn *d, size_t i) {

@@ -150,8 +150,9 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
     return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
                       bank->filters, bank->channels, bank->rows, bank->columns);
   if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_SOFTMAX || !isfinite(layer->slope) ||
-      layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope or padding that is none", where);
+      layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER || layer->border < GCONV_BORDER_ZERO ||
+      layer->border > GCONV_BORDER_WRAP || !isfinite((float)layer->border_value))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope, padding or border that is none", where);
   return GCONV_OK;
 }
 
@@ -198,8 +199,8 @@ static gconv_status resolve_plain(const gconv_layer *layer, const char *where, i
   const bool mean = layer->kind == GCONV_LAYER_MEAN;
   if (!mean && layer->kind != GCONV_LAYER_RESIDUAL)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
-  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank and no activation", where);
+  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
   if (!mean && (images != first->frames || channels != first->channels || height != first->height || width != first->width))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "

@@ -119,7 +119,9 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
 
 static void fill_plain_info(gconv_step *step) {
   const gconv_layer_problem *p = &step->whole;
-  step->info = (gconv_layer_info){.algorithm = step->kind == GCONV_LAYER_MEAN ? "mean" : "residual",
+  step->info = (gconv_layer_info){.algorithm = step->pads                       ? "padding"
+                                               : step->kind == GCONV_LAYER_MEAN ? "mean"
+                                                                                : "residual",
                                   .math = gconv_math_name(GCONV_MATH_FP32),
                                   .exact = true,
                                   .images = step->images,
@@ -136,7 +138,8 @@ static void fill_plain_info(gconv_step *step) {
                                   .flop = (double)step->images * p->channels * p->height * p->width};
 }
 
-static void fill_info(gconv_step *step) {
+/* `input` has the shape of the layer's input, without what pads it. */
+static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   const gconv_layer_problem *problem = &step->problem;
   gconv_layer_problem all = step->whole;
   all.images = step->images;
@@ -148,8 +151,8 @@ static void fill_info(gconv_step *step) {
                                   .each = each,
                                   .images = step->images,
                                   .channels = problem->channels,
-                                  .height = all.height,
-                                  .width = problem->width,
+                                  .height = input->height,
+                                  .width = input->width,
                                   .filters = problem->filters,
                                   .rows = problem->rows,
                                   .columns = problem->columns,
@@ -165,14 +168,21 @@ static void fill_info(gconv_step *step) {
 }
 
 /* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
- */
-static gconv_status resolve_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
-                                 const gconv_network_options *options, const gconv_image *first) {
-  gconv_step *step = &network->steps[index];
+ * Its steps are appended. */
+static gconv_status resolve_layer(gconv_network_plan *network, const gconv_layer *layer, size_t index,
+                                  const gconv_network_options *options, const gconv_image *first) {
+  gconv_step pads = {0}, *step;
+  gconv_step made = {0};
   gconv_image *shape = &network->out;
   char where[32];
   snprintf(where, sizeof where, "layer %zu", index + 1);
-  GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, first, step));
+  GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, first, &made));
+  GCONV_TRY(gconv_layer_take_border(layer, where, &made, &pads));
+  made.layer = pads.layer = index;
+  if (pads.pads)
+    network->steps[network->count++] = pads;
+  step = &network->steps[network->count++];
+  *step = made;
   step->problem.math = options->math;
   step->problem.workspace_limit = options->workspace_bytes > 0 ? options->workspace_bytes : DEFAULT_WORKSPACE;
   step->whole = step->problem;
@@ -182,22 +192,26 @@ static gconv_status resolve_step(gconv_network_plan *network, const gconv_layer 
   return GCONV_OK;
 }
 
+/* The shape of the input of a step's layer, which a step before may pad. */
+static const gconv_layer_problem *unpadded(const gconv_network_plan *network, const gconv_step *step) {
+  return step > network->steps && step[-1].pads ? &step[-1].whole : &step->whole;
+}
+
 /* Decides how it is solved. */
-static gconv_status make_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
+static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
-  gconv_step *step = &network->steps[index];
-  if (step->kind != GCONV_LAYER_CONV) {
+  if (step->pads || step->kind != GCONV_LAYER_CONV) {
     fill_plain_info(step);
     return GCONV_OK;
   }
   wanted = wanted ? wanted : options->algorithm ? options->algorithm : "auto";
-  fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", index + 1, step->problem.filters, layer->bank->channels,
-          layer->bank->rows, layer->bank->columns, strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of",
-          gconv_device_prices(network->base.device).unit);
+  fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", step->layer + 1, step->problem.filters,
+          layer->bank->channels, layer->bank->rows, layer->bank->columns,
+          strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of", gconv_device_prices(network->base.device).unit);
   gconv_status status = gconv_layer_choose(network->base.device, options, wanted, step, reasons);
   if (status != GCONV_OK)
-    return gconv_fail_in(status, "layer %zu", index + 1);
-  fill_info(step);
+    return gconv_fail_in(status, "layer %zu", step->layer + 1);
+  fill_info(step, unpadded(network, step));
   return GCONV_OK;
 }
 
@@ -226,8 +240,9 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
   for (size_t i = 0; i < network->count && can; i++) {
     const gconv_step *step = &network->steps[i];
     problems[i] = &step->whole;
-    can = step->kind == GCONV_LAYER_CONV && !step->info.each && (any_algorithm || !layers[i].algorithm) &&
-          (!step->softmax || i + 1 == network->count) && step->images == network->steps[0].images;
+    can = step->kind == GCONV_LAYER_CONV && !step->pads && !step->info.each &&
+          (any_algorithm || !layers[step->layer].algorithm) && (!step->softmax || i + 1 == network->count) &&
+          step->images == network->steps[0].images;
     apart += step->info.estimate_ms;
   }
   if (!can || gconv_pointwise_obstacle(problems, (int32_t)network->count) || (!named && merged_ms(network, &prices) > apart))
@@ -239,7 +254,7 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
     step->problem.math = GCONV_MATH_FP32;
     step->workspace_bytes = 0;
     step->info.estimate_ms = merged_ms(network, &prices) / (double)network->count;
-    fill_info(step);
+    fill_info(step, &step->whole);
   }
   network->merged = true;
   fprintf(reasons, "all layers are filters of 1 x 1: one kernel, %s\n", row->info.name);
@@ -286,12 +301,13 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   }
 }
 
-static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
-                               int32_t rows, bool any_algorithm) {
+static gconv_status make_steps(gconv_network_plan *network, const gconv_network_operation *operation,
+                               const gconv_network_options *options, int32_t rows, bool any_algorithm) {
   const gconv_image first = network->out;
+  const gconv_layer *layers = operation->layers;
   size_t size = 0;
-  for (size_t i = 0; i < network->count; i++)
-    GCONV_TRY(resolve_step(network, &layers[i], i, options, &first));
+  for (size_t i = 0; i < operation->count; i++)
+    GCONV_TRY(resolve_layer(network, &layers[i], i, options, &first));
   set_chosen_for(network, options->any_batch);
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
@@ -299,8 +315,11 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *l
   if (!reasons)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
-    status = make_step(network, &layers[i], i, options, any_algorithm ? NULL : layers[i].algorithm, reasons);
+  for (size_t i = 0; i < network->count && status == GCONV_OK; i++) {
+    gconv_step *step = &network->steps[i];
+    const gconv_layer *layer = &layers[step->layer];
+    status = make_step(network, step, layer, options, any_algorithm ? NULL : layer->algorithm, reasons);
+  }
 #ifdef GCONV_WITH_CUDA
   if (status == GCONV_OK)
     merge_steps(network, layers, options, any_algorithm, reasons);
@@ -312,7 +331,7 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *l
 
 /* The whole of it, for people. */
 static void fill_plan_info(gconv_network_plan *network) {
-  const gconv_layer_info *first = &network->steps[0].info;
+  const gconv_layer_info *first = &network->steps[network->steps[0].pads].info;
   const gconv_image *like = &network->base.like, *out = &network->out;
   gconv_plan_info *plan = &network->base.info;
   *plan = (gconv_plan_info){.device = network->base.device->info.name,
@@ -392,7 +411,7 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
                                .width = like->width,
                                .channels = network->by_channel ? 1 : channels,
                                .planar = true};
-  GCONV_TRY(make_steps(network, operation->layers, &options, rows, any_algorithm));
+  GCONV_TRY(make_steps(network, operation, &options, rows, any_algorithm));
   make_combination(network, options.combine);
   GCONV_TRY(make_outputs(network, &options));
   fill_plan_info(network);
@@ -404,17 +423,16 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
     if (network->steps[i].algorithm)
-      GCONV_TRY(gconv_layer_weights(&operation->layers[i], &network->steps[i]));
+      GCONV_TRY(gconv_layer_weights(&operation->layers[network->steps[i].layer], &network->steps[i]));
   return network->type->prepare(network, &network->run);
 }
 
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   gconv_network_plan *network = (gconv_network_plan *)plan;
-  network->steps = calloc(operation->count, sizeof *network->steps);
+  network->steps = calloc(2 * operation->count, sizeof *network->steps);
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  network->count = operation->count;
   gconv_device_enter(order->device);
   GCONV_TRY(fill_network(network, operation, order->rows, order->kept, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
   return order->extent == GCONV_PLAN_WHOLE ? prepare(network, operation) : GCONV_OK;

@@ -28,10 +28,14 @@ typedef struct gconv_band {
   int64_t scale, shift;
 } gconv_band;
 
-/* A layer and how it is solved. Layers without weights have a problem too, for the shapes of their input and output, and no
- * algorithm. */
+/* A layer and how it is solved, or what pads its input. Layers without weights, and what pads, have a problem too, for the
+ * shapes of their input and output, and no algorithm. */
 typedef struct gconv_step {
   gconv_layer_kind kind;
+  size_t layer;                /* the number of its layer, from 0 on */
+  bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
+  gconv_border border;         /* of a step that pads */
+  float outside;               /* of border constant */
   bool softmax;                /* is applied to what the algorithm yields */
   gconv_layer_problem whole;   /* of the whole tensor */
   gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that one needs */
@@ -91,8 +95,8 @@ struct gconv_network_plan {
   bool by_rows;
   gconv_band in_band; /* of the input; by rows */
   gconv_input input;
-  bool by_channel; /* made for one channel: each of the image's is an image of its own */
-  gconv_step *steps;
+  bool by_channel;   /* made for one channel: each of the image's is an image of its own */
+  gconv_step *steps; /* of each layer one, behind one that pads its input where its border is none of zeros */
   size_t count;
   bool merged; /* all steps are one kernel (kernels/cuda/fast/layer/pointwise.h) */
   gconv_combine combine;
@@ -126,7 +130,15 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
 /* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 
-/* Whether some rows of the output can be made of some rows of the input: not behind a mean, which needs all. */
+/* If the layer's border is none of zeros, and some filter reaches over it: takes the padding from *step, as resolved by
+ * gconv_layer_resolve(), and makes it that of *pads, the step before; *pads.pads is set then. */
+gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where, gconv_step *step, gconv_step *pads);
+/* Whether a step that pads finds the pixels for the rows around an output among those that the output's band has. `next` is
+ * the step that it pads for. */
+bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next);
+
+/* Whether some rows of the output can be made of some rows of the input: not behind a mean, which needs all, nor where a
+ * border takes rows from far away. */
 bool gconv_network_can_cut_rows(const gconv_network_plan *network);
 
 /* Makes the problems of the steps those of `rows` rows of the last one's output; sets the bands, and the rows of the input.

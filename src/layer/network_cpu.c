@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "kernels/cpu/layer/softmax.h"
 #include "kernels/mean.h"
+#include "layer/border.h"
 #include "layer/input.h"
 
 #include <stdatomic.h>
@@ -220,6 +221,55 @@ static void add_plane(void *context, size_t turn, int thread) {
     out[i] = in[i] + first[i];
 }
 
+/* A part of a plane of a padded tensor: its rows are copied, with what lies before and behind them. */
+enum { PADDED_ROWS = 32 };
+
+typedef struct padded_planes {
+  gconv_padding_job how;
+  const float *in;
+  float *out;
+  size_t parts; /* of a plane */
+} padded_planes;
+
+static void fill_columns(const gconv_padding_job *how, const float *in, int32_t begin, int32_t end, float *out) {
+  for (int32_t x = begin; x < end; x++) {
+    int64_t column = gconv_padding_column(how, x);
+    out[x] = column == GCONV_OUTSIDE ? how->outside : in[column];
+  }
+}
+
+static void pad_row(const gconv_padding_job *how, const float *in, float *out) {
+  const int32_t begin = -how->first_column < how->columns ? -how->first_column : how->columns;
+  const int32_t rest = how->columns - begin, inside = rest < how->width ? rest : how->width;
+  fill_columns(how, in, 0, begin, out);
+  memcpy(out + begin, in, (size_t)inside * sizeof *out);
+  fill_columns(how, in, begin + inside, how->columns, out);
+}
+
+static void pad_rows(void *context, size_t turn, int thread) {
+  const padded_planes *job = context;
+  const gconv_padding_job *how = &job->how;
+  const size_t plane = turn / job->parts, width = (size_t)how->columns;
+  const int32_t begin = (int32_t)(turn % job->parts) * PADDED_ROWS;
+  (void)thread;
+  for (int32_t y = begin; y < how->rows && y < begin + PADDED_ROWS; y++) {
+    float *out = job->out + (plane * (size_t)how->rows + (size_t)y) * width;
+    int64_t row = gconv_padding_row(how, y);
+    if (row != GCONV_OUTSIDE)
+      pad_row(how, job->in + (plane * (size_t)how->in_rows + (size_t)row) * (size_t)how->width, out);
+    for (size_t x = 0; x < width && row == GCONV_OUTSIDE; x++)
+      out[x] = how->outside;
+  }
+}
+
+/* Row `first` of the network's output is made. */
+static void execute_padding(const cpu_run *run, const gconv_step *step, int64_t first, const float *in, float *out) {
+  padded_planes job = {gconv_padding_job_of(run->network, step, first), in, out, 0};
+  job.parts = (size_t)((job.how.rows - 1) / PADDED_ROWS + 1);
+  size_t planes = (size_t)step->images * (size_t)step->problem.channels;
+  gconv_threads_run(run->network->base.device->threads, planes * job.parts, pad_rows, &job);
+}
+
 /* Row `first` of the network's output is made. By rows, the input has more rows than those that are added to. */
 static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
                           float *out) {
@@ -304,7 +354,9 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
-    if (step->algorithm)
+    if (step->pads)
+      execute_padding(run, step, first, tensor, to);
+    else if (step->algorithm)
       GCONV_TRY(execute_step(run, step, tensor, to));
     else
       execute_plain(run, step, input, first, tensor, to);

@@ -263,6 +263,17 @@ static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_r
 
 /* ---- Layers ---- */
 
+/* Pads the input of a layer, for the output's row `first` on. */
+static gconv_status run_padding(const network_run *run, const route &way, size_t i, int64_t first) {
+  const gconv_step *step = &run->network->steps[i];
+  const gconv_padding_job how = gconv_padding_job_of(run->network, step, first);
+  const int64_t planes = (int64_t)step->images * step->problem.channels;
+  pad_input<<<blocks_for(planes * how.rows * how.columns), THREADS, 0, way.stream>>>(how, tensor_of(run, way, i),
+                                                                                     tensor_of(run, way, i + 1), planes);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
 /* Layers without weights, for the output's row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_network_plan *network = run->network;
@@ -367,7 +378,10 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
   if (network->merged)
     GCONV_TRY(run_merged(run, way));
   for (size_t i = network->merged ? network->count : 0; i < network->count; i++) {
-    GCONV_TRY(network->steps[i].algorithm ? run_step(run, way, i) : run_plain(run, way, i, first));
+    const gconv_step *step = &network->steps[i];
+    GCONV_TRY(step->pads        ? run_padding(run, way, i, first)
+              : step->algorithm ? run_step(run, way, i)
+                                : run_plain(run, way, i, first));
     if (network->steps[i].softmax)
       GCONV_TRY(run_softmax(run, way, i));
     if (network->by_rows && i + 1 < network->count)

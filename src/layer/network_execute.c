@@ -304,7 +304,10 @@ static void free_network(gconv_plan *plan) {
 
 static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
-  return layer < network->count ? &network->steps[layer].info : NULL;
+  for (size_t i = 0; i < network->count; i++)
+    if (network->steps[i].layer == layer && !network->steps[i].pads)
+      return &network->steps[i].info;
+  return NULL;
 }
 
 /* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;

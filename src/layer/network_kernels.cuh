@@ -5,6 +5,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/mean.h"
+#include "layer/border.h"
 #include "layer/input.h"
 
 #include <cuda_runtime.h>
@@ -71,6 +72,16 @@ __global__ static void add_input(const float *in, const float *first, int64_t fi
                                  int64_t count) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
     out[i] = in[i] + first[i / plane * first_plane + i % plane];
+}
+
+/* A thread makes a pixel of a padded tensor. */
+__global__ static void pad_input(gconv_padding_job how, const float *in, float *out, int64_t planes) {
+  const int64_t plane = (int64_t)how.rows * how.columns, count = planes * plane;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS) {
+    const int64_t y = gconv_padding_row(&how, i % plane / how.columns), x = gconv_padding_column(&how, i % how.columns);
+    const bool inside = y != GCONV_OUTSIDE && x != GCONV_OUTSIDE;
+    out[i] = inside ? in[(i / plane * how.in_rows + y) * how.width + x] : how.outside;
+  }
 }
 
 /* A thread makes all filters of a place. */

@@ -3,7 +3,8 @@
  * Networks by rows: every layer gets a problem of the rows that some rows of the last one's output need. It has no padding
  * above: rows outside the tensor are there, as zeros, which is what the problem reads there anyway; so one problem, with one
  * set of prepared weights, is that of all bands, at the edges as within. The outputs of a layer that lie outside its whole
- * output are what the next sees as padding: they are set to zero again, because the bias has made them nonzero.
+ * output are what the next sees as padding: they are set to zero again, because the bias has made them nonzero. Where a
+ * border is none of zeros, a step before the layer's pads by it; then rows outside what that step yields are of no output.
  *
  * Rows begin at multiples of an even number, so that tiles of winograd, which are two rows high, lie alike whatever it is.
  */
@@ -31,6 +32,8 @@ bool gconv_network_can_cut_rows(const gconv_network_plan *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     strided = strided || step->problem.stride_y > 1;
+    if (step->pads && !gconv_step_pads_bands(step, step + 1))
+      return false;
     if (step->kind == GCONV_LAYER_MEAN || (step->kind == GCONV_LAYER_RESIDUAL && strided))
       return false; /* the rows of the input that residual adds must be among those that the layers before it need */
   }

@@ -5,6 +5,7 @@
  */
 #include "operation/verify.h"
 #include "base/memory.h"
+#include "layer/border.h"
 #include "layer/input.h"
 #include "operation/stages.h"
 
@@ -176,6 +177,20 @@ static void average_plane(const field *in, size_t plane, size_t count, field *ou
   out->allowed[plane] = allowed / n + UNIT * (fabs(sum) + allowed) / n + (n + 2) * 0x1p-52 * magnitude / n;
 }
 
+/* What a border repeats keeps its error; a constant has none. */
+static void pad_field(const gconv_network_plan *network, const gconv_step *step, const field *in, field *out) {
+  const gconv_padding_job how = gconv_padding_job_of(network, step, 0);
+  for (size_t i = 0; i < out->count; i++) {
+    size_t line = i / (size_t)how.columns, plane = line / (size_t)how.rows;
+    int64_t y = gconv_padding_row(&how, (int64_t)(line % (size_t)how.rows));
+    int64_t x = gconv_padding_column(&how, (int64_t)(i % (size_t)how.columns));
+    bool inside = x != GCONV_OUTSIDE && y != GCONV_OUTSIDE;
+    size_t from = inside ? (plane * (size_t)how.height + (size_t)y) * (size_t)how.width + (size_t)x : 0;
+    out->value[i] = inside ? in->value[from] : (double)how.outside;
+    out->allowed[i] = inside ? in->allowed[from] : 0;
+  }
+}
+
 static void add_input(const field *in, const field *input, field *out) {
   for (size_t i = 0; i < out->count; i++) {
     out->value[i] = in->value[i] + input->value[i];
@@ -222,7 +237,9 @@ static gconv_status apply_step(const gconv_network_plan *network, const gconv_st
   const gconv_layer_problem *problem = &step->problem;
   size_t planes = (size_t)step->images * (size_t)problem->filters;
   GCONV_TRY(make_field(planes * (size_t)problem->out_height * (size_t)problem->out_width, &out));
-  if (step->algorithm) {
+  if (step->pads) {
+    pad_field(network, step, tensor, &out);
+  } else if (step->algorithm) {
     layer_job job = {step, tensor, &out, step->algorithm->error_bound(problem)};
     gconv_threads_run(network->base.device->threads, planes, compute_plane, &job);
   } else if (step->kind == GCONV_LAYER_RESIDUAL) {

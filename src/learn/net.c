@@ -16,6 +16,10 @@ static gconv_status resolve_conv(const gconv_layer *layer, const char *where, co
   gconv_step step;
   gconv_layer plain = *layer;
   plain.activation = GCONV_ACTIVATION_NONE;
+  if (layer->border != GCONV_BORDER_ZERO)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s has border %s, which cannot be trained: train with zeros outside (padding same), or padding valid",
+                      where, gconv_border_name(layer->border));
   GCONV_TRY(gconv_layer_resolve(&plain, where, 1, in->filters, in->out_height, in->out_width, NULL, &step));
   if (step.info.each)
     return gconv_fail(

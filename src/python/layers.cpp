@@ -70,6 +70,8 @@ static Layer *make_layer(Weights weights, nb::object bias, const nb::dict &given
   one.dilation_x = value_of(given, "dilation_x", 1);
   one.groups = value_of(given, "groups", 1);
   one.flip = value_of(given, "flip", false);
+  one.border = (gconv_border)value_of(given, "border", (int)GCONV_BORDER_ZERO);
+  one.border_value = value_of(given, "border_value", 0.0);
   one.activation = (gconv_activation)value_of(given, "activation", (int)GCONV_ACTIVATION_NONE);
   one.slope = value_of(given, "slope", 0.0F);
   const std::string algorithm = value_of(given, "algorithm", std::string("auto"));

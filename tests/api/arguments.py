@@ -141,7 +141,7 @@ FIELDS = {
     "gconv_layer": {
         "kind": ["99", "-1"], "bank": ["NULL", "&no_bank", "&huge_bank"], "padding": ["99", "-1"], "pad_top": None, "pad_left": None, "pad_bottom": None,
         "pad_right": None, "stride_y": None, "stride_x": None, "dilation_y": None, "dilation_x": None, "groups": None, "flip": ANY,
-        "activation": ["99", "-1"], "slope": None, "algorithm": ['"nothing"', '""']},
+        "activation": ["99", "-1"], "slope": None, "algorithm": ['"nothing"', '""'], "border": ["99", "-1"], "border_value": ["NAN", "INFINITY"]},
     "gconv_network_options": {
         "gray": ANY, "mean": UNKNOWN, "std": UNKNOWN, "mean_count": ["-1", "INT32_MIN"], "std_count": ["-1", "INT32_MIN"],
         "math": ["99", "-1"], "algorithm": ['"nothing"'], "without": ['"nothing"'], "workspace_bytes": None, "any_batch": ANY,

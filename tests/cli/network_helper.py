@@ -52,6 +52,11 @@ def save_network(path, layers, channels, height=0, width=0, **keys):
     save_tensors(path, tensors, gconv=json.dumps(about))
 
 
+# Borders of layers, as numpy.pad() has them.
+BORDERS = {"zero": {}, "constant": {}, "replicate": {"mode": "edge"}, "symmetric": {"mode": "symmetric"},
+           "reflect101": {"mode": "reflect"}, "wrap": {"mode": "wrap"}}
+
+
 def pads_of(padding, size, taps, stride, dilation, first, flip):
     """Zeros before and behind along an axis, by the rules of docs/filter-formats.md."""
     extent = (taps - 1) * dilation + 1
@@ -94,7 +99,8 @@ def convolve(x, layer):
     assert c * groups == len(x)
     pads = [pads_of(keys.get("padding", "same"), x.shape[1 + i], (r, s)[i], strides[i], dilations[i], i, keys.get("flip"))
             for i in range(2)]
-    x = np.pad(x, [(0, 0), *pads])
+    border = keys.get("border", "zero")
+    x = np.pad(x, [(0, 0), *pads], **(BORDERS[border] or {"constant_values": keys.get("border_value", 0)}))
     extents = [((r, s)[i] - 1) * dilations[i] + 1 for i in range(2)]
     p, q = [(x.shape[1 + i] - extents[i]) // strides[i] + 1 for i in range(2)]
     y = np.zeros((k, p, q)) + (0 if layer.bias is None else np.reshape(np.asarray(layer.bias, "f8"), (k, 1, 1)))

@@ -279,7 +279,6 @@ class Errors(BankTest):
         self.assertIn("takes 9 channels (3 in each of 3 groups), and gets 3", result.stderr)
 
     def test_options(self):
-        self.refuse("--border", "--border", "wrap")
         self.refuse("--linear", "--linear")
         self.refuse("--alpha", "--alpha", "filter")
         self.refuse("stack", "--combine", "stack")

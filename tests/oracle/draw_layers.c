@@ -135,6 +135,15 @@ static void draw_weights(uint64_t *lot, bool extreme, gconv_bank *bank) {
     bank->biases[k] = number(lot);
 }
 
+/* By a lot of its own, so that all else is drawn as it is without borders. */
+static void draw_border(uint64_t lot, bool extreme, gconv_layer *layer) {
+  lot ^= UINT64_C(0x426F726465723F21);
+  if (!gconv_lot_chance(&lot, 40))
+    return;
+  layer->border = (gconv_border)(1 + gconv_lot_below(&lot, 5));
+  layer->border_value = (double)number(&lot) * (extreme ? 1e9 : 4);
+}
+
 static bool draw_layer(gconv_drawn_network *d, uint64_t *lot, bool extreme, int32_t images, int32_t *channels,
                        int32_t *height, int32_t *width) {
   gconv_drawn_layer *l = &d->layers[d->count];
@@ -148,13 +157,15 @@ static bool draw_layer(gconv_drawn_network *d, uint64_t *lot, bool extreme, int3
     if (tries == 199)
       return false;
   }
+  draw_border(*lot, extreme, &l->layer);
   draw_weights(lot, extreme, &l->bank);
   l->layer.activation = gconv_lot_chance(lot, 60) ? GCONV_ACTIVATION_NONE : (gconv_activation)gconv_lot_below(lot, 5);
   l->layer.slope = l->layer.activation == GCONV_ACTIVATION_LEAKY ? number(lot) : 0;
-  tell(d, "; %s%d filters %dx%dx%d groups %d stride %d,%d dilation %d,%d pad %d,%d -> %dx%d%s%s%s act %d",
+  tell(d, "; %s%d filters %dx%dx%d groups %d stride %d,%d dilation %d,%d pad %d,%d border %d -> %dx%d%s%s%s act %d",
        l->each ? "each " : "", l->bank.filters, l->bank.channels, l->bank.rows, l->bank.columns, l->groups, l->stride_y,
-       l->stride_x, l->dilation_y, l->dilation_x, l->top, l->left, l->p, l->q, l->layer.flip ? " flip" : "",
-       l->bank.has_geometry ? " geometry" : "", l->bank.biases ? " bias" : "", (int)l->layer.activation);
+       l->stride_x, l->dilation_y, l->dilation_x, l->top, l->left, (int)l->layer.border, l->p, l->q,
+       l->layer.flip ? " flip" : "", l->bank.has_geometry ? " geometry" : "", l->bank.biases ? " bias" : "",
+       (int)l->layer.activation);
   d->count++;
   *channels = l->filters;
   *height = l->p;

@@ -82,6 +82,24 @@ static void activation(const gconv_layer *layer, double *v, double *error) {
   }
 }
 
+/* Where the sample lies that stands for position i of an axis, which is found by going from edge to edge; -1 for none. */
+static int32_t inside(gconv_border border, int64_t i, int32_t size) {
+  while (i < 0 || i >= size) {
+    int64_t beyond = i < 0 ? -i : i - (size - 1);
+    if (border == GCONV_BORDER_ZERO || border == GCONV_BORDER_CONSTANT)
+      return -1;
+    if (border == GCONV_BORDER_REPLICATE || (border == GCONV_BORDER_REFLECT101 && size == 1))
+      return i < 0 ? 0 : size - 1;
+    if (border == GCONV_BORDER_WRAP)
+      i += i < 0 ? size : -size;
+    else if (border == GCONV_BORDER_SYMMETRIC)
+      i = i < 0 ? beyond - 1 : size - beyond;
+    else
+      i = i < 0 ? beyond : size - 1 - beyond;
+  }
+  return (int32_t)i;
+}
+
 /* The largest |x| of the channels first .. first + count - 1 of an image. */
 static double largest(const gconv_tensor *in, int32_t n, int32_t first, int32_t count) {
   double most = 0;
@@ -95,15 +113,20 @@ static void respond(const gconv_drawn_layer *l, const gconv_layer_info *info, co
   const gconv_bank *bank = &l->bank;
   int32_t filter = l->each ? k % bank->filters : k, taps = bank->rows * bank->columns;
   int32_t first = l->each ? k / bank->filters : k / (bank->filters / l->groups) * bank->channels;
+  const gconv_border border = l->layer.border;
+  double constant = border == GCONV_BORDER_CONSTANT ? (double)(float)l->layer.border_value : 0;
   double bias = bank->biases ? (double)bank->biases[filter] : 0, sum = bias, size = fabs(bias), error = 0, weights = 0;
   for (int32_t c = 0; c < bank->channels; c++)
     for (int32_t t = 0; t < taps; t++) {
-      int32_t y = p * l->stride_y - l->top + t / bank->columns * l->dilation_y;
-      int32_t x = q * l->stride_x - l->left + t % bank->columns * l->dilation_x;
+      int32_t y = inside(border, p * l->stride_y - l->top + t / bank->columns * l->dilation_y, in->h);
+      int32_t x = inside(border, q * l->stride_x - l->left + t % bank->columns * l->dilation_x, in->w);
       double w = (double)bank->weights[(filter * bank->channels + c) * taps + (l->layer.flip ? taps - 1 - t : t)];
       weights += fabs(w);
-      if (y < 0 || x < 0 || y >= in->h || x >= in->w)
+      if (y < 0 || x < 0) {
+        sum += w * constant;
+        size += fabs(w * constant);
         continue;
+      }
       size_t i = at(in, n, first + c, y, x);
       sum += w * in->value[i];
       size += fabs(w) * (fabs(in->value[i]) + in->error[i]);
@@ -123,6 +146,8 @@ static gconv_tensor apply(const gconv_drawn_layer *l, const gconv_layer_info *in
     for (int32_t k = 0; k < out.c; k++) {
       int32_t first = l->each ? k / l->bank.filters : k / (l->bank.filters / l->groups) * l->bank.channels;
       double most = info->bound_of_largest ? largest(in, n, first, l->bank.channels) : 0;
+      if (info->bound_of_largest && l->layer.border == GCONV_BORDER_CONSTANT)
+        most = fmax(most, fabs(l->layer.border_value));
       for (int32_t p = 0; p < out.h; p++)
         for (int32_t q = 0; q < out.w; q++)
           respond(l, info, in, n, k, p, q, most, &out);

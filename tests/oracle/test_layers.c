@@ -193,6 +193,14 @@ static bool check_rows(const trial *t, const gconv_image *whole, const gconv_ten
   gconv_status status = gconv_image_allocate(&out);
   if (status == GCONV_OK)
     status = make_network(&t->d, t->session->common.device, t->tally->algorithm->name, math, rows, &network);
+  if (status == GCONV_OK && gconv_plan_row_step(network) == 0) { /* a border takes rows from far away */
+    bool far = false;
+    for (size_t i = 0; i < t->d.count; i++)
+      far = far || t->d.list[i].border > GCONV_BORDER_CONSTANT;
+    gconv_plan_free(network);
+    gconv_image_free(&out);
+    return far || fail(t, "the plan is not by rows");
+  }
   if (status == GCONV_OK)
     status = execute_rows(t, network, &out);
   bool good = status == GCONV_OK || status == GCONV_UNSUPPORTED; /* other limits for other shapes */

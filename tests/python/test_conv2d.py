@@ -52,6 +52,19 @@ class Numbers(unittest.TestCase):
                 wanted = expected(x, weight, None, (1, 1), sides, (1, 1), 1)
                 np.testing.assert_allclose(gconv.conv2d(x, weight, padding=padding), wanted, rtol=1e-5, atol=2e-5)
 
+    def test_borders(self):
+        random = np.random.default_rng(5)
+        x, weight = random.normal(size=(2, 3, 5, 6)).astype(np.float32), random.normal(size=(4, 3, 3, 5)).astype(np.float32)
+        for border, mode in (("constant", {"constant_values": -1.5}), ("replicate", {"mode": "edge"}), ("symmetric", {"mode": "symmetric"}),
+                             ("reflect101", {"mode": "reflect"}), ("wrap", {"mode": "wrap"})):
+            for top, bottom, left, right in ((1, 1, 2, 2), (0, 3, 1, 0), (11, 12, 13, 14)):
+                padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), **mode)
+                wanted = expected(padded, weight, None, (2, 1), (0, 0, 0, 0), (1, 1), 1)
+                got = gconv.conv2d(x, weight, None, (2, 1), (top, bottom, left, right), border=border, border_value=-1.5)
+                np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=2e-5, err_msg=border)
+        with self.assertRaises(ValueError):
+            gconv.conv2d(x, weight, border="mirror")
+
     def test_activations_and_flip(self):
         random = np.random.default_rng(3)
         x, weight = random.normal(size=(2, 3, 8, 8)).astype(np.float32), random.normal(size=(4, 3, 3, 3)).astype(np.float32)

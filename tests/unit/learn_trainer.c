@@ -302,13 +302,27 @@ static void says_what_does_not_fit(void **state) {
   }
 }
 
+static void refuses_borders(void **state) {
+  (void)state;
+  array_dataset data = make_dataset(200, 1, SIDE, SIDE, 2, 2, pictures, classes);
+  const gconv_training_options options = {.epochs = 1};
+  gconv_network network = {0};
+  gconv_trainer *trainer = NULL;
+  assert_int_equal(gconv_network_make("conv 2 3x3 relu, dense 2 softmax", 1, SIDE, SIDE, 2, 1, &network), GCONV_OK);
+  network.layers[0].border = GCONV_BORDER_WRAP;
+  assert_int_equal(gconv_trainer_create(devices[0], &network, &options, &data.base, NULL, NULL, &trainer),
+                   GCONV_UNSUPPORTED);
+  assert_non_null(strstr(gconv_last_error(), "layer 1 has border wrap, which cannot be trained"));
+  gconv_network_free(&network);
+}
+
 int main(void) {
   draw_pictures();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(learns_what_bars_are),      cmocka_unit_test(a_cosine_falls_to_nothing),
       cmocka_unit_test(goes_on_to_the_same_bytes), cmocka_unit_test(refuses_checkpoints_of_other_settings),
       cmocka_unit_test(ends_when_it_shall),        cmocka_unit_test(keeps_the_best_when_it_diverges),
-      cmocka_unit_test(says_what_does_not_fit),
+      cmocka_unit_test(says_what_does_not_fit),    cmocka_unit_test(refuses_borders),
   };
   return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -80,8 +80,8 @@ class Plan:
 
 def clear_cache() -> None: ...
 def conv2d(x: _Array, weight: Any, bias: Any = None, stride: _Pair = 1, padding: str | _Pair = 0, dilation: _Pair = 1,
-           groups: int = 1, *, activation: str = "none", slope: float = 0.0, flip: bool = False, math: str = "fp32",
-           device: str | None = None, algorithm: str = "auto", out: Any = None) -> _Array: ...
+           groups: int = 1, *, activation: str = "none", slope: float = 0.0, flip: bool = False, border: str = "zero",
+           border_value: float = 0.0, math: str = "fp32", device: str | None = None, algorithm: str = "auto", out: Any = None) -> _Array: ...
 
 class Network:
     def __init__(self, text: str, channels: int, height: int = 0, width: int = 0, *, outputs: int = 0,

@@ -9,6 +9,7 @@ from . import _core
 from ._arguments import choose, pair, real, sides, whole
 from ._arrays import apply, floats, library_of, to_float
 from ._errors import ArgumentError
+from ._filter import BORDERS
 
 __all__ = ["conv2d"]
 
@@ -21,14 +22,15 @@ _layers = {}  # by shape of the weights and options: the last few, each with a c
 _tensors = {}  # by id of tensors of PyTorch, which count their changes
 
 
-def _options(weight, stride, padding, dilation, groups, activation, slope, flip, math, algorithm):
+def _options(weight, stride, padding, dilation, groups, activation, slope, flip, math, algorithm, border, border_value):
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     groups = whole("groups", groups, 1)
     if weight.shape[0] % groups:
         raise ArgumentError(f"groups={groups} does not part the {weight.shape[0]} filters of weight")
     options = {"stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
                "groups": groups, "activation": choose("activation", activation, ACTIVATIONS), "slope": real("slope", slope),
-               "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm)}
+               "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm),
+               "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value)}
     if isinstance(padding, str):
         options["padding"] = choose("padding", padding, PADDINGS)
     else:
@@ -91,7 +93,7 @@ def _layer_of(weight, bias, given):
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation="none", slope=0.0, flip=False,
-           math="fp32", device=None, algorithm="auto", out=None):
+           border="zero", border_value=0.0, math="fp32", device=None, algorithm="auto", out=None):
     """A convolution layer, as torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
 
     x: N x C x H x W, or C x H x W. float32 is computed as it is; any other numbers are converted to it, and results of
@@ -99,6 +101,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, a
     stride, dilation: whole numbers, or (down, across). padding: a number, (down, across), (top, bottom, left, right),
         "valid" or "same" (stride 1: as few zeros as that takes, the odd one below and right).
     activation: "none", "relu", "leaky" (slope), "sigmoid" (slope), "tanh" or "softmax" (over the filters).
+    border: what the padding shows, as of filter(): "zero", "constant" (border_value), "replicate", "symmetric",
+        "reflect101" (padding_mode "reflect" of PyTorch) or "wrap" ("circular").
     flip: turn each filter by 180 degrees. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16", "bf16".
     device, algorithm, out: as of filter().
 
@@ -106,7 +110,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, a
     Weights that were used before are known by their bits, those of PyTorch by their number of changes.
     Raises ArgumentError where shapes do not fit.
     """
-    given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flip, math, algorithm)
+    given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flip, math, algorithm, border,
+             border_value)
     layer = _layer_of(weight, bias, given)
     dimensions = getattr(x, "ndim", None)
     if dimensions not in (3, 4):
