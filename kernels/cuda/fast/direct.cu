@@ -12,7 +12,7 @@
  * bands (direct_bands.cuh): any filter, stride, dilation, and number of filters that are combined. A warp makes 8 rows of
  * 256 samples from rows in shared memory.
  *
- * general (here): the rest, such as taps some thousands of pixels apart. A thread makes one sample.
+ * The rest, such as taps some thousands of pixels apart, goes to the classic (classic/direct_classic.cu).
  *
  * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
  * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
@@ -24,90 +24,6 @@
 #include <math.h>
 
 namespace {
-
-enum { GENERAL_THREADS = 512 }; /* of a block, at most: with more, each would have too few registers */
-
-struct general_arguments : arguments {
-  const float *weights;
-};
-
-/* The sum of the filter whose samples all lie inside the image. `tap` is its first tap. */
-template <class In> __device__ float sum_inside(const arguments &a, const place &at, const float *tap) {
-  const gconv_problem &problem = a.problem;
-  int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
-  const uint8_t *row = at.in + top * a.in_row + (left * problem.channels + at.c) * (int64_t)sizeof(In);
-  int64_t step = (int64_t)problem.dilation_x * problem.channels;
-  float sum = 0.0f;
-  for (int32_t r = 0; r < problem.rows; r++, row += problem.dilation_y * a.in_row) {
-    const In *sample = (const In *)row;
-    for (int32_t s = 0; s < problem.columns; s++, sample += step)
-      sum = fmaf(__ldg(tap++), (float)*sample, sum);
-  }
-  return sum;
-}
-
-template <class In> __device__ float sum_at_border(const arguments &a, const place &at, const float *tap) {
-  const gconv_problem &problem = a.problem;
-  int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
-  float sum = 0.0f;
-  for (int64_t r = 0; r < problem.rows; r++)
-    for (int64_t s = 0; s < problem.columns; s++)
-      sum = fmaf(__ldg(tap++),
-                 sample_at<In>(problem, at.in, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, at.c),
-                 sum);
-  return sum;
-}
-
-template <class In, class Out> __device__ void convolve(const general_arguments &a, const place &at, uint8_t *pixel) {
-  const gconv_problem &problem = a.problem;
-  int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
-  bool inside = top >= 0 && left >= 0 && top + (int64_t)(problem.rows - 1) * problem.dilation_y < problem.height &&
-                left + (int64_t)(problem.columns - 1) * problem.dilation_x < problem.width;
-  store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t k) {
-    const float *taps = a.weights + (int64_t)k * problem.rows * problem.columns;
-    return inside ? sum_inside<In>(a, at, taps) : sum_at_border<In>(a, at, taps);
-  });
-}
-
-/* Makes one sample of a row, in all rows and planes that its thread strides to. */
-template <class In, class Out> DEVICE void make_column(const general_arguments &a, int64_t sample) {
-  const gconv_problem &problem = a.problem;
-  place at;
-  at.q = sample / problem.channels;
-  at.c = (int32_t)(sample - at.q * problem.channels);
-  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    const plane_rows plane = plane_of(a, z);
-    at.in = plane.in;
-    uint8_t *out = plane.out + at.q * a.out_pixel;
-    for (at.p = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; at.p < problem.out_height;
-         at.p += (int64_t)gridDim.y * blockDim.y) {
-      uint8_t *pixel = out + at.p * a.out_row;
-      if (problem.keep_alpha && at.c == problem.channels - 1)
-        keep_alpha<In, Out>(a, at, pixel);
-      else
-        convolve<In, Out>(a, at, pixel);
-    }
-  }
-}
-
-/* Grid: x counts samples of a row, y rows, z planes of all images. A thread strides over what lies beyond the grid. */
-template <class In, class Out>
-__global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
-  const int64_t samples = (int64_t)g.problem.out_width * g.problem.channels;
-  for (int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; sample < samples;
-       sample += (int64_t)gridDim.x * blockDim.x)
-    make_column<In, Out>(g, sample);
-}
-
-template <class In, class Out> void launch_general(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  general_arguments a = {common_arguments(execution), execution->weights};
-  dim3 block = block_for(problem, GENERAL_THREADS, 64, 4);
-  dim3 grid(blocks_for((int64_t)problem->out_width * problem->channels, block.x, INT32_MAX),
-            blocks_for(problem->out_height, block.y, 65535),
-            blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
-  general<In, Out><<<hinted_grid(problem, grid), block, 0, (cudaStream_t)execution->stream>>>(a);
-}
 
 /* ---- Choosing ---- */
 
@@ -204,9 +120,7 @@ gconv_status execute(const gconv_execution *execution) {
   else if (fits_bands(problem))
     launch_any_bands(execution);
   else
-    with_type(problem->in_type, [&](auto in) {
-      with_type(problem->out_type, [&](auto out) { launch_general<decltype(in), decltype(out)>(execution); });
-    });
+    return gconv_algorithm_cuda_direct_classic.execute(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 

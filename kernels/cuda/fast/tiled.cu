@@ -1,92 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: the classic algorithm. A block copies the samples that its outputs need into shared memory, once, and reads them
- * from there.
+ * tiled: what it adds to classic/tiled_classic.cu is that a thread makes a strip of V = 16 neighbouring outputs of a row.
  *
- *     the tile that a block reads
+ *     the tile that a block reads                     a thread
  *     +---------------------------------+
- *     |  halo: half a filter            |
- *     |    +-----------------------+    |
- *     |    | TW x TH outputs       |    |
- *     |    +-----------------------+    |
- *     +---------------------------------+
+ *     |  halo: half a filter            |             taps    t0 t1 t2 ...                 operands in uniform registers
+ *     |    +-----------------------+    |             window  x0 x1 x2 ... x30             registers
+ *     |    | outputs               |    |                      |
+ *     |    +-----------------------+    |             sums    y0 = t0 x0 + t1 x1 + ..      16 of them
+ *     +---------------------------------+                     y1 = t0 x1 + t1 x2 + ..
  *
- * A tile of TW x TH outputs needs (TW + S - 1) x (TH + R - 1) samples. Each is read from memory once or a little more, and
- * R * S times from shared memory, at 128 bytes a cycle. While the tile is filled, borders are resolved and integers become
- * floats. So the inner loops need to do neither.
+ * It loads windows of V + 15 samples into registers: 8 loads of 16 bytes for 16 x 16 multiply-adds, half of what shared
+ * memory delivers in that time; the classic has a load for each. Taps are kernel parameters. So the rate of multiply-adds is
+ * the limit, for any size of the filter. While the tile is filled, borders are resolved and integers become floats.
  *
- * Two kernels use the tile:
- *
- * `classic`: a thread makes one output sample. It takes any stride, dilation and layout. Each multiply-add reads a sample
- * from shared memory: 4 bytes. A multiprocessor gets 128 bytes a cycle, and could do 128 multiply-adds. So this kernel
- * reaches a quarter of the peak at best.
- *
- * `strips`: a thread makes V = 16 neighbouring outputs of a row. It loads windows of V + 15 samples into registers: 8 loads
- * of 16 bytes for 16 x 16 multiply-adds, which is half of what shared memory delivers in that time. Taps are kernel
- * parameters, and so operands in uniform registers. The rate of multiply-adds is the limit, for any size of the filter.
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
- * for small ones.
- *
- * Both add the taps of a sum in the order r, s, as the exact family does.
+ * for small ones. What strips cannot do (strides along rows, dilations of more than 32 samples, more taps than parameters
+ * hold), the classic does. Taps are added in the order r, s, as the exact family does.
  */
 #include "../core/tile.cuh"
-
-/* ---- A thread a sample ---- */
-
-struct classic_arguments : arguments {
-  tile_shape shape;
-  const float *weights;
-};
-
-/* Makes the output samples of a block: blockDim.x samples of a row from `begin` on, of all channels, in blockDim.y rows. The
- * block strides down the rows and through the planes. */
-template <class In, class Out> DEVICE void make_columns(const classic_arguments &a, int64_t begin, float *tile) {
-  const gconv_problem &problem = a.problem;
-  const int channels = problem.channels;
-  const int64_t sample = begin + threadIdx.x;
-  const int64_t left = begin / channels * problem.stride_x - problem.pad_left; /* in pixels */
-  place at;
-  at.q = sample / channels;
-  at.c = (int32_t)(sample - at.q * channels);
-  const int column = (int)(at.q * problem.stride_x - problem.pad_left - left) * channels + at.c;
-  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    const plane_rows plane = plane_of<true>(a, z);
-    at.in = plane.in;
-    uint8_t *out = plane.out + at.q * a.out_pixel;
-    for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
-         first += (int64_t)gridDim.y * blockDim.y) {
-      fill_tile<In>(a, a.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
-      at.p = first + threadIdx.y;
-      const float *corner = tile + threadIdx.y * problem.stride_y * a.shape.pitch + column;
-      uint8_t *pixel = out + at.p * a.out_row;
-      if (at.p >= problem.out_height || at.q >= problem.out_width)
-        ;
-      else if (problem.keep_alpha && at.c == channels - 1)
-        keep_alpha<In, Out>(a, at, pixel);
-      else
-        store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t filter) {
-          const float *tap = a.weights + (int64_t)filter * problem.rows * problem.columns;
-          const int step = problem.dilation_x * channels;
-          float sum = 0.0f;
-          for (int r = 0; r < problem.rows; r++) {
-            const float *x = corner + r * problem.dilation_y * a.shape.pitch;
-            for (int s = 0; s < problem.columns; s++, x += step)
-              sum = fmaf(__ldg(tap++), *x, sum);
-          }
-          return sum;
-        });
-      __syncthreads(); /* the tile is read until here, and filled again behind it */
-    }
-  }
-}
-
-/* Grid: x counts samples of a row, y rows, z planes of all images. A block strides over what lies beyond the grid. */
-template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
-  extern __shared__ float4 memory[];
-  const int64_t samples = (int64_t)k.problem.out_width * k.problem.channels;
-  for (int64_t begin = (int64_t)blockIdx.x * blockDim.x; begin < samples; begin += (int64_t)gridDim.x * blockDim.x)
-    make_columns<In, Out>(k, begin, (float *)memory);
-}
 
 /* ---- A thread a strip of V samples ---- */
 
@@ -278,36 +210,6 @@ static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
   return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
 }
 
-/* The relative time of blocks of 32 x `rows` threads. A multiprocessor holds a number of blocks, and does the others one
- * after the other. More threads hide more latency, up to a limit: on an H200, 512 threads took 1.5 times as long as 1024.
- * Returns HUGE_VAL if the tile does not fit. */
-static double classic_time(const gconv_problem *problem, int rows, tile_shape *shape) {
-  const int64_t room = (int64_t)shared_limit(), own = 1024 /* bytes that each block needs besides its tile */, enough = 768;
-  if (!lay_out_plainly(problem, rows, LANES, room, shape))
-    return HUGE_VAL;
-  const int64_t across = ((int64_t)problem->out_width * problem->channels - 1) / LANES + 1;
-  const int64_t blocks = (int64_t)problem->images * problem->planes * across * ((problem->out_height - 1) / rows + 1);
-  const int64_t each = (blocks - 1) / multiprocessors() + 1, fit = (room + own) / (shape->bytes + own);
-  const int64_t threads = (fit < each ? fit : each) * LANES * rows;
-  return (double)(each * rows) / (double)(threads < enough ? threads : enough);
-}
-
-/* Chooses the block of `classic`: the size that the user asked for; otherwise 32 x 8 threads. It is lower where the tile of
- * 32 x 8 does not fit. It is higher where that is faster: large filters leave room for few blocks. Returns false if no tile
- * fits. */
-static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
-  if (is_hinted(problem, 1024, block) &&
-      lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, (int64_t)shared_limit(), shape))
-    return true;
-  *block = dim3(LANES, 8);
-  while (block->y > 1 && classic_time(problem, (int)block->y, shape) == HUGE_VAL)
-    block->y /= 2;
-  for (int rows = 16; rows <= 32; rows *= 2)
-    if (classic_time(problem, rows, shape) < 0.9 * classic_time(problem, (int)block->y, shape))
-      block->y = (unsigned)rows;
-  return classic_time(problem, (int)block->y, shape) < HUGE_VAL;
-}
-
 /* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise behind it. */
 static void place_stage(const gconv_problem *problem, strip_shape *shape) {
   bool alone = problem->filters == 1 || gconv_is_combined(problem);
@@ -342,18 +244,6 @@ static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape 
     if (shape_strips(problem, *block, most, shape))
       return true;
   return false;
-}
-
-template <class In, class Out> static gconv_status launch_classic(const gconv_execution *execution) {
-  classic_arguments a = {common_arguments(execution), {}, execution->weights};
-  dim3 block;
-  if (!block_classic(execution->problem, &block, &a.shape))
-    return GCONV_UNSUPPORTED;
-  auto *kernel = classic<In, Out>;
-  GCONV_TRY(allow_shared(kernel, a.shape.bytes));
-  kernel<<<grid_for(execution->problem, &a.shape), block, a.shape.bytes, (cudaStream_t)execution->stream>>>(a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
 }
 
 /* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
@@ -401,42 +291,38 @@ static bool fits_parameters(const gconv_problem *problem) {
   return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
 }
 
+static bool find_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
+  return fits_parameters(problem) && block_strips(problem, block, shape);
+}
+
 static gconv_status execute(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
   dim3 block;
   strip_shape shape;
-  const bool fits = fits_parameters(problem) && block_strips(problem, &block, &shape);
-  return with_type(problem->in_type, [&](auto in) {
-    return fits ? run_strips<decltype(in)>(execution, block, &shape) : with_type(problem->out_type, [&](auto out) {
-      return launch_classic<decltype(in), decltype(out)>(execution);
-    });
-  });
+  if (!find_strips(execution->problem, &block, &shape))
+    return gconv_algorithm_cuda_tiled_classic.execute(execution);
+  return with_type(execution->problem->in_type, [&](auto in) { return run_strips<decltype(in)>(execution, block, &shape); });
 }
 
 static const char *supports(const gconv_problem *problem) {
   dim3 block;
-  tile_shape shape;
-  return block_classic(problem, &block, &shape) ? NULL : "its tile would not fit in the shared memory of the GPU";
+  strip_shape shape;
+  return find_strips(problem, &block, &shape) ? NULL : gconv_algorithm_cuda_tiled_classic.supports(problem);
 }
 
-/* Costs in units of one multiply-add at the peak, measured on an H200: FILL for each sample of the tile, STORE for each
- * output, and a multiply-add in each of the kernels. */
-static const double FILL = 20, STORE = 50, BEGIN = 25, STRIP_TAP = 1.3, CLASSIC_TAP = 12, CLASSIC_STORE = 300;
+/* Costs in units of one multiply-add at the peak, measured on an H200: FILL for each sample of the tile, STORE and BEGIN for
+ * each output, and TAP for each multiply-add. */
+static const double FILL = 20, STORE = 50, BEGIN = 25, TAP = 1.3;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   dim3 block;
   strip_shape shape;
-  double taps = (double)problem->rows * problem->columns, work;
+  if (!find_strips(problem, &block, &shape))
+    return gconv_algorithm_cuda_tiled_classic.cost(problem, machine);
+  double taps = (double)problem->rows * problem->columns;
   double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
-  if (fits_parameters(problem) && block_strips(problem, &block, &shape)) {
-    double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
-    double dealing = shape.tile.piles > 1 ? 2 : 1, conversion = problem->in_type == GCONV_F32 ? 1 : 1.6;
-    work = BEGIN + FILL * filled * dealing * conversion + problem->filters * (STORE + STRIP_TAP * taps);
-  } else {
-    block_classic(problem, &block, &shape.tile);
-    double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
-    work = 2 * FILL * filled + problem->filters * (CLASSIC_STORE + CLASSIC_TAP * taps);
-  }
+  double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
+  double dealing = shape.tile.piles > 1 ? 2 : 1, conversion = problem->in_type == GCONV_F32 ? 1 : 1.6;
+  double work = BEGIN + FILL * filled * dealing * conversion + problem->filters * (STORE + TAP * taps);
   return 2 * machine->launch_ms + 0.002 + samples * work / machine->fma_per_ms;
 }
 
