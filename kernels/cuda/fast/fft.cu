@@ -13,7 +13,7 @@
  * the choice, the launches and the descriptor.
  *
  * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
- * the tile that shares its points.
+ * the tile that shares its points. These outputs are NaN, and are computed again by the definition.
  */
 #include "../core/alpha.cuh"
 #include "../core/launch.cuh"
@@ -273,6 +273,8 @@ void execute_batch(const gconv_execution *execution, const solution &s, unsigned
     launch(y.filter, dim3(count, s.c.width / y.columns), y.column_threads, y.columns_shared, execution, a);
     launch(x.leave, dim3((s.c.valid_y - 1) / x.rows + 1, count), LINE_THREADS, x.rows_shared, execution, a);
   }
+  if (execution->problem->in_type == GCONV_F32)
+    launch(mend_lines, dim3(s.c.height / 32, count), LINE_THREADS, 0, execution, a);
 }
 
 void execute_lines(const gconv_execution *execution, const solution &s) {

@@ -294,4 +294,18 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
   }
 }
 
+/* ---- Samples that are not finite ---- */
+
+/* Computes the outputs of spoilt tiles again. One point of a pair tells whether it is: it was written behind the columns,
+ * where all points depend on all samples. Grid: x counts groups of rows, of which there may be more; y pairs of tiles. */
+__global__ void __launch_bounds__(LINE_THREADS) mend_lines(const __grid_constant__ line_arguments a) {
+  __shared__ tile_pair pair;
+  if (!is_spoilt(a.filtered[(int64_t)blockIdx.y * a.height * a.width]))
+    return;
+  locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
+  __syncthreads();
+  for (int y = blockIdx.x; y < a.t.valid_y; y += gridDim.x)
+    mend_points(&a.t, &pair, y, threadIdx.x, LINE_THREADS, (a.t.valid_x - 1) / LINE_THREADS + 1);
+}
+
 } // namespace

@@ -5,6 +5,8 @@
 
 #include "../core/launch.cuh"
 
+#include <utility>
+
 namespace {
 
 /* Complex numbers are float2: x + i y. Fused multiply-adds are written out, because the compiler may not contract. */
@@ -34,20 +36,17 @@ __host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
   return sum;
 }
 
-/* The roots of unity: exp(2 pi i e / N), e < N. */
-template <int N> struct roots {
-  float re[N] = {}, im[N] = {};
-  __host__ __device__ constexpr roots() {
-    for (int e = 0; e < N; e++) {
-      re[e] = (float)cosine_of_turn(e, N);
-      im[e] = (float)cosine_of_turn((4 * e + 3 * N) % (4 * N), 4 * N); /* the sine is the cosine of a quarter turn earlier */
-    }
-  }
-};
+/* Returns the root of unity exp(2 pi i e / N), e < N. E are the numbers 0 .. N - 1. The tables are static arrays: cicc of
+ * CUDA 13.0 laid a local table over the points of its caller, and filled a static object with zeros (docs/lab/cicc.md). */
+template <int N, int... E> DEVICE float2 root_of_unity(int e, std::integer_sequence<int, E...>) {
+  static constexpr float re[N] = {(float)cosine_of_turn(E, N)...};
+  /* the sine is the cosine of a quarter turn earlier */
+  static constexpr float im[N] = {(float)cosine_of_turn((4 * E + 3 * N) % (4 * N), 4 * N)...};
+  return make_float2(re[e], im[e]);
+}
 
 /* Returns a * exp(SIGN * 2 pi i e / N). e becomes a constant when the loop around is unrolled. */
 template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
-  constexpr roots<N> unity;
   e = SIGN > 0 ? e % N : (N - e % N) % N;
   if (e == 0)
     return a;
@@ -66,7 +65,7 @@ template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
     return make_float2((a.y - a.x) * half, -(a.x + a.y) * half);
   if (8 * e == 7 * N)
     return make_float2((a.x + a.y) * half, (a.y - a.x) * half);
-  return times(a, make_float2(unity.re[e], unity.im[e]));
+  return times(a, root_of_unity<N>(e, std::make_integer_sequence<int, N>()));
 }
 
 /* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are transformed as Q transforms of P

@@ -187,4 +187,44 @@ DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, i
   });
 }
 
+/* ---- Samples that are not finite ---- */
+
+/* Transforms spread a NaN or an infinity over all points of the two tiles that share them: every point depends on every
+ * sample, and the twists multiply an infinity by 0, or subtract it from itself. So one point tells, from the product with
+ * the spectrum on. */
+DEVICE bool is_spoilt(float2 point) {
+  return !(fabsf(point.x) < INFINITY && fabsf(point.y) < INFINITY);
+}
+
+/* Computes outputs of all filters again, by the definition, and stores them: those of valid row y that are `step` columns
+ * apart, from valid column x on. */
+DEVICE void mend_points(const tiling *t, const tile_pair *pair, int y, int x, int step, int count) {
+  const gconv_problem &problem = t->problem;
+  const int down = y / problem.stride_y;
+  for (int part = 0; part <= (int)pair->two; part++) {
+    const real_tile &tile = part == 0 ? pair->first : pair->second;
+    const int limit = min(t->valid_x, (problem.out_width - tile.q) * problem.stride_x);
+    if (y >= t->valid_y || down * problem.stride_y != y || tile.p + down >= problem.out_height)
+      continue;
+    for (int i = 0, column = x; i < count; i++, column += step) {
+      const int q = column / problem.stride_x;
+      if ((unsigned)column >= (unsigned)limit || q * problem.stride_x != column)
+        continue;
+      const auto sum_of = [&](int k) {
+        const float *tap = t->weights + (int64_t)k * problem.rows * problem.columns;
+        float sum = 0;
+        for (int r = 0; r < problem.rows; r++)
+          for (int s = 0; s < problem.columns; s++, tap++)
+            sum = fmaf(__ldg(tap),
+                       sample_at<float>(problem, tile.in, t->in_row, tile.top + y + (int64_t)r * problem.dilation_y,
+                                        tile.left + t->first_x + column + (int64_t)s * problem.dilation_x, 0),
+                       sum);
+        return sum;
+      };
+      uint8_t *to = tile.out + (tile.p + down) * t->out_row + (tile.q + q) * t->out_pixel;
+      SWITCH_BY_TYPE(problem.out_type, Out, store_responses<Out>(*t, t->weights, 0, to, sum_of));
+    }
+  }
+}
+
 } // namespace

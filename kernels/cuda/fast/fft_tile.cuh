@@ -239,6 +239,12 @@ DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, co
   store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
+/* A thread computes the outputs of its points again. This is no part of the kernel, whose registers it would take. */
+template <int A> static __device__ __noinline__ void mend_rows(const tiling *t, const tile_pair *pair) {
+  for (int y = threadIdx.x / 8; y < t->valid_y; y += 4 * A)
+    mend_points(t, pair, y, (int)threadIdx.x % 8 - t->first_x, 8, A);
+}
+
 /* ---- The kernel ---- */
 
 /* Processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2 further
@@ -276,6 +282,8 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
       if (k + 1 < a.t.problem.filters)
         __syncthreads();
     }
+    if (is_spoilt(tile[shape::down(4 * warp)])) /* a point of the warp's own rows, before their last pass */
+      mend_rows<A>(&a.t, &pair);
     __syncwarp();
   }
 }

@@ -340,8 +340,8 @@ template <class E, int D> struct product {
     a.maxima = E::SCALED && !c.flow.samples ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    a.not_finite =
-        (E::SCALED || D == 2) && !c.flow.samples ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
+    const bool mixes = E::SCALED || D == 2 || c.how != WIDE; /* one digit of channels meets no weight that only fills up */
+    a.not_finite = mixes && !c.flow.samples ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;

@@ -7,8 +7,8 @@
 
 namespace tensor {
 
-/* Samples from here on may become infinite by rounding to TF32, and count as not finite. */
-constexpr uint32_t NOT_FINITE = 0x7f7ff000;
+/* Samples from here on may become infinite by rounding to TF32, or to bfloat16, and count as not finite. */
+constexpr uint32_t NOT_FINITE = 0x7f7ff000, NOT_FINITE_BF16 = 0x7f7f8000;
 
 /* Finds the largest finite magnitude of each image and group, which has `count` samples. `parts` blocks share an image. The
  * result is bits, which have the order of the magnitudes. `not_finite` tells whether there are samples that are not finite.
@@ -89,9 +89,9 @@ template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(
   const place at = place_of(a, position);
   float v[E::U];
   load_unit<E>(a, at, group, unit, phase, variant, v);
-  if (D == 2 && !E::SCALED)
+  if (!E::SCALED && a.not_finite)
     UNROLLED_FOR (int e = 0; e < E::U; e++)
-      if ((__float_as_uint(v[e]) & 0x7fffffff) >= NOT_FINITE)
+      if ((__float_as_uint(v[e]) & 0x7fffffff) >= (sizeof(typename E::number) == 2 ? NOT_FINITE_BF16 : NOT_FINITE))
         *(uint32_t *)a.not_finite = 1;
   const float scale = E::SCALED && at.image < a.problem.images ? image_scale(a, at.image, group, 1) : 1.0f;
   store_unit<E, D>(v, scale, a.planes + (plane * a.c.positions + position) * UNIT, a.digit_bytes);

@@ -3,6 +3,7 @@
  * division of work into items and positions. */
 #pragma once
 
+#include "kernels/scale.h"
 #include "ring.cuh"
 #include "tensor_cut.cuh"
 
@@ -116,11 +117,8 @@ struct tf32 {
 #endif
 };
 
-/* Returns the exponent that scales a number with the magnitude `bits` into [2^14, 2^15). Then its products are in range, and
- * the low digits of numbers 2^17 times smaller still have all their bits. */
 __host__ __device__ inline int scale_exponent(uint32_t bits) {
-  const int exponent = (int)(bits >> 23);
-  return exponent == 255 ? 0 : exponent < 21 ? 120 : 14 + 127 - exponent;
+  return gconv_scale_exponent(bits);
 }
 DEVICE float power_of_two(int exponent) {
   return __uint_as_float((uint32_t)(exponent + 127) << 23);
