@@ -70,6 +70,7 @@ typedef struct gconv_bench_row {
   const char *chosen;    /* what it came to; static storage */
   char group[96];        /* what it shares with the rows around it: "3840x2160x3 u8 interleaved" */
   char filter[48];       /* what it does not: "random 3x3", "batch 4" */
+  bool layer;            /* it is of a layer */
   gconv_bench_image image;
   gconv_type type;
   gconv_bench_block block;
@@ -259,9 +260,10 @@ const char *gconv_bench_kind(const gconv_bench_settings *settings);
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 
-/* Those with nets, or machines (backprop.c, rbf.c, windows.c): measure, and print rows as they come. */
+/* Those of files of their own: measure, and print rows as they come. */
 gconv_status gconv_bench_backprop(gconv_bench *bench);
 gconv_status gconv_bench_rbf(gconv_bench *bench);
+gconv_status gconv_bench_steps(gconv_bench *bench);
 gconv_status gconv_bench_windows(gconv_bench *bench);
 
 /* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
@@ -279,6 +281,7 @@ void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
+  "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
   "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Experiments that are known by name. Most are grids of layers, each solved by every algorithm, with some outputs held to
- * float64. Those with nets have files of their own: backprop.c, rbf.c, windows.c.
+ * float64. Others have files of their own: backprop.c, rbf.c, steps.c, windows.c.
  */
 #include "bench/bench.h"
 
@@ -22,7 +22,8 @@ typedef struct experiment {
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
   int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
 
-  /* Of an experiment with nets, what it does, counts, and tells gnuplot (NULL: it has no picture); else NULL. */
+  /* Of an experiment in a file of its own, what it does; of one with nets, what it counts; what it tells gnuplot (NULL: it
+   * has no picture). */
   gconv_status (*run)(gconv_bench *bench);
   const char *items, *axes;
   const char *kind; /* of a row: what was computed; NULL: "net" */
@@ -60,6 +61,7 @@ static const experiment experiments[] = {
      .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
              "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
     {.name = "rbf", .run = gconv_bench_rbf, .items = "numbers", .kind = "result"},
+    {.name = "steps", .run = gconv_bench_steps},
     {.name = "windows",
      .run = gconv_bench_windows,
      .items = "windows",
@@ -118,7 +120,8 @@ static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, 
   gconv_status status = GCONV_OK;
   for (int32_t i = 0; status == GCONV_OK && i < filter_count * size_count * batch_count; i++) {
     const int32_t size = sizes[i / batch_count % size_count];
-    gconv_bench_row shape = {.image = {image->width, image->height, image->channels, true},
+    gconv_bench_row shape = {.layer = true,
+                             .image = {image->width, image->height, image->channels, true},
                              .type = GCONV_F32,
                              .images = chosen->batches[i % batch_count],
                              .filters = chosen->filters[i / batch_count / size_count],
@@ -171,7 +174,7 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
   if (!chosen || !chosen->run || (settings->image_count == 0 && settings->algorithms.count == 0))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "--experiment %s has nets and methods of its own: it takes no --image and no "
+                    "--experiment %s has problems and methods of its own: it takes no --image and no "
                     "--algorithm, but --sizes, --device, --threads, --runs, --csv, --json and --plot",
                     chosen->name);
 }

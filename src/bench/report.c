@@ -135,9 +135,9 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
 /* ---- JSON: one document ---- */
 
 /* What is measured: a filter on an image, or a layer. */
-static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) {
+static json_t *json_shape(const gconv_bench_row *row) {
   const gconv_bench_image *image = &row->image;
-  if (bench->settings->experiment)
+  if (row->layer)
     return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:i}", "algorithm", row->algorithm, "images", row->images,
                      image->channels, image->height, image->width, "filters", row->filters, image->channels, row->rows,
                      row->columns, "workspace_mib", row->workspace_mib);
@@ -162,7 +162,7 @@ static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   if (bench->items)
     return json_net_row(bench, row);
-  json_t *json = json_shape(bench, row);
+  json_t *json = json_shape(row);
   if (row->obstacle[0] != '\0') {
     json_object_set_new(json, "obstacle", gconv_json_text(row->obstacle));
     return json;

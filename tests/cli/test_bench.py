@@ -105,7 +105,7 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "rbf", "windows"])
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "rbf", "steps", "windows"])
         for name in listed[:4]:
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
@@ -204,6 +204,16 @@ class Bench(CommandTest):
         self.assertRegex(lines[-2], r"^reference .* \d+% ")
         self.assertRegex(lines[-1], r"^separable .* effective ")
 
+    def test_steps(self):
+        done = self.gconv("bench", "-d", "cpu", "--experiment", "steps", "--sizes", "70", "--runs", "1", "--json")
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual([row["algorithm"] for row in rows], ["direct", "direct", "fft", "separable", "direct", "integer"])
+        self.assertEqual([(row["type"], row["taps"]) for row in rows], [("f32", [7, 7])] + [("f32", [31, 31])] * 3 + [("u8", [3, 3])] * 2)
+        for row in rows:
+            self.assertLessEqual(row["error"], row["allowed"])
+        self.assertIn("steps that the CPU has no kernel for are left out", done.stderr)
+        self.usage_error("has no picture", "bench", "--experiment", "steps", "--plot", "steps.svg")
+
     def test_numbers_of_threads(self):
         rows = self.rows("--sizes", "3", "-a", "direct", "--threads", "1,2")
         self.assertEqual([row["threads"] for row in rows], ["1", "2"])
@@ -216,7 +226,7 @@ class Bench(CommandTest):
         self.usage_error("did you mean sizes?", "bench", "--experiment", "size")
         self.usage_error("--experiment measures layers or nets", "bench", "--experiment", "sizes", "--type", "u8")
         for words in (("-a", "direct"), ("--image", "9x8")):
-            self.usage_error("nets and methods of its own", "bench", "--experiment", "windows", *words)
+            self.usage_error("problems and methods of its own", "bench", "--experiment", "windows", *words)
         self.usage_error("must end with .svg or .png", "bench", "--plot", "x.pdf")
         self.usage_error("exclude each other", "bench", "--csv", "--json")
         self.usage_error("table of its own", "bench", "--auto-check", "-a", "direct")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Experiments with nets on a GPU: every method's gradient and outputs agree with those of one core."""
+"""Experiments on a GPU: every method's gradient and outputs agree with those of one core, and every step with float64."""
 import json
 import pathlib
 import subprocess
@@ -34,6 +34,14 @@ class Experiments(CommandTest):
                 self.assertLessEqual(row["error"], 1e-4, row)
                 self.assertGreater(row["ms"], 0)
         self.assertTrue(any(row.get("error", 0) > 0 for row in rows))  # they round differently
+
+    def test_steps(self):
+        rows = self.rows("steps", "--sizes", "300")
+        self.assertEqual([row["algorithm"] for row in rows],
+                         ["direct-classic", "tiled-classic", "tiled", "direct", "direct", "fft", "separable-classic", "separable", "direct-classic",
+                          "direct", "toeplitz", "integer"])
+        for row in rows:
+            self.assertLessEqual(row["error"], row["allowed"], row)
 
     def test_windows(self):
         rows = self.rows("windows", "--sizes", "50,333")

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The experiment steps: convolution on a GPU in ten steps, from the first kernel of every course to those that auto takes.
+ * docs/kernels.md tells what each step adds, and why. Steps of one problem stand together, so that each can be compared with
+ * those before it; a step that the device lacks is left out.
+ */
+#include "bench/bench.h"
+
+#include <string.h>
+
+typedef struct step {
+  const char *algorithm, *adds; /* `adds`: at most 20 characters, as the table has room for */
+} step;
+
+typedef struct chapter {
+  const char *title;
+  const char *filter; /* NULL: 7 x 7 random taps */
+  gconv_type type;
+  step steps[4];
+} chapter;
+
+static const chapter chapters[] = {
+    {"any filter: 7x7",
+     NULL,
+     GCONV_F32,
+     {{"direct-classic", "1 a thread an output"},
+      {"tiled-classic", "2 shared memory"},
+      {"tiled", "3 strips"},
+      {"direct", "4 sliding sums"}}},
+    {"a large filter: 31x31 Gaussian",
+     "gaussian:size=31,sigma=5",
+     GCONV_F32,
+     {{"direct", "4 sliding sums"},
+      {"fft", "5 spectra"},
+      {"separable-classic", "6 two passes"},
+      {"separable", "7 tensor cores"}}},
+    {"bytes and whole numbers: Sobel",
+     "sobel_x",
+     GCONV_U8,
+     {{"direct-classic", "1 a thread an output"},
+      {"direct", "8 bytes as floats"},
+      {"toeplitz", "9 integer tensors"},
+      {"integer", "10 packed integers"}}},
+};
+
+enum { SIDE = 8192, SIDE_ON_CPU = 1024 };
+
+static bool has(const gconv_bench *bench, const char *name) {
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
+    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, name) == 0)
+      return true;
+  return false;
+}
+
+static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_t side) {
+  gconv_bench_row shape = {.image = {side, side, 1, false}, .type = c->type, .images = 1, .filters = 1, .place = side};
+  gconv_image image = {0};
+  gconv_filters filters = {0};
+  snprintf(shape.group, sizeof shape.group, "%s, %dx%d %s", c->title, side, side, gconv_type_name(c->type));
+  gconv_status status = gconv_bench_make_image(&shape.image, c->type, &image);
+  if (status == GCONV_OK)
+    status = c->filter ? gconv_filters_read(c->filter, NULL, &filters) : gconv_bench_random_filter(7, &filters);
+  for (size_t i = 0; status == GCONV_OK && i < sizeof c->steps / sizeof *c->steps; i++) {
+    gconv_bench_row row = shape;
+    row.algorithm = c->steps[i].algorithm;
+    if (!has(bench, row.algorithm))
+      continue;
+    snprintf(row.filter, sizeof row.filter, "%s", c->steps[i].adds);
+    gconv_bench_measure(bench, &image, &filters, &row);
+    gconv_bench_keep(bench, &row);
+    gconv_bench_print_row(bench);
+  }
+  gconv_filters_free(&filters);
+  gconv_image_free(&image);
+  return status;
+}
+
+gconv_status gconv_bench_steps(gconv_bench *bench) {
+  const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
+  const gconv_bench_list *sizes = &bench->settings->sizes;
+  gconv_status status = GCONV_OK;
+  if (!on_gpu)
+    gconv_bench_say(bench, "note: steps that the CPU has no kernel for are left out (gconv devices tells of GPUs)");
+  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++)
+    for (size_t k = 0; status == GCONV_OK && k < sizeof chapters / sizeof *chapters; k++)
+      status = measure_chapter(bench, &chapters[k], sizes->count > 0 ? sizes->items[i] : on_gpu ? SIDE : SIDE_ON_CPU);
+  return status;
+}
