@@ -47,7 +47,8 @@ typedef struct gconv_bench_settings {
   int image_count;
   gconv_type types[3];
   int type_count;
-  gconv_bench_list sizes; /* of filters of random taps */
+  gconv_bench_list sizes;                  /* of filters of random taps */
+  gconv_bench_list batches, layer_filters; /* of experiments with layers: numbers of images and of filters */
   gconv_bench_block blocks[GCONV_BENCH_MOST];
   int block_count;
   gconv_bench_list grids; /* blocks of a grid; 0: the algorithm's own number */
@@ -57,6 +58,7 @@ typedef struct gconv_bench_settings {
   bool planar, verify, auto_check, sweep_blocks, sweep_grids;
   bool csv, json;
   const char *device, *plot;
+  const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
   const char *figure, *experiment; /* their names, of those below; NULL: none */
   int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
 } gconv_bench_settings;
@@ -68,6 +70,7 @@ typedef struct gconv_bench_settings {
 typedef struct gconv_bench_row {
   const char *algorithm; /* as asked for: "auto" stays auto */
   const char *chosen;    /* what it came to; static storage */
+  bool against;          /* it is of the device of --against, by the algorithm that auto chooses there */
   char group[96];        /* what it shares with the rows around it: "3840x2160x3 u8 interleaved" */
   char filter[48];       /* what it does not: "random 3x3", "batch 4" */
   bool layer;            /* it is of a layer */
@@ -99,6 +102,7 @@ typedef struct gconv_bench {
   void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
   gconv_device *device;
+  gconv_device *other;   /* of --against, once it is open */
   int threads;           /* that it was opened with; 0: one a processor */
   const char *type_name; /* of the device: "cpu" or "cuda" */
   gconv_machine machine; /* as measured now */
@@ -273,12 +277,33 @@ void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status 
 /* Says that `methods` are left out, if the device is no GPU. */
 void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
 
+/* The line of another device, and where this one overtakes it (against.c). Opens the device of --against, if there is one.
+ */
+gconv_status gconv_bench_open_other(gconv_bench *bench);
+/* Measures a layer on it, with the algorithm that auto chooses there, as a row of its own. */
+void gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
+                               const gconv_bench_row *shape);
+/* From which place along x on the best row of the device is faster than that of the other, for the group that row number
+ * `first` begins: false if there are no rows of both; *from is HUGE_VAL where it never is. */
+bool gconv_bench_overtakes(const gconv_bench *bench, size_t first, double *from);
+/* Tells so of each group: on bench->out, or, of CSV, by bench->say(). JSON has it in its document. */
+void gconv_bench_tell_overtaking(const gconv_bench *bench);
+/* The name of the device that a row was measured on. */
+const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_row *row);
+
 /* Lines of text for --help. */
 #define GCONV_BENCH_EXPERIMENTS                                                                                             \
   "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256, 8 to 64 filters, 3x3 and 8x8\n"        \
   "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
   "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
+  "  figure-5.1   an image of 3x1024x1024, a filter of 64x64: figures of a thesis on batched convolution\n"                 \
+  "  figure-5.2   an image of 3x2048x2048, a filter of 128x128\n"                                                           \
+  "  figure-5.3   1 to 16 images and filters: 3x256x256 with 8x8, 3x512x512 with 16x16\n"                                   \
+  "  figure-5.4   10 images of 4x128x128, 10 filters of 16x16\n"                                                            \
+  "  figure-5.5   10 images of 4x256x256, 10 filters of 32x32\n"                                                            \
+  "  figure-5.6   1 to 10 images of 3x128x128 and 3x256x256, 16 filters of 8x8 to 64x64\n"                                  \
+  "  figure-5.7   one kernel, split, shared, cuBLAS, cuDNN, direct: as algorithms\n"                                        \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \

@@ -12,7 +12,7 @@
 /* What stands along x in a plot; what else differs makes panels, and algorithms make lines. */
 typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
-enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
+enum { MOST_IMAGES = 2, MOST_NUMBERS = 12, MOST_METHODS = 6 };
 
 /* Ended by zeroes, where they are not full. */
 typedef struct experiment {
@@ -20,7 +20,9 @@ typedef struct experiment {
   axis axis;
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
-  int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
+  int32_t workspaces[MOST_NUMBERS];     /* MiB; none: the default */
+  bool paired;                          /* each image has the size at its place, not all of them */
+  const char *algorithms[MOST_METHODS]; /* none: all of the device */
 
   /* Of an experiment in a file of its own, what it does; of one with nets, what it counts; what it tells gnuplot (NULL: it
    * has no picture). */
@@ -55,6 +57,27 @@ static const experiment experiments[] = {
      .sizes = {8},
      .batches = {256},
      .workspaces = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}},
+    {.name = "figure-5.1", .images = {{1024, 1024, 3, true}}, .filters = {1}, .sizes = {64}, .batches = {1}},
+    {.name = "figure-5.2", .images = {{2048, 2048, 3, true}}, .filters = {1}, .sizes = {128}, .batches = {1}},
+    {.name = "figure-5.3",
+     .images = {{256, 256, 3, true}, {512, 512, 3, true}},
+     .paired = true,
+     .filters = {1, 2, 4, 8, 16},
+     .sizes = {8, 16},
+     .batches = {1, 2, 4, 8, 16}},
+    {.name = "figure-5.4", .images = {{128, 128, 4, true}}, .filters = {10}, .sizes = {16}, .batches = {10}},
+    {.name = "figure-5.5", .images = {{256, 256, 4, true}}, .filters = {10}, .sizes = {32}, .batches = {10}},
+    {.name = "figure-5.6",
+     .images = {{128, 128, 3, true}, {256, 256, 3, true}},
+     .filters = {16},
+     .sizes = {8, 16, 32, 64},
+     .batches = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+    {.name = "figure-5.7",
+     .images = {{128, 128, 3, true}},
+     .filters = {128},
+     .sizes = {8},
+     .batches = {1, 4, 16, 64, 256},
+     .algorithms = {"gemm", "im2col", "tiled", "im2col-cublas", "cudnn", "direct"}},
     {.name = "backprop",
      .run = gconv_bench_backprop,
      .items = "cases",
@@ -92,6 +115,33 @@ static void name_row(axis along, gconv_bench_row *row) {
     snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
 }
 
+static bool has_algorithm(const gconv_bench *bench, const char *name) {
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; (info = gconv_layer_algorithm_at(i)); i++)
+    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, name) == 0)
+      return true;
+  return false;
+}
+
+/* Those that were asked for, else those of the experiment that the device has, else all of the device. */
+static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
+  if (bench->settings->algorithms.count > 0 || !chosen->algorithms[0])
+    return gconv_bench_algorithm_at(bench, true, index);
+  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i]; i++)
+    if (has_algorithm(bench, chosen->algorithms[i]) && index-- == 0)
+      return chosen->algorithms[i];
+  return NULL;
+}
+
+static void say_what_is_left_out(const gconv_bench *bench, const experiment *chosen) {
+  char names[128] = "";
+  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i] && bench->settings->algorithms.count == 0; i++)
+    if (!has_algorithm(bench, chosen->algorithms[i]))
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", chosen->algorithms[i]);
+  if (names[0])
+    gconv_bench_say_left_out(bench, names);
+}
+
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
   gconv_bench_layer data = {0};
   gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
@@ -100,31 +150,44 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
   for (int32_t i = 0; status == GCONV_OK && i < (count > 0 ? count : 1); i++) {
     shape->workspace_mib = chosen->workspaces[i];
     name_row(chosen->axis, shape);
-    for (size_t k = 0; (algorithm = gconv_bench_algorithm_at(bench, true, k)); k++) {
+    for (size_t k = 0; (algorithm = algorithm_at(bench, chosen, k)); k++) {
       gconv_bench_row row = *shape;
       row.algorithm = algorithm;
       gconv_bench_measure_layer(bench, &data, GCONV_LAYER_VALID, &row);
       gconv_bench_keep(bench, &row);
       gconv_bench_print_row(bench);
     }
+    gconv_bench_measure_other(bench, &data, GCONV_LAYER_VALID, shape);
   }
   gconv_bench_free_layer(&data);
   return status;
 }
 
-static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image) {
+/* What was asked for, else what the experiment has. */
+static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *own, int32_t *count) {
+  *count = given->count > 0 ? given->count : count_numbers(own);
+  return given->count > 0 ? given->items : own;
+}
+
+/* `only`: the place of the size that the image has; -1: all of them. */
+static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image, int only) {
   const gconv_bench_settings *settings = bench->settings;
-  const int32_t *sizes = settings->sizes.count > 0 ? settings->sizes.items : chosen->sizes;
-  const int32_t size_count = settings->sizes.count > 0 ? settings->sizes.count : count_numbers(chosen->sizes);
-  const int32_t filter_count = count_numbers(chosen->filters), batch_count = count_numbers(chosen->batches);
+  int32_t size_count, filter_count, batch_count;
+  const int32_t *sizes = numbers_of(&settings->sizes, chosen->sizes, &size_count);
+  const int32_t *filters = numbers_of(&settings->layer_filters, chosen->filters, &filter_count);
+  const int32_t *batches = numbers_of(&settings->batches, chosen->batches, &batch_count);
   gconv_status status = GCONV_OK;
+  if (only >= 0 && settings->sizes.count == 0) {
+    sizes += only;
+    size_count = 1;
+  }
   for (int32_t i = 0; status == GCONV_OK && i < filter_count * size_count * batch_count; i++) {
     const int32_t size = sizes[i / batch_count % size_count];
     gconv_bench_row shape = {.layer = true,
                              .image = {image->width, image->height, image->channels, true},
                              .type = GCONV_F32,
-                             .images = chosen->batches[i % batch_count],
-                             .filters = chosen->filters[i / batch_count / size_count],
+                             .images = batches[i % batch_count],
+                             .filters = filters[i / batch_count / size_count],
                              .rows = size,
                              .columns = size};
     status = measure_shape(bench, chosen, &shape);
@@ -168,6 +231,10 @@ const char *gconv_bench_kind(const gconv_bench_settings *settings) {
 
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
   const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  const bool layers = settings->batches.count > 0 || settings->layer_filters.count > 0 || settings->against;
+  if (layers && (!chosen || chosen->run))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
+                                          "batch, for example");
   if (chosen && chosen->run && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);
@@ -181,11 +248,14 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
 
 static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen) {
   const gconv_bench_settings *settings = bench->settings;
-  gconv_status status = GCONV_OK;
+  say_what_is_left_out(bench, chosen);
+  gconv_status status = gconv_bench_open_other(bench);
   for (int i = 0; status == GCONV_OK && i < settings->image_count; i++)
-    status = measure_image(bench, chosen, &settings->images[i]);
+    status = measure_image(bench, chosen, &settings->images[i], -1);
   for (int i = 0; status == GCONV_OK && settings->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
-    status = measure_image(bench, chosen, &chosen->images[i]);
+    status = measure_image(bench, chosen, &chosen->images[i], chosen->paired ? i : -1);
+  if (status == GCONV_OK)
+    gconv_bench_tell_overtaking(bench);
   return status;
 }
 

@@ -162,8 +162,10 @@ void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
   rows[bench->count] = *row;
   if (row->threads == 0)
     rows[bench->count].threads = gconv_threads_allowed(bench->threads);
-  rows[bench->count].of_copy = row->bytes / row->ms / bench->machine.bytes_per_ms;
-  rows[bench->count].of_fma = row->flop / 2 / row->ms / bench->machine.fma_per_ms;
+  if (!row->against) { /* the rates are of bench->device */
+    rows[bench->count].of_copy = row->bytes / row->ms / bench->machine.bytes_per_ms;
+    rows[bench->count].of_fma = row->flop / 2 / row->ms / bench->machine.fma_per_ms;
+  }
   bench->count++;
 }
 
@@ -184,8 +186,9 @@ gconv_status gconv_bench_measure_machine(gconv_bench *bench) {
 
 void gconv_bench_close(gconv_bench *bench) {
   free(bench->rows);
+  gconv_device_close(bench->other);
   gconv_device_close(bench->device);
-  bench->device = NULL;
+  bench->device = bench->other = NULL;
 }
 
 /* ---- The grid ---- */

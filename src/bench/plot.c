@@ -217,7 +217,7 @@ static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kin
 }
 
 static void name_series(const directions *several, const gconv_bench_row *row, char *title, size_t size) {
-  size_t used = (size_t)snprintf(title, size, "%s", row->algorithm);
+  size_t used = (size_t)snprintf(title, size, "%s", row->against ? "against" : row->algorithm);
   if (several->images)
     used += (size_t)snprintf(title + used, size - used, " %dx%dx%d%s", row->image.width, row->image.height,
                              row->image.channels, row->image.planar ? " planes" : "");

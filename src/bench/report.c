@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "bench/bench.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static bool is_effective(const gconv_bench_row *row) {
 /* "direct", "auto: direct", "tiled 32x8", "tiled grid 128" */
 static void name_algorithm(const gconv_bench_row *row, char *text, size_t size) {
   bool chosen = strcmp(row->algorithm, "auto") == 0 && row->chosen;
-  snprintf(text, size, "%s%s%s", row->algorithm, chosen ? ": " : "", chosen ? row->chosen : "");
+  snprintf(text, size, "%s%s%s", row->against ? "against" : row->algorithm, chosen ? ": " : "", chosen ? row->chosen : "");
   size_t used = strlen(text);
   if (row->block.width > 0)
     used += (size_t)snprintf(text + used, size - used, " %dx%d", row->block.width, row->block.height);
@@ -65,7 +66,9 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   }
   if (row->checked)
     snprintf(error, sizeof error, "%.2g", row->error);
-  if (!is_effective(row))
+  if (row->against)
+    snprintf(peak, sizeof peak, "-");
+  else if (!is_effective(row))
     snprintf(peak, sizeof peak, "%.0f%%", 100 * row->of_fma);
   fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s\n", algorithm, row->filter, row->ms,
           row->spread_ms / 2, giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * row->of_copy,
@@ -118,11 +121,10 @@ static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) 
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
-  fprintf(bench->out, "%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d,%.0f,%d,",
-          gconv_device_get_info(bench->device)->name, row->algorithm, row->chosen, gconv_type_name(row->type),
-          row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows, row->columns,
-          row->block.width, row->block.height, row->grid, row->images, row->filters, row->workspace_mib,
-          row->workspace_bytes, row->chunk);
+  fprintf(bench->out, "%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d,%.0f,%d,", gconv_bench_device_of(bench, row),
+          row->algorithm, row->chosen, gconv_type_name(row->type), row->image.width, row->image.height, row->image.channels,
+          row->image.planar, row->filter, row->rows, row->columns, row->block.width, row->block.height, row->grid,
+          row->images, row->filters, row->workspace_mib, row->workspace_bytes, row->chunk);
   fprintf(bench->out, "%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row->threads, row->ms, row->spread_ms, row->estimate_ms,
           giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6,
           tflop_per_s(row), bench->machine.fma_per_ms * 2e-9);
@@ -163,6 +165,8 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   if (bench->items)
     return json_net_row(bench, row);
   json_t *json = json_shape(row);
+  if (row->against)
+    json_object_set_new(json, "device", json_string(gconv_bench_device_of(bench, row)));
   if (row->obstacle[0] != '\0') {
     json_object_set_new(json, "obstacle", gconv_json_text(row->obstacle));
     return json;
@@ -182,6 +186,18 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   return json;
 }
 
+/* For each group, from where on along x the device is faster than that of --against; null: nowhere. */
+static json_t *json_overtaking(const gconv_bench *bench) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < bench->count; i++) {
+    double from;
+    if ((i == 0 || strcmp(bench->rows[i].group, bench->rows[i - 1].group) != 0) && gconv_bench_overtakes(bench, i, &from))
+      json_array_append_new(list, json_pack("{s:s, s:o}", "group", bench->rows[i].group, "from",
+                                            from < HUGE_VAL ? json_real(from) : json_null()));
+  }
+  return list;
+}
+
 static gconv_status print_json(const gconv_bench *bench) {
   const gconv_device_info *info = gconv_device_get_info(bench->device);
   json_t *rows = json_array();
@@ -191,6 +207,8 @@ static gconv_status print_json(const gconv_bench *bench) {
                           gconv_json_text(info->description), "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6,
                           "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9, "launch_ms", bench->machine.launch_ms, "runs",
                           bench->settings->runs, "rows", rows);
+  if (all && bench->other)
+    json_object_set_new(all, "overtakes", json_overtaking(bench));
   if (all && bench->settings->experiment)
     json_object_set_new(all, "experiment", gconv_json_text(bench->settings->experiment));
   bool printed = gconv_json_print(bench->out, all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));

@@ -625,10 +625,19 @@ const gconv_option gconv_option_table[] = {
            .help = "a grid that is known by name: below; other options still count"),
     OPTION(BENCH, 0, "experiment", "NAME", name, bench.experiment, KEEPS, .word_at = experiment_at,
            .excludes = "planar type filter block grid sweep figure verify auto-check plot-kind",
-           .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --algorithm, --device, --threads, "
-                       "--runs, --csv, --json and --plot",
-           .help = "layers or nets instead of images: below; --image, --sizes and -a change what is measured; `list` lists "
-                   "them"),
+           .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --batches, --filters, --against, "
+                       "--algorithm, --device, --threads, --runs, --csv, --json and --plot",
+           .help = "layers or nets instead of images: below; --image, --sizes, --batches, --filters and -a change what is "
+                   "measured; `list` lists them"),
+    OPTION(BENCH, 0, "batches", "N,N...", sizes, bench.batches, KEEPS, .most = 65536,
+           .takes = "numbers of images with commas between: 1,4,16",
+           .help = "of experiments with layers: how many images a layer gets"),
+    OPTION(BENCH, 0, "filters", "N,N...", sizes, bench.layer_filters, KEEPS, .most = 65536,
+           .takes = "numbers of filters with commas between: 8,64",
+           .help = "of experiments with layers: how many filters a layer has"),
+    OPTION(BENCH, 0, "against", "DEVICE", text, bench.against, KEEPS, .words = "cpu|cuda", .synonyms = device_words,
+           .help = "of experiments with layers: measure this device, too, with the algorithm that auto chooses there, and "
+                   "tell where --device overtakes it"),
     HEADING(BENCH, "How"),
     OPTION(BENCH_TUNE, 'd', "device", "NAME", text, bench.device, KEEPS, .words = "auto|cpu|cuda", .synonyms = device_words,
            .help = DEVICE_HELP),

@@ -105,8 +105,9 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", "backprop", "rbf", "steps", "windows"])
-        for name in listed[:4]:
+        figures = [f"figure-5.{i}" for i in range(1, 8)]
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "backprop", "rbf", "steps", "windows"])
+        for name in (*listed[:4], "figure-5.3", "figure-5.6"):
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
             self.assertEqual((report["experiment"], report["device"]), (name, "cpu"))
@@ -128,6 +129,42 @@ class Bench(CommandTest):
             self.assertEqual(row["algorithm"], "direct")
             self.assertLessEqual(float(row["error"]), float(row["allowed"]))
         self.assertIn("64 filters 4x4", self.gconv(*words).stdout)
+
+    def test_batches_and_filters_are_lists(self):
+        words = ("bench", "--experiment", "sizes", "--image", "9x8x2", "--sizes", "3", "--runs", "1", "-a", "direct")
+        rows = list(csv.DictReader(self.gconv(*words, "--batches", "1,3", "--filters", "2,5,7", "--csv").stdout.splitlines()))
+        self.assertEqual([tuple(int(row[name]) for name in ("filters", "images")) for row in rows], [(k, n) for k in (2, 5, 7) for n in (1, 3)])
+        for option in ("--batches", "2"), ("--filters", "2"), ("--against", "cpu"):
+            self.usage_error("are for experiments with layers", "bench", *option)
+            self.usage_error("are for experiments with layers", "bench", "--experiment", "rbf", *option)
+        self.usage_error("numbers of images with commas between", *words, "--batches", "0")
+
+    def test_figures_of_the_thesis_have_their_sizes(self):
+        """Images that are paired with sizes have one each, and algorithms that the device has not are named."""
+        words = ("bench", "-d", "cpu", "--runs", "1", "--csv", "-a", "direct", "--batches", "1")
+        done = self.gconv(*words, "--experiment", "figure-5.3", "--filters", "1")
+        self.assertEqual([(row["width"], row["rows"]) for row in csv.DictReader(done.stdout.splitlines())], [("256", "8"), ("512", "16")])
+        done = self.gconv(*words, "--experiment", "figure-5.4")
+        self.assertEqual([tuple(row[name] for name in ("channels", "width", "filters", "rows")) for row in csv.DictReader(done.stdout.splitlines())],
+                         [("4", "128", "10", "16")])
+        done = self.gconv("bench", "-d", "cpu", "--runs", "1", "--csv", "--experiment", "figure-5.7", "--batches", "1", "--filters", "2", "--image",
+                          "16x16x3")
+        self.assertEqual([row["algorithm"] for row in csv.DictReader(done.stdout.splitlines())], ["gemm", "direct"])
+        self.assertIn("im2col, tiled, im2col-cublas, cudnn need a GPU, and are left out on the CPU", done.stderr)
+
+    def test_against(self):
+        words = ("bench", "-d", "cpu", "--experiment", "batch", "--image", "24x20x3", "--batches", "1,2", "--filters", "8", "--sizes", "3",
+                 "--runs", "2", "--against", "cpu", "-a")
+        report = json.loads(self.gconv(*words, "reference", "--json").stdout)  # slower than what auto chooses
+        self.assertEqual([(row["algorithm"], row.get("device")) for row in report["rows"]], [("reference", None), ("auto", "cpu")] * 2)
+        self.assertEqual(report["overtakes"], [{"group": "3x20x24, 8 filters 3x3", "from": None}])
+        done = self.gconv(*words, "reference")
+        self.assertIn("3x20x24, 8 filters 3x3: cpu is not faster than --against", done.stdout)
+        self.assertRegex(done.stdout, r"\nagainst: \w+ +batch 2 ")
+        self.assertIn("both devices are cpu", done.stderr)
+        done = self.gconv(*words, "direct,gemm", "--csv")
+        self.assertEqual(len(list(csv.DictReader(done.stdout.splitlines()))), 6)
+        self.assertRegex(done.stderr, r"3x20x24, 8 filters 3x3: cpu is (not faster than --against|faster than --against from batch [12] on)")
 
     def test_experiments_tell_what_cannot_be_measured(self):
         words = ("bench", "--experiment", "chunks", "--image", "9x8x2", "--sizes", "3", "--runs", "1")
