@@ -191,7 +191,8 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   struct stat link_status, status;
   bool is_pipe =
       !target && errno == ENOENT && stat(path, &status) == 0; /* /dev/stdout is a link to something without a name */
-  if (!target && !is_pipe && errno == ENOENT && lstat(path, &link_status) == 0)
+  if (!target && !is_pipe && errno == ENOENT && lstat(path, &link_status) == 0 &&
+      S_ISLNK(link_status.st_mode)) /* or it came meanwhile */
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
   if (!sink->path)
