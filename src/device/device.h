@@ -70,6 +70,11 @@ gconv_status gconv_cuda_measure_launch(gconv_device *device, double *millisecond
 /* Allocates memory of the current device, for cudaFree(). GCONV_NO_MEMORY says how much the device has and how much of it is
  * free, so that a user can do something about it (device_cuda.cu). */
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
+
+/* Copies from ordinary memory of the host to the device, and waits until all bytes are there. cudaMemcpy() alone returns
+ * while the last of them may be on their way, and our streams do not wait for its stream: a kernel would read what was there
+ * before. */
+gconv_status gconv_cuda_upload(void *to, const void *from, size_t bytes);
 /* The outcome of an algorithm's execute(), which returned `status`: a failure where one of its launches failed, too
  * (device_cuda.cu). */
 gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status);

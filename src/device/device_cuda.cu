@@ -76,6 +76,12 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
                     device->info.name, what, (double)bytes / MB, (double)available / MB, (double)total / MB);
 }
 
+gconv_status gconv_cuda_upload(void *to, const void *from, size_t bytes) {
+  CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cudaStreamPerThread));
+  CUDA_TRY(cudaStreamSynchronize(cudaStreamPerThread));
+  return GCONV_OK;
+}
+
 gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status) {
   cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)

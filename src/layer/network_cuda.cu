@@ -178,10 +178,9 @@ static gconv_status prepare_normal(network_run *run) {
     numbers[c] = input->mean ? input->mean[c] : 0.0f;
     numbers[input->channels + c] = input->std ? input->std[c] : 1.0f;
   }
-  const cudaError_t error = cudaMemcpy(run->normal, numbers, 2 * bytes, cudaMemcpyHostToDevice);
+  const gconv_status status = gconv_cuda_upload(run->normal, numbers, 2 * bytes);
   free(numbers);
-  CUDA_TRY(error);
-  return GCONV_OK;
+  return status;
 }
 
 static gconv_status fill_run(network_run *run) {

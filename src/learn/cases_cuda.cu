@@ -132,8 +132,7 @@ gconv_status upload(const float *values, size_t count, float **copy) {
   if (!values)
     return GCONV_OK;
   CUDA_TRY(cudaMalloc(copy, count * sizeof **copy));
-  CUDA_TRY(cudaMemcpy(*copy, values, count * sizeof **copy, cudaMemcpyHostToDevice));
-  return GCONV_OK;
+  return gconv_cuda_upload(*copy, values, count * sizeof **copy);
 }
 
 } // namespace

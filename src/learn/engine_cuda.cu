@@ -87,12 +87,10 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   if (!taps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   gconv_learn_make_taps(p, taps);
-  cudaError_t error = cudaMemcpy(own->taps, taps, count * sizeof *taps, cudaMemcpyHostToDevice);
+  const gconv_status status = gconv_cuda_upload(own->taps, taps, count * sizeof *taps);
   free(taps);
-  CUDA_TRY(error);
-  return cudaMemset(e->are_weights + own->layer.weights, 1, count * (size_t)p->filters) == cudaSuccess
-             ? GCONV_OK
-             : gconv_fail(GCONV_DEVICE_ERROR, "the GPU does not set its memory");
+  CUDA_TRY(cudaMemsetAsync(e->are_weights + own->layer.weights, 1, count * (size_t)p->filters, e->stream));
+  return status;
 }
 
 /* Sums of few numbers, or of few filters, are as fast by chains. */
@@ -251,7 +249,7 @@ void set(void *state, gconv_learn_array array, const float *values) {
   engine *e = (engine *)state;
   gconv_device_enter(e->order.device);
   cudaStreamSynchronize(e->stream);
-  cudaMemcpy(e->arrays[array], values, e->net->parameters * sizeof *values, cudaMemcpyHostToDevice);
+  gconv_cuda_upload(e->arrays[array], values, e->net->parameters * sizeof *values);
 }
 
 void get(const void *state, gconv_learn_array array, float *values) {

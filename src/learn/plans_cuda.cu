@@ -180,9 +180,9 @@ gconv_status upload(gconv_learn_plans *plans, const gconv_learn_own *layers) {
     if (error == cudaSuccess && plans->workspace_bytes > 0)
       error = cudaMalloc(&plans->workspace, plans->workspace_bytes);
     if (error == cudaSuccess)
-      error = cudaMemcpy(plans->weights, constants, bytes, cudaMemcpyHostToDevice);
-    if (error == cudaSuccess)
-      error = cudaMemcpy(plans->sources, sources, all, cudaMemcpyHostToDevice);
+      status = gconv_cuda_upload(plans->weights, constants, bytes);
+    if (error == cudaSuccess && status == GCONV_OK)
+      status = gconv_cuda_upload(plans->sources, sources, all);
   }
   free(sources);
   free(constants);

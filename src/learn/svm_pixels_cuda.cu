@@ -30,8 +30,7 @@ struct gconv_svm_there {
 
 static gconv_status put(gconv_svm_there *there, int array, const void *from, size_t bytes) {
   GCONV_TRY(gconv_cuda_allocate(there->device, std::max<size_t>(bytes, 1), "support vectors", &there->arrays[array]));
-  CUDA_TRY(cudaMemcpy(there->arrays[array], from, bytes, cudaMemcpyHostToDevice));
-  return GCONV_OK;
+  return gconv_cuda_upload(there->arrays[array], from, bytes);
 }
 
 /* Bytes of the host for a piece: sums or features; values; probabilities; rows; planes; classes. */

@@ -164,6 +164,7 @@ static gconv_status allocate_for(gconv_resident *made) {
   CUDA_TRY(cudaMalloc(&made->hits, made->slices * sizeof *made->hits));
   CUDA_TRY(cudaMalloc(&made->arrivals, sizeof *made->arrivals));
   CUDA_TRY(cudaMemset(made->arrivals, 0, sizeof *made->arrivals));
+  CUDA_TRY(cudaStreamSynchronize(cudaStreamLegacy)); /* for which steps, in a stream that is not blocking, do not wait */
   return GCONV_OK;
 }
 

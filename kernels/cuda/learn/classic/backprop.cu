@@ -50,7 +50,9 @@ static gconv_status put_cases(const float *values, int64_t cases, int64_t width,
     transposed[i % width * cases + i / width] = values[i];
   gconv_status status = allocate(cases * width, memory);
   if (status == GCONV_OK) {
-    const cudaError_t error = cudaMemcpy(*memory, by_neuron ? transposed : values, bytes, cudaMemcpyHostToDevice);
+    cudaError_t error = cudaMemcpy(*memory, by_neuron ? transposed : values, bytes, cudaMemcpyHostToDevice);
+    if (error == cudaSuccess) /* the copy may still be under way, and our stream does not wait for it */
+      error = cudaStreamSynchronize(cudaStreamLegacy);
     if (error != cudaSuccess)
       status = gconv_cuda_failure(error, "cudaMemcpy", __FILE__, __LINE__);
   }
