@@ -87,10 +87,12 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   if (!taps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   gconv_learn_make_taps(p, taps);
-  const gconv_status status = gconv_cuda_upload(own->taps, taps, count * sizeof *taps);
+  /* In our stream, as the memory is being cleared there. */
+  const cudaError_t error = cudaMemcpyAsync(own->taps, taps, count * sizeof *taps, cudaMemcpyHostToDevice, e->stream);
   free(taps);
+  CUDA_TRY(error);
   CUDA_TRY(cudaMemsetAsync(e->are_weights + own->layer.weights, 1, count * (size_t)p->filters, e->stream));
-  return status;
+  return GCONV_OK;
 }
 
 /* Sums of few numbers, or of few filters, are as fast by chains. */
@@ -248,8 +250,8 @@ gconv_status create(const gconv_engine_order *order, void **result) {
 void set(void *state, gconv_learn_array array, const float *values) {
   engine *e = (engine *)state;
   gconv_device_enter(e->order.device);
+  cudaMemcpyAsync(e->arrays[array], values, e->net->parameters * sizeof *values, cudaMemcpyHostToDevice, e->stream);
   cudaStreamSynchronize(e->stream);
-  gconv_cuda_upload(e->arrays[array], values, e->net->parameters * sizeof *values);
 }
 
 void get(const void *state, gconv_learn_array array, float *values) {

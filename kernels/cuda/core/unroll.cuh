@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What shortens the code of kernels: functions that are always inlined, and loops. UNROLLED_FOR is a loop of constant length
- * that is unrolled, so that arrays that it indexes stay in registers. UNROLLED_2_FOR and UNROLLED_4_FOR are loops of any
- * length, of which two or four rounds are unrolled. ROLLED_FOR is a loop that is not unrolled. */
+ * that is unrolled, so that arrays that it indexes stay in registers. UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are
+ * loops of any length, of which as many rounds are unrolled. ROLLED_FOR is a loop that is not unrolled. */
 #pragma once
 
 #define DEVICE __device__ __forceinline__
 #define UNROLLED_FOR _Pragma("unroll") for
 #define UNROLLED_2_FOR _Pragma("unroll 2") for
 #define UNROLLED_4_FOR _Pragma("unroll 4") for
+#define UNROLLED_8_FOR _Pragma("unroll 8") for
 #define ROLLED_FOR _Pragma("unroll 1") for
 
 #include <stdint.h>

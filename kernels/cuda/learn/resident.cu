@@ -6,7 +6,7 @@
  *   1. forward, layer by layer; the inputs of the next step are on their way meanwhile
  *   2. softmax, and the gradient of the sums of the last layer
  *   3. the gradients of the other layers' sums, from the last to the first
- *   4. the gradients of all weights, and their change; meanwhile, the last warp sums the losses
+ *   4. the gradients of all weights, and at once their change
  *
  * Reading shared memory takes as long as multiplying. So what all lanes of a warp want is read once for all, four numbers at
  * a time: in 1 and 3, a lane has a case (or two), and its warp some outputs, whose weights all lanes share. In 4, a lane has
@@ -15,6 +15,12 @@
  * multiply-adds are: a step is so short that fetching its instructions counts.
  *
  * On GPUs that have clusters, four blocks take these steps together, each for some outputs of every layer.
+ *
+ * A step of 64-63-26 with 32 cases is a matter of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a
+ * softmax and an update follow each other. So blocks meet as rarely as they can. Each computes the whole of a small last
+ * layer, and the gradients of its own outputs' sums are its own business, so that they meet once, behind the first layer. A
+ * block that is done with a step arrives, and awaits the others only when it is about to write to them again. Losses are
+ * told by a warp of their own, beside all that.
  *
  * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
  * When all blocks have, they share out the parameters: each is changed by the sum of its leaves.
@@ -29,6 +35,8 @@
 #include <stdlib.h>
 
 namespace {
+
+enum { WHOLE = 32 /* outputs of a last layer that each block computes as a whole, at most */ };
 
 int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
   const int32_t fours = (floats + 3) / 4;
@@ -64,10 +72,10 @@ bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, i
     l->w_pitch = row_of(l->inputs + 1);
     l->w = take((int64_t)l->w_pitch * l->outputs);
   }
-  made->gradient = (int32_t)at;
-  made->first = (int32_t)(2 * at);
-  made->second = (int32_t)(3 * at);
-  at *= 2 + arrays;
+  made->layers[net->count - 1].whole = net->count > 1 && made->outputs <= WHOLE;
+  made->first = (int32_t)at;
+  made->second = (int32_t)(2 * at);
+  at *= 1 + arrays;
   const int64_t pitch = made->pitch;
   for (int32_t i = 0; i < made->count; i++) {
     resident_layer *l = &made->layers[i];
@@ -218,7 +226,7 @@ static gconv_status start_steps(const gconv_resident *resident, const resident_n
     cluster.val.clusterDim = {BLOCKS, 1, 1};
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(BLOCKS);
-    config.blockDim = dim3(THREADS);
+    config.blockDim = dim3(TELLING);
     config.dynamicSmemBytes = (size_t)net.floats * sizeof(float);
     config.stream = stream;
     config.attrs = &cluster;
@@ -254,7 +262,7 @@ static gconv_status start_large_step(gconv_resident *resident, resident_net net,
                  given->best_loss};
   void *arguments[] = {&net, &run, &step, &of};
   GCONV_TRY(allow_shared(take_large_step, net));
-  CUDA_TRY(cudaLaunchCooperativeKernel(take_large_step, dim3(resident->blocks), dim3(THREADS), arguments,
+  CUDA_TRY(cudaLaunchCooperativeKernel(take_large_step, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));
   return GCONV_OK;
 }

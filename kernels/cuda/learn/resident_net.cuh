@@ -8,9 +8,8 @@
 
 enum {
   CLUSTER = 4,
-  THREADS = 512,
-  WARPS = THREADS / 32,
-  WORKERS = WARPS - 1,
+  WORKERS = 16, /* warps that compute; where a kernel takes many steps, one more tells what they came to */
+  WORKING = 32 * WORKERS,
   LAYERS = 8,
   STATIC_BYTES = 11 << 10, /* of shared memory, that kernels declare themselves, at most */
   ARRANGED_BYTES = 64 << 20
@@ -26,6 +25,7 @@ struct resident_layer {
   int32_t x, dz; /* the input, and the gradient of the sums */
   gconv_activation activation;
   float slope;
+  bool whole; /* each block of a cluster computes all of its outputs, and has weights and state of its own */
 };
 
 struct resident_net {
@@ -36,7 +36,7 @@ struct resident_net {
   int32_t y, soft;     /* the last output, and room for softmax, in shared memory */
   int32_t next;        /* the other input of layer 0; -1: there is none, and the next inputs come when all is done */
   int32_t losses;      /* of `room` doubles */
-  int32_t gradient, first, second, floats; /* gradients, and what the optimiser keeps: as far behind the weights; all */
+  int32_t first, second, floats; /* what the optimiser keeps: as far behind the weights; all */
   gconv_loss loss;
   bool classes;
   float factor, last_factor; /* gconv_learn_factor() of a batch, and of the last one */
@@ -68,8 +68,9 @@ template <int ROOM> constexpr int EACH = ROOM > 32 ? 2 : 1;
 /* ---- Blocks that take a step together ---- */
 
 /* Blocks of a cluster share the outputs of each layer, eight neighbours at a time; each computes their values, their
- * gradients and the change of their weights, and writes into the shared memory of all what the others need. Only GPUs of
- * compute capability 9.0 and later have clusters; on others there is one block. */
+ * gradients and the change of their weights, and writes into the shared memory of all what the others need. A small last
+ * layer is computed by each block as a whole: that takes less time than to meet. Only GPUs of compute capability 9.0 and
+ * later have clusters; on others there is one block. */
 template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -79,53 +80,61 @@ template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   return (int32_t)rank;
 }
 
-/* The blocks wait for each other. */
-template <int BLOCKS> __device__ __forceinline__ void arrive() {
+/* The blocks of a cluster wait for each other, in two halves: who has arrived does what needs no other block, and then
+ * awaits them. What a thread wrote before it arrived is seen by those that awaited, if it `tells`: that takes some 700
+ * cycles. A block alone has one half, for all warps. */
+template <int BLOCKS> __device__ __forceinline__ void arrive(bool tells = true) {
 #if __CUDA_ARCH__ >= 900
-  if (BLOCKS > 1)
+  if (BLOCKS > 1 && tells)
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  else if (BLOCKS > 1)
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
 template <int BLOCKS> __device__ __forceinline__ void await() {
 #if __CUDA_ARCH__ >= 900
-  if (BLOCKS > 1)
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
-  if (BLOCKS == 1) {
-    __syncthreads();
-  } else {
-    arrive<BLOCKS>();
-    await<BLOCKS>();
-  }
-}
-
-/* Writes to this place in the shared memory of all blocks. */
-template <int BLOCKS> __device__ __forceinline__ void store_in_all(float *at, float value) {
-#if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1) {
-    const uint32_t own = (uint32_t)__cvta_generic_to_shared(at);
-    UNROLLED_FOR (int i = 0; i < BLOCKS; i++)
-      asm volatile(
-          "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.f32 [there], %2; }" ::"r"(own),
-          "r"(i), "f"(value)
-          : "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
     return;
   }
 #endif
+  __syncthreads();
+}
+template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
+  arrive<BLOCKS>();
+  await<BLOCKS>();
+}
+
+/* The workers of a block wait for each other. */
+__device__ __forceinline__ void meet_workers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(32 * WORKERS) : "memory");
+}
+
+/* Writes to this place in the shared memory of all blocks, or of the own one `alone`. */
+template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *at, float value) {
   *at = value;
+#if __CUDA_ARCH__ >= 900
+  if (BLOCKS > 1 && !alone) {
+    const uint32_t own = (uint32_t)__cvta_generic_to_shared(at), rank = (uint32_t)block_of_cluster<BLOCKS>();
+    UNROLLED_FOR (uint32_t i = 1; i < BLOCKS; i++)
+      asm volatile(
+          "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.f32 [there], %2; }" ::"r"(own),
+          "r"((rank + i) % BLOCKS), "f"(value)
+          : "memory");
+  }
+#endif
 }
 
 /* How many of a layer's outputs are the block's own, and which output is number i of these. The former is a multiple of 8:
  * the last ones may be past the last output of the layer, and the caller leaves them out. */
 enum { NEIGHBOURS = 8 };
-template <int BLOCKS> __device__ __forceinline__ int32_t own_outputs(int32_t outputs) {
-  const int32_t parts = (outputs + NEIGHBOURS - 1) / NEIGHBOURS, rank = block_of_cluster<BLOCKS>();
-  return (parts - rank + BLOCKS - 1) / BLOCKS * NEIGHBOURS;
+template <int BLOCKS> __device__ __forceinline__ int32_t own_outputs(const resident_layer &l) {
+  const int32_t parts = (l.outputs + NEIGHBOURS - 1) / NEIGHBOURS;
+  const int32_t own = BLOCKS == 1 || l.whole ? parts : (parts - block_of_cluster<BLOCKS>() + BLOCKS - 1) / BLOCKS;
+  return own * NEIGHBOURS;
 }
-template <int BLOCKS> __device__ __forceinline__ int32_t own_output(int32_t i) {
-  return BLOCKS == 1 ? i : (i / NEIGHBOURS * BLOCKS + block_of_cluster<BLOCKS>()) * NEIGHBOURS + i % NEIGHBOURS;
+template <int BLOCKS> __device__ __forceinline__ int32_t own_output(const resident_layer &l, int32_t i) {
+  return BLOCKS == 1 || l.whole ? i : (i / NEIGHBOURS * BLOCKS + block_of_cluster<BLOCKS>()) * NEIGHBOURS + i % NEIGHBOURS;
 }
 
 /* ---- Loading ---- */
@@ -148,23 +157,28 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
   }
 }
 
-/* Begins to copy a block to shared memory. */
+/* Begins to copy a block to shared memory. By the workers, as what follows. */
 __device__ void begin_block(const resident_net &net, const float *block, int32_t to) {
-  for (int32_t i = 4 * (int32_t)threadIdx.x; i < net.rows * net.pitch; i += 4 * THREADS)
+  for (int32_t i = 4 * (int32_t)threadIdx.x; i < net.rows * net.pitch; i += 4 * WORKING)
     copy_async<16>(&shared[to + i], &block[i]);
   commit_copies();
 }
 
-/* Calls use(place in shared memory, number of the parameter) for each parameter of the block's own outputs. The threads of
- * the block share them out, so that each is called for some. With BLOCKS of 1, a block's own outputs are all outputs. */
+/* The number of the parameter of output k and input c; behind the inputs is the bias. */
+__device__ __forceinline__ int64_t parameter_of(const resident_layer &l, int32_t k, int32_t c) {
+  return l.weights + (c < l.inputs ? k * l.inputs + c : l.inputs * l.outputs + k);
+}
+
+/* Calls use(place in shared memory, number of the parameter) for each parameter of the block's own outputs. The workers
+ * share them out, so that each is called for some. With BLOCKS of 1, a block's own outputs are all outputs. */
 template <int BLOCKS, class Use> __device__ void for_parameters(const resident_net &net, Use use) {
   for (int32_t i = 0; i < net.count; i++) {
     const resident_layer &l = net.layers[i];
-    const int32_t own = own_outputs<BLOCKS>(l.outputs);
-    for (int32_t j = warp_of(); j < own; j += WARPS) {
-      const int32_t k = own_output<BLOCKS>(j);
+    const int32_t own = own_outputs<BLOCKS>(l);
+    for (int32_t j = warp_of(); j < own; j += WORKERS) {
+      const int32_t k = own_output<BLOCKS>(l, j);
       for (int32_t c = lane_of(); c <= l.inputs && k < l.outputs; c += 32)
-        use(l.w + k * l.w_pitch + c, l.weights + (c < l.inputs ? k * l.inputs + c : l.inputs * l.outputs + k));
+        use(l.w + k * l.w_pitch + c, parameter_of(l, k, c));
     }
   }
 }

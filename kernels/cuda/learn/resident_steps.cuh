@@ -8,91 +8,131 @@ namespace {
 
 /* ---- Steps of one slice ---- */
 
-/* Waits for all warps but the last. */
-__device__ __forceinline__ void meet_workers() {
-  asm volatile("bar.sync 1, %0;" ::"n"(32 * WORKERS) : "memory");
-}
+enum { TELLING = WORKING + 32 /* threads: the last warp tells the losses of a step while the others are at the next one */ };
 
-/* By all warps but the last. Other blocks need the weights of all layers but the first, for gradients of inputs. */
-template <bool FIRST, bool SECOND, int BLOCKS>
-__device__ void update(const resident_net &net, const gconv_learn_step &step) {
-  for (int32_t i = 0; i < net.count; i++) {
+/* Changes the weights. Other blocks need those of all layers but the first, for gradients of inputs. */
+template <bool FIRST, bool SECOND, int ROOM, int BLOCKS>
+__device__ void update(const resident_net &net, const gconv_learn_step &step, int32_t x, int32_t cases) {
+  find_gradients<ROOM, BLOCKS>(net, x, cases, [&](int32_t i, int32_t k, int32_t c, float gradient) {
     const resident_layer &l = net.layers[i];
-    const int32_t own = own_outputs<BLOCKS>(l.outputs);
-    for (int32_t j = warp_of(); j < own; j += WORKERS) {
-      const int32_t k = own_output<BLOCKS>(j);
-      ROLLED_FOR (int32_t c = lane_of(); c <= l.inputs && k < l.outputs; c += 32) {
-        float *w = shared + l.w + k * l.w_pitch + c, changed = *w, unused = 0;
-        gconv_learn_update(&step, c < l.inputs, w[net.gradient], &changed, FIRST ? w + net.first : &unused,
-                           SECOND ? w + net.second : &unused);
-        if (i == 0)
-          *w = changed;
-        else
-          store_in_all<BLOCKS>(w, changed);
-      }
-    }
-  }
+    float *w = shared + l.w + k * l.w_pitch + c, changed = *w, unused = 0;
+    gconv_learn_update(&step, c < l.inputs, gradient, &changed, FIRST ? w + net.first : &unused,
+                       SECOND ? w + net.second : &unused);
+    store<BLOCKS>(i == 0 || l.whole, w, changed);
+  });
 }
 
-/* The last warp tells the loss of step i, and how many of its cases were right. */
-template <int ROOM, int BLOCKS>
-__device__ void tell_outcome(const resident_net &net, const run_of &run, int32_t x, int32_t i, int32_t cases) {
-  uint32_t hits = 0;
-  for (int32_t n = lane_of(); n < cases; n += 32)
-    hits += find_loss<ROOM>(net, x, n);
-  const double loss = sum_losses(net, cases);
-  UNROLLED_FOR (int half = 16; half > 0; half /= 2)
-    hits += __shfl_xor_sync(0xffffffff, hits, half);
-  if (lane_of() == 0 && block_of_cluster<BLOCKS>() == 0)
-    run.outcomes[i] = {loss, hits};
+/* Whether blocks write weights into each other's memory. */
+__device__ __forceinline__ bool share_weights(const resident_net &net) {
+  return net.count > 1 && !net.layers[1].whole;
 }
 
+__device__ __forceinline__ int32_t cases_of(const run_of &run, int32_t i) {
+  return (int32_t)min((int64_t)run.batch, run.cases - (int64_t)i * run.batch);
+}
+
+/* By the workers: `count` steps. Before and behind each of them, a block has arrived and does not await the others. */
 template <gconv_optimizer OPTIMIZER, int ROOM, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, 1)
-    take_steps(const __grid_constant__ resident_net net, run_of run, const gconv_learn_step *steps, int32_t count) {
+__device__ void work(const resident_net &net, const run_of &run, const gconv_learn_step *steps, int32_t count) {
   constexpr bool FIRST = OPTIMIZER != GCONV_OPTIMIZER_SGD, SECOND = FIRST && OPTIMIZER != GCONV_OPTIMIZER_MOMENTUM;
-  int32_t x = net.layers[0].x, next = net.next;
   const int64_t of_block = (int64_t)net.rows * PITCH<ROOM>;
-  begin_block(net, run.blocks, x);
-  begin_array(net, run.parameters, 0);
-  if (FIRST)
-    begin_array(net, run.first, net.first);
-  if (SECOND)
-    begin_array(net, run.second, net.second);
+  int32_t x = net.layers[0].x, next = net.next;
   gconv_learn_step coming = steps[0];
   for (int32_t i = 0; i < count; i++) {
-    const int32_t cases = (int32_t)min((int64_t)run.batch, run.cases - (int64_t)i * run.batch);
+    const int32_t cases = cases_of(run, i);
     gconv_learn_step step = coming;
     step.optimizer = OPTIMIZER;
+    const bool loads = next < 0 && i > 0; /* inputs for which there was no room before */
+    if (loads) {
+      await<BLOCKS>();
+      begin_block(net, run.blocks + i * of_block, x);
+    }
     await_copies<0>();
-    meet_blocks<BLOCKS>();
+    meet_workers();
+    coming = steps[min(i + 1, count - 1)];
+    run_forward<ROOM, BLOCKS>(net, x, !loads);
     if (next >= 0 && i + 1 < count)
       begin_block(net, run.blocks + (i + 1) * of_block, next);
-    coming = steps[min(i + 1, count - 1)];
-    run_forward<ROOM, BLOCKS>(net, x);
-    const bool bad = differentiate<ROOM>(net, x, cases, cases == run.batch ? net.factor : net.last_factor);
-    if (!bad)
+    const bool bad = __syncthreads_or(differentiate<ROOM>(net, x, cases, cases == run.batch ? net.factor : net.last_factor));
+    if (!bad) {
       run_backward<ROOM, BLOCKS>(net);
-    if (warp_of() == WORKERS) {
-      tell_outcome<ROOM, BLOCKS>(net, run, x, i, cases);
-    } else if (!bad) {
-      find_gradients<ROOM, BLOCKS>(net, x, cases);
-      meet_workers();
-      update<FIRST, SECOND, BLOCKS>(net, step);
+      update<FIRST, SECOND, ROOM, BLOCKS>(net, step, x, cases);
     }
+    arrive<BLOCKS>(share_weights(net));
     if (bad)
       break;
     if (next >= 0) {
       const int32_t swap = x;
       x = next;
       next = swap;
-    } else if (i + 1 < count) {
-      __syncthreads();
-      begin_block(net, run.blocks + (i + 1) * of_block, x);
     }
   }
-  await_copies<0>();
-  meet_blocks<BLOCKS>(); /* none writes to another any more */
+}
+
+/* By the last warp: what the steps of work() come to. It meets whom the workers meet. What it needs of a step it reads
+ * before the step ends; logarithms and sums wait until the workers are at the next one. */
+template <int ROOM, int BLOCKS> __device__ void tell(const resident_net &net, const run_of &run, int32_t count) {
+  int32_t x = net.layers[0].x, next = net.next;
+  for (int32_t i = 0; i < count; i++) {
+    const int32_t cases = cases_of(run, i);
+    await<BLOCKS>();
+    for (int32_t j = 0; j < net.count; j++)
+      if (!net.layers[j].whole)
+        meet_blocks<BLOCKS>();
+    const bool bad = __syncthreads_or(false);
+    double losses[ROOM / 32];
+    uint32_t hits = 0;
+    UNROLLED_FOR (int j = 0; j < ROOM / 32; j++) {
+      const int32_t n = lane_of() + 32 * j;
+      losses[j] = n < cases ? loss_source<ROOM>(net, x, n) : 0;
+      hits += n < cases && net.classes ? hit_of<ROOM>(net, x, n) : 0;
+    }
+    for (int32_t j = net.count - 1; j > 0 && !bad; j--)
+      if (meets_behind(net, j))
+        meet_blocks<BLOCKS>();
+    arrive<BLOCKS>(share_weights(net));
+    UNROLLED_FOR (int j = 0; j < ROOM / 32; j++)
+      if (lane_of() + 32 * j < cases)
+        ((double *)(shared + net.losses))[lane_of() + 32 * j] = loss_from(net, losses[j]);
+    const double loss = sum_losses(net, cases);
+    UNROLLED_FOR (int half = 16; half > 0; half /= 2)
+      hits += __shfl_xor_sync(0xffffffff, hits, half);
+    if (lane_of() == 0 && block_of_cluster<BLOCKS>() == 0)
+      run.outcomes[i] = {loss, hits};
+    if (bad)
+      break;
+    if (next >= 0) {
+      const int32_t swap = x;
+      x = next;
+      next = swap;
+    }
+  }
+}
+
+template <gconv_optimizer OPTIMIZER, int ROOM, int BLOCKS>
+__global__ void __launch_bounds__(TELLING, 1)
+    take_steps(const __grid_constant__ resident_net net, run_of run, const gconv_learn_step *steps, int32_t count) {
+  constexpr bool FIRST = OPTIMIZER != GCONV_OPTIMIZER_SGD, SECOND = FIRST && OPTIMIZER != GCONV_OPTIMIZER_MOMENTUM;
+  const bool works = warp_of() < WORKERS;
+  if (works) {
+    begin_block(net, run.blocks, net.layers[0].x);
+    begin_array(net, run.parameters, 0);
+    if (FIRST)
+      begin_array(net, run.first, net.first);
+    if (SECOND)
+      begin_array(net, run.second, net.second);
+    await_copies<0>();
+  }
+  __syncthreads();
+  arrive<BLOCKS>();
+  if (works)
+    work<OPTIMIZER, ROOM, BLOCKS>(net, run, steps, count);
+  else
+    tell<ROOM, BLOCKS>(net, run, count);
+  await<BLOCKS>(); /* none writes to another any more */
+  __syncthreads();
+  if (!works)
+    return;
   store_array<BLOCKS>(net, 0, run.parameters);
   for_parameters<BLOCKS>(net, [&](int32_t at, int64_t) {
     if (!isfinite(shared[at]))
@@ -144,7 +184,7 @@ __device__ float add_leaves(const float *leaves, int64_t apart, int32_t count) {
   return leaf[0];
 }
 
-/* The sum of up to GCONV_RESIDENT_SLICES / WARPS leaves, 16 at a time; levels[b] is that of 2^b such groups. */
+/* The sum of up to GCONV_RESIDENT_SLICES / WORKERS leaves, 16 at a time; levels[b] is that of 2^b such groups. */
 __device__ float add_many_leaves(const float *leaves, int64_t apart, int32_t count) {
   float levels[4] = {};
   const int32_t groups = (count + 15) / 16;
@@ -176,24 +216,24 @@ __device__ gconv_learn_outcome sum_slices(const together &of, double *losses) {
   if (threadIdx.x == 0)
     hits = 0;
   __syncthreads();
-  for (int32_t i = (int32_t)threadIdx.x; i < of.slices; i += THREADS) {
+  for (int32_t i = (int32_t)threadIdx.x; i < of.slices; i += WORKING) {
     losses[i] = __ldcg(of.losses + i);
     atomicAdd(&hits, __ldcg(of.hits + i));
   }
   for (int32_t step = 1; step < of.slices; step *= 2) {
     __syncthreads();
-    for (int32_t i = 2 * step * (int32_t)threadIdx.x; i + step < of.slices; i += 2 * step * THREADS)
+    for (int32_t i = 2 * step * (int32_t)threadIdx.x; i + step < of.slices; i += 2 * step * WORKING)
       losses[i] += losses[i + step];
   }
   __syncthreads();
   return {losses[0], hits};
 }
 
-__global__ void __launch_bounds__(THREADS, 1) take_large_step(const __grid_constant__ resident_net net, run_of run,
+__global__ void __launch_bounds__(WORKING, 1) take_large_step(const __grid_constant__ resident_net net, run_of run,
                                                               gconv_learn_step step, const __grid_constant__ together of) {
   constexpr int ROOM = GCONV_LEARN_SLICE;
   __shared__ double losses[GCONV_RESIDENT_SLICES];
-  __shared__ float sums[WARPS][32];
+  __shared__ float sums[WORKERS][32];
   const int64_t of_block = (int64_t)net.rows * net.pitch;
   const int32_t x = net.layers[0].x;
   begin_array(net, run.parameters, 0);
@@ -202,22 +242,23 @@ __global__ void __launch_bounds__(THREADS, 1) take_large_step(const __grid_const
     begin_block(net, run.blocks + slice * of_block, x);
     await_copies<0>();
     __syncthreads();
-    run_forward<ROOM, 1>(net, x);
+    run_forward<ROOM, 1>(net, x, false);
     differentiate<ROOM>(net, x, cases, net.factor);
+    __syncthreads();
     run_backward<ROOM, 1>(net);
-    if (warp_of() < WORKERS)
-      find_gradients<ROOM, 1>(net, x, cases);
+    float *leaf = of.leaves + slice * of.parameters;
+    find_gradients<ROOM, 1>(net, x, cases, [&](int32_t i, int32_t k, int32_t c, float gradient) {
+      leaf[parameter_of(net.layers[i], k, c)] = gradient;
+    });
     const bool hit = (int32_t)threadIdx.x < cases && find_loss<ROOM>(net, x, (int32_t)threadIdx.x);
     const int32_t hits = __syncthreads_count(hit);
-    if (warp_of() == WORKERS) {
+    if (warp_of() == WORKERS - 1) {
       const double loss = sum_losses(net, cases);
       if (lane_of() == 0) {
         of.losses[slice] = loss;
         of.hits[slice] = (uint32_t)hits;
       }
     }
-    float *leaf = of.leaves + slice * of.parameters;
-    for_parameters<1>(net, [&](int32_t at, int64_t i) { leaf[i] = shared[net.gradient + at]; });
   }
   meet(of);
   gconv_learn_outcome outcome = sum_slices(of, losses);
@@ -227,7 +268,7 @@ __global__ void __launch_bounds__(THREADS, 1) take_large_step(const __grid_const
     return;
   const bool better = outcome.loss * of.factor < of.best_loss;
   int32_t each = 16; /* leaves that a warp adds: a power of two */
-  while (each * WARPS < of.slices)
+  while (each * WORKERS < of.slices)
     each *= 2;
   for (int64_t first = (int64_t)blockIdx.x * 32; first < of.parameters; first += (int64_t)gridDim.x * 32) {
     const int64_t i = first + lane_of();
