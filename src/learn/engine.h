@@ -63,7 +63,8 @@ typedef struct gconv_engine_type {
   /* The losses of any number of cases. They are summed by a tree. */
   gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Takes some of `count` steps, at least one: *taken says how many, and sums[i] what step i came to, before its change.
-   * Step i has the cases from i * order.batch on, at most order.batch of them. A step whose loss is not finite is the last
+   * Step i has the cases from i * order.batch on, at most order.batch of them; where that are all of the data, each step has
+   * them. A step whose loss is not finite is the last
    * one, and changes nothing. Before a step whose loss, multiplied by gconv_learn_loss_factor(), is below `best`, keep() is
    * done. NULL: steps are taken one by one, by backward() and update(). */
   gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,

@@ -252,6 +252,8 @@ void set(void *state, gconv_learn_array array, const float *values) {
   gconv_device_enter(e->order.device);
   cudaMemcpyAsync(e->arrays[array], values, e->net->parameters * sizeof *values, cudaMemcpyHostToDevice, e->stream);
   cudaStreamSynchronize(e->stream);
+  if (array == GCONV_LEARN_PARAMETERS)
+    *e->bad = 0;
 }
 
 void get(const void *state, gconv_learn_array array, float *values) {
@@ -463,6 +465,11 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
   GCONV_TRY(begin(e, cases, e->order.batch, &held));
   const bool resident = held && gconv_resident_takes(e->resident, steps[0].optimizer);
   count = std::min(count, resident ? gconv_resident_steps(e->resident) : (size_t)MOST_STEPS);
+  const size_t of_pass = (cases->count + e->order.batch - 1) / e->order.batch;
+  if (!resident || !gconv_resident_has_slices(e->resident))
+    count = std::min(count, of_pass);
+  else if (of_pass > 1 || cases->count < e->order.batch)
+    count = 1; /* the next step has other cases */
   if (!resident)
     CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
   const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;

@@ -35,6 +35,7 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->std);
   free(trainer->order);
   free(trainer->chosen);
+  free(trainer->ahead.before);
   free(trainer);
 }
 
@@ -288,21 +289,37 @@ static gconv_status take_step(gconv_trainer *t, size_t left) {
   return GCONV_OK;
 }
 
+/* A step of all cases, before which the engine kept the best weights. */
+static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
+  if (add_sums(t, sums))
+    count_step(t, t->options.batch);
+  double loss = sums->loss * gconv_learn_loss_factor(&t->net, t->options.batch);
+  if (loss < t->state.best_loss)
+    note_best(t, loss);
+}
+
 /* Takes as many steps of the epoch as the engine takes at a time. */
 static gconv_status take_steps(gconv_trainer *t) {
   size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
   double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
   if (!t->type->train)
     return take_step(t, left);
+  if (gconv_ahead_goes(t)) {
+    gconv_learn_sums sums;
+    GCONV_TRY(gconv_ahead_step(t, &sums));
+    tell_full_step(t, &sums);
+    return GCONV_OK;
+  }
   for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
     t->steps[count] = gconv_training_step(&t->options, t->state.epochs, t->state.steps + count + 1);
   gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
   GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, best, t->sums, &taken));
+  if (judges_before_step(t)) {
+    tell_full_step(t, &t->sums[0]);
+    return GCONV_OK;
+  }
   for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
     count_step(t, left);
-  double loss = t->sums[0].loss * gconv_learn_loss_factor(&t->net, t->options.batch);
-  if (judges_before_step(t) && loss < best)
-    note_best(t, loss);
   return GCONV_OK;
 }
 
@@ -391,7 +408,8 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
     set_order(trainer);
     while (s->at < cases) {
       GCONV_TRY(take_steps(trainer));
-      if (shall_stop(trainer) && s->ending == GCONV_ENDING_NONE) {
+      const bool are_told = trainer->ahead.told == trainer->ahead.taken;
+      if (shall_stop(trainer) && are_told && s->ending == GCONV_ENDING_NONE) {
         tell_part(trainer, epoch);
         return GCONV_OK;
       }
@@ -445,6 +463,7 @@ gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gcon
   GCONV_NEED(trainer);
   GCONV_NEED(network);
   GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
+  GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* what others see of it stays the same */
   float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
   if (!parameters)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");

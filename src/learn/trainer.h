@@ -31,6 +31,15 @@ typedef struct gconv_training_state {
 
 enum { GCONV_TRAINER_STEPS = 1024 }; /* that an engine is asked for at a time */
 
+/* Full batches without validation: the engine is asked for the steps of several epochs at a time, which are told one by one
+ * (ahead.c). */
+typedef struct gconv_ahead {
+  size_t taken, told; /* steps, whose sums are in the trainer */
+  float *before;      /* owned: the engine's arrays before them */
+  double best_loss;   /* likewise */
+  bool never;         /* the engine takes one step at a time, or training diverges */
+} gconv_ahead;
+
 struct gconv_trainer {
   gconv_training_options options; /* resolved: nothing is 0 that has a default */
   gconv_network network;          /* a copy; weights are those that training began with */
@@ -44,7 +53,15 @@ struct gconv_trainer {
   gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken, and ... */
   gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* ... what they came to */
   gconv_training_state state;
+  gconv_ahead ahead;
 };
+
+/* Whether the next step may be one of several that are taken at a time, or is taken already. */
+bool gconv_ahead_goes(const gconv_trainer *trainer);
+/* Takes the next step, with others if need be. */
+gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
+/* Makes the engine's arrays those behind the step that was told last. Needed before anybody looks at them. */
+gconv_status gconv_ahead_settle(gconv_trainer *trainer);
 
 /* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);

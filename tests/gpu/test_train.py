@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import numpy as np
@@ -88,16 +89,18 @@ class Training(NetworkTest):
         """In the first epoch, when nothing is written, and later, when the best weights are."""
         words = (*self.TABLE[:-2], "--epochs", "30", "--loss", "sse", "--optimizer", "sgd", "-a", "exact", "-o", "n.safetensors")
         output, seen = self.folder / "n.safetensors", set()
-        for net in ("dense 13 relu, dense 5", "dense 13 relu, dense 9 relu, dense 5"):
-            for rate in ("0.2", "0.3", "0.5"):
-                results = []
-                for device in ("cpu", "cuda"):
-                    done = subprocess.run([GCONV, "train", *words, "--net", net, "--rate", rate, "-d", device, "-q"], cwd=self.folder, env=self.environment(),
-                                          stderr=subprocess.PIPE, check=False)
-                    results.append((done.returncode, done.stderr, output.read_bytes() if output.exists() else None))
-                    output.unlink(missing_ok=True)
-                self.assertEqual(*results)
-                seen.add(results[0][0])
+        nets = "dense 13 relu, dense 5", "dense 13 relu, dense 9 relu, dense 5"
+        of_32 = [(net, "--rate", rate) for net in nets for rate in ("0.2", "0.3", "0.5")]
+        of_all = [(nets[0], "--rate", rate, "--batch", "full") for rate in ("0.003", "0.01", "0.03", "0.1")]
+        for net, *more in of_32 + of_all:
+            results = []
+            for device in ("cpu", "cuda"):
+                done = subprocess.run([GCONV, "train", *words, "--net", net, *more, "-d", device, "-q"], cwd=self.folder, env=self.environment(),
+                                      stderr=subprocess.PIPE, check=False)
+                results.append((done.returncode, done.stderr, output.read_bytes() if output.exists() else None))
+                output.unlink(missing_ok=True)
+            self.assertEqual(*results)
+            seen.add(results[0][0])
         self.assertEqual(seen, {1, 3})
 
     def test_images(self):
@@ -130,19 +133,35 @@ class Training(NetworkTest):
                    "--batch", "5")
 
     def test_resume(self):
-        """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped."""
-        words = (*self.TABLE[:-2], "-a", "exact", "--net", "dense 13 tanh, dense 5 softmax", "--validate", "20%", "--epochs", "1500")
-        whole, output = self.train("whole.safetensors", *words), self.folder / "n.safetensors"
-        for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
-            process = subprocess.Popen([GCONV, "train", *words, "-o", output.name, "-d", first, "--json"], cwd=self.folder, env=self.environment(),
-                                       stdout=subprocess.PIPE)
-            for _ in range(20):
-                process.stdout.readline()  # of an epoch
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=100)
-            self.assertTrue((self.folder / "n.safetensors.checkpoint").exists())
-            self.assertEqual(self.train(output.name, *words, "-d", second, "--resume"), whole)
-            output.unlink()
+        """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped. A GPU takes steps
+        of all cases ahead of what it has told."""
+        for more in ("--validate", "20%"), ("--batch", "full"):
+            words = (*self.TABLE[:-2], "-a", "exact", "--net", "dense 13 tanh, dense 5 softmax", *more, "--epochs", "1500")
+            whole, output = self.train("whole.safetensors", *words), self.folder / "n.safetensors"
+            for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
+                process = subprocess.Popen([GCONV, "train", *words, "-o", output.name, "-d", first, "--json"], cwd=self.folder, env=self.environment(),
+                                           stdout=subprocess.PIPE)
+                for _ in range(20):
+                    process.stdout.readline()  # of an epoch
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=100)
+                self.assertTrue((self.folder / "n.safetensors.checkpoint").exists())
+                self.assertEqual(self.train(output.name, *words, "-d", second, "--resume"), whole)
+                output.unlink()
+
+    def test_beside_other_work(self):
+        """What is cleared and what is copied keep their order where the GPU is busy with other programs: taps were cleared after they had come."""
+        others = [subprocess.Popen([GCONV, "bench", "-d", "cuda", "--image", "8192x8192", "--type", "f32", "--sizes", "31", "-a", "direct", "--runs", "2000"],
+                                   stdout=subprocess.DEVNULL, env=self.environment()) for _ in range(3)]
+        try:
+            time.sleep(3)  # until they have begun
+            self.check(*self.TABLE, "--net", "dense 300 relu, dense 200 relu, dense 5 softmax", "--batch", "128")
+            self.check(*self.TABLE, "--net", "dense 13 leaky, dense 5 softmax", "--validate", "20%")
+            self.assertTrue(all(other.poll() is None for other in others), "the other work ended too early for this test")
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
 
 
 if __name__ == "__main__":

@@ -109,6 +109,8 @@ struct gconv_resident {
   double *losses;
   uint32_t *hits;
   unsigned *arrivals;
+  double *best_loss;
+  uint32_t *stop;
 };
 
 static const resident_net *net_for(const gconv_resident *resident, gconv_optimizer optimizer) {
@@ -121,7 +123,11 @@ bool gconv_resident_takes(const gconv_resident *resident, gconv_optimizer optimi
 }
 
 size_t gconv_resident_steps(const gconv_resident *resident) {
-  return resident->slices > 1 ? 1 : resident->arranged_steps;
+  return resident->slices > 1 ? (size_t)GCONV_RESIDENT_PASSES : resident->arranged_steps;
+}
+
+bool gconv_resident_has_slices(const gconv_resident *resident) {
+  return resident->slices > 1;
 }
 
 void gconv_resident_free(gconv_resident *resident) {
@@ -133,6 +139,8 @@ void gconv_resident_free(gconv_resident *resident) {
   cudaFree(resident->losses);
   cudaFree(resident->hits);
   cudaFree(resident->arrivals);
+  cudaFree(resident->best_loss);
+  cudaFree(resident->stop);
   free(resident);
 }
 
@@ -170,6 +178,8 @@ static gconv_status allocate_for(gconv_resident *made) {
   CUDA_TRY(cudaMalloc(&made->leaves, made->slices * made->net.parameters * sizeof *made->leaves));
   CUDA_TRY(cudaMalloc(&made->losses, made->slices * sizeof *made->losses));
   CUDA_TRY(cudaMalloc(&made->hits, made->slices * sizeof *made->hits));
+  CUDA_TRY(cudaMalloc(&made->best_loss, sizeof *made->best_loss));
+  CUDA_TRY(cudaMalloc(&made->stop, sizeof *made->stop));
   CUDA_TRY(cudaMalloc(&made->arrivals, sizeof *made->arrivals));
   CUDA_TRY(cudaMemset(made->arrivals, 0, sizeof *made->arrivals));
   CUDA_TRY(cudaStreamSynchronize(cudaStreamLegacy)); /* for which steps, in a stream that is not blocking, do not wait */
@@ -259,11 +269,22 @@ static gconv_status start_large_step(gconv_resident *resident, resident_net net,
                  resident->arrived,
                  given->best,
                  given->factor,
-                 given->best_loss};
+                 resident->best_loss,
+                 resident->stop};
   void *arguments[] = {&net, &run, &step, &of};
-  GCONV_TRY(allow_shared(take_large_step, net));
   CUDA_TRY(cudaLaunchCooperativeKernel(take_large_step, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));
+  return GCONV_OK;
+}
+
+static gconv_status start_large_steps(gconv_resident *resident, const resident_net &net, run_of run,
+                                      const gconv_resident_run *given, const gconv_learn_step *steps, size_t count,
+                                      cudaStream_t stream) {
+  GCONV_TRY(allow_shared(take_large_step, net));
+  CUDA_TRY(cudaMemcpyAsync(resident->best_loss, &given->best_loss, sizeof given->best_loss, cudaMemcpyHostToDevice, stream));
+  CUDA_TRY(cudaMemsetAsync(resident->stop, 0, sizeof *resident->stop, stream));
+  for (size_t i = 0; i < count; i++, run.outcomes++)
+    GCONV_TRY(start_large_step(resident, net, run, given, steps[i], stream));
   return GCONV_OK;
 }
 
@@ -278,15 +299,15 @@ gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident
                      run->second,
                      run->outcomes,
                      run->bad};
-  const size_t last = run->cases - (count - 1) * resident->batch;
+  const size_t last = resident->slices > 1 ? run->cases : run->cases - (count - 1) * resident->batch;
   net.factor = (float)gconv_learn_factor(&resident->net, resident->slices > 1 ? run->cases : resident->batch);
   net.last_factor = (float)gconv_learn_factor(&resident->net, last < resident->batch ? last : resident->batch);
   if (!run->same)
     arrange<<<1024, 256, 0, stream>>>(net, run->inputs, run->targets, run->numbers, (int64_t)run->cases,
-                                      (int64_t)resident->batch, (int64_t)resident->slices, (int64_t)count,
-                                      resident->arranged);
+                                      (int64_t)resident->batch, (int64_t)resident->slices,
+                                      resident->slices > 1 ? (int64_t)1 : (int64_t)count, resident->arranged);
   if (resident->slices > 1)
-    return start_large_step(resident, net, of, run, steps[0], stream);
+    return start_large_steps(resident, net, of, run, steps, count, stream);
   CUDA_TRY(cudaMemcpyAsync(resident->steps, steps, count * sizeof *steps, cudaMemcpyHostToDevice, stream));
   const gconv_optimizer optimizer = steps[0].optimizer;
   const auto start = resident->has_clusters ? net.room == 32   ? start_steps<32, CLUSTER>

@@ -12,7 +12,8 @@
 #include "layers.h"
 
 enum {
-  GCONV_RESIDENT_STEPS = 1024, /* that one kernel takes, at most: some milliseconds */
+  GCONV_RESIDENT_STEPS = 1024, /* that are started at a time, at most: some milliseconds */
+  GCONV_RESIDENT_PASSES = 64,  /* the same, of all cases at once */
   GCONV_RESIDENT_SLICES = 1024 /* of a batch, at most */
 };
 
@@ -24,8 +25,10 @@ typedef struct gconv_resident gconv_resident;
 gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv_resident **resident);
 void gconv_resident_free(gconv_resident *resident);
 
-/* Whether it takes steps of this optimiser; NULL is allowed. How many at a time, at most: 1 of batches of several slices. */
+/* Whether it takes steps of this optimiser; NULL is allowed. How many at a time, at most. Steps of several slices that are
+ * taken at a time all have the same cases. */
 bool gconv_resident_takes(const gconv_resident *resident, gconv_optimizer optimizer);
+bool gconv_resident_has_slices(const gconv_resident *resident);
 size_t gconv_resident_steps(const gconv_resident *resident);
 
 /* What it trains on. Pointers are to memory of the device, but outcomes and bad may be the host's, pinned. */
@@ -35,9 +38,9 @@ typedef struct gconv_resident_run {
   size_t cases;
   bool same; /* the very cases of the call before, in their order */
   float *parameters, *first, *second;
-  const uint8_t *are_weights; /* of each parameter */
-  gconv_learn_outcome *outcomes;
-  uint32_t *bad; /* becomes 1 if a parameter is not finite */
+  const uint8_t *are_weights;    /* of each parameter */
+  gconv_learn_outcome *outcomes; /* of each step */
+  uint32_t *bad;                 /* becomes 1 if a parameter is not finite */
   /* Of several slices: where loss * factor < best_loss, the parameters before the step go to `best`. */
   float *best;
   double factor, best_loss;

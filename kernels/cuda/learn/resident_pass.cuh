@@ -39,11 +39,8 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
     if constexpr (K * N <= 2) {
       UNROLLED_4_FOR (; c + 4 <= l.inputs; c += 4)
         multiply_four<K, N, ROOM>(w, x, c, sums);
-    } else if constexpr (K * N <= 4) {
-      UNROLLED_2_FOR (; c + 4 <= l.inputs; c += 4)
-        multiply_four<K, N, ROOM>(w, x, c, sums);
     } else {
-      ROLLED_FOR (; c + 4 <= l.inputs; c += 4)
+      UNROLLED_2_FOR (; c + 4 <= l.inputs; c += 4)
         multiply_four<K, N, ROOM>(w, x, c, sums);
     }
     ROLLED_FOR (; c < l.inputs; c++)
@@ -125,7 +122,7 @@ __device__ void sum_gradients(const resident_net &net, const resident_layer &l, 
   UNROLLED_FOR (int i = 0; i < K; i++)
     dz[i] = shared + l.dz + min(k + i, l.outputs - 1) * PITCH<ROOM>;
   int32_t n = 0;
-  ROLLED_FOR (; n + 4 <= count; n += 4) {
+  UNROLLED_2_FOR (; n + 4 <= count; n += 4) {
     float4 xs[2], dzs[K];
     UNROLLED_FOR (int j = 0; j < 2; j++)
       xs[j] = *(const float4 *)(x[j] + n);
@@ -162,14 +159,14 @@ __device__ float sum_bias(const float *dz, int32_t count) {
   return sum;
 }
 
-/* Calls use(number of the layer, output, input, gradient) for each parameter of the block's own outputs; a bias is behind
+/* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs; a bias is behind
  * the inputs. Neighbouring lanes have neighbouring inputs. */
 template <int ROOM, int BLOCKS, class Use>
 __device__ void find_gradients(const resident_net &net, int32_t x_at, int32_t count, Use use) {
   constexpr int K = BLOCKS > 1 ? 4 : 8;
   int32_t task = warp_of();
   for (int32_t i = net.count - 1; i >= 0; i--) {
-    const resident_layer &l = net.layers[i];
+    const resident_layer l = net.layers[i];
     const int32_t own = own_outputs<BLOCKS>(l), biases = (own + 31) / 32;
     const int32_t wide = (l.inputs + 63) / 64, tasks = own / K * wide;
     for (; task < tasks; task += WORKERS) {
@@ -179,12 +176,12 @@ __device__ void find_gradients(const resident_net &net, int32_t x_at, int32_t co
       UNROLLED_FOR (int a = 0; a < K; a++)
         UNROLLED_FOR (int b = 0; b < 2; b++)
           if (k + a < l.outputs && c + 32 * b < l.inputs)
-            use(i, k + a, c + 32 * b, sums[a][b]);
+            use(l, i, k + a, c + 32 * b, sums[a][b]);
     }
     for (; task < tasks + biases; task += WORKERS) {
       const int32_t at = (task - tasks) * 32 + lane_of(), k = own_output<BLOCKS>(l, at);
       if (at < own && k < l.outputs)
-        use(i, k, l.inputs, sum_bias(shared + l.dz + k * PITCH<ROOM>, count));
+        use(l, i, k, l.inputs, sum_bias(shared + l.dz + k * PITCH<ROOM>, count));
     }
     task -= tasks + biases;
   }
@@ -201,7 +198,7 @@ template <int ROOM> __device__ float target_of(const resident_net &net, int32_t 
 /* By the workers: the gradient of the sums of the last layer. A lane has a case, whose outputs are shared out among some
  * warps. Returns whether the thread saw a loss that is not finite. */
 template <int ROOM> __device__ bool differentiate(const resident_net &net, int32_t x_at, int32_t count, float factor) {
-  const resident_layer &l = net.layers[net.count - 1];
+  const resident_layer l = net.layers[net.count - 1];
   constexpr int32_t groups = ROOM / 32, shares = WORKERS / groups;
   const int32_t n = warp_of() % groups * 32 + lane_of();
   const int32_t share = warp_of() / groups;
@@ -210,17 +207,17 @@ template <int ROOM> __device__ bool differentiate(const resident_net &net, int32
   bool bad = false;
   if (softens) {
     float largest = y[0];
-    UNROLLED_8_FOR(int32_t k = 1; k < net.outputs; k++)
+    UNROLLED_8_FOR(int32_t k = 1; k < l.outputs; k++)
     largest = fmaxf(largest, y[k * PITCH<ROOM>]);
-    for (int32_t k = share; k < net.outputs; k += shares)
+    for (int32_t k = share; k < l.outputs; k += shares)
       shared[net.soft + k * PITCH<ROOM> + n] = gconv_exp_negative(y[k * PITCH<ROOM>] - largest);
     meet_workers();
   }
   float sum = 0;
   if (softens)
-    UNROLLED_8_FOR(int32_t k = 0; k < net.outputs; k++)
+    UNROLLED_8_FOR(int32_t k = 0; k < l.outputs; k++)
   sum += soft[k * PITCH<ROOM>];
-  for (int32_t k = share; k < net.outputs; k += shares) {
+  for (int32_t k = share; k < l.outputs; k += shares) {
     const int32_t at = k * PITCH<ROOM>;
     const float own = softens ? soft[at] / sum : y[at];
     if (softens)
@@ -295,7 +292,7 @@ template <int ROOM, int BLOCKS> __device__ __forceinline__ bool are_many(const r
 /* `awaits`: other blocks may still be using what is written now. */
 template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &net, int32_t x_at, bool awaits) {
   for (int32_t i = 0; i < net.count; i++) {
-    const resident_layer &l = net.layers[i];
+    const resident_layer l = net.layers[i];
     const int32_t x = i == 0 ? x_at : l.x, y = i + 1 < net.count ? net.layers[i + 1].x : net.y;
     if (are_many<ROOM, BLOCKS>(l, 8))
       forward<8, ROOM, BLOCKS>(net, l, x, y, awaits && i == 0);
@@ -318,7 +315,7 @@ __device__ __forceinline__ bool meets_behind(const resident_net &net, int32_t i)
 
 template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net) {
   for (int32_t i = net.count - 1; i > 0; i--) {
-    const resident_layer &l = net.layers[i], &before = net.layers[i - 1];
+    const resident_layer l = net.layers[i], before = net.layers[i - 1];
     if (are_many<ROOM, BLOCKS>(before, 8))
       backward<8, ROOM, BLOCKS>(net, l, before, i == 1);
     else

@@ -13,8 +13,7 @@ enum { TELLING = WORKING + 32 /* threads: the last warp tells the losses of a st
 /* Changes the weights. Other blocks need those of all layers but the first, for gradients of inputs. */
 template <bool FIRST, bool SECOND, int ROOM, int BLOCKS>
 __device__ void update(const resident_net &net, const gconv_learn_step &step, int32_t x, int32_t cases) {
-  find_gradients<ROOM, BLOCKS>(net, x, cases, [&](int32_t i, int32_t k, int32_t c, float gradient) {
-    const resident_layer &l = net.layers[i];
+  find_gradients<ROOM, BLOCKS>(net, x, cases, [&](const resident_layer &l, int32_t i, int32_t k, int32_t c, float gradient) {
     float *w = shared + l.w + k * l.w_pitch + c, changed = *w, unused = 0;
     gconv_learn_update(&step, c < l.inputs, gradient, &changed, FIRST ? w + net.first : &unused,
                        SECOND ? w + net.second : &unused);
@@ -156,7 +155,8 @@ struct together {
   uint32_t *hits;
   unsigned *arrived, all; /* blocks, of all steps so far; how many there are when they may go on */
   float *best;
-  double factor, best_loss;
+  double factor, *best_loss; /* the smallest loss times factor so far */
+  uint32_t *stop;            /* a loss was not finite: no more steps */
 };
 
 /* Waits until all blocks are here. */
@@ -236,6 +236,12 @@ __global__ void __launch_bounds__(WORKING, 1) take_large_step(const __grid_const
   __shared__ float sums[WORKERS][32];
   const int64_t of_block = (int64_t)net.rows * net.pitch;
   const int32_t x = net.layers[0].x;
+  const double best_loss = *of.best_loss;
+  if (*of.stop) {
+    if (threadIdx.x == 0)
+      atomicAdd(of.arrived, 1);
+    return;
+  }
   begin_array(net, run.parameters, 0);
   for (int32_t slice = (int32_t)blockIdx.x; slice < of.slices; slice += (int32_t)gridDim.x) {
     const int32_t cases = (int32_t)min((int64_t)GCONV_LEARN_SLICE, run.cases - (int64_t)slice * GCONV_LEARN_SLICE);
@@ -247,8 +253,8 @@ __global__ void __launch_bounds__(WORKING, 1) take_large_step(const __grid_const
     __syncthreads();
     run_backward<ROOM, 1>(net);
     float *leaf = of.leaves + slice * of.parameters;
-    find_gradients<ROOM, 1>(net, x, cases, [&](int32_t i, int32_t k, int32_t c, float gradient) {
-      leaf[parameter_of(net.layers[i], k, c)] = gradient;
+    find_gradients<ROOM, 1>(net, x, cases, [&](const resident_layer &l, int32_t, int32_t k, int32_t c, float gradient) {
+      leaf[parameter_of(l, k, c)] = gradient;
     });
     const bool hit = (int32_t)threadIdx.x < cases && find_loss<ROOM>(net, x, (int32_t)threadIdx.x);
     const int32_t hits = __syncthreads_count(hit);
@@ -262,11 +268,16 @@ __global__ void __launch_bounds__(WORKING, 1) take_large_step(const __grid_const
   }
   meet(of);
   gconv_learn_outcome outcome = sum_slices(of, losses);
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+  const bool better = outcome.loss * of.factor < best_loss;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
     *run.outcomes = outcome;
+    if (better)
+      *of.best_loss = outcome.loss * of.factor;
+    if (!isfinite(outcome.loss))
+      *of.stop = 1;
+  }
   if (!isfinite(outcome.loss))
     return;
-  const bool better = outcome.loss * of.factor < of.best_loss;
   int32_t each = 16; /* leaves that a warp adds: a power of two */
   while (each * WORKERS < of.slices)
     each *= 2;
