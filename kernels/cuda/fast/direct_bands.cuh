@@ -144,12 +144,9 @@ DEVICE int64_t border_index(gconv_border border, int64_t i, int32_t size) {
 template <class In>
 __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const In *row, int32_t left, int32_t lane,
                                              int32_t count, float *to) {
-  const int32_t channels = problem.channels;
   UNROLLED_2_FOR (int32_t n = lane; n < count; n += 32) {
-    const int32_t sample = left + n;
-    const int32_t x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
-    const int64_t from = border_index(problem.border, x, problem.width);
-    to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from * channels + sample - x * channels];
+    const int32_t from = sample_in_row(problem, left + n);
+    to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from];
   }
 }
 
@@ -462,7 +459,7 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
-  a.aligned = ((int64_t)(uintptr_t)a.in | a.in_row | a.in_plane | a.in_image) % 16 == 0;
+  a.aligned = in_begins_at_16(execution);
   a.pitch = (int32_t)band_pitch(problem);
   a.samples = problem->out_width * problem->channels;
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));

@@ -273,8 +273,7 @@ inline bool is_level(const gconv_problem *problem) {
 /* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
 inline bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const int64_t in = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image;
-  return is_dense<false>(execution) && in % 16 == 0 && begins_at_multiples(execution, 16) &&
+  return is_dense<false>(execution) && in_begins_at_16(execution) && begins_at_multiples(execution, 16) &&
          (!problem->keep_alpha || problem->channels == 4);
 }
 

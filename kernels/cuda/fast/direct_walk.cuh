@@ -89,10 +89,6 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   /* Rows under way, which hide latency. Wide rows of one channel have fewer, and leave the registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
-  /* Whether the loads of a row come before the multiply-adds of the row before it. Otherwise the compiler places the loads
-   * where it has registers again. Measured: the other instances are faster with the registers given to more warps. */
-  static constexpr bool LOADS_FIRST = sizeof(In) == 4 && C == 1 && BY_FOUR && (K == 7 || K == 13);
-
   const uint8_t *in; /* the plane, from the first sample of the window on */
   int64_t in_row;
   gconv_border border;
@@ -137,8 +133,6 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
       UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
         words[i][w] = words[i + 1][w];
     fetch(AHEAD - 1);
-    if constexpr (LOADS_FIRST)
-      __syncwarp(__activemask());
   }
 };
 

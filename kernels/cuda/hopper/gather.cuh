@@ -544,10 +544,8 @@ struct layer {
     a.curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.slope = p->activation == GCONV_ACTIVATION_RELU ? 0 : p->activation == GCONV_ACTIVATION_LEAKY ? p->slope : 1;
     a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF;
-    int device = 0, processors = 1;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    const int64_t blocks = std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(processors / c.filter_tiles, 1));
+    const int64_t blocks =
+        std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);
     kernel_of(c)<<<grid, THREADS, (size_t)shared_bytes(c), (cudaStream_t)e->stream>>>(a);
     CUDA_TRY(cudaPeekAtLastError());

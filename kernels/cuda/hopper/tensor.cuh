@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "../core/launch.cuh"
 #include "device/cuda_error.h"
 #include "tensor_flow.cuh"
 
@@ -177,10 +178,8 @@ inline int filter_exponent(const gconv_layer_problem *p, const float *weights, i
 
 /* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
 inline const char *available() {
-  int device = 0, major = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
-  return known && major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
+  const int major = device_attribute(cudaDevAttrComputeCapabilityMajor, 0);
+  return major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
 /* Makes a cut the state of a plan. */
@@ -368,9 +367,7 @@ template <class E, int D> struct product {
     const gconv_layer_problem *p = e->problem;
     const arguments a = arguments_of(e, c);
     const cudaStream_t stream = (cudaStream_t)e->stream;
-    int device = 0, processors = 1;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    const int processors = multiprocessors();
     const int64_t images = (int64_t)p->images * c.groups;
     if (a.not_finite)
       CUDA_TRY(cudaMemsetAsync(e->workspace, 0, (size_t)(images + 1) * 4, stream));
