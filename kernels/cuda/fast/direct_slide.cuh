@@ -387,16 +387,22 @@ template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
+  /* Floats that are bound by memory take low blocks in the order of the rows, because memory is fastest in that order. The
+   * rows that blocks share are in the L1 cache. */
+  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
-  const int width = V == 16 && C == 1 ? 32 : threads > 96 ? 128 : threads > 32 ? 64 : 32;
+  const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
   const dim3 block = block_for(problem, SLIDE_THREADS, width, SLIDE_THREADS / width);
   a.across = (int32_t)((threads + block.x - 1) / block.x);
-  a.strip = problem->out_height;
+  a.strip = SWEEPS ? 4 : problem->out_height;
+  int64_t at_a_time = 0;
+  if constexpr (!SWEEPS)
+    at_a_time = blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>(SLIDE_THREADS, 0);
   if (a.across > 0 && problem->grid_blocks > 0)
     a.strip = hinted_strip(problem, a.across * planes, block.y);
-  else if (a.across > 0) /* 2 output rows to begin with */
+  else if (a.across > 0 && !SWEEPS)
     a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes,
-                                    blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>(SLIDE_THREADS, 0) * block.y);
+                                    at_a_time * block.y); /* 2 output rows to begin with */
   const dim3 grid((unsigned)divide(&a, block));
   slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
