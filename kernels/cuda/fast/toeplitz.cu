@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toeplitz: rows of the filter as banded matrices, on the integer tensor cores; for u8 images.
+ * toeplitz: rows of the filter as banded matrices, on the integer tensor cores; for u8 and u16 images.
  *
  * Take eight neighbouring output samples and one row of the filter. Their sums are a product: the window of input samples
  * under them, times a banded (Toeplitz) matrix. Column j of the matrix holds the taps from row j on, C apart, because
@@ -15,7 +15,7 @@
  *
  * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies by a band. So a warp
  * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are; no instruction touches
- * the samples between memory and multiplication.
+ * the samples between memory and multiplication. A u16 sample is two bytes, 256 * high + low.
  *
  * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127. Each digit has its own
  * band and its own int32 sum. All sums are exact, and are joined in float32 at the end. One digit suffices for integer
@@ -29,8 +29,7 @@
  * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for those of RGB, toeplitz_stage.cuh for
  * all others. The host makes the bands.
  *
- * Two kinds of problems are refused: strides would drop most of the eight neighbours, and other samples are not bytes. (Of
- * two bytes each, direct or fft was faster.)
+ * Two kinds of problems are refused: strides would drop most of the eight neighbours, and float32 samples are not bytes.
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
@@ -66,7 +65,7 @@ shape shape_of(const gconv_problem *problem) {
   s.left = -problem->pad_left * problem->channels - s.shift;
   int64_t window = s.shift + BLOCK + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x;
   s.words = (int32_t)(window <= 16 * MOST_WORDS ? (window - 1) / 16 + 1 : MOST_WORDS + 1);
-  s.walks = problem->rows <= MOST_WALKED_ROWS && s.words <= MOST_WALKED_WORDS;
+  s.walks = problem->in_type == GCONV_U8 && problem->rows <= MOST_WALKED_ROWS && s.words <= MOST_WALKED_WORDS;
   if (s.walks) {
     s.rows = problem->rows <= 3 ? 3 : problem->rows + 1 - problem->rows % 2;
     s.bands = s.words == 1 ? s.rows + 1 : s.rows;
@@ -90,8 +89,8 @@ gconv_problem colour_of(const gconv_problem *problem) {
 bool has_colours(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(&colour);
-  return problem->channels == 3 && problem->filters == 1 && problem->out_type == GCONV_U8 && !problem->keep_alpha &&
-         shape_of(problem).words > 1 && s.walks && s.words == 1;
+  return problem->channels == 3 && problem->filters == 1 && problem->in_type == GCONV_U8 && problem->out_type == GCONV_U8 &&
+         !problem->keep_alpha && shape_of(problem).words > 1 && s.walks && s.words == 1;
 }
 
 /* Floats before the bands: header and scalings, rounded up. */
@@ -240,7 +239,7 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   a.dense = is_dense<true>(execution);
   a.scale = epilogue->scale;
   a.offset = epilogue->offset;
-  uint32_t level = (uint32_t)problem->border_level * 0x01010101u;
+  uint32_t level = (uint32_t)problem->border_level * (problem->in_type == GCONV_U8 ? 0x01010101u : 0x00010001u);
   a.level = {level, level, level, level};
   return a;
 }
@@ -277,24 +276,24 @@ template <int R, int D> void launch_colours(const gconv_execution *execution) {
 }
 
 /* Bytes of shared memory for the staging kernel. */
-int64_t staged_bytes(const gconv_problem *problem) {
-  using large = stager<1>;
+template <class In> int64_t staged_bytes(const gconv_problem *problem) {
+  using large = stager<In, 1>;
   shape s = shape_of(problem);
   int64_t stage = (int64_t)sizeof(float) * WARPS * large::X * large::Y * TILE * (gconv_is_combined(problem) ? 2 : 1);
-  return stage + (int64_t)large::staged_rows(s.rows) * pitch_of(large::X, s.words) + large::place_bytes(s.words);
+  return stage + (int64_t)large::staged_rows(s.rows) * pitch_of(large::X, s.words, large::P) + large::place_bytes(s.words);
 }
 
-template <int D> void launch_staged(const gconv_execution *execution) {
-  using large = stager<D>;
+template <class In, int D> void launch_staged(const gconv_execution *execution) {
+  using large = stager<In, D>;
   const gconv_problem *problem = execution->problem;
   banded_arguments a = make_arguments(execution);
-  const size_t bytes = (size_t)staged_bytes(problem);
+  const size_t bytes = (size_t)staged_bytes<In>(problem);
   int32_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
   a.strips = (height - 1) / (WARPS * large::Y) + 1;
   dim3 grid((a.samples - 1) / (large::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
             (unsigned)(problem->images * problem->planes));
-  cudaFuncSetAttribute(staged<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-  staged<D><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
+  cudaFuncSetAttribute(staged<In, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  staged<In, D><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
 /* ---- The descriptor ---- */
@@ -303,8 +302,8 @@ template <int D> void launch_staged(const gconv_execution *execution) {
 const int64_t MOST_SHARED_BYTES = 64 << 10;
 
 const char *supports(const gconv_problem *problem) {
-  if (problem->in_type != GCONV_U8)
-    return "samples other than u8: the tensor cores take bytes";
+  if (problem->in_type == GCONV_F32)
+    return "float32 samples: the tensor cores take bytes";
   if (problem->stride_y != 1 || problem->stride_x != 1)
     return "strides: it makes eight neighbours at a time";
   float level = problem->border_level, white = gconv_white(problem->in_type);
@@ -320,7 +319,8 @@ const char *supports(const gconv_problem *problem) {
   shape s = shape_of(problem);
   if (s.words > MOST_WORDS || taps > 16384)
     return "filters of more than 16384 taps, or that span more than 16376 samples";
-  if (!s.walks && staged_bytes(problem) > MOST_SHARED_BYTES)
+  if (!s.walks &&
+      (problem->in_type == GCONV_U8 ? staged_bytes<uint8_t>(problem) : staged_bytes<uint16_t>(problem)) > MOST_SHARED_BYTES)
     return "filters so large that their tile would exceed 64 KiB of shared memory";
   return NULL;
 }
@@ -352,7 +352,8 @@ launcher *const walking[MOST_WALKED_WORDS][4][2] = {ROWS(1), ROWS(2)};
 #define DIGITS(R)                                                                                                           \
   { launch_colours<R, 1>, launch_colours<R, 3> }
 launcher *const colours[4][2] = {DIGITS(3), DIGITS(5), DIGITS(7), DIGITS(9)};
-launcher *const staging[2] = {launch_staged<1>, launch_staged<3>};
+launcher *const staging[2][2] = {{launch_staged<uint8_t, 1>, launch_staged<uint8_t, 3>},
+                                 {launch_staged<uint16_t, 1>, launch_staged<uint16_t, 3>}};
 
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem, colour = colour_of(problem);
@@ -363,31 +364,33 @@ gconv_status execute(const gconv_execution *execution) {
   else if (s.walks)
     walking[s.words - 1][(s.rows - 3) / 2][head->digits > 1](execution);
   else
-    staging[head->digits > 1](execution);
+    staging[problem->in_type][head->digits > 1](execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
 /* Cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes, and the
- * other work. It counts three digits unless taps are integers: they are not known here. */
+ * other work, which filters of u16 share. It counts three digits unless taps are integers: they are not known here. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
   const bool plain = problem->filters == 1 && problem->out_type == GCONV_U8 && !problem->keep_alpha;
+  const double bytes = problem->in_type == GCONV_U16 ? 2 : 1;
   const double digits = gconv_is_of_bytes(&problem->structure.integers) ? 1 : MOST_DIGITS;
-  const double filter =
-      s.walks ? (plain ? 70 : 170) + 7.2 * digits * s.bands / (s.words == 1 ? 2 : 1) : 450 + 1.47 * s.bands * 6.0 * digits;
-  return problem->filters * filter;
+  const double filters = problem->filters, others = problem->in_type == GCONV_U16 ? 1 : filters;
+  if (s.walks)
+    return filters * ((plain ? 70 : 170) + 7.2 * digits * s.bands / (s.words == 1 ? 2 : 1));
+  return others * 450 * bytes + filters * 1.47 * s.bands * 6.0 * digits * bytes;
 }
 
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double planes = (double)problem->images * problem->planes, channels = problem->channels, filters = problem->filters;
   double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes;
-  double in = planes * channels * problem->height * problem->width;
+  double in = planes * channels * problem->height * problem->width * (problem->in_type == GCONV_U8 ? 1 : 2);
   double size = (double)gconv_type_bytes(problem->out_type);
   double out = planes * channels * problem->out_height * problem->out_width * size;
   double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
   double copied = (in + out * (gconv_is_combined(problem) ? 1 : filters)) / machine->bytes_per_ms;
-  double several = problem->filters > 1 ? 1.3 : 1; /* measured for pairs */
+  double several = problem->filters > 1 && problem->in_type == GCONV_U8 ? 1.3 : 1; /* measured for pairs */
   return several * (machine->launch_ms + 0.006 + fmax(tiles * tile_cycles(problem) / cycles_per_ms, copied));
 }
 
@@ -403,7 +406,7 @@ double error_bound(const gconv_problem *problem) {
 } // namespace
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
-    .info = {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8", false},
+    .info = {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
     .supports = supports,
     .execute = execute,
     .cost = cost,

@@ -138,9 +138,9 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
   if (!find_place(a, width, &p))
     return;
   uint8_t *own = memory + threadIdx.x / LANES * small::SHARED_BYTES;
-  const int lead = lead_of(a);
-  const row_source source = make_source<LANES>(a, p.at.in, COLOURS * p.tile + a.left - lead, small::CHUNKS,
-                                               (int *)(own + small::RAW + small::PLANES));
+  const int lead = lead_of<uint8_t>(a);
+  const row_source source = make_source<uint8_t, LANES>(a, p.at.in, COLOURS * p.tile + a.left - lead, small::CHUNKS,
+                                                        (int *)(own + small::RAW + small::PLANES));
   __syncwarp();
   const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
   walker.walk({p.at.in, p.at.out, p.tile + 4 * (int)(threadIdx.x % LANES), width}, p.top, p.rows);

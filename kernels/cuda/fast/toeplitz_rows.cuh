@@ -67,23 +67,32 @@ DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_
 #endif
 }
 
-/* Adds the products of sixteen windows of 32 bytes with D bands to their sums. A lane has two words of windows g, and two of
- * windows g + 8. */
-template <int D> DEVICE void add_products(const uint32_t (&x)[2][2], const uint32_t (&band)[D][2], int (&sums)[D][4]) {
-  UNROLLED_FOR (int d = 0; d < D; d++)
-    multiply(sums[d], x[0][0], x[0][1], x[1][0], x[1][1], band[d][0], band[d][1]);
+/* A lane's part of sixteen windows: for each byte of a sample, W words of windows g and g + 8. */
+template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
+
+/* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
+template <int P, int W, int D>
+DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], int (&sums)[D + P - 1][4]) {
+  UNROLLED_FOR (int p = 0; p < P; p++)
+    UNROLLED_FOR (int d = 0; d < D; d++) {
+      UNROLLED_FOR (int w = 0; w + 1 < W; w += 2)
+        multiply(sums[p + d], x.byte[p][w][0], x.byte[p][w][1], x.byte[p][w + 1][0], x.byte[p][w + 1][1], band[d][w],
+                 band[d][w + 1]);
+      if (W % 2 == 1)
+        multiply(sums[p + d], x.byte[p][W - 1][0], x.byte[p][W - 1][1], band[d][W - 1]);
+    }
 }
 
 /* ---- Samples ---- */
 
 /* Bytes of a staged row for `tiles` tiles side by side: their windows, from a multiple of 16 bytes on. */
-__host__ __device__ constexpr int pitch_of(int tiles, int words) {
-  return (tiles * TILE - BLOCK + 16 * words + 12 + 15) / CHUNK * CHUNK;
+__host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_bytes) {
+  return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
 }
 
 /* Returns where the windows of the tile at `tile` begin in a staged row. */
-DEVICE int lead_of(const banded_arguments &a) {
-  return a.left & (CHUNK - 1);
+template <class In> DEVICE int lead_of(const banded_arguments &a) {
+  return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
 
 DEVICE uint32_t load_word(uint32_t shared) {
@@ -107,67 +116,78 @@ struct row_source {
 
 /* Finds what THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all samples at the
  * border. The threads must synchronise before they stage. */
-template <int THREADS>
+template <class In, int THREADS>
 DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks, int *places) {
+  constexpr int N = CHUNK / sizeof(In);
   row_source s = {in, first, chunks, 0, places};
   for (int chunk = 0; chunk < chunks; chunk++) {
-    const int left = first + chunk * CHUNK;
-    if (left < a.reach && (left < 0 || left + CHUNK > a.whole)) {
+    const int left = first + chunk * N;
+    if (left < a.reach && (left < 0 || left + N > a.whole)) {
       s.begin = min(s.begin, chunk);
       s.end = chunk + 1;
     }
   }
-  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * CHUNK; i += THREADS)
-    places[i] = sample_in_row(a.problem, first + s.begin * CHUNK + i);
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
+    places[i] = sample_in_row(a.problem, first + s.begin * N + i);
   return s;
 }
 
 /* Stages one sample of up to four rows, which are `pitch` samples apart. Four loads are under way at a time. */
-DEVICE void stage_places(const banded_arguments &a, const uint8_t *in, int y, int place, int rows, uint8_t *to, int pitch) {
+template <class In>
+DEVICE void stage_places(const banded_arguments &a, const uint8_t *in, int y, int place, int rows, In *to, int pitch) {
   const gconv_problem &problem = a.problem;
-  uint8_t samples[4];
+  In samples[4];
   bool outside[4];
   UNROLLED_FOR (int i = 0; i < 4; i++) {
     const int source = index_of(problem.border, y + i * problem.dilation_y, problem.height);
     outside[i] = source == GCONV_OUTSIDE || place == GCONV_OUTSIDE;
-    samples[i] = __ldg(in + (outside[i] ? 0 : source) * a.in_row + (outside[i] ? 0 : place));
+    samples[i] = __ldg((const In *)(in + (outside[i] ? 0 : source) * a.in_row) + (outside[i] ? 0 : place));
   }
   UNROLLED_FOR (int i = 0; i < 4; i++)
     if (i < rows)
-      to[i * pitch] = outside[i] ? (uint8_t)problem.border_level : samples[i];
+      to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
 }
 
 /* Stages the chunks at a border, for input rows y, y + step .. */
-template <int THREADS>
+template <class In, int THREADS>
 DEVICE void stage_border(const banded_arguments &a, const row_source &s, int y, int rows, int chunks, uint8_t *to) {
-  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * CHUNK; i += THREADS)
+  constexpr int N = CHUNK / sizeof(In);
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
     for (int row = 0; row < rows; row += 4)
       stage_places(a, s.in, y + row * a.problem.dilation_y, s.places[i], min(4, rows - row),
-                   to + (row * chunks + s.begin) * CHUNK + i, chunks * CHUNK);
+                   (In *)(to + row * chunks * CHUNK) + s.begin * N + i, chunks * N);
 }
 
 /* Starts to stage `rows` rows: input rows y, y + step .. */
-template <int THREADS>
+template <class In, int THREADS>
 DEVICE void stage_rows(const banded_arguments &a, const row_source &s, int y, int rows, int chunks, uint8_t *to) {
+  constexpr int N = CHUNK / sizeof(In);
   const gconv_problem &problem = a.problem;
   const int thread = threadIdx.x % THREADS;
   for (int i = thread; i < rows * chunks; i += THREADS) {
-    const int row = i / chunks, chunk = i - row * chunks, left = s.first + chunk * CHUNK;
+    const int row = i / chunks, chunk = i - row * chunks, left = s.first + chunk * N;
     if (chunk >= s.begin && chunk < s.end)
       continue;
     const int source = index_of(problem.border, y + row * problem.dilation_y, problem.height);
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
-    else if (left >= 0 && left + CHUNK <= a.whole)
-      copy_async<CHUNK>(shared_address(to + i * CHUNK), s.in + source * a.in_row + left);
+    else if (left >= 0 && left + N <= a.whole)
+      copy_async<CHUNK>(shared_address(to + i * CHUNK), s.in + source * a.in_row + left * (int)sizeof(In));
   }
-  stage_border<THREADS>(a, s, y, rows, chunks, to);
+  stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
 
 /* Loads the windows of a tile from a staged row. `from` is the lane's first sample. */
-DEVICE void load_windows(const uint8_t *from, uint32_t (&x)[2][2]) {
-  UNROLLED_FOR (int i = 0; i < 4; i++)
-    x[i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
+template <int W> DEVICE void load_windows(const uint8_t *from, windows<1, W> &x) {
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++)
+    x.byte[0][i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
+}
+template <int W> DEVICE void load_windows(const uint8_t *from, windows<2, W> &x) {
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++) {
+    const uint2 samples = *(const uint2 *)(from + 2 * (HALF * (i % 2) + 16 * (i / 2)));
+    x.byte[0][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x6420);
+    x.byte[1][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x7531);
+  }
 }
 
 /* ---- From sums of products to stored samples ---- */
@@ -202,13 +222,13 @@ template <bool SMALL, int N> DEVICE void stage_sums(const int (&sums)[N][4], flo
 }
 
 /* Returns kept alpha of sample `sample` of row p, as kept_alpha() does. */
-__device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
+template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
   const gconv_problem &problem = a.problem;
   const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
   const int x = sample_in_row(problem, sample + (problem.anchor_x - problem.pad_left) * problem.channels);
   float alpha = problem.border_level;
   if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
-    alpha = plane[y * a.in_row + x];
+    alpha = ((const In *)(plane + y * a.in_row))[x];
   return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
 }
 
@@ -225,7 +245,8 @@ template <class Out> DEVICE void store_apart(const arguments &a, const outlet &t
 }
 
 /* Stores finished values of row p in the output of filter k, then alpha that is kept. Stacked responses have one alpha. */
-template <class Out> DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, const float (&y)[4]) {
+template <class In, class Out>
+DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, const float (&y)[4]) {
   uint8_t *row = to.out + k * a.out_filter + p * a.out_row;
   if (a.dense)
     store_four(y, (Out *)row, to.first, to.samples - to.first);
@@ -236,7 +257,7 @@ template <class Out> DEVICE void store(const banded_arguments &a, const outlet &
     return;
   ROLLED_FOR (int sample = to.first; sample < min(to.first + 4, to.samples); sample++)
     if (sample % channels == channels - 1)
-      gconv_store(alpha_at(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
+      gconv_store(alpha_at<In>(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
 }
 
 /* Stores the bytes of a word that lie in the row; `count` of them are left. */
@@ -309,6 +330,7 @@ DEVICE bool combine(const gconv_problem &problem, int k, float (&y)[4], float *v
 }
 
 /* Finishes and stores this lane's four sums of filter k at row p. */
+template <class In>
 DEVICE void finish(const banded_arguments &a, const outlet &to, int k, int p, const scaling &s, const float *sums,
                    float *values) {
   const gconv_problem &problem = a.problem;
@@ -324,7 +346,7 @@ DEVICE void finish(const banded_arguments &a, const outlet &to, int k, int p, co
   }
   UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = gconv_finish(y[i], &problem.epilogue);
-  BY_TYPE(problem.out_type, Type, store<Type>(a, to, k, p, y));
+  BY_TYPE(problem.out_type, Type, store<In, Type>(a, to, k, p, y));
 }
 
 } // namespace

@@ -68,9 +68,9 @@ template <int Y, int CHUNKS> struct feed {
         if (copies >> i & 1)
           copy_async<CHUNK>(own + i * SIDE * CHUNK, from + i * SIDE * CHUNK);
       if (source.begin < source.end)
-        stage_border<LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+        stage_border<uint8_t, LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (y < end) {
-      stage_rows<LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+      stage_rows<uint8_t, LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     }
     commit_copies();
     y += Y * a.problem.dilation_y;
@@ -114,7 +114,7 @@ template <int R, int W, int D, int PITCH> struct products {
 };
 
 template <int R, int W, int D, bool PLAIN> struct walker {
-  static constexpr int PITCH = pitch_of(1, W), CHUNKS = PITCH / CHUNK;
+  static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
   using product = products<R, W, D, PITCH>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, GROUPS = NEED + AHEAD;
   /* Blocks of a multiprocessor, for which there are enough registers. */
@@ -140,7 +140,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
       stage_sums<true>(sums[j], stage + j * TILE);
     __syncwarp();
     ROLLED_FOR (int j = 0; j < min(Y, rows); j++)
-      finish(a, to, k, p + j * a.problem.dilation_y, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
+      finish<uint8_t>(a, to, k, p + j * a.problem.dilation_y, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
   }
 
   /* Stores up to Y rows of plain results. The first is at `at`, which advances. */
@@ -226,9 +226,9 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
   if (!find_place(a, a.samples, &p))
     return;
   uint8_t *own = memory + threadIdx.x / LANES * small::SHARED_BYTES;
-  const int lead = lead_of(a);
+  const int lead = lead_of<uint8_t>(a);
   const row_source source =
-      make_source<LANES>(a, p.at.in, p.tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
+      make_source<uint8_t, LANES>(a, p.at.in, p.tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
   __syncwarp();
   const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
   walker.walk(make_outlet(a, p.at.in, p.at.out, p.tile), p.top, p.rows);
