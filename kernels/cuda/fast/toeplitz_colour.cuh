@@ -36,7 +36,7 @@ template <int R, int D> struct colour_walker {
   static constexpr int CHUNKS = (12 * UNITS + 12 + CHUNK - 1) / CHUNK; /* chunks of an input row of RGB */
   static constexpr int RAW_PITCH = CHUNKS * CHUNK, PLANE = 4 * UNITS, PITCH = COLOURS * PLANE; /* of rows in shared memory */
   using product = products<R, 1, D, PITCH>;
-  static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2;
+  static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, SIDE = LANES / Y, SLOTS = (CHUNKS - 1) / SIDE + 1;
   static constexpr int RAW = (AHEAD + 1) * Y * RAW_PITCH, PLANES = NEED * Y * PITCH;
   static constexpr int SHARED_BYTES = (RAW + PLANES + RAW_PITCH * (int)sizeof(int) + 15) / 16 * 16; /* of a warp */
   static constexpr int BLOCKS = D == 1 ? 4 : R == 9 ? 3 : 4; /* blocks of a multiprocessor */
@@ -47,6 +47,43 @@ template <int R, int D> struct colour_walker {
   int top;    /* input row of the first group */
   int groups; /* groups of the strip */
   int lead;
+
+  /* Groups of input rows that are being copied to shared memory, as in walker. */
+  struct feed {
+    int y, last;
+    const uint8_t *from;
+    uint32_t copies; /* bit i: the lane copies the chunk that is i * SIDE further on */
+  };
+
+  DEVICE feed make_feed() const {
+    const int dilation = a.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
+    feed f = {top, min(top + (groups - 1) * Y * dilation, a.problem.height - 1 - (Y - 1) * dilation), NULL, 0};
+    f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
+    for (int i = 0; i < SLOTS; i++) {
+      const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
+      if (own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end))
+        f.copies |= 1u << i;
+    }
+    f.copies = keep(f.copies);
+    return f;
+  }
+
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
+  DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
+    const int step = Y * a.problem.dilation_y;
+    if (f.y >= 0 && f.y <= f.last) {
+      UNROLLED_FOR (int i = 0; i < SLOTS; i++)
+        if (f.copies >> i & 1)
+          copy_async<CHUNK>(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
+      if (source.begin < source.end)
+        stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    } else if (f.y < top + groups * step) {
+      stage_rows<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    }
+    commit_copies();
+    f.y += step;
+    f.from += Y * a.in_step;
+  }
 
   static DEVICE void divide_unit(uint32_t from, uint32_t to) {
     const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
@@ -98,23 +135,23 @@ template <int R, int D> struct colour_walker {
   DEVICE void walk(const outlet &to, int begin, int rows) const {
     const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
     const uint32_t address = keep(shared_address(raw));
-    const uint32_t chunk = keep(feed<Y, CHUNKS>::offset());
+    const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + begin * a.out_row + COLOURS * plain.first;
     uint32_t coming[AHEAD + 1],
         group[NEED]; /* addresses of rows as they arrive; of the separated rows, at this lane's windows */
     product p;
     p.load_bands((const uint2 *)a.bands + lane);
-    feed<Y, CHUNKS> next(a, source, top, groups);
+    feed f = make_feed();
     UNROLLED_FOR (int g = 0; g < AHEAD + 1; g++) {
       coming[g] = address + g * Y * RAW_PITCH;
       if (g < AHEAD)
-        next.fetch(coming[g], coming[g] + chunk);
+        fetch(f, coming[g], coming[g] + chunk);
     }
     UNROLLED_FOR (int g = 0; g < NEED; g++)
       group[g] = address + RAW + g * Y * PITCH + windows;
     ROLLED_FOR (int i = (1 - NEED) * Y; i < rows; i += Y) {
-      next.fetch(coming[AHEAD], coming[AHEAD] + chunk);
+      fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
       await_copies<AHEAD>();
       __syncwarp(); /* all lanes have read the oldest group */
       divide(coming[0] + lead, group[NEED - 1] - windows);

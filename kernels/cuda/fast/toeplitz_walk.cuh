@@ -30,54 +30,6 @@ template <int N> DEVICE void turn(uint32_t (&places)[N]) {
   places[N - 1] = first;
 }
 
-/* How a warp copies input rows to shared memory, in groups of Y rows, one group after the other. LANES / Y lanes share a
- * row; a lane copies chunks that are as many chunks apart. */
-template <int Y, int CHUNKS> struct feed {
-  static constexpr int SIDE = LANES / Y, SLOTS = (CHUNKS - 1) / SIDE + 1, PITCH = CHUNKS * CHUNK;
-
-  const banded_arguments &a;
-  const row_source &source;
-  int y, end;          /* first row of the next group; behind the last row that is needed */
-  int last;            /* first row of the last group whose rows all lie in the image */
-  const uint8_t *from; /* this lane's first chunk of the next group */
-  uint32_t copies;     /* bit i: the lane copies the chunk that is i * SIDE further on */
-
-  /* `top`: input row of the first group; the others are `groups` - 1 further ones. */
-  DEVICE feed(const banded_arguments &a, const row_source &source, int top, int groups)
-      : a(a), source(source), y(top), end(top + groups * Y * a.problem.dilation_y), copies(0) {
-    const int dilation = a.problem.dilation_y, chunk = threadIdx.x % SIDE;
-    last = min(end - Y * dilation, a.problem.height - 1 - (Y - 1) * dilation);
-    from = source.in + top * a.in_row + threadIdx.x % LANES / SIDE * a.in_step + source.first + chunk * CHUNK;
-    for (int i = 0; i < SLOTS; i++) {
-      const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
-      if (own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end))
-        copies |= 1u << i;
-    }
-    copies = keep(copies);
-  }
-
-  /* The offset of the lane's first chunk in a group. */
-  static DEVICE int offset() {
-    return threadIdx.x % LANES / SIDE * PITCH + threadIdx.x % SIDE * CHUNK;
-  }
-
-  /* Starts to copy the next group to the address `to`, if there is one. `own` is the address for this lane's first chunk. */
-  DEVICE void fetch(uint32_t to, uint32_t own) {
-    if (y >= 0 && y <= last) {
-      UNROLLED_FOR (int i = 0; i < SLOTS; i++)
-        if (copies >> i & 1)
-          copy_async<CHUNK>(own + i * SIDE * CHUNK, from + i * SIDE * CHUNK);
-      if (source.begin < source.end)
-        stage_border<uint8_t, LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
-    } else if (y < end) {
-      stage_rows<uint8_t, LANES>(a, source, y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
-    }
-    commit_copies();
-    y += Y * a.problem.dilation_y;
-    from += Y * a.in_step;
-  }
-};
-
 /* Computes the sums of Y output rows, for windows of W = 1 or 2 times 16 bytes, R = 3, 5, 7, 9 rows and D = 1 or 3 digits.
  * Input rows are PITCH bytes apart in shared memory. */
 template <int R, int W, int D, int PITCH> struct products {
@@ -122,6 +74,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
   static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and the combined values of them */
   static constexpr int SHARED_BYTES = RING + PLACES + STAGE;                  /* of a warp */
+  static constexpr int SIDE = LANES / Y;                                      /* lanes that copy a row of a group */
+  static_assert(CHUNKS > SIDE && CHUNKS <= 2 * SIDE, "a lane copies one chunk or two");
 
   const banded_arguments &a;
   row_source source;
@@ -129,6 +83,43 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   int top;    /* input row of the first group */
   int groups; /* groups of the strip */
   int lead;
+
+  /* Groups of input rows that are being copied to shared memory. */
+  struct feed {
+    int y;               /* first row of the next group */
+    int last;            /* first row of the last group whose rows all lie in the image */
+    const uint8_t *from; /* this lane's first chunk of the next group */
+    bool copies[2];      /* whether the lane copies that chunk, and the one that is SIDE further on */
+  };
+
+  DEVICE feed make_feed() const {
+    const int dilation = a.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
+    feed f = {top, min(top + (groups - 1) * Y * dilation, a.problem.height - 1 - (Y - 1) * dilation), NULL, {}};
+    f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
+    for (int i = 0; i < 2; i++) {
+      const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
+      f.copies[i] = own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end);
+    }
+    return f;
+  }
+
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
+  DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
+    const int step = Y * a.problem.dilation_y;
+    if (f.y >= 0 && f.y <= f.last) {
+      if (f.copies[0])
+        copy_async<CHUNK>(own, f.from);
+      if (f.copies[1])
+        copy_async<CHUNK>(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
+      if (source.begin < source.end)
+        stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    } else if (f.y < top + groups * step) {
+      stage_rows<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    }
+    commit_copies();
+    f.y += step;
+    f.from += Y * a.in_step;
+  }
 
   /* Finishes and stores sums of filter k: `rows` rows p, p + step .. */
   DEVICE void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
@@ -161,8 +152,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   /* Makes `rows` output rows: top_row, top_row + step .. */
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
     const int lane = threadIdx.x % LANES, filters = a.problem.filters;
-    const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4);
-    const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(feed<Y, CHUNKS>::offset() - windows);
+    const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
+    const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(chunk - windows);
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.out_row + plain.first;
@@ -170,14 +161,14 @@ template <int R, int W, int D, bool PLAIN> struct walker {
                                copied */
     product p;
     p.load_bands(from);
-    feed<Y, CHUNKS> next(a, source, top, groups);
+    feed f = make_feed();
     UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
       group[g] = begin + g * Y * PITCH;
       if (g < GROUPS - 1)
-        next.fetch(group[g] - windows, group[g] + to_chunk);
+        fetch(f, group[g] - windows, group[g] + to_chunk);
     }
     ROLLED_FOR (int i = 0; i < rows; i += Y) {
-      next.fetch(group[GROUPS - 1] - windows, group[GROUPS - 1] + to_chunk);
+      fetch(f, group[GROUPS - 1] - windows, group[GROUPS - 1] + to_chunk);
       await_copies<AHEAD>();
       __syncwarp();
       if constexpr (PLAIN) {
