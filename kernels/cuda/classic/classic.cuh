@@ -23,10 +23,6 @@ namespace {
  * a block is done, it goes on with the block that is a whole grid further on.
  */
 
-inline int64_t channels_of(const gconv_problem *problem) {
-  return (int64_t)problem->images * problem->planes * problem->channels;
-}
-
 inline dim3 grid_of(const gconv_problem *problem, dim3 block) {
   return hinted_grid(problem,
                      dim3(blocks_for(problem->out_width, block.x, INT32_MAX),
@@ -60,8 +56,7 @@ template <class Launch> gconv_status launch_by_types(const gconv_problem *proble
 
 /* Estimates a kernel that issues so many instructions for an output sample of each filter. */
 inline double classic_ms(const gconv_problem *problem, const gconv_machine *machine, double instructions) {
-  return machine->launch_ms + (double)channels_of(problem) * problem->out_height * problem->out_width * problem->filters *
-                                  instructions / machine->fma_per_ms;
+  return machine->launch_ms + (double)samples_of(problem) * problem->filters * instructions / machine->fma_per_ms;
 }
 
 } // namespace

@@ -34,10 +34,6 @@ int64_t taps_of(const gconv_problem *problem) {
   return (int64_t)problem->rows * problem->columns;
 }
 
-int64_t samples_of(const gconv_problem *problem) {
-  return channels_of(problem) * problem->out_height * problem->out_width;
-}
-
 /* Floats for one column: its patch and its sums. */
 int64_t column_floats(const gconv_problem *problem) {
   return taps_of(problem) + problem->filters;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which sample lies at a place outside the image, as kernels/border.h defines it: near_index() and struct beyond find the
- * same in fewer instructions where places are near. */
+ * same in fewer instructions where places are near, and index_of() in 32 bits. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -20,6 +20,15 @@ DEVICE int index_of(gconv_border border, int i, int size) {
   int j = i % period;
   j = j < 0 ? j + period : j;
   return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
+}
+
+/* Returns the place in its row of sample number `sample`, counted over all channels, which may be outside; GCONV_OUTSIDE if
+ * the border has no sample there. */
+DEVICE int sample_in_row(const gconv_problem &problem, int sample) {
+  const int channels = problem.channels;
+  const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
+  const int at = index_of(problem.border, x, problem.width);
+  return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
 }
 
 /* gconv_border_index() for positions fewer than `size` pixels outside. Those need no division, and a sliding kernel meets no

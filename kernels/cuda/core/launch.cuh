@@ -130,7 +130,21 @@ inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t co
          are_bare(execution, first, count);
 }
 
-/* ---- The output ---- */
+/* ---- Samples ---- */
+
+inline int64_t channels_of(const gconv_problem *problem) { /* of all planes of all images */
+  return (int64_t)problem->images * problem->planes * problem->channels;
+}
+
+/* The output samples of a filter. */
+inline int64_t samples_of(const gconv_problem *problem) {
+  return channels_of(problem) * problem->out_height * problem->out_width;
+}
+
+/* Returns whether all input rows begin at multiples of 16 bytes. */
+inline bool in_begins_at_16(const gconv_execution *execution) {
+  return ((int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image) % 16 == 0;
+}
 
 /* Returns whether the samples of an output row lie side by side. ALPHA: the same holds for alpha that is kept. */
 template <bool ALPHA> bool is_dense(const gconv_execution *execution) {

@@ -68,6 +68,21 @@ __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, i
   return ((const In *)(plane + y * in_row))[x * problem.channels + c];
 }
 
+/* The sum of filter k by the definition, for floats, where the sample under the first tap is at row `top` and column `left`:
+ * algorithms that mix samples take it where a sample is not finite. */
+__device__ inline float defined_sum(const arguments &a, const float *weights, int64_t k, const uint8_t *plane, int64_t top,
+                                    int64_t left, int c) {
+  const gconv_problem &problem = a.problem;
+  const float *tap = weights + k * problem.rows * problem.columns;
+  float sum = 0;
+  for (int64_t r = 0; r < problem.rows; r++)
+    for (int64_t s = 0; s < problem.columns; s++)
+      sum = fmaf(*tap++,
+                 sample_at<float>(problem, plane, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, c),
+                 sum);
+  return sum;
+}
+
 /* ---- Types that are known at run time ---- */
 
 /* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the

@@ -9,10 +9,10 @@
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
  * slide down the rows in registers.
  *
- * bands (direct_bands.cuh): any filter, stride, dilation, and number of filters that are combined. A warp makes 8 rows of
- * 256 samples from rows in shared memory.
+ * bands (direct_bands.cuh): any filter, stride and dilation. A warp makes 8 rows of 256 samples from rows in shared memory.
  *
- * The rest, such as taps some thousands of pixels apart, goes to the classic (classic/direct_classic.cu).
+ * The rest goes to the classic (classic/direct_classic.cu): other filters whose responses are combined, which tiled and gemm
+ * make faster, and taps some thousands of pixels apart.
  *
  * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
  * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
@@ -78,7 +78,7 @@ void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filt
 }
 
 /* Plain epilogues have instances of their own where the epilogue is a good part of the work, and for planes of floats, which
- * are used most. Pairs have no other instances. */
+ * are used most. Pairs of filters slide with plain epilogues only. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
   constexpr bool FLOATS = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOATS;
   if constexpr (SMALL)

@@ -33,7 +33,7 @@
 namespace {
 
 enum {
-  BAND_ROWS = 8,         /* output rows of a band; 4 if responses are combined, which takes a second set of sums */
+  BAND_ROWS = 8,         /* output rows of a band */
   BAND_SAMPLES = 256,    /* output samples of a row of the band, 8 for each lane */
   BAND_WARPS = 4,        /* warps of a block, each with a band of its own */
   BAND_BYTES = 11 << 10, /* shared memory of a warp, unless a single row needs more: 48 KiB a block */
@@ -111,7 +111,6 @@ struct band_arguments : arguments {
   int32_t fetched;       /* rows that are in shared memory at a time */
   int32_t floats;        /* shared memory of a warp: for those rows, or for the results of the band */
   int32_t samples;       /* of an output row: Q * C */
-  int32_t filters;       /* grid.z counts planes * filters; 1 if responses are combined */
   int32_t skip;          /* columns of the table that are not used */
   bool aligned;          /* rows of the input begin at multiples of 16 bytes */
   bool quads;            /* output samples can be stored four at a time */
@@ -145,12 +144,9 @@ DEVICE int64_t border_index(gconv_border border, int64_t i, int32_t size) {
 template <class In>
 __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const In *row, int32_t left, int32_t lane,
                                              int32_t count, float *to) {
-  const int32_t channels = problem.channels;
   UNROLLED_2_FOR (int32_t n = lane; n < count; n += 32) {
-    const int32_t sample = left + n;
-    const int32_t x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
-    const int64_t from = border_index(problem.border, x, problem.width);
-    to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from * channels + sample - x * channels];
+    const int32_t from = sample_in_row(problem, left + n);
+    to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from];
   }
 }
 
@@ -203,8 +199,9 @@ DEVICE void load_taps(const float4 *from, float (&tap)[4]) {
 
 /* Adds column k of a block of the table, times samples x, to the sums of output rows LO .. HI - 1. If not ALL, only to the
  * rows that the input row reaches (bit t). */
-template <int T, band_form FORM, int LO, int HI, bool ALL>
-DEVICE void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached, float (&sums)[T][8]) {
+template <band_form FORM, int LO, int HI, bool ALL>
+DEVICE void add_column(int k, const float (&tap)[BAND_ROWS][4], const float (&x)[2][8], uint32_t reached,
+                       float (&sums)[BAND_ROWS][8]) {
   UNROLLED_FOR (int t = LO; t < HI; t++)
     if (ALL || reached >> t & 1)
       UNROLLED_FOR (int v = 0; v < 8; v++)
@@ -213,23 +210,23 @@ DEVICE void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], 
 
 /* Adds an input row to the sums of output rows LO .. HI - 1. `taps` is the row of the table for t = 0. places[v] is the
  * first sample for the lane's sum v. */
-template <int T, band_form FORM, int LO, int HI, bool ALL>
+template <band_form FORM, int LO, int HI, bool ALL>
 DEVICE void add_to_rows(const band_arguments &a, const float *row, const int32_t (&places)[8], const float4 *taps,
-                        uint32_t reached, float (&sums)[T][8]) {
+                        uint32_t reached, float (&sums)[BAND_ROWS][8]) {
   const int32_t begin = a.skip, end = a.skip + a.problem.columns;
   float x[2][8]; /* DENSE: for each group of four, the window of four tap columns; otherwise the samples of one column, in
                     x[0] */
   if (FORM == DENSE)
     load_four(row + places[0], x[0]), load_four(row + places[4], x[1]);
   ROLLED_FOR (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
-    float tap[T][4];
+    float tap[BAND_ROWS][4];
     UNROLLED_FOR (int t = LO; t < HI; t++)
       load_taps(taps - t, tap[t]);
     if (FORM == DENSE)
       load_four(row + places[0] + s + 4, x[0] + 4), load_four(row + places[4] + s + 4, x[1] + 4);
     if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no further tests */
       UNROLLED_FOR (int k = 0; k < 4; k++)
-        add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
+        add_column<FORM, LO, HI, ALL>(k, tap, x, reached, sums);
     } else {
       UNROLLED_FOR (int k = 0; k < 4; k++) {
         if (k > 0 && s + k >= end)
@@ -240,7 +237,7 @@ DEVICE void add_to_rows(const band_arguments &a, const float *row, const int32_t
           row += a.step;
         }
         if (FORM != DENSE || k == 3 || s + k >= begin)
-          add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
+          add_column<FORM, LO, HI, ALL>(k, tap, x, reached, sums);
       }
     }
     if (FORM == DENSE)
@@ -251,9 +248,9 @@ DEVICE void add_to_rows(const band_arguments &a, const float *row, const int32_t
 
 /* Adds input row i to the sums that it reaches: rows t with 0 <= i - t * m < R, which are first .. last. There are instances
  * for the upper four rows, the lower four and all eight. So few products are wasted, and the code stays small. */
-template <int T, band_form FORM>
+template <band_form FORM>
 DEVICE void add_input_row(const band_arguments &a, const band &b, const int32_t (&places)[8], const float4 *table, int32_t i,
-                          const float *row, float (&sums)[T][8]) {
+                          const float *row, float (&sums)[BAND_ROWS][8]) {
   const int32_t rows = a.problem.rows;
   int32_t whole = i, phase = 0, taps = rows; /* i = whole * m + phase; `taps` rows of the filter have that phase */
   if (a.ratio > 1) {
@@ -265,21 +262,21 @@ DEVICE void add_input_row(const band_arguments &a, const band &b, const int32_t 
   if (phase >= rows || first > last)
     return;
   const uint32_t reached = (2u << last) - (1u << first);
-  if (reached == (1u << T) - 1)
-    add_to_rows<T, FORM, 0, T, true>(a, row, places, at, reached, sums);
-  else if (T == 8 && last < 4)
-    add_to_rows<T, FORM, 0, 4, false>(a, row, places, at, reached, sums);
-  else if (T == 8 && first >= 4)
-    add_to_rows<T, FORM, T - 4, T, false>(a, row, places, at, reached, sums);
+  if (reached == (1u << BAND_ROWS) - 1)
+    add_to_rows<FORM, 0, BAND_ROWS, true>(a, row, places, at, reached, sums);
+  else if (last < 4)
+    add_to_rows<FORM, 0, 4, false>(a, row, places, at, reached, sums);
+  else if (first >= 4)
+    add_to_rows<FORM, 4, BAND_ROWS, false>(a, row, places, at, reached, sums);
   else
-    add_to_rows<T, FORM, 0, T, false>(a, row, places, at, reached, sums);
+    add_to_rows<FORM, 0, BAND_ROWS, false>(a, row, places, at, reached, sums);
 }
 
-/* The sums of filter `k` over the whole band. */
-template <int T, band_form FORM>
-DEVICE void sum_band(const band_arguments &a, const band &b, const int32_t (&places)[8], int32_t k, float (&sums)[T][8]) {
+/* The sums over the whole band. */
+template <band_form FORM>
+DEVICE void sum_band(const band_arguments &a, const band &b, const int32_t (&places)[8], float (&sums)[BAND_ROWS][8]) {
   const gconv_problem &problem = a.problem;
-  const float4 *table = (const float4 *)(a.tables + k * a.filter_floats);
+  const float4 *table = (const float4 *)(a.tables + b.filter * a.filter_floats);
   const int32_t rows = (b.rows - 1) * a.ratio + problem.rows;
   ROLLED_FOR (int32_t begin = 0; begin < rows; begin += a.fetched) {
     const int32_t end = min(begin + a.fetched, rows);
@@ -287,15 +284,14 @@ DEVICE void sum_band(const band_arguments &a, const band &b, const int32_t (&pla
     BY_TYPE(problem.in_type, Type, fetch_rows<Type>(a, b, begin, end));
     __syncwarp();
     ROLLED_FOR (int32_t i = begin; i < end; i++)
-      add_input_row<T, FORM>(a, b, places, table, i, b.shared + (i - begin) * a.pitch, sums);
+      add_input_row<FORM>(a, b, places, table, i, b.shared + (i - begin) * a.pitch, sums);
   }
   __syncwarp();
 }
 
 /* ---- Storing ---- */
 
-/* Writes row t of the sums, or of their combination, to shared memory in the order of samples. store_band() reads it there.
- */
+/* Writes row t of the sums to shared memory in the order of samples. store_band() reads it there. */
 template <band_form FORM> DEVICE void stage_row(const band &b, int t, const float (&values)[8]) {
   float *to = b.shared + t * BAND_SAMPLES;
   if (FORM == DENSE) {
@@ -324,7 +320,7 @@ template <class Out> DEVICE void store_sample(const band_arguments &a, const ban
     gconv_store(any_kept_alpha(a, b.in, p, q), (Out *)(to + a.out_alpha));
 }
 
-/* Finishes a value. `divisor` and `bias` are those of the filter; 1 and 0 for combined values. */
+/* Finishes the sum of a filter. */
 struct finisher {
   float divisor, bias;
   bool plain; /* the epilogue is only scale and offset */
@@ -356,9 +352,11 @@ template <class Out> DEVICE void store_rows(const band_arguments &a, const band 
 }
 
 /* Finishes and stores the rows that stage_row() wrote. */
-DEVICE void store_band(const band_arguments &a, const band &b, float divisor, float bias) {
+DEVICE void store_band(const band_arguments &a, const band &b) {
   const gconv_epilogue &epilogue = a.problem.epilogue;
   const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
+  const float divisor = __ldg(gconv_divisors(&a.problem, a.weights) + b.filter);
+  const float bias = __ldg(gconv_biases(&a.problem, a.weights) + b.filter);
   const finisher finish = {divisor, bias, plain && divisor == 1.0f && bias == 0.0f};
   __syncwarp();
   BY_TYPE(a.problem.out_type, Type, store_rows<Type>(a, b, finish));
@@ -367,16 +365,16 @@ DEVICE void store_band(const band_arguments &a, const band &b, float divisor, fl
 /* ---- The band of a warp ---- */
 
 /* Finds the band of the warp. Returns false if there is none for it. */
-template <int T> DEVICE bool find_band(const band_arguments &a, band *b) {
+DEVICE bool find_band(const band_arguments &a, band *b) {
   extern __shared__ float shared_rows[];
   const gconv_problem &problem = a.problem;
   const int32_t warp = threadIdx.x / 32, number = blockIdx.y * BAND_WARPS + warp;
   b->lane = threadIdx.x % 32;
   b->first = blockIdx.x * BAND_SAMPLES;
-  b->row = number / a.spacing * (T * a.spacing) + number % a.spacing;
+  b->row = number / a.spacing * (BAND_ROWS * a.spacing) + number % a.spacing;
   if (b->row >= problem.out_height)
     return false;
-  b->rows = min(T, (problem.out_height - 1 - b->row) / a.spacing + 1);
+  b->rows = min((int)BAND_ROWS, (problem.out_height - 1 - b->row) / a.spacing + 1);
   b->top = (int64_t)b->row * problem.stride_y - problem.pad_top;
   const int64_t q = b->first / problem.channels;
   const int64_t left = problem.stride_x == 1 ? b->first - (int64_t)problem.pad_left * problem.channels
@@ -387,9 +385,9 @@ template <int T> DEVICE bool find_band(const band_arguments &a, band *b) {
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
-  const int32_t sheet = blockIdx.z / a.filters;
+  const int32_t sheet = blockIdx.z / problem.filters;
   const plane_rows plane = plane_of(a, sheet);
-  b->filter = blockIdx.z - sheet * a.filters;
+  b->filter = blockIdx.z - sheet * problem.filters;
   b->in = plane.in;
   b->out = plane.out + b->filter * a.out_filter;
   b->shared = shared_rows + warp * a.floats;
@@ -412,63 +410,19 @@ template <band_form FORM> DEVICE void find_places(const band_arguments &a, const
     }
 }
 
-DEVICE float divisor_of(const band_arguments &a, int32_t k) {
-  return __ldg(gconv_divisors(&a.problem, a.weights) + k);
-}
-DEVICE float bias_of(const band_arguments &a, int32_t k) {
-  return __ldg(gconv_biases(&a.problem, a.weights) + k);
-}
-
 /* Grid: x counts blocks of 256 samples of a row, y bands, BAND_WARPS for each block, z filters and planes of all images. */
 template <band_form FORM>
 __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constant__ band_arguments a) {
   band b;
-  if (!find_band<BAND_ROWS>(a, &b))
+  if (!find_band(a, &b))
     return;
   int32_t places[8];
   find_places<FORM>(a, b, places);
   float sums[BAND_ROWS][8] = {};
-  sum_band<BAND_ROWS, FORM>(a, b, places, b.filter, sums);
+  sum_band<FORM>(a, b, places, sums);
   UNROLLED_FOR (int t = 0; t < BAND_ROWS; t++)
     stage_row<FORM>(b, t, sums[t]);
-  store_band(a, b, divisor_of(a, b.filter), bias_of(a, b.filter));
-}
-
-/* Combines the sums of a filter with those of the filters before. */
-template <int T> DEVICE void combine_sums(const band_arguments &a, int32_t k, float (&sums)[T][8], float (&values)[T][8]) {
-  const gconv_combine combine = a.problem.epilogue.combine;
-  const float divisor = divisor_of(a, k), bias = bias_of(a, k);
-  if (divisor != 1.0f || bias != 0.0f)
-    UNROLLED_FOR (int t = 0; t < T; t++)
-      UNROLLED_FOR (int v = 0; v < 8; v++)
-        sums[t][v] = gconv_response(sums[t][v], divisor, bias);
-  UNROLLED_FOR (int t = 0; t < T; t++)
-    UNROLLED_FOR (int v = 0; v < 8; v++)
-      values[t][v] =
-          k == 0 ? gconv_combine_first(combine, sums[t][v]) : gconv_combine_next(combine, values[t][v], sums[t][v]);
-}
-
-/* The same for filters whose responses are combined: a warp computes one filter after the other. */
-template <band_form FORM>
-__global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __grid_constant__ band_arguments a) {
-  constexpr int T = BAND_ROWS / 2;
-  band b;
-  if (!find_band<T>(a, &b))
-    return;
-  int32_t places[8];
-  find_places<FORM>(a, b, places);
-  float values[T][8] = {};
-  ROLLED_FOR (int32_t k = 0; k < a.problem.filters; k++) {
-    float sums[T][8] = {};
-    sum_band<T, FORM>(a, b, places, k, sums);
-    combine_sums<T>(a, k, sums, values);
-  }
-  UNROLLED_FOR (int t = 0; t < T; t++) {
-    UNROLLED_FOR (int v = 0; v < 8; v++)
-      values[t][v] = gconv_combine_last(a.problem.epilogue.combine, values[t][v]);
-    stage_row<FORM>(b, t, values[t]);
-  }
-  store_band(a, b, 1.0f, 0.0f);
+  store_band(a, b);
 }
 
 /* ---- Launching ---- */
@@ -483,13 +437,14 @@ inline int64_t band_pitch(const gconv_problem *problem) {
   return (across + ((int64_t)problem->columns - 1) * step + 3 + 4 + 3) / 4 * 4;
 }
 
-/* Returns whether the kernel can take the problem: a row fits into shared memory, indices into 32 bits, and blocks into a
- * grid. */
+/* Returns whether the kernel can take the problem: responses are not combined, a row fits into shared memory, indices into
+ * 32 bits, and blocks into a grid. */
 inline bool fits_bands(const gconv_problem *problem) {
   int64_t planes = (int64_t)problem->images * problem->planes * problem->filters;
   int64_t widest = ((int64_t)problem->width + gconv_reach(problem)) * problem->channels;
-  return band_pitch(problem) * (int64_t)sizeof(float) <= BAND_BYTES && widest < INT32_MAX / 2 && planes <= 65535 &&
-         problem->out_height / BAND_WARPS / (BAND_ROWS / 2) < 65535 - problem->dilation_y;
+  return !gconv_is_combined(problem) && band_pitch(problem) * (int64_t)sizeof(float) <= BAND_BYTES &&
+         widest < INT32_MAX / 2 && planes <= 65535 &&
+         problem->out_height / BAND_WARPS / BAND_ROWS < 65535 - problem->dilation_y;
 }
 
 inline band_arguments make_band_arguments(const gconv_execution *execution) {
@@ -504,10 +459,9 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
-  a.aligned = ((int64_t)(uintptr_t)a.in | a.in_row | a.in_plane | a.in_image) % 16 == 0;
+  a.aligned = in_begins_at_16(execution);
   a.pitch = (int32_t)band_pitch(problem);
   a.samples = problem->out_width * problem->channels;
-  a.filters = gconv_is_combined(problem) ? 1 : problem->filters;
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));
   a.fetched = spanned < fitting ? spanned : fitting;
   a.floats = a.fetched * a.pitch > BAND_ROWS * BAND_SAMPLES ? a.fetched * a.pitch : BAND_ROWS * BAND_SAMPLES;
@@ -519,16 +473,12 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
 template <band_form FORM> void launch_bands(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   band_arguments a = make_band_arguments(execution);
-  bool combined = gconv_is_combined(problem);
-  int64_t of_band = (int64_t)(combined ? BAND_ROWS / 2 : BAND_ROWS) * a.spacing;
+  int64_t of_band = (int64_t)BAND_ROWS * a.spacing;
   int64_t count = ((problem->out_height - 1) / of_band + 1) * a.spacing;
   dim3 grid((unsigned)((a.samples - 1) / BAND_SAMPLES + 1), (unsigned)((count - 1) / BAND_WARPS + 1),
-            (unsigned)(problem->images * problem->planes * a.filters));
+            (unsigned)(problem->images * problem->planes * problem->filters));
   size_t bytes = (size_t)BAND_WARPS * (size_t)a.floats * sizeof(float);
-  if (combined)
-    combined_bands<FORM><<<grid, 32 * BAND_WARPS, bytes, (cudaStream_t)execution->stream>>>(a);
-  else
-    bands<FORM><<<grid, 32 * BAND_WARPS, bytes, (cudaStream_t)execution->stream>>>(a);
+  bands<FORM><<<grid, 32 * BAND_WARPS, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
 inline void launch_any_bands(const gconv_execution *execution) {

@@ -16,7 +16,8 @@
  * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
  * the neighbours' loads have put them. Taps are kernel parameters in uniform registers, so a multiply-add takes its tap as
  * an operand. To K = 5, floats are bound by memory bandwidth. All else is bound by the rate of instructions; for K = 15,
- * nine in ten are multiply-adds.
+ * three of four are multiply-adds (ncu, H200). Most others load taps into uniform registers, and make the K - 1 input rows
+ * before a strip.
  *
  * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register, with
  * zeros around it, already is the float of its level. A result that is multiplied back to the unit is rounded to the nearest
@@ -142,7 +143,7 @@ DEVICE void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.problem;
-  const block_part part = find_part(a, a.walkers * problem.images * problem.planes);
+  const block_part part = find_part(a);
   if (!part.walks) {
     make_ends<In, K, C, 1, K, PLAIN>(a, part.in, part.out, part.number);
     return;
@@ -162,60 +163,27 @@ __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_cons
   }
 }
 
-/* ---- Shares ---- */
-
-/* Whether threads take equal shares of all rows of all columns, instead of strips that begin at equal heights. With so many
- * taps, few warps fit on a multiprocessor. Strips would leave some of them idle, or be so low that the K - 1 rows before
- * each strip cost too much. */
-template <class In, int K> constexpr bool takes_shares = sizeof(In) == 4 && K > 15;
-
-/* A thread slides down its share: to the end of one column, then on from the top of the next. */
-template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
-DEVICE void walk_share(const sliding_arguments<K, F> &a) {
-  const gconv_problem &problem = a.problem;
-  const int64_t all = (int64_t)a.across * problem.images * problem.planes * problem.out_height;
-  int64_t at = ((int64_t)blockIdx.x * blockDim.y + threadIdx.y) * a.strip;
-  const int64_t end = min(at + a.strip, all);
-#pragma unroll 1
-  while (at < end) {
-    const int column = (int)(at / problem.out_height), top = (int)(at - (int64_t)column * problem.out_height);
-    const int rows = (int)min(end - at, (int64_t)(problem.out_height - top));
-    const int sheet = column / a.across;
-    const plane_rows plane = plane_of(a, sheet);
-    const int first = ((column - sheet * a.across) * blockDim.x + threadIdx.x) * V;
-    if (first >= a.begin && first < a.end)
-      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, plane.in, plane.out + top * a.out_row, first, top, rows);
-    at += rows;
-  }
-}
-
 /* ---- The kernel ---- */
 
 /* Grid: first the blocks that slide, for all planes of all images. In these, x of the block counts samples of a row, V for
  * each thread, and y strips. Then the blocks for the ends of rows; there a thread makes one sample. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
+  /* Not by find_part(): its shortcut for one plane moves values to other registers, and 11 x 11 of floats took 15% longer,
+   * u8 of 3 x 3 6%. */
   const gconv_problem &problem = a.problem;
-  if constexpr (takes_shares<In, K>) {
-    const block_part part = find_part(a, a.walkers);
-    if (part.walks)
-      walk_share<In, K, C, V, F, PLAIN, BY_FOUR>(a);
-    else
-      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, part.in, part.out, part.number);
+  const int all_walkers = a.walkers * problem.images * problem.planes;
+  const bool walks = (int)blockIdx.x < all_walkers;
+  const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
+  const plane_rows plane = plane_of(a, sheet);
+  if (walks) {
+    const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
+    const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
+    if (first >= a.begin && first < a.end && top < problem.out_height)
+      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, plane.in, plane.out + top * a.out_row, first, top,
+                                           min(a.strip, problem.out_height - top));
   } else {
-    const int all_walkers = a.walkers * problem.images * problem.planes;
-    const bool walks = (int)blockIdx.x < all_walkers;
-    const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
-    const plane_rows plane = plane_of(a, sheet);
-    if (walks) {
-      const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
-      const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
-      if (first >= a.begin && first < a.end && top < problem.out_height)
-        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, plane.in, plane.out + top * a.out_row, first, top,
-                                             min(a.strip, problem.out_height - top));
-    } else {
-      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, plane.in, plane.out, number - sheet * a.edge_blocks);
-    }
+    make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, plane.in, plane.out, number - sheet * a.edge_blocks);
   }
 }
 
@@ -243,8 +211,10 @@ inline frame find_frame(const gconv_problem *problem) {
   return {0, 0};
 }
 
-/* Finds the largest e for which taps * 2^e are far from the end of the range. Returns whether all taps are whole multiples
- * of 2^-e. Then, with levels in units of 2^-149, every sum stays exact that float32 can hold. */
+/* Finds the exponent e of the scale of integers' taps. The largest tap times 2^e is below 2^127, and at least 2^125 unless
+ * e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then a tap times a level, which is
+ * a whole number of units of 2^-149, is one as well: nothing of it is below the smallest float, and sums are rounded as
+ * those of unscaled taps are. */
 inline bool scale_taps(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
@@ -308,8 +278,7 @@ inline bool is_level(const gconv_problem *problem) {
 /* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
 inline bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const int64_t in = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image;
-  return is_dense<false>(execution) && in % 16 == 0 && begins_at_multiples(execution, 16) &&
+  return is_dense<false>(execution) && in_begins_at_16(execution) && begins_at_multiples(execution, 16) &&
          (!problem->keep_alpha || problem->channels == 4);
 }
 
@@ -439,16 +408,8 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   else if (a.across > 0 && !SWEEPS)
     a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes,
                                     at_a_time * block.y); /* 2 output rows to begin with */
-  int64_t blocks = divide(&a, block);
-  if (takes_shares<In, K> && a.across > 0) {
-    const int64_t rows = a.across * planes * problem->out_height;
-    const int64_t walkers = (problem->grid_blocks > 0 ? problem->grid_blocks : at_a_time) * block.y;
-    const int64_t share = (rows - 1) / walkers + 1;
-    a.strip = (int32_t)(share < INT32_MAX ? share : INT32_MAX);
-    a.walkers = (int32_t)((rows - 1) / ((int64_t)a.strip * block.y) + 1);
-    blocks = a.edge_blocks * planes + a.walkers;
-  }
-  slide<In, K, C, V, F, PLAIN, BY_FOUR><<<(unsigned)blocks, block, 0, (cudaStream_t)execution->stream>>>(a);
+  const dim3 grid((unsigned)divide(&a, block));
+  slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
 } // namespace

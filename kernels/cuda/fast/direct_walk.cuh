@@ -11,16 +11,16 @@ enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; fewer 
 
 /* F filters of K x K taps. If F > 1, their responses are combined. */
 template <int K, int F> struct sliding_arguments : arguments {
-  int32_t strip;       /* output rows of a thread; if threads take shares of all columns together: rows of a share */
+  int32_t strip;       /* output rows of a thread */
   int32_t across;      /* columns of blocks */
-  int32_t begin, end;  /* output samples of a row whose windows lie inside the input row, a multiple of V of them */
-  int32_t walkers;     /* blocks that slide: those of a plane; if threads take shares, those of all planes */
-  int32_t edge_blocks; /* blocks of a plane for the other samples, at the ends of rows */
+  int32_t begin, end;  /* the output samples of a row that slide: their windows lie inside the input row. V a thread */
+  int32_t walkers;     /* blocks of a plane that slide */
+  int32_t edge_blocks; /* blocks of a plane that make the other samples, at the ends of rows */
   int32_t samples;     /* of an output row: Q * C */
-  float unit;          /* the factor of a sum that undoes the scale of the taps */
-  float scale, offset; /* of a plain epilogue, for scaled sums */
+  float unit;          /* integers: a sum of scaled taps and levels in units of 2^-149, times this, is the filter's sum */
+  float scale, offset; /* of a plain epilogue; for u8 and one filter, `scale` contains `unit` */
   bool plain;          /* the epilogue is only scale and offset, and the output has the type of the input */
-  bool at_once;        /* `scale` is a power of two, and leads from scaled sums to levels in units of 2^-149 */
+  bool at_once;        /* `scale`, a power of two, makes levels in units of 2^-149 of sums: their bits are integers */
   float divisor[F], bias[F];
   float taps[F][K * K];
 };
@@ -35,10 +35,10 @@ template <int K, int C, int V> struct window {
 
 /* ---- Input rows ---- */
 
-/* Whether the instances of a size use struct beyond, which finds border rows without branches, so that threads do not wait
- * there. It takes registers. In other sizes, a multiprocessor would then hold fewer blocks, or the compiler would move more
- * values. Measured on an H200. */
-template <int K> constexpr bool spares_registers = K >= 9 && K != 13;
+/* Whether the instances of a size have registers for struct beyond, which finds border rows without branches, so that
+ * threads do not wait there. In other sizes, a multiprocessor would hold fewer blocks with it, or the compiler would move
+ * more values between registers. Measured on an H200. */
+template <int K> constexpr bool has_spare_registers = K >= 9 && K != 13;
 
 /* Four samples as a word, and their conversion to floats. Integers become floats in units of 2^-149. */
 template <class In> struct samples4;
@@ -89,10 +89,6 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   /* Rows under way, which hide latency. Wide rows of one channel have fewer, and leave the registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
-  /* Whether the loads of a row come before the multiply-adds of the row before it. Otherwise the compiler places the loads
-   * where it has registers again. Measured: the other instances are faster with the registers given to more warps. */
-  static constexpr bool LOADS_FIRST = sizeof(In) == 4 && C == 1 && BY_FOUR && (K == 7 || K == 13);
-
   const uint8_t *in; /* the plane, from the first sample of the window on */
   int64_t in_row;
   gconv_border border;
@@ -109,7 +105,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
 
   DEVICE void fetch(int slot) {
     const int source = (unsigned)y < (unsigned)height ? y
-                       : spares_registers<K>          ? beyond(border, height).index(y)
+                       : has_spare_registers<K>       ? beyond(border, height).index(y)
                                                       : near_index(border, y, height);
     const uint8_t *row = in + source * in_row;
     y++;
@@ -137,8 +133,6 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
       UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
         words[i][w] = words[i + 1][w];
     fetch(AHEAD - 1);
-    if constexpr (LOADS_FIRST)
-      __syncwarp(__activemask());
   }
 };
 
@@ -283,9 +277,9 @@ template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F
   *out = (uint8_t)min(max(level, 0), 255);
 }
 
-/* Rows of a window that are loaded at once for samples at the ends of rows. The sliding threads need more registers than
- * these, and decide how many there are. */
-template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (spares_registers<K> ? 36 : 20) / K;
+/* Rows of a window that are loaded at once for samples at the ends of rows: as many as fit into the registers that an
+ * instance has for its sliding threads. */
+template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (has_spare_registers<K> ? 36 : 20) / K;
 
 /* Makes one output sample at the end of a row, whose window reaches outside. ROWS input rows are loaded at once. For a
  * position outside, sample 0 is loaded, and then replaced. */
@@ -341,10 +335,11 @@ struct block_part {
   uint8_t *out;
 };
 
-/* Assigns work to a block. The first all_walkers blocks of the grid slide. The blocks for the ends of rows come last: they
- * are short, and fill the multiprocessors that have become idle. */
-template <int K, int F> DEVICE block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
+/* Assigns work to a block. The first blocks of the grid slide. The blocks for the ends of rows come last: they are short,
+ * and fill the multiprocessors that have become idle. */
+template <int K, int F> DEVICE block_part find_part(const sliding_arguments<K, F> &a) {
   const gconv_problem &problem = a.problem;
+  const int all_walkers = a.walkers * problem.images * problem.planes;
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
   if (problem.images * problem.planes == 1) /* saves a short launch the divisions */

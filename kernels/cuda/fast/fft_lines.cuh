@@ -155,7 +155,7 @@ DEVICE void load_line(const arguments &a, const tile_pair &pair, int width, int 
 template <class Line> DEVICE void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P], *at = line + j + j / 16;
-  SWITCH_BY_TYPE(a.t.problem.in_type, In, load_line<In, STEP>(a.t, pair, Line::SIZE, y, j, points));
+  BY_TYPE(a.t.problem.in_type, In, load_line<In, STEP>(a.t, pair, Line::SIZE, y, j, points));
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
   UNROLLED_FOR (int k = 0; k < Line::P; k++)

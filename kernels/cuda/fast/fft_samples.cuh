@@ -7,25 +7,6 @@
 
 namespace {
 
-/* BY_TYPE() as a switch, because the machine code of fft would change by an if. */
-#define SWITCH_BY_TYPE(type, Type, ...)                                                                                     \
-  switch (type) {                                                                                                           \
-  case GCONV_U8: {                                                                                                          \
-    using Type = uint8_t;                                                                                                   \
-    __VA_ARGS__;                                                                                                            \
-    break;                                                                                                                  \
-  }                                                                                                                         \
-  case GCONV_U16: {                                                                                                         \
-    using Type = uint16_t;                                                                                                  \
-    __VA_ARGS__;                                                                                                            \
-    break;                                                                                                                  \
-  }                                                                                                                         \
-  default: {                                                                                                                \
-    using Type = float;                                                                                                     \
-    __VA_ARGS__;                                                                                                            \
-  }                                                                                                                         \
-  }
-
 /* How all samples are cut into tiles. Two tiles share their points: one is the real parts, the other the imaginary parts. */
 struct tiling : arguments {
   const float *weights;
@@ -180,7 +161,7 @@ DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, i
   if (combined && k + 1 < t.problem.filters)
     return;
   k = combined ? 0 : k;
-  SWITCH_BY_TYPE(t.problem.out_type, Out, {
+  BY_TYPE(t.problem.out_type, Out, {
     store_part<Out, STEP, 0>(t, k, pair.first, y, x, points);
     if (pair.two)
       store_part<Out, STEP, 1>(t, k, pair.second, y, x, points);
@@ -211,18 +192,10 @@ DEVICE void mend_points(const tiling *t, const tile_pair *pair, int y, int x, in
       if ((unsigned)column >= (unsigned)limit || q * problem.stride_x != column)
         continue;
       const auto sum_of = [&](int k) {
-        const float *tap = t->weights + (int64_t)k * problem.rows * problem.columns;
-        float sum = 0;
-        for (int r = 0; r < problem.rows; r++)
-          for (int s = 0; s < problem.columns; s++, tap++)
-            sum = fmaf(__ldg(tap),
-                       sample_at<float>(problem, tile.in, t->in_row, tile.top + y + (int64_t)r * problem.dilation_y,
-                                        tile.left + t->first_x + column + (int64_t)s * problem.dilation_x, 0),
-                       sum);
-        return sum;
+        return defined_sum(*t, t->weights, k, tile.in, tile.top + y, tile.left + t->first_x + column, 0);
       };
       uint8_t *to = tile.out + (tile.p + down) * t->out_row + (tile.q + q) * t->out_pixel;
-      SWITCH_BY_TYPE(problem.out_type, Out, store_responses<Out>(*t, t->weights, 0, to, sum_of));
+      BY_TYPE(problem.out_type, Out, store_responses<Out>(*t, t->weights, 0, to, sum_of));
     }
   }
 }

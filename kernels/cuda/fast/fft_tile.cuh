@@ -148,7 +148,7 @@ DEVICE void enter_rows(const arguments &a, const tile_pair &pair, bool inner, co
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  SWITCH_BY_TYPE(a.problem.in_type, In, load_row<In>(a, pair, inner, found, y, j, points));
+  BY_TYPE(a.problem.in_type, In, load_row<In>(a, pair, inner, found, y, j, points));
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
   UNROLLED_FOR (int k = 0; k < A; k++)

@@ -308,7 +308,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double efficiency = (filters.each < 4 ? 0.35 : 0.6) * (exchanged ? 0.7 : 1);
   double computing = cut_cost(cut_problem(problem, filters), filters) / (efficiency * machine->fma_per_ms / 32);
   double outputs = gconv_is_combined(problem) ? 1 : problem->filters;
-  double planes = (double)problem->images * problem->planes * problem->channels;
+  double planes = (double)channels_of(problem);
   double in = (double)problem->height * problem->width * (double)gconv_type_bytes(problem->in_type);
   double out = (double)problem->out_height * problem->out_width * (double)gconv_type_bytes(problem->out_type);
   double moving = planes * (in + outputs * out) / (0.7 * machine->bytes_per_ms);

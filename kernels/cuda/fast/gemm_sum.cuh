@@ -18,10 +18,10 @@ struct origin {
   int32_t phase, filter_tile;
 };
 
-/* Divides *count by `by` and returns the remainder. Uses 32 bits if they suffice, which is several times as fast. */
+/* Divides *count by `by` and returns the remainder. */
 DEVICE int64_t take_off(int64_t *count, int64_t by) {
   const int64_t all = *count;
-  *count = ((all | by) >> 32) == 0 ? (int64_t)((uint32_t)all / (uint32_t)by) : all / by;
+  *count = quotient(all, by);
   return all - *count * by;
 }
 

@@ -384,7 +384,7 @@ const char *supports(const gconv_problem *problem) {
  * Filling and emptying the pipeline takes 10 us; with floats, it was 38 us on small images. */
 double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
   const bool bytes = problem->in_type == GCONV_U8;
-  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double samples = (double)samples_of(problem);
   double carried = (bytes ? 30 : 70) * (problem->channels == 1 ? 1 : bytes ? 1.6 : 2.4);
   double products = (bytes ? 2 : 3) * STRIP * chunks_of(problem) + 3 * GROUP * GROUP_COUNTS[size_of(problem)];
   double pairs = launched_filters(problem) * pairs_of(problem), launches = problem->filters / launched_filters(problem);
@@ -397,7 +397,7 @@ double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
 
 /* The same for separable_walk.cuh: products of tensor cores, and all else that a sample costs. */
 double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
-  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double samples = (double)samples_of(problem);
   double products = 3.0 * (walk::TILE * walk::turns_of(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
   double compute = samples * (4 + products / 4) / machine->fma_per_ms;
   double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));

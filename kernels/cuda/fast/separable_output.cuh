@@ -211,15 +211,7 @@ template <class Out> __device__ __noinline__ void define(const separable_argumen
       continue;
     }
     store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t k) {
-      const float *tap = a.weights + (int64_t)k * problem.rows * problem.columns;
-      float sum = 0.0f;
-      for (int64_t r = 0; r < problem.rows; r++)
-        for (int64_t s = 0; s < problem.columns; s++)
-          sum = fmaf(*tap++,
-                     sample_at<float>(problem, t.in, a.in_row, at.p - problem.pad_top + r * problem.dilation_y,
-                                      at.q - problem.pad_left + s * problem.dilation_x, at.c),
-                     sum);
-      return sum;
+      return defined_sum(a, a.weights, k, t.in, at.p - problem.pad_top, at.q - problem.pad_left, at.c);
     });
   }
 }

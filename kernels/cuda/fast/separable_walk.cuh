@@ -104,10 +104,10 @@ DEVICE void find_patches(const walk_arguments &a, block_place &at) {
   at.patches = 4 * (at.words - at.outer + at.inner);
   bool live = false;
   ROLLED_FOR (int i = threadIdx.x; i < at.patches; i += blockDim.x) {
-    const int sample = first + patch_place(at, i), x = (sample - (sample < 0 ? C - 1 : 0)) / C;
-    const int64_t inside = sample < a.reach ? gconv_border_index(problem.border, x, problem.width) : GCONV_OUTSIDE;
+    const int sample = first + patch_place(at, i);
+    const int inside = sample < a.reach ? sample_in_row(problem, sample) : GCONV_OUTSIDE;
     live = live || inside != GCONV_OUTSIDE;
-    at.offsets[i] = inside == GCONV_OUTSIDE ? -1 : (int)(inside * C + sample - x * C) * 4;
+    at.offsets[i] = inside == GCONV_OUTSIDE ? -1 : 4 * inside;
     for (int row = 0; inside == GCONV_OUTSIDE && row < SLOTS * ROWS; row++)
       ((float *)(at.slots + row * a.pitch))[patch_place(at, i)] = problem.border_level;
   }
@@ -368,16 +368,9 @@ __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int s
   const gconv_problem &problem = a.problem;
   sample += threadIdx.x % LANES;
   const int q = sample / problem.channels, c = sample % problem.channels;
-  const float *taps = a.weights + (int64_t)a.filter * problem.rows * problem.columns;
   for (int row = max(begin, 0); row < min(end, at.rows) && sample < a.samples; row++) {
     const int64_t top = (int64_t)at.out_row + row - problem.pad_top, left = (int64_t)q - problem.pad_left;
-    float sum = 0;
-    for (int r = 0; r < problem.rows; r++)
-      for (int s = 0; s < problem.columns; s++)
-        sum = fmaf(taps[r * problem.columns + s],
-                   sample_at<float>(problem, at.in, a.in_row, top + (int64_t)r * problem.dilation_y,
-                                    left + (int64_t)s * problem.dilation_x, c),
-                   sum);
+    const float sum = defined_sum(a, a.weights, a.filter, at.in, top, left, c);
     store_sample(a, at, row, sample, gconv_finish(gconv_response(sum, a.divisor, a.bias), &problem.epilogue));
   }
 }

@@ -240,7 +240,7 @@ static const double FILL = 30, BEGIN = 80, STORE = 60, TAP = 4.3;
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   tile_shape shape = {};
   warps_that_fit(problem, &shape);
-  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double samples = (double)samples_of(problem);
   double filled = (double)shape.rows * shape.samples / ((double)shape.out_rows * shape.across);
   double tap = problem->stride_x % 2 == 0 ? 2 * TAP : TAP;
   double work = BEGIN + FILL * filled + STORE * problem->filters + tap * (double)problem->structure.nonzero_taps;

@@ -319,7 +319,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (!find_strips(problem, &block, &shape))
     return gconv_algorithm_cuda_tiled_classic.cost(problem, machine);
   double taps = (double)problem->rows * problem->columns;
-  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double samples = (double)samples_of(problem);
   double filled = (double)shape.tile.rows * shape.tile.samples / ((double)shape.tile.out_rows * shape.tile.across);
   double dealing = shape.tile.piles > 1 ? 2 : 1, conversion = problem->in_type == GCONV_F32 ? 1 : 1.6;
   double work = BEGIN + FILL * filled * dealing * conversion + problem->filters * (STORE + TAP * taps);

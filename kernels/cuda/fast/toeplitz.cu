@@ -222,7 +222,6 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   const gconv_epilogue *epilogue = &problem->epilogue;
   const float *prepared = gconv_prepared(problem, execution->weights);
   shape s = shape_of(problem);
-  bool aligned = ((uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image) % CHUNK == 0;
   banded_arguments a = {};
   static_cast<arguments &>(a) = common_arguments(execution);
   a.scalings = (const scaling *)(prepared + HEADER_FLOATS);
@@ -233,7 +232,7 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   a.left = s.left;
   a.rows = s.rows;
   a.words = s.words;
-  a.whole = aligned ? problem->width * problem->channels : 0;
+  a.whole = in_begins_at_16(execution) ? problem->width * problem->channels : 0;
   a.reach =
       (int32_t)(a.left + s.shift + a.samples + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x);
   a.combined = gconv_is_combined(problem);

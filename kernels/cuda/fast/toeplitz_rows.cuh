@@ -85,14 +85,6 @@ DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], i
 
 /* ---- Samples ---- */
 
-/* Returns the place in its row of sample number `sample`, which may be outside; or GCONV_OUTSIDE. */
-DEVICE int place_of(const gconv_problem &problem, int sample) {
-  const int channels = problem.channels;
-  const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels);
-  const int at = index_of(problem.border, x, problem.width);
-  return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
-}
-
 /* Bytes of a staged row for `tiles` tiles side by side: their windows, from a multiple of 16 bytes on. */
 __host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_bytes) {
   return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
@@ -136,7 +128,7 @@ DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int 
     }
   }
   for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
-    places[i] = place_of(a.problem, first + s.begin * N + i);
+    places[i] = sample_in_row(a.problem, first + s.begin * N + i);
   return s;
 }
 
@@ -200,8 +192,6 @@ template <int W> DEVICE void load_windows(const uint8_t *from, windows<2, W> &x)
 
 /* ---- From sums of products to stored samples ---- */
 
-/* ---- Results ---- */
-
 /* The part of a lane in storing an output row of a warp: four neighbouring samples. */
 struct outlet {
   const uint8_t *in; /* the plane from which kept alpha is read */
@@ -235,7 +225,7 @@ template <bool SMALL, int N> DEVICE void stage_sums(const int (&sums)[N][4], flo
 template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
   const gconv_problem &problem = a.problem;
   const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
-  const int x = place_of(problem, sample + (problem.anchor_x - problem.pad_left) * problem.channels);
+  const int x = sample_in_row(problem, sample + (problem.anchor_x - problem.pad_left) * problem.channels);
   float alpha = problem.border_level;
   if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
     alpha = ((const In *)(plane + y * a.in_row))[x];
@@ -325,23 +315,18 @@ struct plain_outlet {
  * then y is the result. */
 DEVICE bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
   const gconv_combine how = problem.epilogue.combine;
-  const bool last = k == problem.filters - 1;
-  float4 value = make_float4(0, 0, 0, 0);
-  if (k == 0)
-    value = make_float4(gconv_combine_first(how, y[0]), gconv_combine_first(how, y[1]), gconv_combine_first(how, y[2]),
-                        gconv_combine_first(how, y[3]));
-  else {
-    value = *(float4 *)values;
-    value = make_float4(gconv_combine_next(how, value.x, y[0]), gconv_combine_next(how, value.y, y[1]),
-                        gconv_combine_next(how, value.z, y[2]), gconv_combine_next(how, value.w, y[3]));
+  float before[4] = {};
+  if (k > 0)
+    load_four(values, before);
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    before[i] = k == 0 ? gconv_combine_first(how, y[i]) : gconv_combine_next(how, before[i], y[i]);
+  if (k + 1 < problem.filters) {
+    *(float4 *)values = pack_four(before, 0.0f);
+    return false;
   }
-  if (!last)
-    *(float4 *)values = value;
-  y[0] = gconv_combine_last(how, value.x);
-  y[1] = gconv_combine_last(how, value.y);
-  y[2] = gconv_combine_last(how, value.z);
-  y[3] = gconv_combine_last(how, value.w);
-  return last;
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    y[i] = gconv_combine_last(how, before[i]);
+  return true;
 }
 
 /* Finishes and stores this lane's four sums of filter k at row p. */

@@ -455,14 +455,26 @@ __global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ a
 #endif
 }
 
-/* ---- Host: the interface of tensor::product, for one cut ---- */
+/* ---- Host: the members of an algorithm ---- */
 
 struct layer {
-  static size_t prepared_floats(const cut &c) {
+  static const char *supports(const gconv_layer_problem *p) {
+    return p->math != GCONV_MATH_FP32                 ? "math other than fp32"
+           : cut_problem(p).cycles < (double)HUGE_VAL ? NULL
+                                                      : "other layers than first ones";
+  }
+
+  static size_t workspace_bytes(const gconv_layer_problem *) {
+    return 0;
+  }
+
+  static size_t prepared_floats(const gconv_layer_problem *p) {
+    const cut c = cut_problem(p);
     return ((size_t)weight_bytes(c) / 4 + (size_t)c.of.filters) * (size_t)c.filter_tiles;
   }
 
-  static gconv_status prepare(const gconv_layer_problem *p, const cut &c, const float *weights, float *prepared) {
+  static gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *prepared) {
+    const cut c = cut_problem(p);
     uint16_t *to = (uint16_t *)prepared;
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
     const int32_t N = c.of.filters;
@@ -497,13 +509,26 @@ struct layer {
     return kernels[i];
   }
 
-  static gconv_status acquire(const cut &c) {
+  /* Weights that change are not for this kernel. */
+  static size_t source_count(const gconv_layer_problem *) {
+    return 0;
+  }
+  static constexpr auto fill_sources = nullptr;
+  static constexpr auto prepare_again = nullptr;
+
+  static gconv_status acquire(const gconv_layer_execution *e, void **state) {
+    const cut c = cut_problem(e->problem);
     CUDA_TRY(
         cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, tensor::SHARED_BYTES));
-    return GCONV_OK;
+    return tensor::keep_cut(c, state);
   }
 
-  static gconv_status execute(const gconv_layer_execution *e, const cut &c) {
+  static void dismiss(void *state) {
+    free(state);
+  }
+
+  static gconv_status execute(const gconv_layer_execution *e) {
+    const cut &c = *(const cut *)e->state;
     const gconv_layer_problem *p = e->problem;
     const float *prepared = gconv_layer_prepared(p, e->weights);
     arguments a = {};
@@ -519,22 +544,20 @@ struct layer {
     a.curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.slope = p->activation == GCONV_ACTIVATION_RELU ? 0 : p->activation == GCONV_ACTIVATION_LEAKY ? p->slope : 1;
     a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF;
-    int device = 0, processors = 1;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    const int64_t blocks = std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(processors / c.filter_tiles, 1));
+    const int64_t blocks =
+        std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);
     kernel_of(c)<<<grid, THREADS, (size_t)shared_bytes(c), (cudaStream_t)e->stream>>>(a);
     CUDA_TRY(cudaPeekAtLastError());
     return GCONV_OK;
   }
 
-  static double cost(const cut &c, const gconv_machine *machine) {
-    return machine->launch_ms + c.cycles * (double)tensor::PROCESSORS / machine->units / tensor::CYCLES_PER_MS;
+  static double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
+    return machine->launch_ms + cut_problem(p).cycles * (double)tensor::PROCESSORS / machine->units / tensor::CYCLES_PER_MS;
   }
 
-  static double error_bound(const cut &c) {
-    return 3.1 * 0x1p-22 + (3.0 * c.steps + 4) * 0x1p-22;
+  static double error_bound(const gconv_layer_problem *p) {
+    return 3.1 * 0x1p-22 + (3.0 * cut_problem(p).steps + 4) * 0x1p-22;
   }
 };
 

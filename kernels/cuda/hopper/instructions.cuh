@@ -43,16 +43,6 @@ DEVICE void barrier_wait(uint32_t address, uint32_t parity) {
                "r"(parity)
                : "memory");
 }
-DEVICE bool barrier_is_over(uint64_t *barrier, uint32_t parity) {
-  uint32_t over;
-  asm volatile("{\n.reg .pred done;\n"
-               "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-               "selp.u32 %0, 1, 0, done;\n}"
-               : "=r"(over)
-               : "r"(shared_address(barrier)), "r"(parity)
-               : "memory");
-  return over;
-}
 DEVICE void barrier_wait(uint64_t *barrier, uint32_t parity) {
   barrier_wait(shared_address(barrier), parity);
 }

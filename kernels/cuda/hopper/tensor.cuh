@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "../core/launch.cuh"
 #include "device/cuda_error.h"
 #include "tensor_flow.cuh"
 
@@ -175,16 +176,19 @@ inline int filter_exponent(const gconv_layer_problem *p, const float *weights, i
   return scale_exponent(most);
 }
 
-inline void dismiss(void *state) {
-  free(state);
-}
-
 /* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
 inline const char *available() {
-  int device = 0, major = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
-  return known && major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
+  const int major = device_attribute(cudaDevAttrComputeCapabilityMajor, 0);
+  return major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
+}
+
+/* Makes a cut the state of a plan. */
+template <class Cut> gconv_status keep_cut(const Cut &c, void **state) {
+  *state = malloc(sizeof c);
+  if (!*state)
+    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  memcpy(*state, &c, sizeof c);
+  return GCONV_OK;
 }
 
 /* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only exact in
@@ -319,12 +323,11 @@ template <class E, int D> struct product {
     CUDA_TRY(cudaFuncSetAttribute(multiply_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     if constexpr (FLOWS)
       CUDA_TRY(cudaFuncSetAttribute(flow_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-    cut *c = (cut *)malloc(sizeof(cut));
-    if (!c)
-      return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-    *c = cut_problem(e->problem, E::U, D);
-    *state = c;
-    return GCONV_OK;
+    return keep_cut(cut_problem(e->problem, E::U, D), state);
+  }
+
+  static void dismiss(void *state) {
+    free(state);
   }
 
   static arguments arguments_of(const gconv_layer_execution *e, const cut &c) {
@@ -337,11 +340,11 @@ template <class E, int D> struct product {
     a.weights = (const uint8_t *)prepared;
     a.steps = (const uint32_t *)(prepared + weight_bytes(c) / 4 + p->filters);
     a.filter_scales = E::SCALED ? prepared + weight_bytes(c) / 4 : NULL;
-    a.maxima = E::SCALED && !c.flow.samples ? (const uint32_t *)e->workspace : NULL;
+    a.maxima = E::SCALED ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    const bool mixes = E::SCALED || D == 2 || c.how != WIDE; /* one digit of channels meets no weight that only fills up */
-    a.not_finite = mixes && !c.flow.samples ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
+    const bool mixes = E::SCALED || c.how != WIDE; /* one digit of channels meets no weight that only fills up */
+    a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;
@@ -364,9 +367,7 @@ template <class E, int D> struct product {
     const gconv_layer_problem *p = e->problem;
     const arguments a = arguments_of(e, c);
     const cudaStream_t stream = (cudaStream_t)e->stream;
-    int device = 0, processors = 1;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    const int processors = multiprocessors();
     const int64_t images = (int64_t)p->images * c.groups;
     if (a.not_finite)
       CUDA_TRY(cudaMemsetAsync(e->workspace, 0, (size_t)(images + 1) * 4, stream));
@@ -407,8 +408,7 @@ template <class E, int D> struct product {
     const cut c = cut_problem(p, E::U, D);
     const double ms = MEASURED * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
     const double in = 4.0 * p->images * p->channels * p->height * p->width;
-    const bool searched = E::SCALED && !c.flow.samples;
-    return ms + machine->launch_ms + (searched ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
+    return ms + machine->launch_ms + (E::SCALED ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
   }
 
   /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8). For D = 2, the product of the low digits is left
@@ -423,8 +423,10 @@ template <class E, int D> struct product {
   }
 };
 
-/* Makes an algorithm of a product, or of a type with the same members. */
-template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name, const char *help, bool bound_of_largest) {
+/* ---- Algorithms of products ---- */
+
+/* Makes an algorithm of a type with its members. */
+template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name, const char *help) {
   gconv_layer_algorithm row = {};
   row.info = {name, "cuda", help, false};
   row.available = available;
@@ -433,15 +435,82 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   row.execute = P::execute;
   row.cost = P::cost;
   row.error_bound = P::error_bound;
-  row.bound_of_largest = bound_of_largest;
+  row.bound_of_largest = true;
   row.prepared_floats = P::prepared_floats;
   row.prepare = P::prepare;
   row.source_count = P::source_count;
   row.fill_sources = P::fill_sources;
   row.prepare_again = P::prepare_again;
   row.acquire = P::acquire;
-  row.dismiss = dismiss;
+  row.dismiss = P::dismiss;
   return row;
 }
+
+/* The members of an algorithm that leaves each problem to another one: ROW_OF(problem). acquire() asks for that once, since
+ * the answer takes longer than many a product. */
+template <auto ROW_OF> struct chooser {
+  typedef gconv_layer_problem problem;
+  struct chosen {
+    const gconv_layer_algorithm *row;
+    void *state; /* of that algorithm */
+  };
+
+  static const char *supports(const problem *p) {
+    return ROW_OF(p)->supports(p);
+  }
+  static size_t workspace_bytes(const problem *p) {
+    return ROW_OF(p)->workspace_bytes(p);
+  }
+  static double cost(const problem *p, const gconv_machine *machine) {
+    return ROW_OF(p)->cost(p, machine);
+  }
+  static double error_bound(const problem *p) {
+    return ROW_OF(p)->error_bound(p);
+  }
+  static size_t prepared_floats(const problem *p) {
+    return ROW_OF(p)->prepared_floats(p);
+  }
+  static gconv_status prepare(const problem *p, const float *weights, float *prepared) {
+    return ROW_OF(p)->prepare(p, weights, prepared);
+  }
+  static size_t source_count(const problem *p) {
+    return ROW_OF(p)->source_count(p);
+  }
+  static void fill_sources(const problem *p, int32_t *sources) {
+    ROW_OF(p)->fill_sources(p, sources);
+  }
+  static gconv_status acquire(const gconv_layer_execution *e, void **state) {
+    chosen *c = (chosen *)calloc(1, sizeof *c);
+    if (!c)
+      return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+    c->row = ROW_OF(e->problem);
+    const gconv_status status = c->row->acquire(e, &c->state);
+    if (status == GCONV_OK)
+      *state = c;
+    else
+      free(c);
+    return status;
+  }
+  static gconv_layer_execution execution_of(const gconv_layer_execution *e, const chosen *c) {
+    gconv_layer_execution own = *e;
+    own.state = c->state;
+    return own;
+  }
+  static gconv_status execute(const gconv_layer_execution *e) {
+    const chosen *c = (const chosen *)e->state;
+    const gconv_layer_execution own = execution_of(e, c);
+    return c->row->execute(&own);
+  }
+  static gconv_status prepare_again(const gconv_layer_execution *e, const int32_t *sources) {
+    const chosen *c = (const chosen *)e->state;
+    const gconv_layer_execution own = execution_of(e, c);
+    return c->row->prepare_again(&own, sources);
+  }
+  static void dismiss(void *state) {
+    chosen *c = (chosen *)state;
+    c->row->dismiss(c->state);
+    free(c);
+  }
+};
 
 } // namespace tensor

@@ -69,10 +69,9 @@ struct divisor {
 
 /* Layers of few taps. Their weights stay in registers, and the input streams past them (tensor_flow.cuh). */
 enum : int32_t {
-  FLOW_TILE = 128,        /* positions */
-  FLOW_STEPS = 12,        /* at most */
-  FLOW_SLOTS = 16,        /* at most */
-  FLOW_SAMPLES = 64 << 10 /* if an image and group has at most so many samples, blocks find its largest sample themselves */
+  FLOW_TILE = 128, /* positions */
+  FLOW_STEPS = 12, /* at most */
+  FLOW_SLOTS = 16  /* at most */
 };
 
 struct flow {
@@ -80,7 +79,6 @@ struct flow {
   int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
   int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; positions that a tile needs beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
-  int32_t samples;          /* samples of a group of an image, if blocks find its largest sample themselves; otherwise 0 */
   /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;
    * down: how many positions further on in a plane it is. */
   uint32_t at[FLOW_STEPS], down[FLOW_STEPS];
@@ -405,13 +403,9 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
   c.steps = c.flow.steps = FLOW_STEPS;
   c.sets = 1;
   c.flow.pairs = ceil_div(c.filters, CONSUMERS * ROWS), c.filter_tiles = c.flow.pairs * CONSUMERS;
-  const int64_t samples = (int64_t)c.channels * p->height * p->width;
-  c.flow.samples = samples <= FLOW_SAMPLES ? (int32_t)samples : 0;
   if (c.unit != 8 || c.digits != 2 || c.filters <= ROWS || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * FLOW_STEPS)
     return;
-  /* With planes, a kernel of its own packs them, behind one that finds the largest samples. Their launches take so many
-   * cycles. */
-  double limit = best.cycles + (c.flow.samples ? 7000 : 3500);
+  double limit = best.cycles + 3500; /* cycles of launching the kernel that packs planes */
   for (int32_t target : {0, 128, 64, 32}) {
     cut_positions(c, p, target);
     c.positions = 0; /* no planes in memory */

@@ -201,17 +201,6 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- The kernel ---- */
 
-DEVICE void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
-  if (threadIdx.x == 0) {
-    m.h->not_finite = 0;
-    m.h->slots.begin(a.c.flow.slots, GROUP, 4 * CONSUMERS);
-    barrier_init_done();
-  }
-  __syncthreads();
-  flow_images::begin(a, m, work);
-  __syncthreads();
-}
-
 /* The work of a warpgroup that multiplies. */
 template <class E, int D> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
@@ -253,7 +242,7 @@ template <class E, int D> DEVICE void flow_past(const arguments &a, const flow_m
   }
   bulk_store_done();
   /* Behind the loop: a call inside it would take its registers. */
-  if (!a.partial && (is_searched(a) ? *(volatile uint32_t *)&m.h->not_finite : *a.not_finite))
+  if (!a.partial && *a.not_finite)
     for (uint32_t tile = work.first; tile < work.end; tile++)
       mend_flow(&a, work, tile);
 }
@@ -265,7 +254,11 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_lay
   extern __shared__ uint8_t shared[];
   const flow_memory m = flow_memory_of(shared + (128 - shared_address(shared) % 128) % 128);
   const flow_work work = flow_work_of(a.c);
-  begin_flow(a, m, work);
+  if (threadIdx.x == 0) {
+    m.h->slots.begin(a.c.flow.slots, GROUP, 4 * CONSUMERS);
+    barrier_init_done();
+  }
+  __syncthreads();
   if (threadIdx.x / GROUP == CONSUMERS) {
     registers_down<88>();
     fill_ring<E, D>(a, m, work);

@@ -2,10 +2,6 @@
 /*
  * For layers whose input streams past the weights (tensor_flow.cuh): what a block has in shared memory, which tiles it
  * processes, and how its ring is filled.
- *
- * Digits need the largest sample of each image. If images are small, blocks find it themselves. All threads search the first
- * image of a block. The packing warpgroup searches the following images while the ring is full. So no pass over the input
- * comes before.
  */
 #pragma once
 
@@ -20,8 +16,6 @@ namespace tensor {
 struct flow_head {
   hopper::slots<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
-  uint32_t most[4][WARPS];  /* see flow_images */
-  uint32_t not_finite;      /* not 0 if a sample that was read is not finite */
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
@@ -65,122 +59,6 @@ DEVICE flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
 DEVICE bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
   return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
 }
-
-/* ---- Scales ---- */
-
-/* Returns whether blocks find the largest samples of their images themselves; otherwise find_maxima() does it before. */
-DEVICE bool is_searched(const arguments &a) {
-  return !a.maxima;
-}
-/* Returns whether `tiles` are enough to search an image meanwhile, while the ring is full. */
-DEVICE bool is_long(const arguments &a, int32_t tiles) {
-  return tiles >= a.c.flow.samples / 1024;
-}
-
-/* Searches the largest sample of an image. Each of `threads` threads reads some samples at a time. */
-struct flow_search {
-  static constexpr uint32_t AT_ONCE = 4;
-  uint32_t at = 0, most = 0;
-
-  DEVICE bool is_done(const arguments &a) const {
-    return at >= (uint32_t)a.c.flow.samples;
-  }
-  DEVICE void go_on(const arguments &a, const flow_memory &m, int32_t image, int32_t group, uint32_t thread,
-                    uint32_t threads) {
-    const uint32_t count = (uint32_t)a.c.flow.samples;
-    const float *from = a.in + ((int64_t)image * a.c.groups + group) * count;
-    uint32_t bits[4 * AT_ONCE];
-    if ((uintptr_t)from % 16 == 0 && count % 4 == 0) {
-      UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i += 4) {
-        const uint32_t first = at + i * threads + 4 * thread;
-        const uint4 v = first < count ? __ldg((const uint4 *)(from + first)) : make_uint4(0, 0, 0, 0);
-        bits[i] = v.x, bits[i + 1] = v.y, bits[i + 2] = v.z, bits[i + 3] = v.w;
-      }
-    } else {
-      UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
-        const uint32_t first = at + i * threads + thread;
-        bits[i] = first < count ? __float_as_uint(__ldg(from + first)) : 0;
-      }
-    }
-    UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
-      const uint32_t magnitude = bits[i] & 0x7fffffff;
-      if (magnitude >= NOT_FINITE)
-        m.h->not_finite = 1;
-      else
-        most = max(most, magnitude);
-    }
-    at += 4 * AT_ONCE * threads;
-  }
-};
-
-/* All threads search an image. Each warp writes its result to most[warp]. */
-DEVICE void search_together(const arguments &a, const flow_memory &m, const flow_work &work, int32_t image, uint32_t *most) {
-  flow_search search;
-  while (!search.is_done(a))
-    search.go_on(a, m, image, work.group, threadIdx.x, THREADS);
-  const uint32_t of_warp = __reduce_max_sync(UINT32_MAX, search.most);
-  if (threadIdx.x % 32 == 0)
-    most[threadIdx.x / 32] = of_warp;
-}
-
-/* The images of a block, one after the other, with their exponents. All threads search the first image, and the next one if
- * there is no time for it later. The packing warpgroup searches the others while the ring is full. */
-struct flow_images {
-  int32_t image, last; /* the current image; the last of the block */
-  bool found;          /* the largest sample of the next image is known */
-  uint32_t parity = 0;
-  flow_search next;
-
-  static DEVICE void begin(const arguments &a, const flow_memory &m, const flow_work &work) {
-    if (!is_searched(a) || work.first == work.end)
-      return;
-    const flow_images images = of(a, work);
-    search_together(a, m, work, images.image, m.h->most[0]);
-    if (images.found)
-      search_together(a, m, work, images.image + 1, m.h->most[1]);
-  }
-  static DEVICE flow_images of(const arguments &a, const flow_work &work) {
-    const flow_tile first = flow_tile_of(a, work.first);
-    const int32_t tiles = (int32_t)(a.strips.by * a.segment_tiles.by), last = flow_tile_of(a, work.end - 1).image;
-    return {first.image, last, first.image < last && !is_long(a, (first.image + 1) * tiles - (int32_t)work.first)};
-  }
-  static DEVICE uint32_t most_of(const uint32_t *most, int32_t warps) {
-    uint32_t all = 0;
-    for (int i = 0; i < warps; i++)
-      all = max(all, most[i]);
-    return all;
-  }
-
-  /* Searches while there is nothing else to do. */
-  DEVICE void look_ahead(const arguments &a, const flow_memory &m, const flow_work &work) {
-    if (is_searched(a) && image < last && !found && !next.is_done(a))
-      next.go_on(a, m, image + 1, work.group, threadIdx.x % GROUP, GROUP);
-  }
-
-  DEVICE int exponent_of_first(const arguments &a, const flow_memory &m, const flow_work &work) const {
-    return scale_exponent(is_searched(a) ? most_of(m.h->most[0], WARPS)
-                                         : __ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
-  }
-  DEVICE int exponent_of_next(const arguments &a, const flow_memory &m, const flow_work &work) {
-    image++;
-    if (!is_searched(a))
-      return scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
-    if (found) {
-      found = false;
-      return scale_exponent(most_of(m.h->most[1], WARPS));
-    }
-    while (!next.is_done(a))
-      next.go_on(a, m, image, work.group, threadIdx.x % GROUP, GROUP);
-    uint32_t *most = m.h->most[2 + parity];
-    parity ^= 1; /* so that a fast warp does not overwrite what another still reads */
-    const uint32_t of_warp = __reduce_max_sync(UINT32_MAX, next.most);
-    if (threadIdx.x % 32 == 0)
-      most[threadIdx.x / 32 % 4] = of_warp;
-    asm volatile("bar.sync 1, %0;" ::"r"((int32_t)GROUP) : "memory");
-    next = {};
-    return scale_exponent(most_of(most, 4));
-  }
-};
 
 /* ---- Packing ---- */
 
@@ -245,8 +123,7 @@ DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, 
     }
 }
 
-/* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. The largest
- * sample of the next image is searched while the ring is full. */
+/* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. */
 template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   static_assert(E::SCALED, "");
   const cut &c = a.c;
@@ -254,8 +131,7 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
   flow_walk walk = {work.first, flow_tile_of(a, work.first), 0};
   if (work.first == work.end)
     return;
-  flow_images images = flow_images::of(a, work);
-  int exponent = images.exponent_of_first(a, m, work);
+  int32_t image = -1, exponent = 0; /* the image of the slot; the exponent of its scale */
   ring r;
   float next[PLANES_AT_ONCE][E::U];
   load_planes<E>(a, work, walk, 0, next);
@@ -267,13 +143,12 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
     advance(a, work, walk);
     if (walk.tile < work.end)
       load_planes<E>(a, work, walk, 0, next);
-    if (now.at.image != images.image)
-      exponent = images.exponent_of_next(a, m, work);
-    const int32_t slot = (int32_t)r.place * FLOW_TILE + thread, again = slot < c.flow.repeated ? last * UNIT : 0;
-    if (!barrier_is_over(&m.h->slots.empty[r.place], r.parity ^ 1)) {
-      images.look_ahead(a, m, work);
-      m.h->slots.wait_empty(r);
+    if (now.at.image != image) {
+      image = now.at.image;
+      exponent = scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
     }
+    const int32_t slot = (int32_t)r.place * FLOW_TILE + thread, again = slot < c.flow.repeated ? last * UNIT : 0;
+    m.h->slots.wait_empty(r);
     for (int32_t first = 0; first < c.planes; first += PLANES_AT_ONCE) {
       if (first > 0)
         load_planes<E>(a, work, now, first, v);

@@ -81,7 +81,7 @@ struct bf16 : sixteen_bits<bfloat_pair> { /* two of its digits would not be enou
 #endif
 };
 
-struct tf32 {
+struct tf32 { /* one digit */
   static constexpr int U = 4;
   static constexpr bool SCALED = false;
   typedef uint32_t number;
@@ -92,13 +92,9 @@ struct tf32 {
 #endif
     return bits;
   }
-  template <bool LOW>
-  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
-    UNROLLED_FOR (int i = 0; i < 4; i++) {
+  template <bool> __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&)[4]) {
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       high[i] = nearest(v[i]);
-      if (LOW)
-        low[i] = nearest(v[i] - __uint_as_float(high[i]));
-    }
   }
   __host__ __device__ static number round(float v, float *left) {
     uint32_t bits;

@@ -15,6 +15,7 @@
  * It takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
  * tiled saves the checks. Small windows on one or three channels have their own kernel (direct_small.cuh).
  */
+#include "../../core/launch.cuh"
 #include "../../core/weights.cuh"
 #include "direct_small.cuh"
 
@@ -125,10 +126,7 @@ int thread_pixels(const gconv_layer_problem *problem) {
 
 /* The state is the number of multiprocessors, because asking for it takes as long as a launch. */
 gconv_status acquire(const gconv_layer_execution *, void **state) {
-  int device = 0, processors = 0;
-  CUDA_TRY(cudaGetDevice(&device));
-  CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  *state = (void *)(intptr_t)processors;
+  *state = (void *)(intptr_t)multiprocessors();
   return GCONV_OK;
 }
 void dismiss(void *) {}
