@@ -66,20 +66,17 @@ static void stage_row(const float *row, int64_t width, int64_t first, int64_t st
   int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
   from = from < count ? from : count;
   end = end < from ? from : end < count ? end : count;
-  for (int64_t i = 0; i < from; i++)
-    to[i] = 0;
+  memset(to, 0, (size_t)from * sizeof *to);
+  memset(to + end, 0, (size_t)(count - end) * sizeof *to);
   row += first;
   if (stride == 1)
-    for (int64_t i = from; i < end; i++)
-      to[i] = row[i];
+    memcpy(to + from, row + from, (size_t)(end - from) * sizeof *to);
   else if (stride == 2)
     for (int64_t i = from; i < end; i++)
       to[i] = row[2 * i];
   else
     for (int64_t i = from; i < end; i++)
       to[i] = row[stride * i];
-  for (int64_t i = end; i < count; i++)
-    to[i] = 0;
 }
 
 /* Phase (a, b) of one channel. */
