@@ -258,21 +258,11 @@ void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, co
 /* Copies dz into the middle of zeros. */
 static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float *staged) {
   const gconv_layer_problem *p = &conv->problem;
-  const size_t above = (size_t)conv->above * (size_t)conv->pitch, left = (size_t)conv->left, width = (size_t)p->out_width;
-  const size_t right = (size_t)conv->pitch - left - width;
-  const size_t below = (size_t)conv->channel - above - (size_t)p->out_height * (size_t)conv->pitch;
-  for (int32_t k = 0; k < p->filters; k++) {
-    memset(staged, 0, above * sizeof *staged);
-    staged += above;
-    for (int32_t row = 0; row < p->out_height; row++, dz += width, staged += conv->pitch) {
-      memset(staged, 0, left * sizeof *staged);
-      memcpy(staged + left, dz, width * sizeof *staged);
-      memset(staged + left + width, 0, right * sizeof *staged);
-    }
-    memset(staged, 0, below * sizeof *staged);
-    staged += below;
-  }
-  memset(staged, 0, GCONV_STAGE_SLACK * sizeof *staged);
+  memset(staged, 0, ((size_t)conv->channel * (size_t)p->filters + GCONV_STAGE_SLACK) * sizeof *staged);
+  for (int32_t k = 0; k < p->filters; k++)
+    for (int32_t row = 0; row < p->out_height; row++, dz += p->out_width)
+      memcpy(staged + k * conv->channel + ((int64_t)conv->above + row) * conv->pitch + conv->left, dz,
+             (size_t)p->out_width * sizeof *dz);
 }
 
 static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
