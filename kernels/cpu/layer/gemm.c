@@ -35,7 +35,6 @@ enum {
   LEAST_PIXELS = 96,    /* of a task, where the image has more: so often is a panel used */
   LONG_ROW = 1024,      /* rows of more pixels are cut, if nothing is staged, into ... */
   PIECE = 256,          /* ... pieces of about so many, whose samples stay in the L2 cache for all filters */
-  ACTIVATED = 2048,     /* floats of a dense layer's output that are activated while they are in the L1 cache */
   REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
 };
 
@@ -210,38 +209,14 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* out = sums + biases. Blocks that are full have one of two sizes, for which the compiler makes code without remainders. */
-static void add_biases(const float *restrict sums, const float *restrict biases, int64_t count, float *restrict out) {
-  if (count == 16)
-    for (int f = 0; f < 16; f++)
-      out[f] = sums[f] + biases[f];
-  else if (count == 32)
-    for (int f = 0; f < 32; f++)
-      out[f] = sums[f] + biases[f];
-  else
-    for (int64_t f = 0; f < count; f++)
-      out[f] = sums[f] + biases[f];
-}
-
-/* The same of a dense layer, whose output is [image][filter]: biases are added, then the activation is applied, for as many
- * images at a time as stay in the L1 cache. biases and out are those of the group's first filter; out is at the task's first
- * image. */
+/* The same of a dense layer, whose output is [image][filter]. biases and out are those of the group's first filter; out is at
+ * the task's first image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
-  const int64_t all = w->problem->filters, filters = all / w->problem->groups, width = VECTORS * w->set->lanes;
-  const int64_t first = w->first_block * width, count = gconv_clamp(w->end_block * width, 0, filters) - first;
-  const int64_t most = gconv_clamp(ACTIVATED / count, 1, w->columns);
-  out += first;
-  for (int64_t i = 0; i < w->columns; i += most, out += most * all) {
-    const int64_t images = gconv_clamp(w->columns - i, 0, most);
-    const float *sums = w->sums;
-    for (int64_t k = 0; k < count; k += width) {
-      int64_t pitch = vectors_of_block(w->problem, w->first_block + (int32_t)(k / width)) * w->set->lanes;
-      for (int64_t n = 0; n < images; n++)
-        add_biases(sums + (i + n) * pitch, biases + first + k, gconv_clamp(count - k, 0, width), out + n * all + k);
-      sums += w->columns * width;
-    }
-    for (int64_t n = 0; n < (count == all ? 1 : images); n++) /* of all filters, images are neighbours */
-      gconv_layer_activate(w->problem, out + n * all, (size_t)(count == all ? images * count : count));
+  const int64_t filters = w->problem->filters / w->problem->groups, width = VECTORS * w->set->lanes;
+  const float *sums = w->sums;
+  for (int32_t b = w->first_block; b < w->end_block; b++, sums += w->columns * width) {
+    int64_t k = b * width, pitch = vectors_of_block(w->problem, b) * w->set->lanes;
+    gconv_layer_finish(w->problem, sums, pitch, biases + k, gconv_clamp(filters - k, 0, width), w->columns, out + k);
   }
 }
 

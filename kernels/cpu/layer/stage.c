@@ -66,20 +66,17 @@ static void stage_row(const float *row, int64_t width, int64_t first, int64_t st
   int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
   from = from < count ? from : count;
   end = end < from ? from : end < count ? end : count;
-  for (int64_t i = 0; i < from; i++)
-    to[i] = 0;
+  memset(to, 0, (size_t)from * sizeof *to);
+  memset(to + end, 0, (size_t)(count - end) * sizeof *to);
   row += first;
   if (stride == 1)
-    for (int64_t i = from; i < end; i++)
-      to[i] = row[i];
+    memcpy(to + from, row + from, (size_t)(end - from) * sizeof *to);
   else if (stride == 2)
     for (int64_t i = from; i < end; i++)
       to[i] = row[2 * i];
   else
     for (int64_t i = from; i < end; i++)
       to[i] = row[stride * i];
-  for (int64_t i = end; i < count; i++)
-    to[i] = 0;
 }
 
 /* Phase (a, b) of one channel. */
@@ -148,6 +145,46 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
   default: /* none; softmax is a pass of its own */
     break;
   }
+}
+
+/* Full blocks of filters have one of two sizes, for which the compiler makes code without remainders. */
+GCONV_INLINE void finish_row(const gconv_layer_problem *problem, const float *restrict sums, const float *restrict biases,
+                             int64_t count, float *restrict out) {
+  for (int64_t f = 0; f < count; f++)
+    out[f] = gconv_activate(problem, sums[f] + biases[f]);
+}
+
+GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out,
+                              int64_t out_pitch, float slope, gconv_activation activation) {
+  const gconv_layer_problem problem = {.activation = activation, .slope = slope};
+  for (int64_t n = 0; n < rows; n++, sums += pitch, out += out_pitch)
+    if (count == 32)
+      finish_row(&problem, sums, biases, 32, out);
+    else if (count == 16)
+      finish_row(&problem, sums, biases, 16, out);
+    else
+      finish_row(&problem, sums, biases, count, out);
+}
+
+#define FINISH_PARAMETERS                                                                                                   \
+  (const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out, int64_t out_pitch,       \
+   float slope)
+#define FINISH(name, activation)                                                                                            \
+  GCONV_INLINE void name##_body FINISH_PARAMETERS {                                                                         \
+    finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, activation);                                       \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope))
+FINISH(finish_none, GCONV_ACTIVATION_NONE)
+FINISH(finish_relu, GCONV_ACTIVATION_RELU)
+FINISH(finish_leaky, GCONV_ACTIVATION_LEAKY)
+FINISH(finish_sigmoid, GCONV_ACTIVATION_SIGMOID)
+FINISH(finish_tanh, GCONV_ACTIVATION_TANH)
+
+void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
+                        int64_t count, int64_t rows, float *out) {
+  static void (*const finishes[]) FINISH_PARAMETERS = {finish_none,    finish_relu, finish_leaky,
+                                                       finish_sigmoid, finish_tanh, finish_none};
+  finishes[problem->activation](sums, pitch, biases, count, rows, out, problem->filters, problem->slope);
 }
 
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
