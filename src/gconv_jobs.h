@@ -321,7 +321,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
  * `reason` becomes the reason for which "auto" chose its device, or "". */
 gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message);
 
-/* Whether the name means several GPUs: "cuda:all", "cuda:0,2". Plain filters alone use more than one. */
+/* Whether the name means several GPUs: "cuda:all", "cuda:0,2". gconv_batch_run() distributes images over them. */
 bool gconv_devices_are_several(const char *name);
 
 #ifdef __cplusplus

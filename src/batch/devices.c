@@ -27,10 +27,11 @@ struct gconv_devices {
   const gconv_batch *batch;
   gconv_worth worth;
   int threads, workers, share; /* the threads of each worker */
+  int pools;                   /* of threads: one a worker, or, if one plan keeps all threads busy, one a GPU */
   bool chosen;                 /* no device was asked for: by `worth` */
   bool open;                   /* the user left it to us which device does what */
   bool starts;                 /* decoders are started: the GPU decodes, and there are images enough */
-  gconv_device **cpus;         /* [workers]; NULL before they are wanted */
+  gconv_device **cpus;         /* [pools]; NULL before they are wanted */
   struct gpu gpus[MOST_GPUS];
 
   pthread_mutex_t lock; /* guards all below */
@@ -110,6 +111,17 @@ bool gconv_devices_are_several(const char *name) {
   return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
+/* How many GPUs the name means; 1 if it is none of several. */
+static int count_gpus(const char *name) {
+  gconv_device_info info;
+  int count = 0;
+  for (size_t i = 0; strcmp(name, "cuda:all") == 0 && gconv_device_at(i, &info); i++)
+    count += info.usable && strncmp(info.name, "cuda", 4) == 0;
+  for (const char *comma = strchr(name, ','); comma; comma = strchr(comma + 1, ','))
+    count += count == 0 ? 2 : 1;
+  return count < 1 ? 1 : count > MOST_GPUS ? MOST_GPUS : count;
+}
+
 /* Adds a GPU, if there is a worker for it. */
 static void add_gpu(gconv_devices *devices, const char *before, const char *name, size_t length) {
   if (devices->gpu_count == devices->workers || devices->gpu_count == MOST_GPUS)
@@ -161,17 +173,20 @@ static bool wants_gpu(const gconv_devices *devices) {
   return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
 }
 
-/* Chooses the number of workers. On a CPU: one a thread at most. Two, if one plan keeps all threads busy: one image is then
- * decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers mostly wait. */
+/* Chooses the number of workers. On a CPU: one a thread at most. Two, or two a GPU, if one plan keeps a whole device busy: one
+ * image is then decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers mostly
+ * wait. */
 static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;
-  int usual = shares ? 2 : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
-  int workers = batch->jobs > 0 && ((gpu && !shares) || batch->jobs < usual) ? batch->jobs : usual;
+  int gpus = gpu ? count_gpus(batch->device) : 1;
+  int usual = shares ? 2 * gpus : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
+  int workers = batch->jobs > 0 && (gpu || batch->jobs < usual) ? batch->jobs : usual;
   int files = gconv_files_allowed() / GCONV_WORKER_FILES; /* else the system would refuse to open some */
   workers = workers < files ? workers : files > 1 ? files : 1;
   devices->workers = most > 0 && (size_t)workers > most ? (int)most : workers;
-  devices->share = shares ? devices->threads : devices->threads < devices->workers ? 1 : devices->threads / devices->workers;
+  devices->pools = shares && gpus < devices->workers ? gpus : devices->workers;
+  devices->share = devices->threads < devices->pools ? 1 : devices->threads / devices->pools;
   devices->starts = decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
                     batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
 }
@@ -224,7 +239,7 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   bool gpu = wants_gpu(devices);
   bool decodes = gpu && (batch->decoder == GCONV_DECODER_GPU || (devices->chosen && devices->worth.decoder));
   choose_workers(devices, gpu, decodes, most);
-  devices->cpus = calloc((size_t)devices->workers + 1, sizeof(gconv_device *));
+  devices->cpus = calloc((size_t)devices->pools + 1, sizeof(gconv_device *));
   if (!devices->cpus)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (gpu)
@@ -256,6 +271,10 @@ int gconv_devices_workers(const gconv_devices *devices, int *threads, const char
   return devices->workers;
 }
 
+int gconv_devices_pools(const gconv_devices *devices) {
+  return devices->pools;
+}
+
 void gconv_devices_end(gconv_devices *devices) {
   pthread_mutex_lock(&devices->lock);
   devices->ended = true;
@@ -271,7 +290,7 @@ bool gconv_devices_are_open(gconv_devices *devices) {
 }
 
 gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device **cpu) {
-  int own = devices->batch->operation->type->shares ? 0 : worker;
+  int own = worker % devices->pools;
   gconv_status status = GCONV_OK;
   pthread_mutex_lock(&devices->lock);
   if (!devices->cpus[own])
@@ -326,7 +345,7 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
 
 static gconv_device *find_used(const gconv_devices *devices) {
   gconv_device *used = gpu_of(devices, 0);
-  for (int i = 0; !used && i < devices->workers; i++)
+  for (int i = 0; !used && i < devices->pools; i++)
     used = devices->cpus[i];
   return used;
 }
@@ -351,7 +370,7 @@ void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   pthread_mutex_lock(&devices->lock);
   if (summary)
     summarize(devices, summary);
-  for (int i = 0; devices->cpus && i < devices->workers; i++)
+  for (int i = 0; devices->cpus && i < devices->pools; i++)
     gconv_device_close(devices->cpus[i]);
   free(devices->cpus);
   bool is_left = devices->left = devices->running > 0;

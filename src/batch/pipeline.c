@@ -113,7 +113,8 @@ static gconv_status begin(gconv_run *run) {
   GCONV_TRY(check_array(batch));
   GCONV_TRY(begin_devices(run, most_workers(batch)));
   run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
-  run->plans = gconv_plans_create(run->operation->type->shares ? 1 : (batch->memory > 0 ? 1 : 2) * (size_t)run->workers);
+  bool once = run->operation->type->shares || batch->memory > 0;
+  run->plans = gconv_plans_create((once ? 1 : 2) * (size_t)gconv_devices_pools(run->devices));
   if (!run->held || !run->plans)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   return gconv_groups_make(run);

@@ -443,10 +443,9 @@ static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *mes
   if (job->batch.one_array && settings->resume)
     return gconv_refuse(message,
                         "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
-  if (job->batch.decoder == GCONV_DECODER_GPU || gconv_devices_are_several(job->batch.device))
+  if (job->batch.decoder == GCONV_DECODER_GPU)
     return gconv_complain(message, GCONV_UNSUPPORTED,
-                          "banks are applied on one device, to what the CPU decodes: -d cuda:N, "
-                          "without --decode gpu");
+                          "banks are applied to what the CPU decodes: leave --decode gpu out");
   return GCONV_OK;
 }
 

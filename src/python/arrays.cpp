@@ -156,10 +156,15 @@ static bool see_dlpack(nb::handle array, const char *what, bool writable, Sample
     else
       capsule = array.attr("__dlpack__")();
   } catch (nb::python_error &error) { /* a type that is none of DLPack, or a tensor with gradients: gconv._arrays knows */
-    if (writable || samples->library != Library::torch ||
-        !(error.matches(PyExc_RuntimeError) || error.matches(PyExc_BufferError)))
-      throw;
-    return false;
+    capsule = type == nb::device::cuda::value
+                  ? nb::object(nb::module_::import_("gconv._arrays").attr("export_from_other_gpu")(array))
+                  : nb::object(nb::none());
+    if (capsule.is_none()) {
+      if (writable || samples->library != Library::torch ||
+          !(error.matches(PyExc_RuntimeError) || error.matches(PyExc_BufferError)))
+        throw;
+      return false;
+    }
   }
   try {
     if (writable)

@@ -216,6 +216,10 @@ class SeveralGpus(DeviceTest):
             self.gconv("-i", "in", "-f", "unsharp_5", "-d", device, "-o", f"{number}/", "--jobs", "5")
             for name in self.files("0"):
                 self.assertEqual((self.folder / "0" / name).read_bytes(), (self.folder / str(number) / name).read_bytes(), name)
+            for jobs in ((), ("--jobs", "3")):  # a bank: a plan keeps a GPU busy
+                self.gconv("-i", "in", "-f", "kirsch", "--combine", "argmax", "--gray", "-d", device, "-o", f"bank{number}/", *jobs)
+                for name in self.files("bank0"):
+                    self.assertEqual((self.folder / "bank0" / name).read_bytes(), (self.folder / f"bank{number}" / name).read_bytes(), name)
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", f"cuda:0,{count}", "--jobs", "5", status=1)
         self.assertIn(f"device cuda:{count}: there is no device of this number here", result.stderr)
 

@@ -115,6 +115,50 @@ class Torch(unittest.TestCase):
             gconv.filter(torch.rand(40, 50, 3, device="cuda"), "gaussian", gray=True)
 
 
+COUNT = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+
+
+@unittest.skipIf(COUNT < 2, "there are no two GPUs, or PyTorch for GPUs is not installed")
+class OtherGpus(unittest.TestCase):
+    """Tensors on a GPU that is not PyTorch's current one."""
+
+    def test_tensors_stay_where_they_are(self):
+        random = np.random.default_rng(5)
+        image = draw_image(random, (3, 50, 70), np.float32)
+        wanted = gconv.filter(image, "sobel_x", axes="CHW", algorithm="direct")
+        weight = random.normal(size=(4, 3, 3, 3)).astype(np.float32)
+        for index in range(1, COUNT):
+            self.assertEqual(torch.cuda.current_device(), 0)
+            place = torch.device("cuda", index)
+            tensor = torch.from_numpy(image).to(place)
+            result = gconv.filter(tensor, "sobel_x", axes="CHW", algorithm="direct")
+            self.assertEqual(result.device, place)
+            torch.cuda.synchronize(place)
+            np.testing.assert_array_equal(result.cpu().numpy(), wanted)
+            out = torch.empty_like(tensor)
+            self.assertIs(gconv.filter(tensor, "sobel_x", axes="CHW", algorithm="direct", out=out), out)
+            torch.testing.assert_close(out, result, rtol=0, atol=0)
+            x, w = tensor[None], torch.from_numpy(weight).to(place)
+            y = gconv.conv2d(x, w, padding=1)
+            self.assertEqual(y.device, place)
+            torch.testing.assert_close(y, torch.nn.functional.conv2d(x, w, padding=1), rtol=1e-2, atol=1e-2)
+            with self.assertRaisesRegex(gconv.ArgumentError, "detach"):
+                gconv.filter(tensor.clone().requires_grad_(), "sobel_x", axes="CHW")
+            np.testing.assert_array_equal(gconv.filter(image, "sobel_x", axes="CHW", algorithm="direct", device=f"cuda:{index}"),
+                                          wanted)
+
+    @unittest.skipIf(cupy is None, "CuPy is not installed")
+    def test_cupy(self):
+        image = draw_image(np.random.default_rng(6), (50, 70), np.uint8)
+        for index in range(1, COUNT):
+            with cupy.cuda.Device(index):
+                array = cupy.asarray(image)
+            result = gconv.filter(array, "sobel_x", algorithm="direct")
+            self.assertEqual(result.device.id, index)
+            with cupy.cuda.Device(index):
+                np.testing.assert_array_equal(result.get(), gconv.filter(image, "sobel_x", algorithm="direct"))
+
+
 @unittest.skipIf(cupy is None, "CuPy is not installed")
 class Cupy(unittest.TestCase):
     def test_arrays_stay_on_the_gpu(self):

@@ -11,6 +11,31 @@ import warnings
 from helper import draw_image, draw_kernel, gconv, np
 
 
+class Networks(unittest.TestCase):
+    def test_networks_of_arrays(self):
+        random = np.random.default_rng(8)
+        image = draw_image(random, (30, 41), np.float32)
+        bank = random.normal(size=(5, 1, 7, 7)).astype(np.float32)
+        net = gconv.Network.of(bank)
+        y = gconv.conv2d(image[None, None], bank, padding=3)
+        np.testing.assert_array_equal(net(image[None, None]), y)
+        labels = y[0].argmax(axis=0) + 1
+        self.assertGreater(len(np.unique(labels)), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            gconv.write(f"{folder}/a.npy", image)
+            gconv.run(f"{folder}/a.npy", net, f"{folder}/out/", present="classes", format="npy")
+            np.testing.assert_array_equal(np.load(f"{folder}/out/a.npy").squeeze(), labels)
+        biases, second = random.normal(size=5), random.normal(size=(2, 5, 3, 3))
+        both = gconv.Network.of([(bank, biases), (second, None)], "relu, none")
+        np.testing.assert_allclose(both(image[None, None]), gconv.conv2d(
+            gconv.conv2d(image[None, None], bank, biases, padding=3, activation="relu"), second, padding=1), rtol=1e-3, atol=1e-3)
+        for wrong in (bank[0], np.zeros((0, 1, 3, 3)), np.array([["x"]]), [(bank, bank)], []):
+            with self.assertRaises(ValueError):
+                gconv.Network.of(wrong)
+        with self.assertRaises(gconv.Error):
+            gconv.Network.of([(bank, None), (bank, None)], "relu, none")
+
+
 class Fits(unittest.TestCase):
     def test_the_filter_is_found(self):
         random = np.random.default_rng(1)

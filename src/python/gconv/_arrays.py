@@ -11,7 +11,8 @@ import numpy as np
 from . import _core
 from ._errors import ArgumentError, UnsupportedError
 
-__all__ = ["apply", "check_axes", "empty", "floats", "host", "library_of", "stream", "to_float", "type_name"]
+__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "floats", "host", "library_of", "stream", "to_float",
+           "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
@@ -45,6 +46,25 @@ def stream(library, device):
     cupy = sys.modules["cupy"]
     with cupy.cuda.Device(device):
         return cupy.cuda.get_current_stream().ptr
+
+
+def export_from_other_gpu(array):
+    """The DLPack capsule of an array on another GPU than the library's current one: PyTorch gives it only while that GPU is
+    the current one. None: it lies on the current one, and there is another reason why it was not given."""
+    library = library_of(array)
+    if library == "torch":
+        cuda = sys.modules["torch"].cuda
+        if array.requires_grad or array.device.index == cuda.current_device():
+            return None
+        with cuda.device(array.device):
+            return array.__dlpack__(stream=-1)
+    if library != "cupy":
+        return None
+    cuda = sys.modules["cupy"].cuda
+    if array.device.id == cuda.Device().id:
+        return None
+    with cuda.Device(array.device.id):
+        return array.__dlpack__(stream=-1)
 
 
 def host(array):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Networks: files of gconv, ONNX and PyTorch's safetensors, applied to arrays."""
+import json
 import os
+import struct
 import tempfile
 
 import numpy as np
@@ -73,6 +75,35 @@ class Network:
 
         Raises FileError, FormatError, or UnsupportedError, which names the node or tensor that fits no network."""
         return cls._of(_core.network_load(os.fspath(path), layers))
+
+    @classmethod
+    def of(cls, weights, layers="none"):
+        """A network of convolutions with these weights, all of the same size as their inputs, unless `layers` says otherwise.
+
+        weights: K x C x R x S numbers, a bank; or a list of (weights, biases or None), of one layer after the other.
+        layers: what follows each layer, such as "relu, /2 relu, mean, none", as load() has it.
+
+            y = gconv.Network.of(bank)(x)                        # N x K x H x W
+            gconv.run("in/", gconv.Network.of(bank), "out/", present="classes")    # which filter responds most: 1 to K
+
+        Raises ArgumentError for what are no numbers, and UnsupportedError or FormatError where layers do not fit."""
+        chain = weights if isinstance(weights, (list, tuple)) and len(weights) and isinstance(weights[0], (list, tuple)) and \
+            len(weights[0]) == 2 and np.ndim(weights[0][0]) == 4 else [(weights, None)]
+        header, blobs, place = {}, [], 0
+        for number, (one, biases) in enumerate(chain):
+            for name, values, dimensions in (("weight", one, 4), ("bias", biases, 1)):
+                if values is None:
+                    continue
+                values = floats(values, name)
+                if values.ndim != dimensions or values.size == 0:
+                    raise ArgumentError(f"the {name} of layer {number} has the shape {values.shape}: a weight is K x C x R x S, "
+                                        f"a bias K numbers")
+                header[f"{number}.{name}"] = {"dtype": "F32", "shape": values.shape, "data_offsets": (place, place + values.nbytes)}
+                blobs.append(values.astype("<f4", copy=False).tobytes())
+                place += values.nbytes
+        text = json.dumps(header).encode()
+        contents = b"".join((struct.pack("<Q", len(text)), text, *blobs))
+        return from_bytes(lambda path: cls.load(path, layers=str(layers)), "weights.safetensors", contents)
 
     def save(self, path):
         """Writes the network to a file, whole or not at all. Weights keep their bits."""
