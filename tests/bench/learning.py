@@ -12,6 +12,7 @@ usage: learning.py GCONV [PART...] [--letter FILE] [--rounds 3] [--threads 2] [-
 | step    | an epoch of letters                                                                         | NumPy        |
 | denoise | noise of sigma 25, five layers of 16, on pictures of scikit-image                           | PyTorch      |
 | steps   | steps of denoise, without its quality                                                       | PyTorch      |
+| windows | 4 M samples, in windows of 200 through 200-200-200-200, sigmoid, file to file; tanh, relu   | NumPy        |
 | fit     | errors of 7 x 7 taps, fitted to pairs of float and of 8 bits                                |              |
 
 Without PART, all but letters and denoise, which take minutes. --letter: letter.csv or letter.csv.gz of the UCI Machine Learning Repository, with a header; the
@@ -281,6 +282,47 @@ def part_denoise(bench):
         results.append(peak(np.load(bench.folder / f"after_{name}.npy").reshape(clean.shape), clean))
     print(f"denoise: {epochs} epochs of {patches_an_epoch(bench.folder)} patches, {done['seconds']:.1f} s: {np.mean(results):.2f} dB ("
           + ", ".join(f"{name} {value:.2f}" for name, value in zip(pairs, results)) + ")", flush=True)
+
+
+WINDOWS = 20000  # of 200 samples
+
+
+def peer_windows(threads, outputs):
+    """The samples and the results as files, too; 20 rounds, as the first ones warm up."""
+    random, best = np.random.default_rng(0), float("inf")
+    weights = [(random.standard_normal((200, k)) * 0.07).astype(np.float32) for k in (200, 200, int(outputs))]
+    for _ in range(20):
+        begin = time.perf_counter()
+        x = np.load("signal.npy").reshape(WINDOWS, 200)
+        for w in weights:
+            x = 1 / (1 + np.exp(-(x @ w)))
+        np.save("peer.npy", x)
+        best = min(best, time.perf_counter() - begin)
+    return {"seconds": best}
+
+
+def part_windows(bench):
+    random = np.random.default_rng(0)
+    np.save(bench.folder / "signal.npy", random.standard_normal(WINDOWS * 200).astype(np.float32))
+    np.save(bench.folder / "few.npy", random.standard_normal(64 * 200).astype(np.float32))
+
+    def stream(network):
+        begin = time.perf_counter()
+        bench.run("-i", "signal.npy", "-f", network, "--windows", 200, "-o", "out.npy", "-d", "cpu", "--threads", bench.options.threads)
+        return {"seconds": time.perf_counter() - begin}
+    for outputs in 200, 8:
+        names = ",".join(f"y{i}" for i in range(outputs))
+        np.savetxt(bench.folder / "few.csv", random.random((64, outputs)), delimiter=",", header=names, comments="")
+        networks = {}
+        for activation in "sigmoid", "tanh", "relu":
+            networks[activation] = f"{activation}.safetensors"
+            net = ", ".join(f"dense {k} {activation}" for k in (200, 200, outputs))
+            bench.run("train", "--signal", "few.npy", "--windows", 200, "-t", "few.csv", "--regression", "--net", net, "--epochs", 1, "-d", "cpu",
+                      "-o", networks[activation])
+        bench.compare(f"windows, 200-200-200-{outputs}, sigmoid", lambda: min((stream(networks["sigmoid"]) for _ in range(10)), key=lambda r: r["seconds"]),
+                      lambda: bench.peer("windows", outputs), WINDOWS)
+        least = {name: min(stream(network)["seconds"] for _ in range(20)) for name, network in networks.items()}
+        print(f"windows, 200-200-200-{outputs}: " + ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in least.items()), flush=True)
 
 
 def part_fit(bench):

@@ -209,8 +209,8 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* The same of a dense layer, whose output is [image][filter]. biases and out are those of the group's first filter; out is at
- * the task's first image. */
+/* The same of a dense layer, whose output is [image][filter]. biases and out are those of the group's first filter; out is
+ * at the task's first image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
   const int64_t filters = w->problem->filters / w->problem->groups, width = VECTORS * w->set->lanes;
   const float *sums = w->sums;

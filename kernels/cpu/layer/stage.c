@@ -169,6 +169,7 @@ GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *bia
 #define FINISH_PARAMETERS                                                                                                   \
   (const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out, int64_t out_pitch,       \
    float slope)
+typedef void finish FINISH_PARAMETERS;
 #define FINISH(name, activation)                                                                                            \
   GCONV_INLINE void name##_body FINISH_PARAMETERS {                                                                         \
     finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, activation);                                       \
@@ -182,8 +183,7 @@ FINISH(finish_tanh, GCONV_ACTIVATION_TANH)
 
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out) {
-  static void (*const finishes[]) FINISH_PARAMETERS = {finish_none,    finish_relu, finish_leaky,
-                                                       finish_sigmoid, finish_tanh, finish_none};
+  static finish *const finishes[] = {finish_none, finish_relu, finish_leaky, finish_sigmoid, finish_tanh, finish_none};
   finishes[problem->activation](sums, pitch, biases, count, rows, out, problem->filters, problem->slope);
 }
 
