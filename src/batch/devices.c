@@ -173,9 +173,9 @@ static bool wants_gpu(const gconv_devices *devices) {
   return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
 }
 
-/* Chooses the number of workers. On a CPU: one a thread at most. Two, or two a GPU, if one plan keeps a whole device busy: one
- * image is then decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers mostly
- * wait. */
+/* Chooses the number of workers. On a CPU: one a thread at most. Two, or two a GPU, if one plan keeps a whole device busy:
+ * one image is then decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers
+ * mostly wait. */
 static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;

@@ -23,8 +23,9 @@ enum { GCONV_WORKER_FILES = 4 };
 
 /* Finds out what the run wants, and begins to open it, for workers with `threads` threads together: as many workers as the
  * job wants, but no more than `most`, unless that is 0, and than may have files open. A GPU is one queue that all workers
- * share; of several GPUs each has its share of the workers, and worker i has GPU i modulo their number. GCONV_BAD_ARGUMENT for an algorithm that the device has not;
- * GCONV_UNSUPPORTED if a GPU is to decode and cannot. Whether a GPU can be used may show only when it is waited for. */
+ * share; of several GPUs each has its share of the workers, and worker i has GPU i modulo their number. GCONV_BAD_ARGUMENT
+ * for an algorithm that the device has not; GCONV_UNSUPPORTED if a GPU is to decode and cannot. Whether a GPU can be used
+ * may show only when it is waited for. */
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **devices);
 
 /* How many workers there shall be, how many threads each of them has, and why "auto" is what it is; "" if the device was

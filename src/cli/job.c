@@ -444,8 +444,7 @@ static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *mes
     return gconv_refuse(message,
                         "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
   if (job->batch.decoder == GCONV_DECODER_GPU)
-    return gconv_complain(message, GCONV_UNSUPPORTED,
-                          "banks are applied to what the CPU decodes: leave --decode gpu out");
+    return gconv_complain(message, GCONV_UNSUPPORTED, "banks are applied to what the CPU decodes: leave --decode gpu out");
   return GCONV_OK;
 }
 
