@@ -318,6 +318,17 @@ const char *gconv_classify_map_option(const gconv_settings *s) {
                                                          : NULL;
 }
 
+/* Refuses an option of maps. What is wrong with the model is told first: a damaged one may be of pixels. */
+static gconv_status refuse_map_option(const char *path, const char *option, gconv_message *message) {
+  gconv_network network = {0};
+  gconv_svm *machine = NULL;
+  gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_read(path, &network);
+  gconv_svm_free(machine);
+  gconv_network_free(&network);
+  GCONV_TRY(gconv_learn_complain(status, message));
+  return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", option, path);
+}
+
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *settings = c->settings;
   if (words->count < 1 || words->count > 2)
@@ -332,8 +343,7 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
   if (!of_maps)
     of_maps = settings->recursive ? "recursive" : settings->job.max_pixels > 0 ? "max-pixels" : NULL;
   if (of_maps)
-    return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", of_maps,
-                        c->path);
+    return refuse_map_option(c->path, of_maps, message);
   if (settings->learn.targets && !settings->learn.evaluate)
     return gconv_refuse(message, "-t names labels, which --evaluate compares with");
   return GCONV_OK;
@@ -462,7 +472,8 @@ const gconv_command gconv_command_classify = {
         "A model that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
         "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names,\n"
         "also without -o: --evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are\n"
-        "in both of all that are in either (IoU), and F1.\n\n"
+        "in both of all that are in either (IoU), and F1. Without -i, the words behind MODEL are images; the last one\n"
+        "names the masks, if --evaluate is there and -t is not.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .of = GCONV_OF_CLASSIFY,
     .words = GCONV_WORDS_FILES,

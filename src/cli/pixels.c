@@ -338,23 +338,37 @@ static int evaluate_only(evaluation *e) {
   return end(status, &message);
 }
 
-static gconv_status check(gconv_settings *settings, const gconv_texts *words, evaluation *e, gconv_message *message) {
+/* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
+ */
+static gconv_status sort_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
   gconv_learn_settings *learn = &settings->learn;
-  const char *network = words->items[0], *second = words->count > 1 ? words->items[1] : NULL;
-  struct stat status;
-  if (second && (!learn->evaluate || learn->targets || words->count > 2))
+  const bool given = settings->inputs.count > 0;
+  size_t end = words->count;
+  if (learn->evaluate && !learn->targets && end > (given ? 1 : 2))
+    learn->targets = words->items[--end];
+  if (given && end > 1)
     return gconv_refuse(message,
                         "%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
                         words->items[words->count - 1]);
+  for (size_t i = 1; i < end; i++)
+    if (!gconv_texts_add(&settings->inputs, strdup(words->items[i])))
+      return gconv_complain_memory(message);
+  return GCONV_OK;
+}
+
+static gconv_status check(gconv_settings *settings, const gconv_texts *words, evaluation *e, gconv_message *message) {
+  gconv_learn_settings *learn = &settings->learn;
+  const char *network = words->items[0];
+  struct stat status;
+  GCONV_TRY(sort_words(settings, words, message));
   if (settings->inputs.count == 0)
-    return gconv_refuse(message, "%s: name images, or a folder of them, with -i", network);
+    return gconv_refuse(message, "%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
   if (!settings->naming.output && !learn->evaluate)
     return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
                         network);
   const char *of_maps = settings->naming.output ? NULL : gconv_classify_map_option(settings);
   if (of_maps)
     return gconv_refuse(message, "--%s is for maps that are written: say with -o where they go", of_maps);
-  learn->targets = second ? second : learn->targets;
   if (learn->targets && !learn->evaluate)
     return gconv_refuse(message, "-t names masks, which --evaluate compares with");
   if (learn->evaluate && !learn->targets)

@@ -114,6 +114,34 @@ class Pixels(PictureTest):
         e = np.exp(x @ tensors["l1.weight"][:, :, 0, 0].T + tensors["l1.bias"])
         np.testing.assert_allclose(np.load(self.folder / "p.npy").reshape(3, 100, 150), np.moveaxis(e / e.sum(-1, keepdims=True), -1, 0), atol=2e-5)
 
+    def test_images_as_words(self):
+        """Without -i, words are images; the last one names the masks with --evaluate, unless -t does."""
+        for name in ("i.png", "j.png"):
+            self.save(name, picture())
+        self.save("m.png", mask_of(truth()))
+        self.train()
+        self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "by_option.png")
+        wanted = (self.folder / "by_option.png").read_bytes()
+        self.gconv("classify", "n.safetensors", "i.png", "-o", "by_word.png")
+        self.gconv("classify", "n.safetensors", "i.png", "j.png", "-o", "maps/")
+        for name in ("by_word.png", "maps/i.png", "maps/j.png"):
+            self.assertEqual((self.folder / name).read_bytes(), wanted, name)
+        found = self.gconv("classify", "n.safetensors", "-i", "i.png", "--evaluate", "m.png", "--json").stdout
+        for words in (("i.png", "--evaluate", "m.png"), ("i.png", "--evaluate", "-t", "m.png")):
+            self.assertEqual(self.gconv("classify", "n.safetensors", *words, "--json").stdout, found, words)
+        for says, words in (("name images", ()), ("name images", ("--evaluate", "-t", "m.png")),
+                            ("name the masks", ("m.png", "--evaluate")), ("one word too many", ("-i", "i.png", "j.png", "-o", "o.png"))):
+            self.assertIn(says, self.gconv("classify", "n.safetensors", *words, status=2).stderr)
+
+    def test_broken_models_with_options_of_maps(self):
+        """What is wrong with the model is told, rather than that it has no pixels."""
+        self.save("i.png", picture())
+        (self.folder / "cut.model").write_text("svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 2\n")
+        for name, says in (("nothing.model", "No such file"), ("cut.model", "cut.model: ")):
+            told = self.gconv("classify", name, "-i", "i.png", "-o", "p.npy", "--probabilities", status=1).stderr
+            self.assertIn(says, told)
+            self.assertNotIn("by features", told)
+
     def test_colours_numbers_and_images(self):
         rgb = picture(channels=3)
         self.save("i.png", rgb)
