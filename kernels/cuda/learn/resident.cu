@@ -3,7 +3,7 @@
  * Values and gradients of a layer lie in shared memory as [output][case], weights as [output][input] with the bias behind
  * the inputs. A step goes so; between its parts, the threads of a block wait for each other:
  *
- *   1. forward, layer by layer; the inputs of the next step are on their way meanwhile
+ *   1. forward, layer by layer; then the inputs of the next step set off
  *   2. softmax, and the gradient of the sums of the last layer
  *   3. the gradients of the other layers' sums, from the last to the first
  *   4. the gradients of all weights, and at once their change
@@ -18,9 +18,9 @@
  *
  * A step of 64-63-26 with 32 cases is a matter of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a
  * softmax and an update follow each other. So blocks meet as rarely as they can. Each computes the whole of a small last
- * layer, and the gradients of its own outputs' sums are its own business, so that they meet once, behind the first layer. A
- * block that is done with a step arrives, and awaits the others only when it is about to write to them again. Losses are
- * told by a warp of their own, beside all that.
+ * layer. Each also keeps the gradients of its own outputs' sums to itself. So blocks meet once a step, behind the first
+ * layer. A block that has finished a step arrives at a barrier, but goes on; it awaits the others only before it writes to
+ * their memory again. One more warp sums the losses while the others compute.
  *
  * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
  * When all blocks have, they share out the parameters: each is changed by the sum of its leaves.
