@@ -158,7 +158,6 @@ static gconv_status make_learner(const problem *p, const method *m, double rate,
 #ifdef GCONV_WITH_CUDA
   if (m->classic) {
     const gconv_backprop_order order = {m->number, p->net, p->inputs, p->targets, p->parameters, (float)rate};
-    gconv_device_enter(m->device);
     return gconv_backprop_create(&order, &l->classic);
   }
 #endif
@@ -222,12 +221,14 @@ static double compare_gradients(const problem *p, const float *gradient) {
 static gconv_status check_gradient(problem *p, const method *m, bool first, gconv_bench_row *row) {
   learner l;
   double unused;
+  gconv_device_enter(m->device);
   gconv_status status = make_learner(p, m, 1, &l);
   if (status == GCONV_OK)
     status = train(&l, 1, &unused);
   if (status == GCONV_OK)
     status = get_parameters(p, &l, p->after);
   free_learner(&l);
+  gconv_device_leave(m->device);
   GCONV_TRY(status);
   for (size_t i = 0; i < p->count; i++)
     p->after[i] = p->parameters[i] - p->after[i];
@@ -265,6 +266,7 @@ static gconv_status time_runs(const learner *l, int runs, int epochs, gconv_benc
 static gconv_status time_epochs(const gconv_bench *bench, const problem *p, const method *m, gconv_bench_row *row) {
   learner l;
   double ms = 0;
+  gconv_device_enter(m->device);
   gconv_status status = make_learner(p, m, 0.5 / p->net.cases, &l);
   for (int i = 0; status == GCONV_OK && i < 2; i++)
     status = train(&l, 1, &ms);
@@ -273,6 +275,7 @@ static gconv_status time_epochs(const gconv_bench *bench, const problem *p, cons
     status = time_runs(&l, gconv_bench_affordable_runs(ms * epochs, bench->settings->runs), epochs, row);
   }
   free_learner(&l);
+  gconv_device_leave(m->device);
   return status;
 }
 

@@ -131,6 +131,7 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
     row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
   }
   gconv_rbf_free(rbf);
+  gconv_device_leave(bench->device);
   free(milliseconds);
   return status;
 }

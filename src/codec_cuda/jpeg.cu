@@ -13,6 +13,7 @@
 #include "codec_cuda/codec.cuh"
 #include "codec_cuda/jpeg_known.h"
 #include "device/cuda_error.h"
+#include "device/guest_cuda.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -386,7 +387,7 @@ gconv_status gconv_jpeg_start(int device, gconv_gpu_decoder **decoder) {
     return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
   if (device >= MOST_DEVICES)
     return gconv_fail(GCONV_UNSUPPORTED, "only the first %d GPUs decode", MOST_DEVICES);
-  CUDA_TRY(cudaSetDevice(device));
+  gconv_cuda_guest guest(device);
   pthread_mutex_lock(&lock[device]); /* zeroes are an initialised mutex on Linux */
   gconv_status status = decoders[device] ? GCONV_OK : create(device, &decoders[device]);
   *decoder = decoders[device];

@@ -181,6 +181,9 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
     plan->options.without = "";
   }
   gconv_device_enter(order->device);
-  GCONV_TRY(decide(plan));
-  return order->extent == GCONV_PLAN_WHOLE ? prepare(plan) : GCONV_OK;
+  gconv_status status = decide(plan);
+  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
+    status = prepare(plan);
+  gconv_device_leave(order->device);
+  return status;
 }

@@ -5,6 +5,7 @@
 #include "conv/run.h"
 #include "conv/send_cuda.h"
 #include "device/cuda_error.h"
+#include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -49,7 +50,7 @@ static void release(void *memory) {
   cuda_run *run = (cuda_run *)memory;
   if (!run)
     return;
-  cudaSetDevice(run->device->index);
+  gconv_cuda_guest guest(run->device->index);
   for (size_t i = 0; run->states && i < run->count; i++)
     if (run->states[i])
       run->passes[i].algorithm->dismiss(run->states[i]);
@@ -140,7 +141,7 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
 }
 
 static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
-  CUDA_TRY(cudaSetDevice(run->device->index));
+  gconv_cuda_guest guest(run->device->index);
   GCONV_TRY(gconv_timeline_make(&run->timeline));
   size_t workspace = 0;
   for (size_t i = 0; i < run->count; i++)
@@ -239,7 +240,7 @@ static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, g
 
 static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   cuda_run *run = (cuda_run *)memory;
-  CUDA_TRY(cudaSetDevice(run->device->index));
+  gconv_cuda_guest guest(run->device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->timeline.stream));
   GCONV_TRY(convolve_and_download(run, outputs, timings));
@@ -249,7 +250,6 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
 /* Timed by the host: other files share the call. */
 static gconv_status decode(cuda_run *run, const void *jpeg, size_t size, gconv_timings *timings) {
   double start = gconv_now_ms();
-  CUDA_TRY(cudaSetDevice(run->device->index));
   gconv_gpu_decoder *decoder = gconv_device_decoder(run->device);
   GCONV_TRY(run->codec->decode(decoder, &run->decoding, jpeg, size, &run->in, run->timeline.stream));
   timings->decode_ms += gconv_now_ms() - start;
@@ -257,8 +257,10 @@ static gconv_status decode(cuda_run *run, const void *jpeg, size_t size, gconv_t
 }
 
 static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings) {
-  GCONV_TRY(decode((cuda_run *)memory, jpeg, size, timings));
-  return convolve_and_download((cuda_run *)memory, outputs, timings);
+  cuda_run *run = (cuda_run *)memory;
+  gconv_cuda_guest guest(run->device->index);
+  GCONV_TRY(decode(run, jpeg, size, timings));
+  return convolve_and_download(run, outputs, timings);
 }
 
 /* ---- From and to memory of the device ---- */
@@ -360,11 +362,11 @@ static gconv_status convolve_and_send(cuda_run *run, const gconv_taker *taker, g
 static gconv_status execute_parts(void *memory, const gconv_image *in, const void *jpeg, size_t size,
                                   const gconv_taker *taker, gconv_timings *timings) {
   cuda_run *run = (cuda_run *)memory;
+  gconv_cuda_guest guest(run->device->index);
   if (jpeg) {
     GCONV_TRY(decode(run, jpeg, size, timings));
     return convolve_and_send(run, taker, timings);
   }
-  CUDA_TRY(cudaSetDevice(run->device->index));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->timeline.stream));
   GCONV_TRY(convolve_and_send(run, taker, timings));
@@ -413,6 +415,7 @@ static gconv_status make_copies(cuda_run *run, rotation *turns, size_t in_bytes,
 static gconv_status measure(void *memory, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   cuda_run *run = (cuda_run *)memory;
   gconv_timings timings = {};
+  gconv_cuda_guest guest(run->device->index);
   GCONV_TRY(execute(run, in, outputs, &timings)); /* warms up, and uploads */
   gconv_image shape = run->in;
   size_t in_bytes = lay_out(&shape), out_bytes = 0;

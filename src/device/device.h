@@ -21,8 +21,10 @@ typedef struct gconv_device_type {
   /* Sets device->state. The device was described as usable. */
   gconv_status (*open)(gconv_device *device);
   void (*close)(gconv_device *device); /* NULL: it has no state */
-  /* Makes it the current device of the calling thread, which algorithms ask for; NULL: there is only one of this type. */
+  /* Makes it the current device of the calling thread, and the one before the current one again. NULL: there is only one of
+   * this type. */
   void (*enter)(const gconv_device *device);
+  void (*leave)(void);
 
   /* The milliseconds of each of `runs` copies of `bytes` within the memory of the device: 2 * bytes over the time is the
    * bandwidth that nothing bound by memory can exceed. */
@@ -52,11 +54,16 @@ extern const gconv_device_type gconv_device_type_cuda;
 #define GCONV_OF_DEVICE(device, name) ((void)(device), &name##_cpu)
 #endif
 
-/* To be called before algorithms are asked what they support and cost, and before they prepare weights: where a machine has
- * different GPUs, the answers depend on which one it is. */
+/* Between the two, the device is the current one of the thread: where a machine has different GPUs, what algorithms support
+ * and cost depends on which one it is, and memory is that of the current one. Calls of the library leave the device that
+ * was the caller's. CUDA's own files have gconv_cuda_guest (guest_cuda.h) for both. */
 static inline void gconv_device_enter(const gconv_device *device) {
   if (device->type->enter)
     device->type->enter(device);
+}
+static inline void gconv_device_leave(const gconv_device *device) {
+  if (device->type->leave)
+    device->type->leave();
 }
 
 #ifdef GCONV_WITH_CUDA

@@ -2,6 +2,7 @@
 /* GPUs through the CUDA runtime: opening them, their memory, and failures. */
 #include "device/cuda_error.h"
 #include "device/device.h"
+#include "device/guest_cuda.h"
 #include "device/transfer_cuda.h"
 
 #include <string.h>
@@ -31,10 +32,8 @@ static gconv_status read_machine(int index, gconv_machine *machine) {
 }
 
 /* Here, so that the first image does not pay for it. */
-static gconv_status make_context(const gconv_device *device) {
-  cudaError_t error = cudaSetDevice(device->index);
-  if (error == cudaSuccess)
-    error = cudaFree(NULL);
+static gconv_status start(const gconv_device *device) {
+  const cudaError_t error = gconv_cuda_enter(device->index);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     return gconv_fail(GCONV_NO_MEMORY, "%s has no memory left to begin with: other programs hold it", device->info.name);
@@ -44,19 +43,22 @@ static gconv_status make_context(const gconv_device *device) {
 }
 
 static gconv_status open_cuda(gconv_device *device) {
-  GCONV_TRY(make_context(device));
   gconv_slabs *slabs = NULL;
-  GCONV_TRY(read_machine(device->index, &device->machine));
-  GCONV_TRY(gconv_slabs_create(device->index, &slabs));
+  GCONV_TRY(start(device));
+  gconv_status status = read_machine(device->index, &device->machine);
+  if (status == GCONV_OK)
+    status = gconv_slabs_create(device->index, &slabs);
+  gconv_cuda_leave();
   device->state = slabs;
-  return GCONV_OK;
+  return status;
 }
 
 static void enter(const gconv_device *device) {
-  cudaSetDevice(device->index); /* if that fails, the next CUDA call will fail, too, and report it */
+  gconv_cuda_enter(device->index);
 }
 
 static void close_cuda(gconv_device *device) {
+  gconv_cuda_guest guest(device->index);
   gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
 
@@ -96,6 +98,7 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              open_cuda,
                                                              close_cuda,
                                                              enter,
+                                                             gconv_cuda_leave,
                                                              gconv_cuda_measure_copy,
                                                              gconv_cuda_measure_fma,
                                                              gconv_cuda_measure_launch};

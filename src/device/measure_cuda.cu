@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures an idle GPU: copies, its rate of fused multiply-adds, and the time of an empty launch. */
 #include "device/device.h"
+#include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
 
 #include <cuda_runtime.h>
@@ -50,7 +51,7 @@ static gconv_status time_launches(const gconv_timeline *line, int runs, Launch l
 
 template <class Launch> static gconv_status time_on(gconv_device *device, int runs, Launch launch, double *milliseconds) {
   gconv_timeline line = {};
-  CUDA_TRY(cudaSetDevice(device->index));
+  gconv_cuda_guest guest(device->index);
   gconv_status status = gconv_timeline_make(&line);
   if (status == GCONV_OK)
     status = time_launches(&line, runs, launch, milliseconds);
@@ -75,8 +76,8 @@ extern "C" gconv_status gconv_cuda_measure_launch(gconv_device *device, double *
 extern "C" gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
   gconv_timeline line = {};
   void *from = NULL, *to = NULL;
+  gconv_cuda_guest guest(device->index);
   auto measure = [&]() -> gconv_status {
-    CUDA_TRY(cudaSetDevice(device->index));
     GCONV_TRY(gconv_timeline_make(&line));
     CUDA_TRY(cudaMalloc(&from, bytes));
     CUDA_TRY(cudaMalloc(&to, bytes));

@@ -55,20 +55,4 @@ static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue
   return gconv_timeline_add(line, BEGIN, CONVOLVED, milliseconds);
 }
 
-/* For its lifetime, a device is the current one of the thread; then, the one that the caller had is again. */
-struct gconv_cuda_guest {
-  int before = -1, device;
-  explicit gconv_cuda_guest(int index) : device(index) {
-    cudaGetDevice(&before);
-    if (before != device)
-      cudaSetDevice(device); /* if that fails, the next CUDA call will fail, too, and report it */
-  }
-  ~gconv_cuda_guest() {
-    if (before != device)
-      cudaSetDevice(before);
-  }
-  gconv_cuda_guest(const gconv_cuda_guest &) = delete;
-  gconv_cuda_guest &operator=(const gconv_cuda_guest &) = delete;
-};
-
 #endif

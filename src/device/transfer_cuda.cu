@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "device/cuda_error.h"
+#include "device/guest_cuda.h"
 #include "device/transfer_cuda.h"
 
 #include <pthread.h>
@@ -220,7 +221,7 @@ typedef struct lanes {
 static gconv_status move_lane(const lanes *l, size_t lane) {
   size_t parts = part_count(l->t), begin = parts * lane / l->count, end = parts * (lane + 1) / l->count;
   slab *taken[LANE_SLABS];
-  CUDA_TRY(cudaSetDevice(l->slabs->device));
+  gconv_cuda_guest guest(l->slabs->device);
   int count = take_slabs(l->slabs, taken);
   gconv_status status = l->up ? upload_parts(l->t, begin, end, taken, count, l->stream)
                               : download_parts(l->t, begin, end, taken, count, l->stream);

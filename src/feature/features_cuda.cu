@@ -5,6 +5,7 @@
  * the CPU takes a sample of a tile off its pixels, the same tiles are at work here.
  */
 #include "device/device.h"
+#include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
 #include "feature/gpu.h"
@@ -130,7 +131,7 @@ static gconv_status allocate(gconv_feature_gpu *gpu) {
 }
 
 static gconv_status fill(gconv_feature_gpu *gpu) {
-  gconv_device_enter(gpu->device);
+  gconv_cuda_guest guest(gpu->device->index);
   for (size_t i = 0; i < gpu->list->scale_count; i++) {
     const gconv_scale *scale = &gpu->list->scales[i];
     gpu->taps[i].radius = scale->radius;
@@ -164,7 +165,7 @@ gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_
 void gconv_feature_gpu_free(gconv_feature_gpu *gpu) {
   if (!gpu)
     return;
-  gconv_device_enter(gpu->device);
+  gconv_cuda_guest guest(gpu->device->index);
   release(gpu);
   gconv_timeline_free(&gpu->line);
   free(gpu->taps);
@@ -341,7 +342,7 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
                                     int32_t count, gconv_image *out, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)gpu->device->state;
   int32_t top;
-  CUDA_TRY(cudaSetDevice(gpu->device->index));
+  gconv_cuda_guest guest(gpu->device->index);
   if (count > gpu->rows) {
     release(gpu);
     gpu->rows = count;
@@ -379,7 +380,7 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
 gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *made, const gconv_image *to,
                                      gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)gpu->device->state;
-  CUDA_TRY(cudaSetDevice(gpu->device->index));
+  gconv_cuda_guest guest(gpu->device->index);
   GCONV_TRY(gconv_timeline_mark(&gpu->line, CONVOLVED));
   GCONV_TRY(gconv_download(slabs, gpu->device->threads, made, to, gpu->line.stream));
   GCONV_TRY(gconv_timeline_mark(&gpu->line, DOWNLOADED));

@@ -434,6 +434,10 @@ gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_opera
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   gconv_device_enter(order->device);
-  GCONV_TRY(fill_network(network, operation, order->rows, order->kept, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
-  return order->extent == GCONV_PLAN_WHOLE ? prepare(network, operation) : GCONV_OK;
+  gconv_status status =
+      fill_network(network, operation, order->rows, order->kept, order->extent == GCONV_PLAN_OUTLINE_OF_ANY);
+  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
+    status = prepare(network, operation);
+  gconv_device_leave(order->device);
+  return status;
 }

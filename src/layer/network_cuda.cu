@@ -3,6 +3,7 @@
  * Layers on a GPU. The image is uploaded as it is, and becomes float32 there; layers pass their results to each other
  * through two buffers in turn, and only the last one's come back.
  */
+#include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
 #include "kernels/cuda/fast/layer/pointwise.h"
@@ -27,7 +28,7 @@ static void release(void *memory) {
   if (!run)
     return;
   const gconv_network_plan *network = run->network;
-  cudaSetDevice(network->base.device->index);
+  gconv_cuda_guest guest(network->base.device->index);
   for (size_t i = 0; run->states && i < network->count; i++)
     if (run->states[i])
       network->steps[i].algorithm->dismiss(run->states[i]);
@@ -184,7 +185,7 @@ static gconv_status prepare_normal(network_run *run) {
 }
 
 static gconv_status fill_run(network_run *run) {
-  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
+  gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_make(&run->timeline));
   GCONV_TRY(allocate_buffers(run));
   GCONV_TRY(prepare_normal(run));
@@ -412,7 +413,7 @@ static gconv_status read_timings(const gconv_timeline *line, gconv_timings *timi
 static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                             gconv_timings *timings) {
   network_run *run = (network_run *)memory;
-  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
+  gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(upload(run, in, in_row, first));
   GCONV_TRY(run_steps(run, own_route(run), first));
@@ -449,7 +450,7 @@ static gconv_status execute_there(void *memory, const gconv_image *in, int64_t i
                                   gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   route way = own_route(run);
-  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
+  gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   GCONV_TRY(take(run, in, in_row, first, &way));
@@ -529,7 +530,7 @@ static gconv_status time_steps(network_run *run, const rotation *turns, int runs
 static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                             double *milliseconds) {
   network_run *run = (network_run *)memory;
-  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
+  gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(upload(run, in, 0, 0));
   rotation turns = {};
   gconv_status status = make_copies(run, warm, &turns);

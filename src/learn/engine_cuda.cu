@@ -5,6 +5,7 @@
  * are started before the host waits for their losses.
  */
 #include "device/cuda_error.h"
+#include "device/guest_cuda.h"
 #include "kernels/cuda/learn/layers.h"
 #include "kernels/cuda/learn/resident.h"
 #include "learn/cases_cuda.h"
@@ -199,7 +200,7 @@ void destroy(void *state) {
   engine *e = (engine *)state;
   if (!e)
     return;
-  gconv_device_enter(e->order.device);
+  gconv_cuda_guest guest(e->order.device->index);
   if (e->stream)
     cudaStreamSynchronize(e->stream);
   if (e->beside)
@@ -236,7 +237,7 @@ gconv_status create(const gconv_engine_order *order, void **result) {
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   e->order = *order;
   e->net = order->net;
-  gconv_device_enter(order->device);
+  gconv_cuda_guest guest(order->device->index);
   const gconv_status status = fill_engine(e);
   if (status != GCONV_OK) {
     destroy(e);
@@ -249,7 +250,7 @@ gconv_status create(const gconv_engine_order *order, void **result) {
 /* Failures are told by the next call that returns a status. */
 void set(void *state, gconv_learn_array array, const float *values) {
   engine *e = (engine *)state;
-  gconv_device_enter(e->order.device);
+  gconv_cuda_guest guest(e->order.device->index);
   cudaMemcpyAsync(e->arrays[array], values, e->net->parameters * sizeof *values, cudaMemcpyHostToDevice, e->stream);
   cudaStreamSynchronize(e->stream);
   if (array == GCONV_LEARN_PARAMETERS)
@@ -258,7 +259,7 @@ void set(void *state, gconv_learn_array array, const float *values) {
 
 void get(const void *state, gconv_learn_array array, float *values) {
   const engine *e = (const engine *)state;
-  gconv_device_enter(e->order.device);
+  gconv_cuda_guest guest(e->order.device->index);
   cudaStreamSynchronize(e->stream);
   cudaMemcpy(values, e->arrays[array], e->net->parameters * sizeof *values, cudaMemcpyDeviceToHost);
 }
@@ -269,14 +270,14 @@ void copy_array(engine *e, gconv_learn_array from, gconv_learn_array to) {
 
 void keep(void *state) {
   engine *e = (engine *)state;
-  gconv_device_enter(e->order.device);
+  gconv_cuda_guest guest(e->order.device->index);
   copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST);
 }
 
 /* Steps tell of a parameter that is not finite, and none becomes finite again. */
 bool is_finite(const void *state) {
   const engine *e = (const engine *)state;
-  gconv_device_enter(e->order.device);
+  gconv_cuda_guest guest(e->order.device->index);
   cudaStreamSynchronize(e->stream);
   return *(volatile uint32_t *)e->bad == 0;
 }
@@ -382,7 +383,6 @@ void sum_losses(engine *e, size_t cases, size_t step, cudaStream_t stream) {
 }
 
 gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, const gconv_held_cases **held) {
-  gconv_device_enter(e->order.device);
   GCONV_TRY(make_room_for_losses(e, losses));
   return gconv_cuda_cases_begin(&e->cases, cases, held);
 }
@@ -403,6 +403,7 @@ gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t fi
 gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
+  gconv_cuda_guest guest(e->order.device->index);
   GCONV_TRY(begin(e, cases, cases->count, &held));
   for (size_t at = 0; at < cases->count; at += e->room) {
     const size_t count = std::min(e->room, cases->count - at);
@@ -462,6 +463,7 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
                    gconv_learn_sums *sums, size_t *taken) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
+  gconv_cuda_guest guest(e->order.device->index);
   GCONV_TRY(begin(e, cases, e->order.batch, &held));
   const bool resident = held && gconv_resident_takes(e->resident, steps[0].optimizer);
   count = std::min(count, resident ? gconv_resident_steps(e->resident) : (size_t)MOST_STEPS);

@@ -81,7 +81,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
   gpu->device = device;
   gpu->formula = *formula;
   gpu->columns = columns;
-  gconv_device_enter(device);
+  gconv_cuda_guest guest(device->index);
   const cudaError_t error = cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking);
   gconv_status status = error == cudaSuccess ? GCONV_OK : gconv_cuda_failure(error, "the stream", __FILE__, __LINE__);
   if (status == GCONV_OK)
@@ -96,7 +96,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
 void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
   if (!gpu)
     return;
-  gconv_device_enter(gpu->device);
+  gconv_cuda_guest guest(gpu->device->index);
   if (gpu->stream)
     cudaStreamSynchronize(gpu->stream);
   gconv_svm_gpu_room *rooms[] = {&gpu->own.numbers, &gpu->own.norms, &gpu->rows.numbers, &gpu->rows.norms,
@@ -187,7 +187,7 @@ gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu
   m->count = order->count;
   m->padded = gconv_svm_padded(order->count);
   m->working = order->working;
-  gconv_device_enter(gpu->device);
+  gconv_cuda_guest guest(gpu->device->index);
   const gconv_status status = fill(m, order);
   if (status == GCONV_OK)
     *made = m;
@@ -199,7 +199,7 @@ gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu
 void gconv_svm_gpu_matrix_free(gconv_svm_gpu_matrix *m) {
   if (!m)
     return;
-  gconv_device_enter(m->gpu->device);
+  gconv_cuda_guest guest(m->gpu->device->index);
   cudaStreamSynchronize(m->gpu->stream);
   if (!m->borrowed)
     gconv_svm_gpu_release(&m->rows);
@@ -230,7 +230,7 @@ static cudaError_t send(const gconv_svm_gpu_matrix *m, size_t from, size_t to) {
 gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *members, const uint32_t *slots,
                                        size_t count) {
   uint8_t *device = (uint8_t *)m->round.memory;
-  gconv_device_enter(m->gpu->device);
+  gconv_cuda_guest guest(m->gpu->device->index);
   for (size_t first = 0; first < count;) {
     const size_t some = std::min(count - first, m->working);
     uint32_t *wanted = (uint32_t *)(m->staged + m->at.columns);
@@ -251,7 +251,7 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
 }
 
 gconv_status gconv_svm_gpu_matrix_begin(gconv_svm_gpu_matrix *m, const double *g) {
-  gconv_device_enter(m->gpu->device);
+  gconv_cuda_guest guest(m->gpu->device->index);
   CUDA_TRY(cudaMemcpyAsync(m->g.memory, g, m->padded * sizeof *g, cudaMemcpyHostToDevice, m->gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
   return GCONV_OK;
@@ -274,7 +274,7 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm
   double *numbers = (double *)(m->staged + m->at.numbers);
   uint32_t *columns = (uint32_t *)(m->staged + m->at.columns);
   const float **rows = (const float **)(m->staged + m->at.rows);
-  gconv_device_enter(m->gpu->device);
+  gconv_cuda_guest guest(m->gpu->device->index);
   const double *from[] = {w->diagonal, w->low, w->high, w->F, w->b};
   for (size_t i = 0; i < 5; i++)
     memcpy(numbers + i * padded, from[i], bytes);
@@ -313,7 +313,7 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm
 gconv_status gconv_svm_gpu_matrix_subtract(gconv_svm_gpu_matrix *m, const uint32_t *slots, const double *by, size_t count,
                                            double *g) {
   const uint32_t some = (uint32_t)count;
-  gconv_device_enter(m->gpu->device);
+  gconv_cuda_guest guest(m->gpu->device->index);
   memcpy(m->staged + m->at.by, by, count * sizeof *by);
   memcpy(m->staged + m->at.steps + sizeof(uint64_t), &some, sizeof some);
   const float **rows = (const float **)(m->staged + m->at.moved);

@@ -5,6 +5,7 @@
 
 #include "device/cuda_error.h"
 #include "device/device.h"
+#include "device/guest_cuda.h"
 #include "kernels/cuda/learn/svm_rows.h"
 #include "learn/svm_gpu.h"
 

@@ -5,6 +5,7 @@
  * predicts them. Both go by pieces, so that they take little memory of the host.
  */
 #include "device/device.h"
+#include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
 #include "kernels/cuda/learn/svm_pixels.h"
 #include "learn/svm_pixels.h"
@@ -68,7 +69,7 @@ static gconv_status put_model(gconv_svm_there *there) {
 static gconv_status fill(gconv_svm_there *there) {
   const gconv_svm_info *info = &there->model->info;
   const bool fits = there->form->machine.columns > 0;
-  gconv_device_enter(there->device);
+  gconv_cuda_guest guest(there->device->index);
   GCONV_TRY(gconv_timeline_make(&there->line));
   if (!fits || info->probabilities) {
     there->host = malloc(host_bytes(info));
@@ -98,7 +99,7 @@ gconv_status gconv_svm_there_create(gconv_device *device, const gconv_svm *model
 void gconv_svm_there_free(gconv_svm_there *there) {
   if (!there)
     return;
-  gconv_device_enter(there->device);
+  gconv_cuda_guest guest(there->device->index);
   for (void *array : there->arrays)
     cudaFree(array);
   cudaFree(there->sums);
@@ -217,7 +218,7 @@ gconv_status gconv_svm_there_make(gconv_svm_there *there, const gconv_image *in,
   const gconv_svm_info *info = &there->model->info;
   const size_t count = (size_t)in->height * (size_t)in->width;
   const bool fits = there->form->machine.columns > 0, here = !fits || info->probabilities;
-  CUDA_TRY(cudaSetDevice(there->device->index));
+  gconv_cuda_guest guest(there->device->index);
   GCONV_TRY(room_for(there, count * info->class_count));
   const planes p = {(const float *)in->data, there->out, in->plane_bytes / sizeof(float), count};
   gconv_image made = {};

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Python package on a GPU: tensors of PyTorch and arrays of CuPy where they are, streams, CUDA graphs."""
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -118,6 +120,42 @@ class Torch(unittest.TestCase):
 COUNT = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
 
 
+ON_THE_SECOND = """
+import ctypes, tempfile
+import numpy as np
+import gconv
+
+random = np.random.default_rng(7)
+image = random.random((60, 70, 3)).astype(np.float32)
+weight = random.normal(size=(4, 3, 3, 3)).astype(np.float32)
+rows = random.normal(size=(600, 5)).astype(np.float32)
+classes = (rows[:, 0] * rows[:, 1] > 0).astype(np.int32)
+
+
+def work(device):
+    made = [gconv.filter(image, "sobel_x", device=device), gconv.filter(image, "gaussian:sigma=3", device=device),
+            gconv.conv2d(image.transpose(2, 0, 1)[None], weight, device=device)]
+    net = gconv.train("dense 9 tanh, dense 2 softmax", rows, classes, epochs=3, seed=1, device=device)
+    made.append(net.weights(0)[0])
+    made.append(gconv.SVM.train(rows, classes, device=device).predict(rows, device=device))
+    with tempfile.TemporaryDirectory() as folder:
+        gconv.write(folder + "/a.png", (image * 255).astype(np.uint8))
+        gconv.write(folder + "/a.jpg", (image * 255).astype(np.uint8))
+        gconv.run(folder + "/a.png", "sharpen", folder + "/b.png", device=device)
+        gconv.run(folder + "/a.jpg", "sharpen", folder + "/c.png", device=device)
+        made += [gconv.read(folder + "/b.png"), gconv.read(folder + "/c.png")]
+    return made
+
+
+there = work("cuda:1")
+flags, active = ctypes.c_uint(), ctypes.c_int()
+assert ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)) == 0
+print("GPU 0 is", "in use" if active.value else "idle")
+for a, b in zip(there, work("cuda:0")):
+    np.testing.assert_array_equal(a, b)
+"""
+
+
 @unittest.skipIf(COUNT < 2, "there are no two GPUs, or PyTorch for GPUs is not installed")
 class OtherGpus(unittest.TestCase):
     """Tensors on a GPU that is not PyTorch's current one."""
@@ -128,7 +166,6 @@ class OtherGpus(unittest.TestCase):
         wanted = gconv.filter(image, "sobel_x", axes="CHW", algorithm="direct")
         weight = random.normal(size=(4, 3, 3, 3)).astype(np.float32)
         for index in range(1, COUNT):
-            torch.cuda.set_device(0)  # which the call before has changed (docs/python.md)
             place = torch.device("cuda", index)
             tensor = torch.from_numpy(image).to(place)
             result = gconv.filter(tensor, "sobel_x", axes="CHW", algorithm="direct")
@@ -147,11 +184,16 @@ class OtherGpus(unittest.TestCase):
             np.testing.assert_array_equal(gconv.filter(image, "sobel_x", axes="CHW", algorithm="direct", device=f"cuda:{index}"),
                                           wanted)
 
-    @unittest.expectedFailure  # a defect: plans make their GPU the current one of the thread that creates them
     def test_current_gpu_stays(self):
         torch.cuda.set_device(0)
+        torch.zeros(1, device="cuda:0")
         gconv.filter(np.zeros((50, 70), np.float32), "sobel_x", algorithm="direct", device="cuda:1")
         self.assertEqual(torch.cuda.current_device(), 0)
+
+    def test_nothing_runs_on_a_gpu_that_was_not_asked_for(self):
+        """A process of its own, in which nobody has used GPU 0."""
+        done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], capture_output=True, text=True, env=dict(os.environ))
+        self.assertEqual((done.returncode, done.stdout), (0, "GPU 0 is idle\n"), done.stderr)
 
     @unittest.skipIf(cupy is None, "CuPy is not installed")
     def test_cupy(self):
