@@ -192,7 +192,7 @@ class OtherGpus(unittest.TestCase):
 
     def test_nothing_runs_on_a_gpu_that_was_not_asked_for(self):
         """A process of its own, in which nobody has used GPU 0."""
-        done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], capture_output=True, text=True, env=dict(os.environ))
+        done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         self.assertEqual((done.returncode, done.stdout), (0, "GPU 0 is idle\n"), done.stderr)
 
     @unittest.skipIf(cupy is None, "CuPy is not installed")
