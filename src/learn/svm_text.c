@@ -5,13 +5,15 @@
  *
  * What LIBSVM has no place for stands behind the last vector, where LIBSVM stops reading, in lines that begin with '#': the
  * number of columns, the names of the classes, how columns are scaled, and of pixels the features that the columns are and
- * the colours of classes.
+ * the colours of classes. "SV # notes follow" promises such lines, up to "# end", so that a file that was cut off is none
+ * without them; LIBSVM passes over what stands behind SV.
  */
 #include "base/arguments.h"
 #include "base/file.h"
 #include "learn/labels.h"
 #include "learn/lines.h"
 #include "learn/svm.h"
+#include "learn/svm_text.h"
 #include "learn/table.h"
 
 #include <errno.h>
@@ -81,7 +83,7 @@ static gconv_status put_header(gconv_sink *sink, const gconv_svm *model) {
       GCONV_TRY(gconv_sink_print(sink, " %zu", model->class_vectors[c]));
     GCONV_TRY(gconv_sink_print(sink, "\n"));
   }
-  return gconv_sink_print(sink, "SV\n");
+  return gconv_sink_print(sink, "SV %s\n", GCONV_SVM_PROMISE);
 }
 
 static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
@@ -107,9 +109,9 @@ static gconv_status put_class(gconv_sink *sink, const char *name) {
   return gconv_sink_print(sink, "\n");
 }
 
-static gconv_status put_rest(gconv_sink *sink, const gconv_svm *model) {
+static gconv_status put_notes(gconv_sink *sink, const gconv_svm *model) {
   const gconv_svm_info *info = &model->info;
-  GCONV_TRY(gconv_sink_print(sink, "# gconv 1\n# columns %zu\n", info->columns));
+  GCONV_TRY(gconv_sink_print(sink, "# columns %zu\n", info->columns));
   if (!are_labels(model))
     for (size_t c = 0; c < info->class_count; c++)
       GCONV_TRY(put_class(sink, model->classes[c]));
@@ -119,13 +121,12 @@ static gconv_status put_rest(gconv_sink *sink, const gconv_svm *model) {
     const uint8_t *colour = info->palette + 3 * c;
     GCONV_TRY(gconv_sink_print(sink, "# colour %d %d %d\n", colour[0], colour[1], colour[2]));
   }
-  if (!model->range.least)
-    return GCONV_OK;
-  GCONV_TRY(gconv_sink_print(sink, "# scale %.17g %.17g%s\n", model->range.lower, model->range.upper,
-                             info->scaling == GCONV_SVM_SCALE_STANDARD ? " standard" : ""));
-  for (size_t c = 0; c < info->columns; c++)
+  if (model->range.least)
+    GCONV_TRY(gconv_sink_print(sink, "# scale %.17g %.17g%s\n", model->range.lower, model->range.upper,
+                               info->scaling == GCONV_SVM_SCALE_STANDARD ? " standard" : ""));
+  for (size_t c = 0; c < info->columns && model->range.least; c++)
     GCONV_TRY(gconv_sink_print(sink, "# range %zu %.17g %.17g\n", c + 1, model->range.least[c], model->range.most[c]));
-  return GCONV_OK;
+  return gconv_sink_print(sink, "# end\n");
 }
 
 gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
@@ -137,7 +138,7 @@ gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
   if (status == GCONV_OK)
     status = put_vectors(sink, model);
   if (status == GCONV_OK)
-    status = put_rest(sink, model);
+    status = put_notes(sink, model);
   if (status == GCONV_OK)
     return gconv_sink_commit(sink, false);
   gconv_sink_discard(sink);

@@ -79,7 +79,7 @@ static gconv_status read_range(gconv_svm_reading *r, char *at) {
   return gconv_svm_text_add(&r->most, most);
 }
 
-static gconv_status read_rest_line(gconv_svm_reading *r) {
+static gconv_status read_note(gconv_svm_reading *r) {
   char *text = r->lines.text;
   uint64_t columns;
   if (strncmp(text, "# class ", 8) == 0)
@@ -121,16 +121,21 @@ static gconv_status check_pixels(const gconv_svm_reading *r) {
 }
 
 gconv_status gconv_svm_text_notes(gconv_svm_reading *r) {
-  bool found;
+  bool found, ended = false;
   for (;;) {
     GCONV_TRY(gconv_svm_text_line(r, &found));
     if (!found)
       break;
+    if (ended)
+      return gconv_lines_fail(&r->lines, "there is more behind the line \"# end\"");
     if (r->lines.text[0] != '#')
       return gconv_lines_fail(&r->lines, "there are more support vectors than total_sv, which is %llu",
                               (unsigned long long)r->vectors);
-    GCONV_TRY(read_rest_line(r));
+    ended = strcmp(r->lines.text, "# end") == 0;
+    GCONV_TRY(read_note(r));
   }
+  if (r->promises_notes && !ended)
+    return gconv_fail(GCONV_BAD_FILE, "%s: there is no last line \"# end\": the file is cut off", r->lines.source->name);
   if (r->has_scale && r->least.count != r->most_columns)
     return gconv_fail(GCONV_BAD_FILE, "%s: ranges of %zu columns, where there are %zu: the file is cut off",
                       r->lines.source->name, r->least.count, r->most_columns);

@@ -211,9 +211,11 @@ static gconv_status read_header(gconv_svm_reading *r) {
          *at = keyword + strcspn(keyword, GCONV_SVM_BLANKS);
     if (*at)
       *at++ = '\0';
-    if (strcmp(keyword, "SV") == 0)
-      return check_header(r);
     at += strspn(at, GCONV_SVM_BLANKS);
+    if (strcmp(keyword, "SV") == 0) {
+      r->promises_notes = strcmp(at, GCONV_SVM_PROMISE) == 0;
+      return check_header(r);
+    }
     if (strcmp(keyword, "svm_type") == 0 && !r->has_type)
       GCONV_TRY(read_type(r, at));
     else if (strcmp(keyword, "kernel_type") == 0 && !r->has_kernel)

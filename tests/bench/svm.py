@@ -94,7 +94,7 @@ class Bench:
 
     def objective(self, path, gamma):
         """Of a model of two classes, in float64."""
-        lines = path.read_text().split("\nSV\n")[1].splitlines()
+        lines = re.split("\nSV.*\n", path.read_text())[1].splitlines()
         lines = [line for line in lines if not line.startswith("#")]
         b = np.array([float(line.split()[0]) for line in lines])
         x = np.zeros((len(lines), 3))

@@ -25,7 +25,7 @@ class Model:
 
     def __init__(self, path):
         text = path.read_text()
-        header, rest = text.split("\nSV\n")
+        header, rest = re.split("\nSV.*\n", text)
         fields = {line.split()[0]: line.split()[1:] for line in header.splitlines()}
         vectors = [line for line in rest.splitlines() if not line.startswith("#")]
         notes = [line[2:].split() for line in rest.splitlines() if line.startswith("#")]
@@ -337,7 +337,7 @@ class Svm(CommandTest):
         total = re.search(r"total_sv (\d+)", text)[1]
         label = re.search("label.*", text)[0]
         wrong = (
-            ("there is no line SV", text[:text.index("SV\n")]), ("is cut off", "\n".join(text[:text.index("# gconv")].splitlines()[:-1])),
+            ("there is no line SV", text[:text.index("SV #")]), ("is cut off", "\n".join(text[:text.index("# columns")].splitlines()[:-1])),
             ("add up to", text.replace(f"total_sv {total}", f"total_sv {int(total) + 1}")), ("rho has 2 numbers", re.sub("rho (.*)", r"rho \1 1", text)),
             ("gamma: expected one finite number", re.sub("gamma .*", "gamma nan", text)), ("it must be above 0", re.sub("gamma .*", "gamma -1", text)),
             ("line gamma is missing", re.sub("gamma .*\n", "", text)), ("svm_type two: expected", re.sub("c_svc", "two", text)),
@@ -353,6 +353,20 @@ class Svm(CommandTest):
             result = self.gconv("classify", "w.model", "t.libsvm", status=1)
             self.assertIn(fragment, result.stderr)
             self.assertEqual(result.stdout, "")
+
+    def test_models_that_are_cut_off(self):
+        """Behind any of its lines, and within the last ones."""
+        self.blobs("t.libsvm", 30)
+        self.gconv("svm", "t.libsvm", "-o", "m.model", "--scale", "unit")
+        text = (self.folder / "m.model").read_text()
+        self.gconv("classify", "m.model", "t.libsvm")
+        lines = text.splitlines(keepends=True)
+        ends = [sum(map(len, lines[:i])) for i in range(len(lines))]
+        for end in (*ends, *range(ends[-2], len(text) - 1)):
+            (self.folder / "w.model").write_text(text[:end])
+            self.assertIn("w.model", self.gconv("classify", "w.model", "t.libsvm", status=1).stderr)
+        (self.folder / "w.model").write_text(text + "# class a\n")
+        self.assertIn("more behind", self.gconv("classify", "w.model", "t.libsvm", status=1).stderr)
 
     @unittest.skipIf(SVC is None, "no scikit-learn here")
     def test_folds_of_scikit_learn(self):

@@ -29,7 +29,7 @@ class SvmPixels(PictureTest):
         said = self.train("-c", "10").stderr
         self.assertIn("m.png: classes are the numbers 3, 7, 9, in this order; 0 is unlabelled\n", said)
         text, model = (self.folder / "p.model").read_text(), Model(self.folder / "p.model")
-        behind = text.split("\nSV\n")[1].splitlines()[sum(model.counts):]
+        behind = re.split("\nSV.*\n", text)[1].splitlines()[sum(model.counts):]
         self.assertTrue(all(line.startswith("#") for line in behind))  # LIBSVM stops reading before
         self.assertEqual([line for line in behind if re.match("# (features|colour)", line)],
                          ["# features intensity 1 2", *("# colour " + " ".join(map(str, COLOURS[k])) for k in (3, 7, 9))])
