@@ -40,6 +40,11 @@ static gconv_status take_weights(gconv_svm_run *run, gconv_message *message) {
 
 static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *s = run->settings;
+  for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
+    if (access(words->items[i], F_OK) != 0)
+      return gconv_refuse(message, "svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
+                                   "gconv svm TABLE -b -o FILE.model",
+                          words->items[i]);
   if (words->count == 2 || s->inputs.count > 0)
     return gconv_refuse(message, "svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
                                  "--features default -o FILE.model");
