@@ -139,6 +139,7 @@ typedef struct gconv_svm_info {
   bool probabilities;             /* it yields them */
   double spread;          /* of regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
   const char *features;   /* of pixels: what its columns are, as gconv_features_resolve() writes it; NULL of tables */
+  const char *label;      /* of a table with a header: the name of the column of targets; else NULL */
   const uint8_t *palette; /* of pixels: the colour of each class, R G B, or NULL */
   double objective;       /* of training: the sum over pairs; NAN in a model that was read */
   size_t bounded_count;   /* of training: variables at C, over all pairs; 0 in a model that was read */

@@ -52,6 +52,7 @@ typedef struct gconv_network {
   char *trained;    /* owned: how it was trained, a JSON object; NULL if it is not known */
   char *features;   /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
                        images, tables or signals as they are */
+  char *label;      /* owned: the name of the column of targets of the table that it was trained on, or NULL */
   uint8_t *palette; /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
   char *others;     /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
 } gconv_network;
@@ -109,7 +110,8 @@ typedef struct gconv_dataset_options {
   const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
                           "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
   const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
-  bool regression;     /* labels that are numbers are targets, not classes */
+  const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
+  bool regression;         /* labels that are numbers are targets, not classes */
   bool unlabelled;     /* there are no targets: for applying a network */
   char separator;      /* of CSV; 0: found from the first lines */
   size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
@@ -140,6 +142,7 @@ typedef struct gconv_dataset_info {
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
+  const char *label;          /* of such a table: the name of the column of targets, or NULL */
   const char *features;       /* of pixels: the list, with sets written out; else NULL */
   size_t labelled;            /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
   const uint8_t *palette;     /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */

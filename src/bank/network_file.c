@@ -31,6 +31,7 @@ void gconv_network_free(gconv_network *network) {
   free(network->classes);
   free(network->trained);
   free(network->features);
+  free(network->label);
   free(network->palette);
   free(network->others);
   *network = (gconv_network){0};

@@ -261,14 +261,20 @@ static gconv_status take_classes(const part *p, gconv_network *network) {
   return GCONV_OK;
 }
 
-/* The features that inputs are, and the colours of the classes, each three numbers from 0 to 255. */
-static gconv_status take_features(const part *p, gconv_network *network) {
-  const json_t *features = json_object_get(p->json, "features"), *palette = json_object_get(p->json, "palette");
-  if (features && !json_is_null(features) && !json_is_string(features))
-    return fail_part(p, GCONV_UNSUPPORTED, "its 'features' are no text, which is all that this gconv (%s) reads",
+/* Copies a text, or leaves NULL. */
+static gconv_status take_text(const part *p, const char *key, char **text) {
+  const json_t *value = json_object_get(p->json, key);
+  if (value && !json_is_null(value) && !json_is_string(value))
+    return fail_part(p, GCONV_UNSUPPORTED, "its '%s' is no text, which is all that this gconv (%s) reads", key,
                      gconv_version());
-  if (json_is_string(features) && !(network->features = strdup(json_string_value(features))))
+  if (json_is_string(value) && !(*text = strdup(json_string_value(value))))
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  return GCONV_OK;
+}
+
+/* The colours of the classes, each three numbers from 0 to 255. */
+static gconv_status take_palette(const part *p, gconv_network *network) {
+  const json_t *palette = json_object_get(p->json, "palette");
   if (!palette || json_is_null(palette))
     return GCONV_OK;
   bool good = json_is_array(palette) && json_array_size(palette) == network->class_count && network->class_count > 0;
@@ -298,7 +304,7 @@ static gconv_status take_seed(const part *p, uint64_t *seed) {
 }
 
 static gconv_status take_all(const part *p, gconv_network *network) {
-  static const char *const keys[] = {"version", "mean", "std", "classes", "loss", "seed", "trained", "features", "palette"};
+  static const char *const keys[] = {"version", "mean", "std", "classes", "label", "loss", "seed", "trained", "features", "palette"};
   int loss = GCONV_LOSS_DEFAULT;
   GCONV_TRY(take_version(p));
   GCONV_TRY(take_input(p, network));
@@ -306,7 +312,9 @@ static gconv_status take_all(const part *p, gconv_network *network) {
   GCONV_TRY(take_floats(p, "mean", &network->mean, &network->mean_count));
   GCONV_TRY(take_floats(p, "std", &network->std, &network->std_count));
   GCONV_TRY(take_classes(p, network));
-  GCONV_TRY(take_features(p, network));
+  GCONV_TRY(take_text(p, "label", &network->label));
+  GCONV_TRY(take_text(p, "features", &network->features));
+  GCONV_TRY(take_palette(p, network));
   if (!json_is_null(json_object_get(p->json, "loss")))
     GCONV_TRY(take_word(p, "loss", losses, COUNT(losses), &loss));
   network->loss = (gconv_loss)loss;
@@ -447,6 +455,8 @@ static json_t *make_all(const gconv_network *network, json_t *trained, json_t *o
     good = json_object_set_new(root, "std", make_floats(network->std, network->std_count)) == 0;
   if (good && network->class_count > 0)
     good = json_object_set_new(root, "classes", make_texts(network->classes, network->class_count)) == 0;
+  if (good && network->label)
+    good = json_object_set_new(root, "label", json_string(network->label)) == 0;
   if (good && losses[network->loss])
     good = json_object_set_new(root, "loss", json_string(losses[network->loss])) == 0;
   if (good && network->features)

@@ -116,6 +116,7 @@ static gconv_dataset_options name_data(const classifying *c) {
   options.classes = (const char *const *)c->network.classes;
   options.class_count = c->network.class_count;
   options.regression = c->network.class_count == 0;
+  options.usual_label = c->network.label;
   options.unlabelled = !learn->evaluate;
   return options;
 }

@@ -17,7 +17,7 @@ void gconv_page_begin(FILE *out, const char *command, const char *heading) {
           "body { font-family: sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }\n"
           "table { border-collapse: collapse } th, td { padding: .2em .5em; font-size: .9em }\n"
           ".summary th { text-align: left; vertical-align: top; white-space: nowrap } td { overflow-wrap: anywhere }\n"
-          ".numbers td { text-align: right } .confusion td { text-align: right }\n"
+          ".numbers td { text-align: right } .confusion td { text-align: right; white-space: nowrap }\n"
           ".confusion { display: block; overflow-x: auto } .none { color: #ccc }\n"
           "img { image-rendering: pixelated; margin: .2em; max-width: 100%%; height: auto } svg { max-width: 100%%; height: "
           "auto }\n.layers { display: flex; flex-wrap: wrap } figure { margin: 0 } figcaption { font-size: .8em; "

@@ -158,9 +158,10 @@ static gconv_field read_number(const csv *c, const field *f, double *value) {
   return gconv_field_read(f->begin, f->end, value);
 }
 
-/* Whether the first line names the columns: no field is a number, or one is what --label says. */
+/* Whether the first line names the columns: no field is a number, or one is that of the column of labels. */
 static bool is_header(const csv *c) {
-  const char *label = c->table->options->label;
+  const gconv_dataset_options *options = c->table->options;
+  const char *label = options->label ? options->label : options->usual_label;
   bool numbers = false, texts = false;
   for (size_t i = 0; i < c->count; i++) {
     const field *f = &c->fields[i];
@@ -217,6 +218,20 @@ static void list_columns(const csv *c, char *text, size_t size) {
     used += (size_t)snprintf(text + used, size - used, "%s%.40s", i ? ", " : "", c->header[i]);
 }
 
+/* Whether there is a column of the name that labels usually have, which then is theirs. */
+static bool find_usual_label(csv *c) {
+  const gconv_table *table = c->table;
+  const char *label = table->options->usual_label;
+  bool found = false;
+  if (!label || !c->header || table->options->label || table->options->targets || table->of_targets)
+    return false;
+  for (size_t i = 0; i < c->width && !found; i++) {
+    found = strcmp(label, c->header[i]) == 0;
+    c->label = found ? i : c->label;
+  }
+  return found;
+}
+
 static gconv_status find_label(csv *c) {
   const gconv_table *table = c->table;
   const char *label = table->options->label;
@@ -245,7 +260,7 @@ static gconv_status find_label(csv *c) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no column '%s'; there are %s", table->path, label, list);
 }
 
-/* Keeps the names of the inputs, which a file of targets has not. */
+/* Keeps the names of the columns, which a file of targets has not. */
 static gconv_status name_columns(csv *c) {
   gconv_table *table = c->table;
   if (!c->header || table->of_targets)
@@ -253,13 +268,15 @@ static gconv_status name_columns(csv *c) {
   table->names = calloc(c->width, sizeof *table->names);
   if (!table->names)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
-  for (size_t i = 0; i < c->width; i++)
-    if (i != c->label) {
-      table->names[table->name_count++] = c->header[i];
-      c->header[i] = strdup(c->header[i]); /* for errors */
-      if (!c->header[i])
-        return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
-    }
+  for (size_t i = 0; i < c->width; i++) {
+    char *name = strdup(c->header[i]);
+    if (!name)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
+    if (i == c->label)
+      table->label = name;
+    else
+      table->names[table->name_count++] = name;
+  }
   return GCONV_OK;
 }
 
@@ -275,12 +292,13 @@ static gconv_status begin(csv *c, bool *header) {
   }
   if (*header)
     GCONV_TRY(keep_header(c));
-  bool all_inputs = gconv_table_is_inputs(table) || (table->of_targets && c->width > 1);
-  if (all_inputs) {
-    c->label = SIZE_MAX;
-    table->unlabelled = true;
-  } else {
-    GCONV_TRY(find_label(c));
+  if (!find_usual_label(c)) {
+    if (gconv_table_is_inputs(table) || (table->of_targets && c->width > 1)) {
+      c->label = SIZE_MAX;
+      table->unlabelled = true;
+    } else {
+      GCONV_TRY(find_label(c));
+    }
   }
   table->labelled = !table->unlabelled && !table->options->regression;
   return name_columns(c);

@@ -143,7 +143,8 @@ gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gcon
                                         .channels = table->channels,
                                         .height = table->height,
                                         .width = table->width,
-                                        .columns = (const char *const *)table->names};
+                                        .columns = (const char *const *)table->names,
+                                        .label = table->label};
   return finish(set, status, dataset);
 }
 

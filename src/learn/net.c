@@ -278,11 +278,12 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
   gconv_network made = *network;
   made.layers = NULL, made.banks = NULL, made.count = 0;
   made.mean = made.std = NULL, made.classes = NULL, made.class_count = 0;
-  made.trained = made.others = made.features = NULL, made.palette = NULL;
+  made.trained = made.others = made.features = made.label = NULL, made.palette = NULL;
   bool good = copy_layers(network, &made) && copy_classes(network, &made) &&
               copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
               copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&
               copy_text(network->trained, &made.trained) && copy_text(network->features, &made.features) &&
+              copy_text(network->label, &made.label) &&
               (!network->palette || network->class_count == 0 ||
                copy_bytes(network->palette, 3 * network->class_count, &made.palette)) &&
               copy_text(network->others, &made.others);

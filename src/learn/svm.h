@@ -164,6 +164,7 @@ struct gconv_svm {
   gconv_svm_info info;
   char **classes;          /* owned */
   char *features;          /* owned: of pixels; else NULL */
+  char *label;             /* owned: the name of the column of targets, or NULL */
   uint8_t *palette;        /* owned: of each class R, G, B; or NULL */
   gconv_svm_range range;   /* of the columns */
   gconv_svm_cases vectors; /* support vectors, scaled, sorted by class */

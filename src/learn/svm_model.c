@@ -42,6 +42,7 @@ void gconv_svm_model_finish(gconv_svm *model) {
   gconv_svm_cases_finish(&model->vectors);
   info->classes = (const char *const *)model->classes;
   info->features = model->features;
+  info->label = model->label;
   info->palette = model->palette;
   info->vector_count = model->vectors.count;
   info->columns = model->vectors.columns;
@@ -89,6 +90,7 @@ void gconv_svm_free(gconv_svm *model) {
     free(model->classes[i]);
   free(model->classes);
   free(model->features);
+  free(model->label);
   free(model->palette);
   gconv_svm_range_free(&model->range);
   gconv_svm_cases_free(&model->vectors);

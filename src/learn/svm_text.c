@@ -99,9 +99,9 @@ static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
   return GCONV_OK;
 }
 
-/* A name of a class on a line of its own: \n, \r and \ become \\n, \\r and \\\\. */
-static gconv_status put_class(gconv_sink *sink, const char *name) {
-  GCONV_TRY(gconv_sink_print(sink, "# class "));
+/* A name on a line of its own: \n, \r and \ become \\n, \\r and \\\\. */
+static gconv_status put_name(gconv_sink *sink, const char *keyword, const char *name) {
+  GCONV_TRY(gconv_sink_print(sink, "# %s ", keyword));
   for (; *name; name++) {
     const char *escaped = *name == '\n' ? "\\n" : *name == '\r' ? "\\r" : *name == '\\' ? "\\\\" : NULL;
     GCONV_TRY(gconv_sink_write(sink, escaped ? escaped : name, escaped ? 2 : 1));
@@ -114,7 +114,9 @@ static gconv_status put_notes(gconv_sink *sink, const gconv_svm *model) {
   GCONV_TRY(gconv_sink_print(sink, "# columns %zu\n", info->columns));
   if (!are_labels(model))
     for (size_t c = 0; c < info->class_count; c++)
-      GCONV_TRY(put_class(sink, model->classes[c]));
+      GCONV_TRY(put_name(sink, "class", model->classes[c]));
+  if (info->label)
+    GCONV_TRY(put_name(sink, "label", info->label));
   if (info->features)
     GCONV_TRY(gconv_sink_print(sink, "# features %s\n", info->features));
   for (size_t c = 0; c < info->class_count && info->palette; c++) {

@@ -8,25 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gconv_status read_name(gconv_svm_reading *r, const char *at) {
+/* The name that put_name() wrote (svm_text.c), for free(); NULL without memory. */
+static char *copy_name(const char *at) {
   size_t length = strlen(at), used = 0;
+  char *name = malloc(length + 1);
+  for (size_t i = 0; i < length && name; i++) {
+    bool escaped = at[i] == '\\' && i + 1 < length;
+    i += escaped;
+    name[used++] = (char)(escaped && at[i] == 'n' ? '\n' : escaped && at[i] == 'r' ? '\r' : at[i]);
+  }
+  if (name)
+    name[used] = '\0';
+  return name;
+}
+
+static gconv_status read_class(gconv_svm_reading *r, const char *at) {
   if (r->named >= r->classes)
     return gconv_lines_fail(&r->lines, "class number %zu, where nr_class is %llu", r->named + 1,
                             (unsigned long long)r->classes);
-  char **names = gconv_grown(r->names, r->named, sizeof *names), *name = malloc(length + 1);
+  char **names = gconv_grown(r->names, r->named, sizeof *names), *name = copy_name(at);
   r->names = names ? names : r->names;
   if (!names || !name) {
     free(name);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
   }
-  for (size_t i = 0; i < length; i++) {
-    bool escaped = at[i] == '\\' && i + 1 < length;
-    i += escaped;
-    name[used++] = (char)(escaped && at[i] == 'n' ? '\n' : escaped && at[i] == 'r' ? '\r' : at[i]);
-  }
-  name[used] = '\0';
   names[r->named++] = name;
   return GCONV_OK;
+}
+
+static gconv_status read_label(gconv_svm_reading *r, const char *at) {
+  if (r->model->label)
+    return gconv_lines_fail(&r->lines, "a second line label");
+  r->model->label = copy_name(at);
+  return r->model->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
 }
 
 static gconv_status read_scale(gconv_svm_reading *r, char *at) {
@@ -83,7 +97,9 @@ static gconv_status read_note(gconv_svm_reading *r) {
   char *text = r->lines.text;
   uint64_t columns;
   if (strncmp(text, "# class ", 8) == 0)
-    return read_name(r, text + 8);
+    return read_class(r, text + 8);
+  if (strncmp(text, "# label ", 8) == 0)
+    return read_label(r, text + 8);
   if (strncmp(text, "# scale ", 8) == 0)
     return read_scale(r, text + 8);
   if (strncmp(text, "# range ", 8) == 0)

@@ -65,14 +65,14 @@ static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t
   settings->watch = watch;
 }
 
-/* Notes what of a model of pixels their data set knows: features and colours. */
-static gconv_status note_pixels(const gconv_dataset_info *info, gconv_svm *model) {
+/* Notes what the data set knows: the name of the column of targets; of pixels, features and colours. */
+static gconv_status note_data(const gconv_dataset_info *info, gconv_svm *model) {
   const size_t bytes = 3 * info->class_count;
-  if (!info->features)
-    return GCONV_OK;
-  model->features = strdup(info->features);
-  model->palette = info->palette ? malloc(bytes) : NULL;
-  if (!model->features || (info->palette && !model->palette))
+  model->label = info->label && *info->label ? strdup(info->label) : NULL;
+  model->features = info->features ? strdup(info->features) : NULL;
+  model->palette = info->features && info->palette ? malloc(bytes) : NULL;
+  if (!model->label != !(info->label && *info->label) || !model->features != !info->features ||
+      (info->features && !model->palette != !info->palette))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
   if (model->palette)
     memcpy(model->palette, info->palette, bytes);
@@ -98,7 +98,7 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
     status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
                                    device, model);
   if (status == GCONV_OK)
-    status = note_pixels(info, *model);
+    status = note_data(info, *model);
   if (status != GCONV_OK) {
     gconv_svm_free(*model);
     *model = NULL;

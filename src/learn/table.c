@@ -309,6 +309,7 @@ void gconv_table_free(gconv_table *table) {
   for (size_t i = 0; i < table->name_count; i++)
     free(table->names[i]);
   free(table->names);
+  free(table->label);
   free(table->means);
   free(table->row.items);
   free(table->target.items);

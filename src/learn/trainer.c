@@ -4,6 +4,7 @@
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "learn/dataset.h"
 #include "learn/random.h"
 
@@ -78,6 +79,15 @@ static gconv_status take_classes(gconv_network *network, const gconv_dataset_inf
       return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
   }
   return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+}
+
+/* Keeps what the column of targets is called, so that other tables need not be told. */
+static gconv_status take_label(gconv_network *network, const gconv_dataset_info *info) {
+  const char *label = info->label ? info->label : "";
+  if (network->label || !*label || !gconv_utf8_is_whole(label, strlen(label))) /* the file is UTF-8 */
+    return GCONV_OK;
+  network->label = strdup(label);
+  return network->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
 }
 
 /* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
@@ -178,6 +188,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
   t->options.loss = t->network.loss = t->net.loss;
   GCONV_TRY(take_classes(&t->network, info));
+  GCONV_TRY(take_label(&t->network, info));
   GCONV_TRY(take_features(&t->network, info));
   network = &t->network;
   if (t->options.normalize)

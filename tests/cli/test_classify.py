@@ -52,9 +52,20 @@ class Classify(CommandTest):
         right = np.mean(self.outputs(test, net).argmax(1) == truth)
         self.assertGreater(right, 0.9)
         self.check(self.gconv("classify", "n.safetensors", "-i", "plain.csv").stdout, test, net)
-        result = self.gconv("classify", "n.safetensors", "-i", "test.csv", "-o", "p.csv")
+        text = (self.folder / "test.csv").read_text()
+        (self.folder / "renamed.csv").write_text(text.replace("kind", "sort", 1))
+        result = self.gconv("classify", "n.safetensors", "-i", "renamed.csv", "-o", "p.csv")
         self.assertIn("its last column is taken for labels, and passed over", result.stderr)
         self.check((self.folder / "p.csv").read_text(), test, net)
+        # By the name that the network keeps, the labels are found in any column.
+        lines = text.splitlines()
+        first = [[line.split(",", 2)[2], *line.split(",", 2)[:2]] for line in lines]
+        (self.folder / "first.csv").write_text("\n".join(map(",".join, first)) + "\n")
+        for name in ("test.csv", "first.csv"):
+            result = self.gconv("classify", "n.safetensors", "-i", name, "-o", "p.csv")
+            self.assertEqual(result.stderr, "")
+            self.check((self.folder / "p.csv").read_text(), test, net)
+            self.assertIn(f"{round(300 * right)} of 300", self.gconv("classify", "n.safetensors", "-i", name, "--evaluate").stdout)
         result = self.gconv("classify", "n.safetensors", "-i", "test.csv", "--evaluate")
         self.assertEqual(result.stdout.splitlines()[0], f"{100 * right:.2f}% right: {round(300 * right)} of 300")
         self.assertRegex(result.stdout, r"\n +red, dark +\d+ +\d+ +\d+\n")

@@ -230,6 +230,13 @@ class Svm(CommandTest):
             self.assertEqual([r["class"] for r in self.classified("m.model", "t.csv")], model.classes(whole))
             self.assertIn("100.00% right", self.gconv("classify", "m.model", "-i", "t.csv", "--evaluate").stdout)
         self.assertIn("right: ", self.gconv("svm", "t.csv", "--scale", "unit", "-v", "10").stdout)
+        # The model knows the column of labels by its name, wherever it is.
+        lines = (self.folder / "t.csv").read_text().splitlines()
+        (self.folder / "first.csv").write_text("".join(",".join(line.split(",")[::-1]) + "\n" for line in lines))
+        (self.folder / "other.csv").write_text("".join(",".join(line.split(",")[2::-1] + [line.split(",")[3]]) + "\n" for line in lines))
+        self.gconv("svm", "first.csv", "--label", "kind", "--scale", "unit", "-c", "3", "-g", "2", "-o", "m.model")
+        self.assertIn("100.00% right", self.gconv("classify", "m.model", "other.csv", "--evaluate").stdout)
+        self.assertEqual(self.classified("m.model", "other.csv"), self.classified("m.model", "first.csv"))
 
     def test_probabilities(self):
         for classes in (2, 3):
