@@ -40,7 +40,7 @@ typedef struct gconv_table {
   gconv_labels labels;
   char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
   size_t name_count;
-  char *label; /* owned: the name of the column of targets, from a header, or NULL */
+  char *label;  /* owned: the name of the column of targets, from a header, or NULL */
   float *means; /* owned: of the columns, where numbers are missing; NULL: none is */
 
   /* The row at hand. */
