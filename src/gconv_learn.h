@@ -112,10 +112,10 @@ typedef struct gconv_dataset_options {
   const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
   bool regression;         /* labels that are numbers are targets, not classes */
-  bool unlabelled;     /* there are no targets: for applying a network */
-  char separator;      /* of CSV; 0: found from the first lines */
-  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing; /* of empty fields: "mean" or "drop"; NULL: they are an error */
+  bool unlabelled;         /* there are no targets: for applying a network */
+  char separator;          /* of CSV; 0: found from the first lines */
+  size_t columns;          /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
+  const char *missing;     /* of empty fields: "mean" or "drop"; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;

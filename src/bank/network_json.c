@@ -304,7 +304,8 @@ static gconv_status take_seed(const part *p, uint64_t *seed) {
 }
 
 static gconv_status take_all(const part *p, gconv_network *network) {
-  static const char *const keys[] = {"version", "mean", "std", "classes", "label", "loss", "seed", "trained", "features", "palette"};
+  static const char *const keys[] = {"version", "mean", "std",     "classes",  "label",
+                                     "loss",    "seed", "trained", "features", "palette"};
   int loss = GCONV_LOSS_DEFAULT;
   GCONV_TRY(take_version(p));
   GCONV_TRY(take_input(p, network));

@@ -42,8 +42,9 @@ static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gco
   const gconv_settings *s = run->settings;
   for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
     if (access(words->items[i], F_OK) != 0)
-      return gconv_refuse(message, "svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
-                                   "gconv svm TABLE -b -o FILE.model",
+      return gconv_refuse(message,
+                          "svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
+                          "gconv svm TABLE -b -o FILE.model",
                           words->items[i]);
   if (words->count == 2 || s->inputs.count > 0)
     return gconv_refuse(message, "svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "

@@ -8,12 +8,12 @@
  * the colours of classes. "SV # notes follow" promises such lines, up to "# end", so that a file that was cut off is none
  * without them; LIBSVM passes over what stands behind SV.
  */
+#include "learn/svm_text.h"
 #include "base/arguments.h"
 #include "base/file.h"
 #include "learn/labels.h"
 #include "learn/lines.h"
 #include "learn/svm.h"
-#include "learn/svm_text.h"
 #include "learn/table.h"
 
 #include <errno.h>
