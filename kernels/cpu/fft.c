@@ -270,7 +270,7 @@ static void store(const gconv_execution *execution, const sizes *z, int32_t firs
   size_t channels = (size_t)execution->problem->channels, samples = pixels_of(execution->problem, z, left) * channels;
   for (int32_t p = first; p < end && samples > 0; p++, points += 2 * z->pitch) {
     if (p + AHEAD < end)
-      gconv_expect_store(execution, p + AHEAD, left * channels, samples);
+      gconv_expect_store(execution, p + AHEAD, (int64_t)left, (int64_t)(samples / channels));
     gconv_store_samples(execution, p, left * channels, samples, points, 0);
   }
 }

@@ -124,16 +124,16 @@ typedef struct integer_sum {
 #include "each_isa.h"
 
 /* The workspace: a ring of input rows with their borders; for each filter, its sums of a piece and an integer_sum with its
- * sources and taps. */
+ * sources and taps; and the columns of a span. */
 typedef struct places {
-  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; samples and floats of a piece; of a filter */
-  size_t sums, filters, sources, taps, end;
+  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; pixels and floats of a piece; of a filter */
+  size_t sums, filters, sources, taps, columns, end;
 } places;
 
 static places places_of(const gconv_problem *problem) {
-  size_t filters = (size_t)problem->filters, unit = 128 * (size_t)problem->channels;
+  size_t filters = (size_t)problem->filters, unit = 128;
   places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + 1,
-               .piece = PIECE / unit * unit,
+               .piece = PIECE / (size_t)problem->channels / unit * unit,
                .stride = PIECE + SLACK,
                .pairs = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_pair)};
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
@@ -142,7 +142,8 @@ static places places_of(const gconv_problem *problem) {
   at.filters = at.sums + filters * at.stride * sizeof(float);
   at.sources = at.filters + gconv_round_up(filters * sizeof(integer_sum), GCONV_ALIGNMENT);
   at.taps = at.sources + filters * 2 * at.pairs * sizeof(uint8_t *);
-  at.end = at.taps + filters * at.pairs * sizeof(int16_t);
+  at.columns = gconv_round_up(at.taps + filters * at.pairs * sizeof(int16_t), GCONV_ALIGNMENT);
+  at.end = at.columns + (size_t)gconv_reach(problem) * sizeof(int64_t);
   return at;
 }
 
@@ -194,7 +195,7 @@ static void begin_filters(walk *w, uint8_t *memory) {
   }
 }
 
-/* Points the sources of all filters to the rows of output row p, the first of which is in slot `begin` of the ring. */
+/* Points the sources of all filters to the rows of an output row, the first of which is in slot `begin` of the ring. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
   const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
@@ -205,6 +206,18 @@ static void find_sources(walk *w, size_t begin) {
       size_t slot = begin + (size_t)pairs[i / 2].row[i % 2] * (size_t)problem->dilation_y;
       slot = slot < w->at.ring_rows ? slot : slot - w->at.ring_rows;
       w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)pairs[i / 2].column[i % 2] * step;
+    }
+  }
+}
+
+/* Points them to the rows of the next output row. */
+static void advance_sources(walk *w) {
+  const size_t ring = w->at.ring_rows * w->at.row;
+  for (int32_t k = 0; k < w->execution->problem->filters; k++) {
+    integer_sum *sum = &w->filters[k];
+    for (size_t i = 0; i < 2 * sum->count; i++) {
+      const uint8_t *next = sum->sources[i] + w->at.row;
+      sum->sources[i] = next < w->ring + ring ? next : next - ring;
     }
   }
 }
@@ -229,14 +242,14 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
 
 static void make_row(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const size_t channels = (size_t)problem->channels, samples = (size_t)problem->out_width * channels;
-  find_sources(w, (size_t)p % w->at.ring_rows);
-  for (size_t first = 0; first < samples; first += w->at.piece) {
-    const size_t count = samples - first < w->at.piece ? samples - first : w->at.piece;
+  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece;
+  const size_t channels = (size_t)problem->channels;
+  for (int64_t first = 0; first < width; first += piece) {
+    const int64_t count = width - first < piece ? width - first : piece;
     gconv_expect_store(w->execution, p, first, count);
     gconv_expect_load(w->execution, (int64_t)p - problem->pad_top + (int64_t)w->at.ring_rows,
-                      (int64_t)(first / channels) - problem->pad_left + problem->anchor_x, (int64_t)(count / channels));
-    make_piece(w, p, first, count);
+                      first - problem->pad_left + problem->anchor_x, count);
+    make_piece(w, p, (size_t)first * channels, (size_t)count * channels);
   }
 }
 
@@ -247,12 +260,18 @@ static gconv_status execute(const gconv_execution *execution) {
   w.sums = (void *)(memory + w.at.sums);
   w.filters = (void *)(memory + w.at.filters);
   begin_filters(&w, memory);
-  int64_t loaded = execution->first_row; /* all rows below have been in the ring */
+  const gconv_span span =
+      gconv_span_of(problem, -(int64_t)problem->pad_left, gconv_reach(problem), (void *)(memory + w.at.columns));
+  int64_t loaded = execution->first_row; /* all rows below have been in the ring, the next one goes into `slot` */
+  size_t slot = 0;
+  find_sources(&w, slot);
   for (int32_t p = execution->first_row; p < execution->end_row; p++) {
-    for (; loaded < p + (int64_t)w.at.ring_rows; loaded++)
-      gconv_load_bytes(execution, loaded - problem->pad_top, -(int64_t)problem->pad_left, gconv_reach(problem),
-                       w.ring + (size_t)loaded % w.at.ring_rows * w.at.row);
+    for (; loaded < p + (int64_t)w.at.ring_rows; loaded++) {
+      gconv_load_bytes(execution, loaded - problem->pad_top, &span, w.ring + slot * w.at.row);
+      slot = slot + 1 < w.at.ring_rows ? slot + 1 : 0;
+    }
     make_row(&w, p);
+    advance_sources(&w);
   }
   return GCONV_OK;
 }

@@ -60,31 +60,39 @@ void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t firs
   load_singly(problem, samples, first, 1, right, count, row);
 }
 
-/* Writes pixels i .. end - 1 of gconv_load_bytes() one by one. */
-static void load_bytes_singly(const gconv_problem *problem, const uint8_t *samples, int64_t first, int64_t i, int64_t end,
-                              uint8_t *row) {
-  int64_t channels = problem->channels;
-  for (; i < end; i++) {
-    int64_t x = gconv_border_index(problem->border, first + i, problem->width);
-    for (int64_t c = 0; c < channels; c++)
-      row[i * channels + c] = x == GCONV_OUTSIDE ? (uint8_t)problem->border_level : samples[x * channels + c];
-  }
+gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t count, int64_t *columns) {
+  gconv_span span = {.first = first, .count = count, .columns = columns};
+  span.left = gconv_clamp(-first, 0, count);
+  span.right = gconv_clamp(problem->width - first, span.left, count);
+  for (int64_t i = 0; i < count; i++)
+    if (i < span.left || i >= span.right)
+      columns[i] = gconv_border_index(problem->border, first + i, problem->width);
+  return span;
 }
 
-void gconv_load_bytes(const gconv_execution *execution, int64_t y, int64_t first, int64_t count, uint8_t *row) {
+/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside. */
+static void load_columns(const gconv_problem *problem, const uint8_t *samples, const gconv_span *span, int64_t i, int64_t end,
+                         uint8_t *row) {
+  int64_t channels = problem->channels;
+  for (; i < end; i++)
+    for (int64_t c = 0, x = span->columns[i]; c < channels; c++)
+      row[i * channels + c] = x == GCONV_OUTSIDE ? (uint8_t)problem->border_level : samples[x * channels + c];
+}
+
+void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row) {
   const gconv_problem *problem = execution->problem;
   int64_t channels = problem->channels;
   y = gconv_border_index(problem->border, y, problem->height);
   if (y == GCONV_OUTSIDE) {
-    memset(row, (int)problem->border_level, (size_t)(count * channels));
+    memset(row, (int)problem->border_level, (size_t)(span->count * channels));
     return;
   }
   const uint8_t *samples = gconv_input_row(execution, y);
-  int64_t left = gconv_clamp(-first, 0, count), right = gconv_clamp(problem->width - first, left, count);
-  load_bytes_singly(problem, samples, first, 0, left, row);
-  if (right > left)
-    memcpy(row + left * channels, samples + (first + left) * channels, (size_t)((right - left) * channels));
-  load_bytes_singly(problem, samples, first, right, count, row);
+  load_columns(problem, samples, span, 0, span->left, row);
+  if (span->right > span->left)
+    memcpy(row + span->left * channels, samples + (span->first + span->left) * channels,
+           (size_t)((span->right - span->left) * channels));
+  load_columns(problem, samples, span, span->right, span->count, row);
 }
 
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
@@ -99,11 +107,10 @@ void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t firs
 
 /* ---- Storing ---- */
 
-void gconv_expect_store(const gconv_execution *execution, int32_t p, size_t first, size_t count) {
+void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
   int32_t outputs = gconv_is_combined(problem) ? 1 : problem->filters;
-  int64_t left = (int64_t)first / problem->channels * execution->out_pixel;
-  int64_t right = (int64_t)(first + count) / problem->channels * execution->out_pixel;
+  int64_t left = first * execution->out_pixel, right = (first + count) * execution->out_pixel;
   for (int32_t k = 0; k < outputs; k++)
     for (int64_t byte = left; byte < right; byte += CACHE_LINE)
       __builtin_prefetch(gconv_output_row(execution, k, p) + byte, 1, 3);

@@ -46,13 +46,22 @@ static inline float gconv_level_at(gconv_type type, const void *samples, int64_t
  * columns apart. The row and the columns may be outside the image. */
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row);
 
-/* The same as bytes, for u8 images whose border level is an integer, and with a step of 1. */
-void gconv_load_bytes(const gconv_execution *execution, int64_t y, int64_t first, int64_t count, uint8_t *row);
+/* The pixels first .. first + count - 1 of any row: those from `left` on, counted from the first, up to `right` are in the
+ * image; columns[i] has the sample of the others, or is GCONV_OUTSIDE. */
+typedef struct gconv_span {
+  int64_t first, count, left, right;
+  int64_t *columns; /* `count` of them, the caller's; those in the image are not set */
+} gconv_span;
+
+gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t count, int64_t *columns);
+
+/* As gconv_load_pixels(), as bytes, for u8 images whose border level is an integer, and with a step of 1. */
+void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
 /* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write. Rows of an
  * image are so far apart that the processor cannot predict the next one. */
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
-void gconv_expect_store(const gconv_execution *execution, int32_t p, size_t first, size_t count);
+void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
 
 /* Puts the sums of output row p through the epilogue and stores them, and alpha that is kept. sums[k * sums_stride + i] is
  * the sum of filter k for sample i of the row (q * channels + c). The sums are destroyed. */

@@ -169,8 +169,9 @@ static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
   for (window->first = 0; window->first < samples; window->first += layout->piece) {
     window->samples = samples - window->first < layout->piece ? samples - window->first : layout->piece;
     size_t sample = w->first_pixel * channels + window->first;
+    int64_t pixel = (int64_t)(sample / channels), pixels = (int64_t)(window->samples / channels);
     for (int32_t i = 0; i < window->count; i++)
-      gconv_expect_store(window->execution, output_row(w, j + i), sample, window->samples);
+      gconv_expect_store(window->execution, output_row(w, j + i), pixel, pixels);
     expect_next(w);
     make_piece(window);
     for (int32_t i = 0; i < window->count; i++)
