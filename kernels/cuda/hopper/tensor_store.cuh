@@ -5,8 +5,6 @@
 #include "kernels/activation.h"
 #include "tensor_work.cuh"
 
-#include <float.h>
-
 namespace tensor {
 
 /* ---- Infinite samples and NaN ---- */
@@ -104,14 +102,13 @@ DEVICE scales both_scales(float filter, float image) {
 
 /* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
 DEVICE bool are_plain(const arguments &a, const scales (&s)[2]) {
-  return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
+  return __all_sync(UINT32_MAX, a.straight.slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
 
 template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, float bias) {
   if (PLAIN)
     return fmaf(sum, s.then, bias);
-  const float y = fmaf(sum * s.first, s.then, bias);
-  return y < 0 ? fmaxf(y, a.lowest) * a.slope : y;
+  return a.straight(fmaf(sum * s.first, s.then, bias));
 }
 
 /* Floats between rows of 32 positions, chosen for different banks: for W = 1 in reading and in writing, for larger W in
