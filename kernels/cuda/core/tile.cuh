@@ -144,8 +144,8 @@ DEVICE bool take_sums(const gconv_problem &problem, const float *weights, int fi
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_combine_last(epilogue.combine, values[i]);
   }
-  if (epilogue.scale_low == 0.0f && !epilogue.absolute &&
-      !epilogue.center) /* gconv_is_plain(); as a call it costs registers */
+  /* gconv_is_plain(), which as a call changes the machine code of tiled and sparse. */
+  if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = fmaf(values[i], epilogue.scale, epilogue.offset);
   else
