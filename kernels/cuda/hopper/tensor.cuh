@@ -159,7 +159,7 @@ struct weight_place {
   int32_t row, unit, number;
 };
 
-/* The same for weights that stay in registers, 8 numbers for each thread (hopper.cuh). */
+/* The same for weights that stay in registers, 8 numbers for each thread (instructions.cuh). */
 inline weight_place held_weight(int32_t i) {
   const int32_t thread = i / 8, pair = i % 8 / 2;
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};

@@ -136,9 +136,9 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
   }
 }
 
-/* Finishes and stores the sums of a warpgroup, which have the layout of hopper.cuh, through shared memory, 32 positions at a
- * time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one before, and there
- * should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
+/* Finishes and stores the sums of a warpgroup, which have the layout of instructions.cuh, through shared memory, 32
+ * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
+ * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
 template <int W, bool ALL, bool ALIKE>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
                         const finish (&f)[2], float *exchange, const float (&sums)[128]) {
