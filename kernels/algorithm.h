@@ -74,10 +74,6 @@ typedef struct gconv_algorithm {
   gconv_status (*acquire)(const gconv_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
-   * installed; it is there to be asked for by name. */
-  bool library;
-
   /* The algorithm is there to learn from (kernels/cuda/classic). `auto` never takes it. */
   bool classic;
 

@@ -61,7 +61,9 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  bool library; /* as in gconv_algorithm */
+  /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
+   * installed; it is there to be asked for by name. */
+  bool library;
 } gconv_layer_algorithm;
 
 #ifdef __cplusplus

@@ -515,9 +515,9 @@ typedef struct gconv_algorithm_info {
 /* The algorithms of this build; NULL past the end. Static storage. */
 const gconv_algorithm_info *gconv_algorithm_at(size_t index);
 
-/* What keeps algorithm number `index` from being used here, whatever the problem: "libcudnn.so.9 was not found"; NULL if
- * nothing does, and past the end. Loads the library that the algorithm is made of, which may take a moment. Thread-safe;
- * static storage. */
+/* What keeps algorithm number `index` from being used here, whatever the problem, as "libcudnn.so.9 was not found" does one
+ * for layers; NULL if nothing does, and past the end. Loads the library that the algorithm is made of, which may take a
+ * moment. Thread-safe; static storage. */
 const char *gconv_algorithm_obstacle(size_t index);
 
 /* ---- Banks --------------------------------------------------------------------------------------------------------- */

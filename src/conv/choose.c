@@ -37,8 +37,7 @@ gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *devi
   size_t count = 0, picked;
   for (; (row = gconv_algorithm_row(count)) && count < GCONV_MOST_CANDIDATES; count++) {
     gconv_candidate *candidate = &candidates[count];
-    *candidate =
-        (gconv_candidate){.info = &row->info, .available = row->available, .library = row->library, .classic = row->classic};
+    *candidate = (gconv_candidate){.info = &row->info, .available = row->available, .classic = row->classic};
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
     candidate->obstacle = find_obstacle(problem, options, row);

@@ -47,8 +47,8 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, in
                         int32_t first);
 
 /* choose.c */
-/* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not made
- * of a library and are not in options->without. The price is the algorithm's own estimate, times what was measured of such
+/* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not there
+ * to learn from and are not in options->without. The price is the algorithm's own estimate, times what was measured of such
  * problems (tuning.h). So it follows from the problem, the kind of device, and the user's file of gconv tune if there is
  * one; nothing else enters, neither threads nor memory nor other images. A line for each algorithm is written to `reasons`.
  * GCONV_BAD_ARGUMENT for names that no algorithm of the device has, GCONV_UNSUPPORTED with the obstacle. */

@@ -11,7 +11,7 @@
 typedef struct gconv_candidate {
   const gconv_algorithm_info *info;
   const char *(*available)(void); /* as in gconv_algorithm */
-  bool library, classic;          /* the same */
+  bool library, classic;          /* as in gconv_layer_algorithm; as in gconv_algorithm */
   const char *obstacle;           /* why it cannot solve the problem; NULL: it can */
   double price;                   /* milliseconds */
   char told[160];                 /* of the price: "estimated at 3 ms" */

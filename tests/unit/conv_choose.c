@@ -90,7 +90,7 @@ static void exhaust(const gconv_image *image, const char *spec) {
   assert_non_null(strstr(gconv_last_error(), "some are switched off"));
   const gconv_algorithm *row;
   for (size_t i = 0; (row = gconv_algorithm_row(i)); i++) /* which auto does not take */
-    if (row->library && strcmp(row->info.device, device->type->name) == 0)
+    if (row->classic && strcmp(row->info.device, device->type->name) == 0)
       chosen_and_right(image, &filters, row->info.name, NULL);
   gconv_filters_free(&filters);
 }

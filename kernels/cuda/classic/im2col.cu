@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col: one kernel writes the patch matrix to memory (patches.cuh), another multiplies it by the taps, a third stores the
+ * im2col: one kernel writes the patch matrix (patches.cuh) to memory, another multiplies it by the taps, a third stores the
  * responses. The batched-convolution thesis calls this way "split", and "shared" where the product has its tiles in shared
  * memory; im2col-classic does all of it in one kernel.
  *
@@ -25,11 +25,45 @@
  * some 10 samples. With K filters each float of the matrix serves 2 K flop; from some 32 on, the multiply-adds take longer
  * than the memory, and the detour through memory hardly matters. That is why networks are computed like this.
  *
+ * The patch matrix is R * S times as large as the output. So it is made in chunks of n samples; a chunk may be many rows or
+ * a part of one. Large chunks, up to the workspace, are the fastest. Chunks so small that matrix and sums stay in the L2
+ * cache were slower, because they do not fill the device.
+ *
  * The taps of a sum are added in the order of the definition by one thread, so this is the exact family.
  */
 #include "patches.cuh"
 
 namespace {
+
+/* ---- The kernels before and after the product ---- */
+
+/* A thread writes the entries of one column, for some rows of taps. Neighbouring threads write neighbouring floats.
+ * `patches` has RS rows of `pitch` floats, of which `columns` are filled, from sample `first` on. Grid: x counts columns, y
+ * rows of taps. */
+template <class In>
+__global__ void make_patches(const __grid_constant__ arguments a, int64_t first, int32_t columns, int32_t pitch,
+                             float *patches) {
+  const int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (column >= columns)
+    return;
+  uint8_t *unused;
+  const place at = place_of(a, first + column, &unused);
+  for (int64_t r = blockIdx.y; r < a.problem.rows; r += gridDim.y)
+    for (int64_t s = 0; s < a.problem.columns; s++)
+      patches[(r * a.problem.columns + s) * pitch + column] = patch_entry<In>(a, at, r, s);
+}
+
+/* A thread stores the results of one sample. `sums` has K rows of `pitch` floats. Grid: x counts columns. */
+template <class In, class Out>
+__global__ void finish_sums(const __grid_constant__ arguments a, const float *weights, int64_t first, int32_t columns,
+                            int32_t pitch, const float *sums) {
+  const int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (column >= columns)
+    return;
+  uint8_t *pixel;
+  const place at = place_of(a, first + column, &pixel);
+  store_sample<In, Out>(a, weights, at, pixel, [&](int32_t k) { return sums[(int64_t)k * pitch + column]; });
+}
 
 /* The product: sums (K x pitch) = taps (K x depth) * patches (depth x pitch). */
 struct product {
@@ -111,21 +145,51 @@ void launch_product(const product &m, cudaStream_t stream) {
                      0, stream>>>(m);
 }
 
+/* ---- Chunks ---- */
+
+enum : int64_t {
+  COLUMN_STEP = 32,      /* rows of both matrices begin at multiples of 128 bytes */
+  MOST_COLUMNS = 1 << 28 /* so that 32 bits can number them */
+};
+
+/* Floats for one column: its patch and its sums. */
+int64_t column_floats(const gconv_problem *problem) {
+  return taps_of(problem) + problem->filters;
+}
+
+/* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into the workspace. 0 if none fit. */
 int64_t columns_of(const gconv_problem *problem) {
-  return chunk_columns(problem, (int64_t)problem->workspace_limit);
+  const int64_t most = (int64_t)problem->workspace_limit / (column_floats(problem) * (int64_t)sizeof(float));
+  const int64_t fitting = (most < MOST_COLUMNS ? most : (int64_t)MOST_COLUMNS) / COLUMN_STEP * COLUMN_STEP;
+  if (fitting == 0)
+    return 0;
+  const int64_t samples = samples_of(problem), chunks = (samples - 1) / fitting + 1; /* all chunks are about equally long */
+  return ((samples - 1) / chunks / COLUMN_STEP + 1) * COLUMN_STEP;
 }
 
 size_t workspace_bytes(const gconv_problem *problem) {
-  return chunk_bytes(problem, columns_of(problem));
+  return (size_t)columns_of(problem) * (size_t)column_floats(problem) * sizeof(float);
 }
 
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  return convolve_chunks(execution, columns_of(problem), [=](const chunk &part) {
-    launch_product({execution->weights, part.patches, part.sums, problem->filters, taps_of(problem), part.pitch},
-                   (cudaStream_t)execution->stream);
-    return GCONV_OK;
-  });
+  const arguments a = common_arguments(execution);
+  const cudaStream_t stream = (cudaStream_t)execution->stream;
+  const int64_t samples = samples_of(problem), pitch = columns_of(problem);
+  float *patches = (float *)execution->workspace, *sums = patches + taps_of(problem) * pitch;
+  for (int64_t first = 0; first < samples; first += pitch) {
+    const int32_t columns = (int32_t)(samples - first < pitch ? samples - first : pitch);
+    const unsigned blocks = blocks_for(columns, 256, INT32_MAX), rows = blocks_for(problem->rows, 1, 65535);
+    with_type(problem->in_type, [&](auto in) {
+      make_patches<decltype(in)><<<dim3(blocks, rows), 256, 0, stream>>>(a, first, columns, (int32_t)pitch, patches);
+    });
+    launch_product({execution->weights, patches, sums, problem->filters, taps_of(problem), pitch}, stream);
+    GCONV_TRY(launch_by_types(problem, [&](auto in, auto out) {
+      finish_sums<decltype(in), decltype(out)>
+          <<<blocks, 256, 0, stream>>>(a, execution->weights, first, columns, (int32_t)pitch, sums);
+    }));
+  }
+  return GCONV_OK;
 }
 
 const char *supports(const gconv_problem *problem) {
@@ -134,10 +198,14 @@ const char *supports(const gconv_problem *problem) {
   return columns_of(problem) == 0 ? "32 columns of its patch matrix would exceed the workspace" : NULL;
 }
 
+/* Patches and sums are written and read again, samples are read and written; three launches a chunk. Tiles multiply as many
+ * filters as they have. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double filters = problem->filters <= FEW ? problem->filters : (problem->filters - 1) / TILE * TILE + TILE;
-  const double multiply_adds = (double)samples_of(problem) * (double)taps_of(problem) * filters;
-  return patches_ms(problem, columns_of(problem), machine) + multiply_adds / (0.3 * machine->fma_per_ms);
+  const double samples = (double)samples_of(problem), chunks = samples / (double)columns_of(problem) + 1;
+  const double bytes = samples * (8 * (double)column_floats(problem) + 8 * problem->filters);
+  return bytes / machine->bytes_per_ms + 3 * chunks * machine->launch_ms +
+         samples * (double)taps_of(problem) * filters / (0.3 * machine->fma_per_ms);
 }
 
 } // namespace

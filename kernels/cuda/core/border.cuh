@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which sample lies at a place outside the image, as kernels/border.h defines it: near_index() and struct beyond find the
- * same in fewer instructions where places are near, and index_of() in 32 bits. */
+ * same in fewer instructions where places are near, index_of() in 32 bits, and far_index() calls it. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -20,6 +20,11 @@ DEVICE int index_of(gconv_border border, int i, int size) {
   int j = i % period;
   j = j < 0 ? j + period : j;
   return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
+}
+
+/* gconv_border_index(), for places that are rare: it divides, and as a call it takes no registers from its kernel. */
+template <class Int> __device__ __noinline__ Int far_index(gconv_border border, Int i, int32_t size) {
+  return (Int)gconv_border_index(border, i, size);
 }
 
 /* Returns the place in its row of sample number `sample`, counted over all channels, which may be outside; GCONV_OUTSIDE if

@@ -14,6 +14,13 @@ DEVICE uint32_t shared_address(const void *p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* Loads a word from an address in shared memory. Such loads keep their order and place in the program. */
+DEVICE uint32_t load_word(uint32_t shared) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(shared));
+  return word;
+}
+
 /* Starts a copy of BYTES bytes (4, 8 or 16) from an address that is a multiple of BYTES. Copies of 16 bytes bypass the L1
  * cache. LINES: the L2 cache gets the whole 256 bytes around them. */
 template <int BYTES, bool LINES = false> DEVICE void copy_async(uint32_t to, const void *from) {

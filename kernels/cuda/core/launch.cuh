@@ -4,6 +4,8 @@
 
 #include "samples.cuh"
 
+#include <math.h>
+
 #include <atomic>
 
 namespace {
@@ -139,6 +141,12 @@ inline int64_t channels_of(const gconv_problem *problem) { /* of all planes of a
 /* The output samples of a filter. */
 inline int64_t samples_of(const gconv_problem *problem) {
   return channels_of(problem) * problem->out_height * problem->out_width;
+}
+
+/* Returns whether the constant outside the image is a level of the input, which kernels take for a sample. */
+inline bool is_level(const gconv_problem *problem) {
+  const float level = problem->border_level, white = gconv_white(problem->in_type);
+  return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
 /* Returns whether all input rows begin at multiples of 16 bytes. */

@@ -117,37 +117,18 @@ DEVICE void load_four(const float *from, float *x) {
   x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
 }
 
-/* Four samples are loaded at a time. `four` says how they become levels. */
-template <class In> struct four;
-template <> struct four<float> {
-  float4 word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
-  }
-};
-/* Converts an integer below 2^23 to float. An integer i in the low bits of the float 2^23 gives the float 2^23 + i;
- * subtracting 2^23 leaves i. This takes a permutation of bytes and a subtraction, and both run at a higher rate than the
- * conversion instruction. */
-__device__ inline float level_of_bits(uint32_t bits) {
+/* Converts the float 2^23 + i, whose low bits are the integer i, to the float i. A permutation of bytes, or an `or`, puts
+ * integers there; these and the subtraction run at a higher rate than the instruction for conversions. */
+DEVICE float level_of_bits(uint32_t bits) {
   return __uint_as_float(bits) - 8388608.0f;
 }
-template <> struct four<uint8_t> {
-  uint32_t word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440));
-    levels[1] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7441));
-    levels[2] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7442));
-    levels[3] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7443));
-  }
-};
-template <> struct four<uint16_t> {
-  uint2 word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7410));
-    levels[1] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7432));
-    levels[2] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7410));
-    levels[3] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7432));
-  }
-};
+
+/* A sample as a float. */
+DEVICE float level_of(float sample) {
+  return sample;
+}
+template <class Integer> DEVICE float level_of(Integer sample) {
+  return level_of_bits(0x4b000000u | sample);
+}
 
 } // namespace

@@ -23,16 +23,6 @@ struct tile_shape {
   int32_t bytes;            /* size of the tile in shared memory */
 };
 
-DEVICE float level_of(float sample) {
-  return sample;
-}
-DEVICE float level_of(uint8_t sample) {
-  return level_of_bits(0x4b000000u | sample);
-}
-DEVICE float level_of(uint16_t sample) {
-  return level_of_bits(0x4b000000u | sample);
-}
-
 /* A tile is filled in blocks of columns, each AT_ONCE warps wide. That is enough for the whole row of most tiles: 128
  * samples and a halo of 32. A warp fills one row at a time, a thread AT_ONCE samples of it. */
 enum { AT_ONCE = 5 };
@@ -154,9 +144,10 @@ DEVICE bool take_sums(const gconv_problem &problem, const float *weights, int fi
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_combine_last(epilogue.combine, values[i]);
   }
+  /* gconv_is_plain(), which as a call changes the machine code of tiled and sparse. */
   if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
     UNROLLED_FOR (int i = 0; i < N; i++)
-      values[i] = fmaf(values[i], epilogue.scale, epilogue.offset); /* gconv_finish() of a plain epilogue */
+      values[i] = fmaf(values[i], epilogue.scale, epilogue.offset);
   else
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_finish(values[i], &epilogue);

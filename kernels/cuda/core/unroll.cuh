@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What shortens the code of kernels: functions that are always inlined, and loops. UNROLLED_FOR is a loop of constant length
- * that is unrolled, so that arrays that it indexes stay in registers. UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are
- * loops of any length, of which as many rounds are unrolled. ROLLED_FOR is a loop that is not unrolled. */
+/* What shortens the code of kernels: functions that are always inlined, loops, and divisions. UNROLLED_FOR is a loop of
+ * constant length that is unrolled, so that arrays that it indexes stay in registers. UNROLLED_2_FOR, UNROLLED_4_FOR and
+ * UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled. ROLLED_FOR is a loop that is not unrolled.
+ */
 #pragma once
 
 #define DEVICE __device__ __forceinline__
@@ -14,6 +15,11 @@
 #include <stdint.h>
 
 namespace {
+
+/* a / b, rounded up. */
+inline int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
 DEVICE int64_t quotient(int64_t a, int64_t b) {

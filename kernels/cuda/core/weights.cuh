@@ -18,10 +18,6 @@
 
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /* Returns a grid of two dimensions for any number of blocks. It may have some more blocks, which return at once. */
 dim3 grid_of(int64_t blocks) {
   int64_t x = blocks < INT32_MAX ? blocks : INT32_MAX;

@@ -133,9 +133,6 @@ struct band {
 };
 
 /* gconv_border_index(), but without divisions where they are not needed. */
-__device__ __noinline__ int64_t far_index(gconv_border border, int64_t i, int32_t size) {
-  return gconv_border_index(border, i, size);
-}
 DEVICE int64_t border_index(gconv_border border, int64_t i, int32_t size) {
   return i > -size && i < 2 * (int64_t)size - 1 ? near_index(border, (int)i, size) : far_index(border, i, size);
 }
@@ -149,6 +146,29 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
     to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from];
   }
 }
+
+/* Four samples that are loaded at a time, and how they become levels. */
+template <class In> struct four;
+template <> struct four<float> {
+  float4 word;
+  DEVICE void unpack(float *levels) const {
+    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
+  }
+};
+template <> struct four<uint8_t> {
+  uint32_t word;
+  DEVICE void unpack(float *levels) const {
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      levels[i] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440 + i));
+  }
+};
+template <> struct four<uint16_t> {
+  uint2 word;
+  DEVICE void unpack(float *levels) const {
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      levels[i] = level_of_bits(__byte_perm(i < 2 ? word.x : word.y, 0x4b000000, i % 2 ? 0x7432 : 0x7410));
+  }
+};
 
 /* Copies `count` samples that are inside the row, in groups of four. Floats are copied asynchronously, without registers, so
  * many rows are under way at a time. fetch_rows() waits for them. */
@@ -353,8 +373,7 @@ template <class Out> DEVICE void store_rows(const band_arguments &a, const band 
 
 /* Finishes and stores the rows that stage_row() wrote. */
 DEVICE void store_band(const band_arguments &a, const band &b) {
-  const gconv_epilogue &epilogue = a.problem.epilogue;
-  const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
+  const bool plain = gconv_is_plain(&a.problem.epilogue);
   const float divisor = __ldg(gconv_divisors(&a.problem, a.weights) + b.filter);
   const float bias = __ldg(gconv_biases(&a.problem, a.weights) + b.filter);
   const finisher finish = {divisor, bias, plain && divisor == 1.0f && bias == 0.0f};

@@ -117,12 +117,9 @@ template <class Line> DEVICE stored_place place_of_thread(const line_arguments &
 
 /* ---- Rows forward ---- */
 
-/* gconv_border_index() for a position outside the image. */
-__device__ __noinline__ int outer_index(gconv_border border, int i, int size) {
-  return (int)gconv_border_index(border, i, size);
-}
+/* gconv_border_index(), but without a call inside the image. */
 DEVICE int any_index(gconv_border border, int i, int size) {
-  return (unsigned)i < (unsigned)size ? i : outer_index(border, i, size);
+  return (unsigned)i < (unsigned)size ? i : far_index(border, i, size);
 }
 
 /* Loads one part of the points x, x + STEP .. of row y. The tile may lie inside the image or outside. */

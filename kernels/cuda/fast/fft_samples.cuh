@@ -65,12 +65,8 @@ DEVICE void locate_pair(const tiling &t, int pair, tile_pair *shared) {
 
 /* ---- From memory to points ---- */
 
-/* Reads a sample as a level. */
 template <class In> DEVICE float level_at(const In *sample) {
-  return level_of_bits(0x4b000000 | __ldg(sample));
-}
-template <> DEVICE float level_at(const float *sample) {
-  return __ldg(sample);
+  return level_of(__ldg(sample));
 }
 
 /* Loads N points that are STEP columns apart and lie inside the image, from `first` and `second` on. */

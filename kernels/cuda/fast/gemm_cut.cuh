@@ -73,17 +73,13 @@ inline double tap_instructions(int32_t filters_each) {
   return filters_each * outputs_each(filters_each) + 4 + filters_each / 4.0;
 }
 
-inline int64_t divided_up(int64_t count, int64_t by) {
-  return (count - 1) / by + 1;
-}
-
 /* Returns the cut of filters with the fewest instructions. Filters that only fill up a tile count, too. */
 inline filter_cut cut_filters(int32_t filters) {
   filter_cut best = {};
   double best_cost = HUGE_VAL;
   for (int32_t each = 8; each >= 1; each /= 2) {
-    filter_cut one = {each, 1, (int32_t)divided_up(filters, each * MOST_WARPS)};
-    one.warps = (int32_t)divided_up(divided_up(filters, one.tiles), each);
+    filter_cut one = {each, 1, (int32_t)divide_up(filters, each * MOST_WARPS)};
+    one.warps = (int32_t)divide_up(divide_up(filters, one.tiles), each);
     double cost = one.tiles * one.warps * tap_instructions(each) / outputs_each(each);
     if (cost < best_cost) {
       best_cost = cost;
@@ -111,13 +107,13 @@ inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
   a.in_phases = sliding ? a.phases : a.tap_phases * problem.channels;
   int64_t phase_floats = V * (int64_t)a.groups + (a.chunk_columns - 1) / a.tap_phases;
   if (sliding) { /* the 32 lanes that stage neighbours write V * window_pitch / 32 times round the banks */
-    a.window_pitch = pad_to_bank(a.groups + divided_up(a.chunk_columns, V), 32 / V, 64 / V);
+    a.window_pitch = pad_to_bank(a.groups + divide_up(a.chunk_columns, V), 32 / V, 64 / V);
     phase_floats = (int64_t)V * a.window_pitch;
   }
   a.phase_pitch = pad_to_bank(phase_floats, a.groups % 32, 32);
   a.row_pitch = pad_to_bank((int64_t)a.in_phases * a.phase_pitch, a.phases * a.groups % 32, 32);
   int64_t rows = (int64_t)(a.rows * a.passes - 1) * a.row_stride + (int64_t)(a.chunk_rows - 1) * a.tap_stride + 1;
-  int64_t taps = (int64_t)a.chunk_rows * a.chunk_columns * a.tap_pitch, samples = divided_up(rows * a.row_pitch, 4) * 4;
+  int64_t taps = (int64_t)a.chunk_rows * a.chunk_columns * a.tap_pitch, samples = divide_up(rows * a.row_pitch, 4) * 4;
   a.exchange_pitch = a.rows * a.groups * (V * a.phases + SKEW);
   a.group_inverse = (uint32_t)(((int64_t)1 << 32) / (V * a.phases) + 1);
   int64_t exchanged = (int64_t)a.filter_warps * a.exchange_pitch;
@@ -150,8 +146,8 @@ inline bool cut_taps(cut &a, int32_t V, bool sliding) {
 /* Sets the rows of the tile, and its groups, so that it fills `places`. Counts the tiles. */
 inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t passes) {
   const gconv_problem &problem = a.problem;
-  int64_t samples = (int64_t)problem.out_width * problem.channels, outputs = divided_up(samples, a.out_phases);
-  int64_t groups = places / a.phases / rows, needed = divided_up(outputs, V);
+  int64_t samples = (int64_t)problem.out_width * problem.channels, outputs = divide_up(samples, a.out_phases);
+  int64_t groups = places / a.phases / rows, needed = divide_up(outputs, V);
   bool several = rows * passes > 1, stepped = problem.stride_y == 1 && several;
   a.rows = rows;
   a.passes = passes;
@@ -160,9 +156,9 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
   a.in_step = stepped || !several ? problem.dilation_y : 1;
   a.row_stride = problem.stride_y == 1 || !several ? 1 : problem.stride_y;
   a.tap_stride = stepped || !several ? 1 : problem.dilation_y;
-  a.row_tiles = divided_up(problem.out_height, (int64_t)rows * passes * a.out_step) * a.out_step;
-  a.column_tiles = divided_up(outputs, (int64_t)V * a.groups);
-  a.phase_tiles = divided_up(a.out_phases < samples ? a.out_phases : samples, a.phases);
+  a.row_tiles = divide_up(problem.out_height, (int64_t)rows * passes * a.out_step) * a.out_step;
+  a.column_tiles = divide_up(outputs, (int64_t)V * a.groups);
+  a.phase_tiles = divide_up(a.out_phases < samples ? a.out_phases : samples, a.phases);
   a.tiles = (int64_t)problem.images * problem.planes * a.row_tiles * a.column_tiles * a.phase_tiles * a.filter_blocks;
 }
 
@@ -171,13 +167,13 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
 inline double cut_cost(const cut &a, const filter_cut &filters) {
   const gconv_problem &problem = a.problem;
   const int32_t V = outputs_each(filters.each), warps = MOST_WARPS / filters.warps * filters.warps;
-  double chunks = (double)divided_up(problem.rows, a.chunk_rows) * (double)divided_up(problem.columns, a.chunk_columns);
+  double chunks = (double)divide_up(problem.rows, a.chunk_rows) * (double)divide_up(problem.columns, a.chunk_columns);
   double multiplying = tap_instructions(filters.each) * problem.rows * problem.columns * warps;
   int64_t staged_rows = (int64_t)(a.rows * a.passes - 1) * a.row_stride + (int64_t)(a.chunk_rows - 1) * a.tap_stride + 1;
   int64_t staged = (V * (int64_t)a.groups + (a.chunk_columns - 1) / a.tap_phases) * a.in_phases;
-  double staging = chunks * (double)(staged_rows * divided_up(staged, 32)) * STAGING_INSTRUCTIONS;
+  double staging = chunks * (double)(staged_rows * divide_up(staged, 32)) * STAGING_INSTRUCTIONS;
   int64_t stored_rows = (int64_t)filters.each * filters.warps * a.rows;
-  double storing = (double)(stored_rows * divided_up((int64_t)V * a.groups * a.phases, 128)) * STORING_INSTRUCTIONS;
+  double storing = (double)(stored_rows * divide_up((int64_t)V * a.groups * a.phases, 128)) * STORING_INSTRUCTIONS;
   return (double)a.tiles * ((multiplying + storing) * a.passes + staging + STARTING_INSTRUCTIONS * warps);
 }
 

@@ -352,12 +352,6 @@ double error_bound(const gconv_problem *problem) {
   return walk::takes(problem) ? walk::error_bound(problem) : tensor_bound(problem);
 }
 
-bool is_level(const gconv_problem *problem) {
-  float level = problem->border_level;
-  return problem->border != GCONV_BORDER_CONSTANT || problem->in_type == GCONV_F32 ||
-         (level >= 0 && level <= gconv_white(problem->in_type) && level == rintf(level));
-}
-
 const char *supports(const gconv_problem *problem) {
   separable_arguments unused;
   if (problem->structure.rank == GCONV_RANK_HIGH)

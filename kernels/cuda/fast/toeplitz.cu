@@ -306,8 +306,7 @@ const char *supports(const gconv_problem *problem) {
     return "float32 samples: the tensor cores take bytes";
   if (problem->stride_y != 1 || problem->stride_x != 1)
     return "strides: it makes eight neighbours at a time";
-  float level = problem->border_level, white = gconv_white(problem->in_type);
-  if (!(level >= 0 && level <= white && level == rintf(level)))
+  if (!is_level(problem))
     return "a constant border between the levels of the input, or beyond";
   const int64_t most = 1 << 29, taps = (int64_t)problem->rows * problem->columns;
   if (problem->height > most || (int64_t)problem->width * problem->channels > most || problem->out_height > 65535 * 16 ||

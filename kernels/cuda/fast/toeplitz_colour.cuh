@@ -30,6 +30,10 @@ DEVICE void join_colours(const uint32_t (&colour)[COLOURS], uint32_t (&rgb)[3]) 
   rgb[2] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0730), colour[2], 0x7216);
 }
 
+DEVICE void store_word(uint32_t shared, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
+}
+
 /* A warp goes down a strip of 128 pixels, Y rows in each step. R and D are those of products. */
 template <int R, int D> struct colour_walker {
   static constexpr int UNITS = (TILE + BLOCK) / 4;                     /* units of four pixels in a row */

@@ -95,16 +95,6 @@ template <class In> DEVICE int lead_of(const banded_arguments &a) {
   return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
 
-DEVICE uint32_t load_word(uint32_t shared) {
-  uint32_t word;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(shared));
-  return word;
-}
-
-DEVICE void store_word(uint32_t shared, uint32_t word) {
-  asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
-}
-
 /* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
  * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
 struct row_source {

@@ -50,11 +50,6 @@ DEVICE float origin_of(const gconv_feature_samples &s, int32_t width, const tile
   return isfinite(sample) ? sample : 0.0f;
 }
 
-/* gconv_border_index(), which divides, for images that are smaller than a window; they are few. */
-__device__ __noinline__ int32_t far_index(gconv_border border, int32_t i, int32_t size) {
-  return (int32_t)gconv_border_index(border, i, size);
-}
-
 /* ---- In y ---- */
 
 template <int ORDERS, bool PRODUCT>

@@ -16,8 +16,6 @@
 #include "gather_cut.cuh"
 #include "tensor.cuh"
 
-#include <float.h>
-
 namespace gather {
 
 /* The arguments of the kernel, passed by value. */
@@ -29,10 +27,10 @@ struct arguments {
   const uint8_t *weights;     /* in the order of prepare(): tiles of filters, steps, halves of 8 taps, digits, filters */
   const float *filter_scales; /* of the results, filled up to whole tiles of filters */
   divisor across, down, raw_fours, pairs, in_rows;
-  bool by_fours;       /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
-  bool whole;          /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
-  bool curved;         /* the activation is not made of two straight parts: it is applied after all is stored */
-  float slope, lowest; /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
+  bool by_fours; /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
+  bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
+  bool curved;   /* the activation is not straight: it is applied after all is stored */
+  tensor::straight straight;
 };
 
 #ifdef HOPPER
@@ -218,8 +216,7 @@ DEVICE void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, cons
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
       UNROLLED_FOR (int i = 0; i < 4; i++) {
         const uint32_t at = first[h][i % 2] + r.of[d][i / 2];
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.high[d][h][i]) : "r"(at));
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.low[d][h][i]) : "r"(at + low));
+        to.high[d][h][i] = load_word(at), to.low[d][h][i] = load_word(at + low);
       }
 }
 
@@ -314,9 +311,9 @@ DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t 
       const float sum = JOINED<N> ? sums[j * 4 + i] + sums[(N / 2 + j * 4 + i) % SUMS<N>] : sums[j * 4 + i];
       y[i] = fmaf(sum * first, fminf(f.x * rest, 0x1p127f), f.y);
     }
-    if (a.slope != 1)
+    if (a.straight.slope != 1)
       UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
-        y[i] = y[i] < 0 ? fmaxf(y[i], a.lowest) * a.slope : y[i];
+        y[i] = a.straight(y[i]);
     UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
       to[i / 4 * 160 + i % 2 * 20 + i / 2 % 2 * 8] = y[i];
     __syncwarp();
@@ -478,11 +475,7 @@ struct layer {
     uint16_t *to = (uint16_t *)prepared;
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
     const int32_t N = c.of.filters;
-    std::vector<int> exponents((size_t)N * (size_t)c.filter_tiles, 0);
-    for (int32_t k = 0; k < N * c.filter_tiles; k++) {
-      exponents[k] = k < p->filters ? tensor::filter_exponent(p, weights, k) : 0;
-      scales[k] = ldexpf(1, -exponents[k]);
-    }
+    const std::vector<int> exponents = tensor::scale_filters(p, weights, true, N * c.filter_tiles, scales);
     for (int32_t step = 0; step < c.filter_tiles * c.steps; step++, to += 2 * 2 * N * STEP_PAIRS)
       for (int32_t i = 0; i < 2 * N * STEP_PAIRS; i++) { /* 8 taps, filters, halves of the step */
         const int32_t filter = i / 8 % N, half = i / 8 / N, tap = half * 8 + i % 8, k = step / c.steps * N + filter;
@@ -541,9 +534,7 @@ struct layer {
     a.raw_fours = divisor::of(c.raw_pitch / 4), a.pairs = divisor::of(c.pairs), a.in_rows = divisor::of(c.in_rows);
     a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
     a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
-    a.curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
-    a.slope = p->activation == GCONV_ACTIVATION_RELU ? 0 : p->activation == GCONV_ACTIVATION_LEAKY ? p->slope : 1;
-    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF;
+    a.curved = tensor::is_curved(p), a.straight = tensor::straight_of(p, a.curved);
     const int64_t blocks =
         std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);

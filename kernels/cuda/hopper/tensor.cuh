@@ -159,7 +159,7 @@ struct weight_place {
   int32_t row, unit, number;
 };
 
-/* The same for weights that stay in registers, 8 numbers for each thread (hopper.cuh). */
+/* The same for weights that stay in registers, 8 numbers for each thread (instructions.cuh). */
 inline weight_place held_weight(int32_t i) {
   const int32_t thread = i / 8, pair = i % 8 / 2;
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
@@ -174,6 +174,17 @@ inline int filter_exponent(const gconv_layer_problem *p, const float *weights, i
     most = std::max(most, bits & 0x7fffffff);
   }
   return scale_exponent(most);
+}
+
+/* Returns the exponents of the scales of `count` filters, of which those behind the last only fill up; writes 1 / scale. */
+inline std::vector<int> scale_filters(const gconv_layer_problem *p, const float *weights, bool scaled, int32_t count,
+                                      float *scales) {
+  std::vector<int> exponents(count, 0);
+  for (int32_t k = 0; k < count; k++) {
+    exponents[k] = scaled && k < p->filters ? filter_exponent(p, weights, k) : 0;
+    scales[k] = ldexpf(1, -exponents[k]);
+  }
+  return exponents;
 }
 
 /* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
@@ -252,12 +263,8 @@ template <class E, int D> struct product {
   static gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *prepared) {
     const cut c = cut_problem(p, E::U, D);
     const std::vector<tap> taps = taps_of(c, p);
-    std::vector<int> exponents(p->filters, 0);
     float *scales = prepared + weight_bytes(c) / 4;
-    for (int32_t k = 0; k < p->filters; k++) {
-      exponents[k] = E::SCALED ? filter_exponent(p, weights, k) : 0;
-      scales[k] = ldexpf(1, -exponents[k]);
-    }
+    const std::vector<int> exponents = scale_filters(p, weights, E::SCALED, p->filters, scales);
     for (int32_t i = 0; i < c.steps; i++) {
       const uint32_t entry = (uint32_t)taps[2 * i].at | (uint32_t)(taps[2 * i + 1].at - taps[2 * i].at) << 16;
       memcpy(scales + p->filters + i, &entry, sizeof entry);
@@ -345,16 +352,11 @@ template <class E, int D> struct product {
     a.plain_weights = e->weights;
     const bool mixes = E::SCALED || c.how != WIDE; /* one digit of channels meets no weight that only fills up */
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
-    const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;
     a.alike = !E::SCALED || c.segments > 1 || p->images == 1;
-    a.partial = c.splits > 1 ? (float *)(a.planes + laid_bytes(c)) : curved ? e->out : NULL;
-    a.slope = a.partial || p->activation == GCONV_ACTIVATION_NONE ? 1.0f
-              : p->activation == GCONV_ACTIVATION_LEAKY           ? p->slope
-                                                                  : 0.0f;
-    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX
-                                                      : -HUGE_VALF; /* not -infinity, because -infinity * 0 would be NaN */
+    a.partial = c.splits > 1 ? (float *)(a.planes + laid_bytes(c)) : is_curved(p) ? e->out : NULL;
+    a.straight = straight_of(p, a.partial);
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
     a.filter_tiles = divisor::of(c.filter_tiles / (CONSUMERS / c.sets)), a.groups = divisor::of(c.groups);
@@ -455,30 +457,20 @@ template <auto ROW_OF> struct chooser {
     void *state; /* of that algorithm */
   };
 
-  static const char *supports(const problem *p) {
-    return ROW_OF(p)->supports(p);
+  /* Calls a function of that algorithm. */
+  typedef gconv_layer_algorithm algorithm;
+  template <auto MEMBER, class... More> static auto pass(const problem *p, More... more) {
+    return (ROW_OF(p)->*MEMBER)(p, more...);
   }
-  static size_t workspace_bytes(const problem *p) {
-    return ROW_OF(p)->workspace_bytes(p);
-  }
-  static double cost(const problem *p, const gconv_machine *machine) {
-    return ROW_OF(p)->cost(p, machine);
-  }
-  static double error_bound(const problem *p) {
-    return ROW_OF(p)->error_bound(p);
-  }
-  static size_t prepared_floats(const problem *p) {
-    return ROW_OF(p)->prepared_floats(p);
-  }
-  static gconv_status prepare(const problem *p, const float *weights, float *prepared) {
-    return ROW_OF(p)->prepare(p, weights, prepared);
-  }
-  static size_t source_count(const problem *p) {
-    return ROW_OF(p)->source_count(p);
-  }
-  static void fill_sources(const problem *p, int32_t *sources) {
-    ROW_OF(p)->fill_sources(p, sources);
-  }
+  static constexpr decltype(algorithm::supports) supports = pass<&algorithm::supports>;
+  static constexpr decltype(algorithm::workspace_bytes) workspace_bytes = pass<&algorithm::workspace_bytes>;
+  static constexpr decltype(algorithm::cost) cost = pass<&algorithm::cost>;
+  static constexpr decltype(algorithm::error_bound) error_bound = pass<&algorithm::error_bound>;
+  static constexpr decltype(algorithm::prepared_floats) prepared_floats = pass<&algorithm::prepared_floats>;
+  static constexpr decltype(algorithm::prepare) prepare = pass<&algorithm::prepare>;
+  static constexpr decltype(algorithm::source_count) source_count = pass<&algorithm::source_count>;
+  static constexpr decltype(algorithm::fill_sources) fill_sources = pass<&algorithm::fill_sources>;
+
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
     chosen *c = (chosen *)calloc(1, sizeof *c);
     if (!c)

@@ -106,12 +106,6 @@ DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   return p;
 }
 
-DEVICE uint32_t load_step(uint32_t address) {
-  uint32_t step;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(step) : "r"(address));
-  return step;
-}
-
 /* Multiplies a step. `entry` is from the table; added to the address of the planes, it is the operand's descriptor. */
 template <class E, int D>
 DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry, uint32_t add,
@@ -139,11 +133,11 @@ DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rin
   uint32_t done = 0, weights = p.weights, add = 0;
   for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
     const uint32_t planes = p.planes + r.buffer.place * p.buffer;
-    uint32_t entry = load_step(p.steps);
+    uint32_t entry = load_word(p.steps);
     barrier_wait(p.full + r.buffer.place * 8, r.buffer.parity);
     for (int32_t step = 1; step <= c.steps; step++) {
       const uint32_t now = entry;
-      entry = load_step(p.steps + (step < c.steps ? step * 4 : 0));
+      entry = load_word(p.steps + (step < c.steps ? step * 4 : 0));
       multiply_step<E, D>(weights, planes, p.digit, now, add, sums);
       add = 1;
       weights += p.slot;
@@ -167,11 +161,11 @@ DEVICE void multiply_passing(const cut &c, const places &p, const item &it, ring
   uint32_t slot_done = 0, buffer_done = 0, add = 0;
   for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
     const uint32_t planes = p.planes + r.buffer.place * p.buffer;
-    uint32_t entry = load_step(p.steps);
+    uint32_t entry = load_word(p.steps);
     barrier_wait(p.full + r.buffer.place * 8, r.buffer.parity);
     for (int32_t step = 1; step <= c.steps; step++) {
       const uint32_t now = entry, slot = r.slot.place;
-      entry = load_step(p.steps + (step < c.steps ? step * 4 : 0));
+      entry = load_word(p.steps + (step < c.steps ? step * 4 : 0));
       barrier_wait(p.slot_full + slot * 8, r.slot.parity);
       multiply_step<E, D>(p.weights + slot * p.slot, planes, p.digit, now, add, sums);
       add = 1;

@@ -5,8 +5,6 @@
 #include "kernels/activation.h"
 #include "tensor_work.cuh"
 
-#include <float.h>
-
 namespace tensor {
 
 /* ---- Infinite samples and NaN ---- */
@@ -104,14 +102,13 @@ DEVICE scales both_scales(float filter, float image) {
 
 /* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
 DEVICE bool are_plain(const arguments &a, const scales (&s)[2]) {
-  return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
+  return __all_sync(UINT32_MAX, a.straight.slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
 
 template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, float bias) {
   if (PLAIN)
     return fmaf(sum, s.then, bias);
-  const float y = fmaf(sum * s.first, s.then, bias);
-  return y < 0 ? fmaxf(y, a.lowest) * a.slope : y;
+  return a.straight(fmaf(sum * s.first, s.then, bias));
 }
 
 /* Floats between rows of 32 positions, chosen for different banks: for W = 1 in reading and in writing, for larger W in
@@ -139,9 +136,9 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
   }
 }
 
-/* Finishes and stores the sums of a warpgroup, which have the layout of hopper.cuh, through shared memory, 32 positions at a
- * time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one before, and there
- * should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
+/* Finishes and stores the sums of a warpgroup, which have the layout of instructions.cuh, through shared memory, 32
+ * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
+ * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
 template <int W, bool ALL, bool ALIKE>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
                         const finish (&f)[2], float *exchange, const float (&sums)[128]) {

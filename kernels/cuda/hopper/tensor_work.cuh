@@ -9,6 +9,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <float.h>
 #include <string.h>
 
 namespace tensor {
@@ -127,6 +128,25 @@ enum : int {
   LAYERS = 256 /* threads of a block that packs planes */
 };
 
+/* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. Of relu,
+ * the lowest is not -infinity, because -infinity * 0 would be NaN. */
+struct straight {
+  float slope, lowest;
+  DEVICE float operator()(float y) const {
+    return y < 0 ? fmaxf(y, lowest) * slope : y;
+  }
+};
+
+/* Returns whether an activation is not of that kind, and is applied after all is stored. */
+inline bool is_curved(const gconv_layer_problem *p) {
+  return p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
+}
+/* `later`: the activation is applied later. */
+inline straight straight_of(const gconv_layer_problem *p, bool later) {
+  const bool relu = p->activation == GCONV_ACTIVATION_RELU && !later;
+  return {relu ? 0 : p->activation == GCONV_ACTIVATION_LEAKY && !later ? p->slope : 1, relu ? -FLT_MAX : -HUGE_VALF};
+}
+
 /* The arguments of a product, passed by value to the kernel. */
 struct arguments {
   cut c;
@@ -141,7 +161,7 @@ struct arguments {
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL if that is not known */
   float *partial;                      /* sums of each split, for finish_sums(); NULL: outputs go to `out` */
-  float slope, lowest;                 /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
+  straight straight;                   /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */

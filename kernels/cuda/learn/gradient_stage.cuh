@@ -12,8 +12,8 @@
 #pragma once
 
 #include "../core/planes.cuh"
-#include "../hopper/tensor_map.cuh"
 #include "kernels/layer_problem.h"
+#include "tensor_map.cuh"
 
 #include <algorithm>
 

@@ -29,11 +29,8 @@ int (*cublas_destroy)(cublas_handle);
 int (*cublas_set_stream)(cublas_handle, cudaStream_t);
 int (*cublas_set_workspace)(cublas_handle, void *, size_t);
 int (*cublas_set_math_mode)(cublas_handle, int);
-/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns. Our matrices are by rows, so cuBLAS sees them
- * transposed: patches, taps and product are n x RS, RS x K and n x K. */
-int (*cublas_sgemm)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
-                    const float *B, int ldb, const float *beta, float *C, int ldc);
-/* The same for `batch` matrices at equal distances. */
+/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns, for `batch` matrices at equal distances. Our
+ * matrices are by rows, so cuBLAS sees them transposed: patches, taps and product are n x CRS, CRS x K and n x K. */
 int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
                             long long a_distance, const float *B, int ldb, long long b_distance, const float *beta, float *C,
                             int ldc, long long c_distance, int batch);
@@ -58,7 +55,6 @@ const gconv_symbol cublas_symbols[] = {
     {"cublasSetStream_v2", &cublas_set_stream},
     {"cublasSetWorkspace_v2", &cublas_set_workspace},
     {"cublasSetMathMode", &cublas_set_math_mode},
-    {"cublasSgemm_v2", &cublas_sgemm},
     {"cublasSgemmStridedBatched", &cublas_sgemm_batched},
     {"cublasSgemv_v2", &cublas_sgemv},
     {"cublasSger_v2", &cublas_sger},

@@ -1,296 +1,254 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudnn: NVIDIA's library for deep learning, for comparison.
+ * cudnn: NVIDIA's library for deep learning, for comparison, in float32 or, if asked for, TF32.
  *
- *     image, any type     padded planes, float       sums, float           image
- *     +-----------+       +-------------+            +-----------+         +-----------+
- *     |           | gather|             |  cudnn     | filter 0  | finish  |           |
- *     |           | ----> |             | ---------> | filter 1  | ------> |           |
- *     +-----------+       +-------------+            +-----------+         +-----------+
- *
- * cuDNN knows only tensors of floats, and a border of zeros. So a gather kernel copies the samples of a channel, with their
- * borders, into a plane so large that the filters never leave it. For cuDNN, each plane is an image of one channel, and the
- * K filters are its output channels. A second kernel finishes and stores the sums. Planes go in chunks, and large planes in
- * bands of rows. All chunks have one shape, so that the limit of workspace holds and one choice of algorithm serves all.
- *
- * The kernels of cuDNN are made for dozens of channels. With one channel, they leave most of the machine idle: 14 Gpix/s at
- * 9 x 9 on an H200. `auto` hardly ever takes this algorithm.
- *
- * Of cuDNN's algorithms, those that multiply matrices are allowed, explicitly or implicitly, in float32 (no TF32). They add
- * the R * S products in an order of their own. The bound of a chain holds for them, with one more rounding of each product
- * in case they are not fused. Winograd and FFT are not allowed, because their errors have no such bound.
+ * cuDNN gets the tensors as they are. A kernel of ours then adds bias and activation, in place. cuDNN itself finds its
+ * fastest algorithm, once, by running them (cudnnFind...) with all the workspace that is allowed. Algorithms that multiply
+ * matrices are allowed, since their sums have a bound in any order; Winograd and FFT are not. cuDNN's padding is the same on
+ * both sides. Problems with other padding are refused.
  */
-#include "../core/launch.cuh"
-#include "../core/store.cuh"
-#include "cudnn.cuh"
+#include "base/library.h"
+#include "finish.cuh"
 
-/* ---- The chunks ---- */
+#include <stdlib.h>
 
-/* One call of cuDNN convolves `planes` planes (of images, planes and channels), `rows` output rows of each. */
-struct chunk {
-  int32_t planes, rows;
-  int32_t in_rows, in_columns; /* of a plane with its borders */
-  int64_t in_floats, out_floats;
+namespace {
+
+/* ---- The part of cuDNN 9 that is used, declared here so that building does not need cuDNN ---- */
+
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+
+enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, DEFAULT_MATH = 0, FMA_MATH = 3 };
+enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* two of its statuses */
+enum { GEMM = 2 }; /* the last of its algorithms that multiply matrices; the two before are implicit */
+
+/* as cudnnConvolutionFwdAlgoPerf_t */
+struct cudnn_finding {
+  int algorithm, status;
+  float milliseconds;
+  size_t workspace_bytes;
+  int determinism, math, reserved[3];
 };
 
-static int64_t all_planes(const gconv_problem *problem) {
-  return (int64_t)problem->images * problem->planes * (problem->channels - problem->keep_alpha);
+/* The functions that return a status. */
+#define CUDNN_CALLS(CALL)                                                                                                   \
+  CALL(Create, cudnnHandle_t *)                                                                                             \
+  CALL(Destroy, cudnnHandle_t)                                                                                              \
+  CALL(SetStream, cudnnHandle_t, cudaStream_t)                                                                              \
+  CALL(CreateTensorDescriptor, cudnnTensorDescriptor_t *)                                                                   \
+  CALL(SetTensor4dDescriptor, cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w)                    \
+  CALL(DestroyTensorDescriptor, cudnnTensorDescriptor_t)                                                                    \
+  CALL(CreateFilterDescriptor, cudnnFilterDescriptor_t *)                                                                   \
+  CALL(SetFilter4dDescriptor, cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w)                    \
+  CALL(DestroyFilterDescriptor, cudnnFilterDescriptor_t)                                                                    \
+  CALL(CreateConvolutionDescriptor, cudnnConvolutionDescriptor_t *)                                                         \
+  CALL(SetConvolution2dDescriptor, cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,          \
+       int dilation_h, int dilation_w, int mode, int type)                                                                  \
+  CALL(SetConvolutionGroupCount, cudnnConvolutionDescriptor_t, int groups)                                                  \
+  CALL(SetConvolutionMathType, cudnnConvolutionDescriptor_t, int math)                                                      \
+  CALL(DestroyConvolutionDescriptor, cudnnConvolutionDescriptor_t)                                                          \
+  CALL(FindConvolutionForwardAlgorithmEx, cudnnHandle_t, cudnnTensorDescriptor_t, const void *x, cudnnFilterDescriptor_t,   \
+       const void *w, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, void *y, int wanted, int *found,               \
+       cudnn_finding *, void *workspace, size_t workspace_bytes)                                                            \
+  CALL(ConvolutionForward, cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,                        \
+       cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm, void *workspace,                \
+       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y)
+
+struct {
+#define MEMBER(name, ...) int (*name)(__VA_ARGS__);
+  CUDNN_CALLS(MEMBER)
+  size_t (*GetVersion)(void);
+  const char *(*GetErrorString)(int);
+} cudnn;
+
+#define SYMBOL(name, ...) {"cudnn" #name, &cudnn.name},
+const char *const files[] = {"libcudnn.so.9", NULL};
+const gconv_symbol symbols[] = {CUDNN_CALLS(SYMBOL) SYMBOL(GetVersion) SYMBOL(GetErrorString){NULL, NULL}};
+gconv_library library = {files, symbols, "", 0};
+
+const char *available(void) {
+  return gconv_library_load(&library);
 }
 
-static chunk chunk_of(const gconv_problem *problem, int64_t planes, int64_t rows) {
-  int64_t in_rows = (rows - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
-  int64_t in_columns = gconv_reach(problem);
-  return {(int32_t)planes,     (int32_t)rows,        (int32_t)in_rows,
-          (int32_t)in_columns, in_rows * in_columns, rows * problem->out_width * problem->filters};
+bool is_out_of_memory(int status) {
+  return status == NO_HOST_MEMORY || status == NO_DEVICE_MEMORY;
 }
 
-/* Half of the limit is for tensors, half for cuDNN's own workspace. cuDNN's indices have 32 bits. */
-static int64_t most_floats(const gconv_problem *problem) {
-  int64_t most = (int64_t)(problem->workspace_limit / 2 / sizeof(float));
-  return most < INT32_MAX / 2 ? most : INT32_MAX / 2;
+gconv_status cudnn_failure(int status, const char *call) {
+  return gconv_fail(is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR, "cuDNN: %s in %s",
+                    cudnn.GetErrorString(status), call);
 }
 
-static bool fits(const gconv_problem *problem, const chunk &c) {
-  return c.planes * (c.in_floats + c.out_floats) + 16 <= most_floats(problem);
-}
-
-/* Finds a chunk: as many whole planes as fit; otherwise a band of one plane, as many rows as fit. Returns false if not even
- * one row fits. */
-static bool find_chunk(const gconv_problem *problem, chunk *c) {
-  int64_t most = most_floats(problem), planes = all_planes(problem);
-  if (gconv_reach(problem) > most || (int64_t)problem->rows * problem->dilation_y > most ||
-      (int64_t)problem->out_width * problem->filters > most)
-    return false;
-  *c = chunk_of(problem, 1, problem->out_height);
-  int64_t count = most / (c->in_floats + c->out_floats + 16);
-  planes = planes < 65535 ? planes : 65535; /* the limit of a grid */
-  c->planes = (int32_t)(count < planes ? count : planes);
-  if (count > 0)
-    return true;
-  int64_t row =
-      chunk_of(problem, 1, 2).in_floats - chunk_of(problem, 1, 1).in_floats + problem->out_width * problem->filters;
-  int64_t rows = (most - chunk_of(problem, 1, 1).in_floats) / row;
-  *c = chunk_of(problem, 1, rows > 0 ? rows : 1);
-  return rows > 0 && fits(problem, *c);
-}
-
-/* The floats of the tensors of a chunk. Each tensor begins at a multiple of 64 bytes. */
-static int64_t in_floats(const chunk &c) {
-  return (c.planes * c.in_floats + 15) / 16 * 16;
-}
-
-/* ---- The kernels before and after cuDNN ---- */
-
-/* The chunk begins at plane number `first` and output row `top`. */
-struct chunk_arguments {
-  arguments common;
-  const float *weights;
-  chunk shape;
-  int64_t planes; /* planes of all chunks */
-  int64_t first, top;
-  float *in, *out; /* the tensors */
-};
-
-/* Returns the image, plane and channel of plane number `index`. */
-struct plane_place {
-  int64_t image, plane;
-  int32_t c;
-};
-
-DEVICE plane_place place_of(const gconv_problem &problem, int64_t index) {
-  int32_t channels = problem.channels - problem.keep_alpha;
-  int64_t plane = index / channels, image = plane / problem.planes;
-  return {image, plane - image * problem.planes, (int32_t)(index - plane * channels)};
-}
-
-/* Grid: x counts columns, y rows (threads stride), z the planes of the chunk. */
-template <class In> __global__ void gather(const __grid_constant__ chunk_arguments k) {
-  const arguments &a = k.common;
-  const gconv_problem &problem = a.problem;
-  const int x = blockIdx.x * blockDim.x + threadIdx.x;
-  if (x >= k.shape.in_columns || k.first + blockIdx.z >= k.planes)
-    return;
-  const plane_place at = place_of(problem, k.first + blockIdx.z);
-  const uint8_t *in = a.in + at.image * a.in_image + at.plane * a.in_plane;
-  float *to = k.in + blockIdx.z * k.shape.in_floats;
-  for (int y = blockIdx.y * blockDim.y + threadIdx.y; y < k.shape.in_rows; y += gridDim.y * blockDim.y)
-    to[(int64_t)y * k.shape.in_columns + x] = sample_at<In>(
-        problem, in, a.in_row, k.top * problem.stride_y - problem.pad_top + y, (int64_t)x - problem.pad_left, at.c);
-}
-
-/* The same for output columns and rows. */
-template <class In, class Out> __global__ void finish(const __grid_constant__ chunk_arguments k) {
-  const arguments &a = k.common;
-  const gconv_problem &problem = a.problem;
-  const int q = blockIdx.x * blockDim.x + threadIdx.x;
-  if (q >= problem.out_width || k.first + blockIdx.z >= k.planes)
-    return;
-  const plane_place plane = place_of(problem, k.first + blockIdx.z);
-  place at = {0, q, plane.c, a.in + plane.image * a.in_image + plane.plane * a.in_plane};
-  uint8_t *out = a.out + plane.image * a.out_image + plane.plane * a.out_plane + q * a.out_pixel;
-  const int64_t filter_floats = (int64_t)k.shape.rows * problem.out_width;
-  for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < k.shape.rows; row += gridDim.y * blockDim.y) {
-    at.p = k.top + row;
-    if (at.p >= problem.out_height)
-      return;
-    const float *sums = k.out + blockIdx.z * k.shape.out_floats + (int64_t)row * problem.out_width + q;
-    uint8_t *pixel = out + at.p * a.out_row;
-    store_responses<Out>(a, k.weights, at.c, pixel, [&](int32_t filter) { return sums[filter * filter_floats]; });
-    if (problem.keep_alpha && at.c == 0)
-      keep_alpha<In, Out>(a, at, pixel);
-  }
-}
+/* Returns from the calling function if a call of cuDNN fails. */
+#define CUDNN_TRY(call)                                                                                                     \
+  do {                                                                                                                      \
+    int cudnn_try_status = cudnn.call;                                                                                      \
+    if (cudnn_try_status != 0)                                                                                              \
+      return cudnn_failure(cudnn_try_status, #call);                                                                        \
+  } while (0)
 
 /* ---- The state of a plan ---- */
 
-static gconv_status describe(const gconv_problem *problem, const chunk &c, cudnn_state *state) {
+/* What was not made is zero. */
+struct cudnn_state {
+  cudnnHandle_t handle;
+  cudnnTensorDescriptor_t in, out;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t convolution;
+  int algorithm;
+  void *workspace;
+  size_t workspace_bytes;
+};
+
+/* Frees the state, even if it was made only in part. */
+void dismiss(void *memory) {
+  cudnn_state *state = (cudnn_state *)memory;
+  cudaFree(state->workspace);
+  if (state->convolution)
+    cudnn.DestroyConvolutionDescriptor(state->convolution);
+  if (state->filter)
+    cudnn.DestroyFilterDescriptor(state->filter);
+  if (state->out)
+    cudnn.DestroyTensorDescriptor(state->out);
+  if (state->in)
+    cudnn.DestroyTensorDescriptor(state->in);
+  if (state->handle)
+    cudnn.Destroy(state->handle);
+  free(state);
+}
+
+gconv_status describe(const gconv_layer_problem *p, cudnn_state *state) {
   CUDNN_TRY(CreateTensorDescriptor(&state->in));
-  CUDNN_TRY(SetTensor4dDescriptor(state->in, FORMAT_NCHW, DATA_FLOAT, c.planes, 1, c.in_rows, c.in_columns));
+  CUDNN_TRY(SetTensor4dDescriptor(state->in, FORMAT_NCHW, DATA_FLOAT, p->images, p->channels, p->height, p->width));
   CUDNN_TRY(CreateTensorDescriptor(&state->out));
-  CUDNN_TRY(
-      SetTensor4dDescriptor(state->out, FORMAT_NCHW, DATA_FLOAT, c.planes, problem->filters, c.rows, problem->out_width));
+  CUDNN_TRY(SetTensor4dDescriptor(state->out, FORMAT_NCHW, DATA_FLOAT, p->images, p->filters, p->out_height, p->out_width));
   CUDNN_TRY(CreateFilterDescriptor(&state->filter));
-  CUDNN_TRY(
-      SetFilter4dDescriptor(state->filter, DATA_FLOAT, FORMAT_NCHW, problem->filters, 1, problem->rows, problem->columns));
+  CUDNN_TRY(SetFilter4dDescriptor(state->filter, DATA_FLOAT, FORMAT_NCHW, p->filters, p->channels / p->groups, p->rows,
+                                  p->columns));
   CUDNN_TRY(CreateConvolutionDescriptor(&state->convolution));
-  CUDNN_TRY(SetConvolution2dDescriptor(state->convolution, 0, 0, problem->stride_y, problem->stride_x, problem->dilation_y,
-                                       problem->dilation_x, CROSS_CORRELATION, DATA_FLOAT));
-  CUDNN_TRY(SetConvolutionMathType(state->convolution, FMA_MATH));
+  CUDNN_TRY(SetConvolution2dDescriptor(state->convolution, p->pad_top, p->pad_left, p->stride_y, p->stride_x, p->dilation_y,
+                                       p->dilation_x, CROSS_CORRELATION, DATA_FLOAT));
+  CUDNN_TRY(SetConvolutionGroupCount(state->convolution, p->groups));
+  CUDNN_TRY(SetConvolutionMathType(state->convolution, p->math == GCONV_MATH_TF32 ? DEFAULT_MATH : FMA_MATH));
   return GCONV_OK;
 }
 
-/* Tries whether `algorithm` works with at most `most` bytes of workspace, by running it on whatever the tensors hold. This
- * is necessary because cuDNN names some algorithms as possible and then refuses them. Returns GCONV_UNSUPPORTED or
- * GCONV_NO_MEMORY without a message. */
-static gconv_status try_algorithm(const gconv_execution *execution, const chunk &c, int algorithm, size_t most,
-                                  cudnn_state *state) {
-  const float one = 1, zero = 0;
-  float *in = (float *)execution->workspace;
-  state->algorithm = algorithm;
-  if (cudnn.GetConvolutionForwardWorkspaceSize(state->handle, state->in, state->filter, state->convolution, state->out,
-                                               algorithm, &state->workspace_bytes) != 0 ||
-      state->workspace_bytes > most)
-    return GCONV_UNSUPPORTED;
-  if (state->workspace_bytes > 0 && cudaMalloc(&state->workspace, state->workspace_bytes) != cudaSuccess)
-    return GCONV_NO_MEMORY;
-  int status =
-      cudnn.ConvolutionForward(state->handle, &one, state->in, in, state->filter, execution->weights, state->convolution,
-                               algorithm, state->workspace, state->workspace_bytes, &zero, state->out, in + in_floats(c));
-  if (status == 0)
-    return GCONV_OK;
-  cudaFree(state->workspace);
-  state->workspace = NULL;
-  return is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_UNSUPPORTED;
-}
-
-/* Chooses the first algorithm with a bound that works; the fastest comes first. For one channel, GEMM was measured at 7
- * times the rate of the others. cuDNN's own advice names one of those. */
-static gconv_status choose(const gconv_execution *execution, const chunk &c, cudnn_state *state) {
-  static const int bounded[] = {GEMM, IMPLICIT_PRECOMP_GEMM, IMPLICIT_GEMM};
+/* Takes the fastest allowed algorithm that cuDNN has measured, with at most `most` bytes of workspace. */
+gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_finding *findings, int count, size_t most,
+                          cudnn_state *state) {
   bool enough = true;
-  for (int algorithm : bounded) {
-    gconv_status status = try_algorithm(execution, c, algorithm, execution->problem->workspace_limit / 2, state);
-    if (status == GCONV_OK)
-      return GCONV_OK;
-    enough = enough && status != GCONV_NO_MEMORY;
-    cudaGetLastError();
+  for (int i = 0; i < count; i++) {
+    const cudnn_finding *f = &findings[i];
+    enough = enough && !is_out_of_memory(f->status);
+    if (f->status != 0 || f->algorithm > GEMM || f->workspace_bytes > most ||
+        (problem->math == GCONV_MATH_FP32 && f->math != FMA_MATH && f->math != DEFAULT_MATH))
+      continue;
+    state->algorithm = f->algorithm;
+    state->workspace_bytes = f->workspace_bytes;
+    return GCONV_OK;
   }
   if (!enough)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory on the GPU for the workspace of cuDNN");
-  return gconv_fail(GCONV_UNSUPPORTED, "cuDNN %zu has no algorithm for this within the limit of workspace",
+    return gconv_fail(GCONV_NO_MEMORY, "no memory on the GPU for what cuDNN takes for this layer");
+  return gconv_fail(GCONV_UNSUPPORTED, "cuDNN %zu has no algorithm for this layer within the limit of workspace",
                     cudnn.GetVersion());
 }
 
-static gconv_status fill_state(const gconv_execution *execution, cudnn_state *state) {
-  chunk c = {};
-  find_chunk(execution->problem, &c);
+/* Tensors and workspace for the measurement. */
+struct trial {
+  void *in, *out, *workspace;
+};
+
+gconv_status measure(const gconv_layer_execution *e, trial *t, cudnn_state *state) {
+  const gconv_layer_problem *p = e->problem;
+  const size_t in = (size_t)p->images * p->channels * p->height * p->width * sizeof(float);
+  const size_t out = (size_t)p->images * p->filters * p->out_height * p->out_width * sizeof(float);
+  enum { MOST = 16 };
+  cudnn_finding findings[MOST];
+  int count = 0;
+  CUDA_TRY(cudaMalloc(&t->in, in));
+  CUDA_TRY(cudaMalloc(&t->out, out));
+  CUDA_TRY(cudaMalloc(&t->workspace, p->workspace_limit));
+  CUDA_TRY(cudaMemsetAsync(t->in, 0, in, (cudaStream_t)e->stream));
+  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t->in, state->filter, e->weights, state->convolution,
+                                              state->out, t->out, MOST, &count, findings, t->workspace, p->workspace_limit));
+  return take_fastest(p, findings, count, p->workspace_limit, state);
+}
+
+gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
   CUDNN_TRY(Create(&state->handle));
-  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)execution->stream));
-  GCONV_TRY(describe(execution->problem, c, state));
-  return choose(execution, c, state);
+  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
+  GCONV_TRY(describe(e->problem, state));
+  trial t = {};
+  gconv_status status = measure(e, &t, state);
+  cudaFree(t.in);
+  cudaFree(t.out);
+  cudaFree(t.workspace);
+  if (status != GCONV_OK)
+    return status;
+  cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
+  if (state->workspace_bytes > 0)
+    CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
+  return GCONV_OK;
 }
 
-static gconv_status acquire(const gconv_execution *execution, void **result) {
-  return make_state(fill_state, execution, result);
+gconv_status acquire(const gconv_layer_execution *e, void **result) {
+  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
+  const gconv_status status = fill_state(e, state);
+  if (status == GCONV_OK)
+    *result = state;
+  else
+    dismiss(state);
+  return status;
 }
 
-/* ---- Launching ---- */
-
-static dim3 grid_over(int64_t columns, int64_t rows, int32_t planes, dim3 block) {
-  return dim3(blocks_for(columns, block.x, INT32_MAX), blocks_for(rows, block.y, 65535), (unsigned)planes);
-}
-
-/* Runs one chunk, whose place is in *a. */
-template <class In, class Out> static gconv_status run_chunk(const gconv_execution *execution, const chunk_arguments *a) {
-  const cudnn_state *state = (const cudnn_state *)execution->state;
-  const gconv_problem *problem = execution->problem;
+gconv_status execute(const gconv_layer_execution *e) {
+  const cudnn_state *state = (const cudnn_state *)e->state;
   const float one = 1, zero = 0;
-  const dim3 block(64, 4);
-  cudaStream_t stream = (cudaStream_t)execution->stream;
-  gather<In><<<grid_over(a->shape.in_columns, a->shape.in_rows, a->shape.planes, block), block, 0, stream>>>(*a);
-  CUDA_TRY(cudaGetLastError());
-  CUDNN_TRY(ConvolutionForward(state->handle, &one, state->in, a->in, state->filter, execution->weights, state->convolution,
-                               state->algorithm, state->workspace, state->workspace_bytes, &zero, state->out, a->out));
-  finish<In, Out><<<grid_over(problem->out_width, a->shape.rows, a->shape.planes, block), block, 0, stream>>>(*a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
+  CUDNN_TRY(ConvolutionForward(state->handle, &one, state->in, e->in, state->filter, e->weights, state->convolution,
+                               state->algorithm, state->workspace, state->workspace_bytes, &zero, state->out, e->out));
+  return launch_finish(e);
 }
 
-template <class In, class Out> static gconv_status run(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  chunk_arguments a = {};
-  CUDNN_TRY(SetStream(((const cudnn_state *)execution->state)->handle, (cudaStream_t)execution->stream));
-  a.common = common_arguments(execution);
-  a.weights = execution->weights;
-  a.planes = all_planes(problem);
-  find_chunk(problem, &a.shape);
-  a.in = (float *)execution->workspace;
-  a.out = a.in + in_floats(a.shape);
-  for (a.first = 0; a.first < a.planes; a.first += a.shape.planes)
-    for (a.top = 0; a.top < problem->out_height; a.top += a.shape.rows) {
-      GCONV_TRY((run_chunk<In, Out>(execution, &a)));
-    }
-  return GCONV_OK;
+/* Returns whether the number of outputs is that of equal padding on both sides. */
+bool is_symmetric(int64_t in, int64_t out, int64_t pad, int64_t reach, int64_t stride) {
+  return in + 2 * pad >= reach && (in + 2 * pad - reach) / stride + 1 == out;
 }
 
-static gconv_status execute(const gconv_execution *execution) {
-  return with_type(execution->problem->in_type, [&](auto in) {
-    return with_type(execution->problem->out_type, [&](auto out) { return run<decltype(in), decltype(out)>(execution); });
-  });
+const char *supports(const gconv_layer_problem *p) {
+  if (p->math != GCONV_MATH_FP32 && p->math != GCONV_MATH_TF32)
+    return "math other than fp32 and tf32";
+  const int64_t tall = (int64_t)(p->rows - 1) * p->dilation_y + 1, wide = (int64_t)(p->columns - 1) * p->dilation_x + 1;
+  if (!is_symmetric(p->height, p->out_height, p->pad_top, tall, p->stride_y) ||
+      !is_symmetric(p->width, p->out_width, p->pad_left, wide, p->stride_x))
+    return "padding that is not the same on both sides";
+  const double in = (double)p->channels * p->height * p->width, out = (double)p->filters * p->out_height * p->out_width;
+  return p->images * fmax(in, out) > INT32_MAX ? "tensors of more than 2^31 samples" : NULL;
 }
 
-static const char *supports(const gconv_problem *problem) {
-  chunk c = {};
-  return find_chunk(problem, &c) ? NULL : "one row of its tensors would exceed half of the workspace";
+/* Uses measured rates of cuDNN's products of matrices, and adds the pass for bias and activation. */
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double rate = problem->math == GCONV_MATH_TF32 ? 1.2 : 0.35;
+  const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
+  const double few = fmax(1, 16.0 * problem->groups / problem->filters); /* filters that a tile lacks */
+  return 3 * machine->launch_ms + few * gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
+         outputs * 12 / machine->bytes_per_ms;
 }
 
-static size_t workspace_bytes(const gconv_problem *problem) {
-  chunk c = {};
-  find_chunk(problem, &c);
-  return (size_t)(in_floats(c) + c.planes * c.out_floats) * sizeof(float);
-}
+} // namespace
 
-static double error_bound(const gconv_problem *problem) {
-  double n = ((double)problem->rows * problem->columns + 1) * 0x1p-24;
-  return n < 0.5 ? n / (1 - n) : 1;
-}
-
-/* Costs in units of one multiply-add at the peak, measured on an H200: TAP for each tap, SAMPLE for each sample. */
-static const double TAP = 18, SAMPLE = 750;
-
-static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double taps = (double)problem->rows * problem->columns, sums = gconv_problem_flop(problem) / (2 * taps);
-  return 5 * machine->launch_ms + sums * (SAMPLE + TAP * taps) / machine->fma_per_ms;
-}
-
-extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
-    .info = {"cudnn", "cuda", "NVIDIA's cuDNN on planes of float32, by products of matrices", false},
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_cudnn = {
+    .info = {"cudnn", "cuda", "NVIDIA's cuDNN, by its products of matrices", false},
     .available = available,
     .supports = supports,
-    .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,
-    .error_bound = error_bound,
+    .error_bound = library_bound,
     .acquire = acquire,
     .dismiss = dismiss,
     .library = true,

@@ -1,80 +1,103 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col-cublas: the patch matrix of im2col, multiplied by cuBLAS.
+ * im2col-cublas: the matrix of patches (patches.cuh), multiplied by cuBLAS, in float32 (pedantic mode) or, if asked for,
+ * TF32.
  *
- * Many programs do this. It shows how fast a patch matrix can be with the best product of matrices: for K filters of R x S
- * taps, 2 K R S flop a sample at the rate of cuBLAS, and 8 R S bytes to write and read the matrix. cuBLAS is loaded when it
- * is first needed; making its handle takes a tenth of a second.
- *
- * The arithmetic is float32 throughout (pedantic mode: no TF32, no emulation). But cuBLAS adds the products in an order of
- * its own, so this is not the exact family. The bound of a chain holds all the same: in a sum of T products in any order,
- * each product is rounded at most once, and takes part in at most T - 1 additions. So it is off by at most (1 + u)^T - 1 <=
- * T u / (1 - T u), relative to itself (Higham, 3.1).
+ * Most frameworks began with this. A chunk is some whole images, which cuBLAS takes as a batch, or a part of one image.
+ * cuBLAS adds in an order of its own, so the bound is that of a sum in any order.
  */
-#include "../classic/patches.cuh"
+#include "../classic/layer/patches.cuh"
 #include "cublas.cuh"
+#include "finish.cuh"
 
 namespace {
 
-size_t state_bytes(const gconv_problem *problem) {
-  return cublas_workspace_bytes(problem->workspace_limit);
+/* Pixels of an image; images of a chunk (at least 1); and the pixels of each image that a chunk has. */
+struct chunking {
+  int64_t plane, images, pixels, pitch;
+};
+
+/* Returns false if not even 128 pixels fit. */
+bool find_chunking(const gconv_layer_problem *problem, chunking *c) {
+  size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
+  c->pitch = chunk_columns(problem, bytes);
+  c->plane = (int64_t)problem->out_height * problem->out_width;
+  c->images = c->pitch >= c->plane ? c->pitch / c->plane : 1;
+  c->images = c->images < problem->images ? c->images : problem->images;
+  c->pixels = c->pitch >= c->plane ? c->plane : c->pitch;
+  return c->pitch > 0;
 }
 
-gconv_status acquire(const gconv_execution *execution, void **state) {
-  return cublas_acquire(execution->stream, state_bytes(execution->problem), CUBLAS_PEDANTIC, state);
-}
-
-/* ---- The product ---- */
-
-/* sums = taps * patches, transposed (cublas.cuh). */
-gconv_status multiply(const gconv_execution *execution, const chunk &part) {
-  const gconv_problem *problem = execution->problem;
-  cublas_state *state = (cublas_state *)execution->state;
-  const float one = 1.0f, zero = 0.0f;
-  const int depth = (int)taps_of(problem);
-  GCONV_TRY(cublas_go_to(state, execution->stream));
-  if (problem->filters == 1)
-    CUBLAS_TRY(cublas_sgemv(state->handle, CUBLAS_NOT_TRANSPOSED, part.columns, depth, &one, part.patches, part.pitch,
-                            execution->weights, 1, &zero, part.sums, 1));
-  else
-    CUBLAS_TRY(cublas_sgemm(state->handle, CUBLAS_NOT_TRANSPOSED, CUBLAS_NOT_TRANSPOSED, part.columns, problem->filters,
-                            depth, &one, part.patches, part.pitch, execution->weights, depth, &zero, part.sums, part.pitch));
+/* Computes the sums of a group, for `images` images from `image` on, and their pixels first .. first + pixels - 1. All
+ * matrices are transposed (cublas.cuh). */
+gconv_status multiply(const gconv_layer_execution *e, const chunking &c, int64_t g, int64_t image, int64_t images,
+                      int64_t first, int64_t pixels) {
+  const gconv_layer_problem *problem = e->problem;
+  cublas_state *state = (cublas_state *)e->state;
+  const float one = 1, zero = 0;
+  const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem);
+  float *out = e->out + (image * problem->filters + g * filters) * c.plane + first;
+  GCONV_TRY(cublas_go_to(state, e->stream));
+  CUBLAS_TRY(cublas_sgemm_batched(state->handle, CUBLAS_NOT_TRANSPOSED, CUBLAS_NOT_TRANSPOSED, (int)pixels, (int)filters,
+                                  (int)taps, &one, (const float *)e->workspace, (int)c.pitch, c.plane,
+                                  e->weights + g * filters * taps, (int)taps, 0, &zero, out, (int)c.plane,
+                                  problem->filters * c.plane, (int)images));
   return GCONV_OK;
 }
 
-int64_t columns_of(const gconv_problem *problem) {
-  return chunk_columns(problem, (int64_t)(problem->workspace_limit - state_bytes(problem)));
+gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  chunking c;
+  find_chunking(problem, &c);
+  for (int64_t g = 0; g < problem->groups; g++)
+    for (int64_t image = 0; image < problem->images; image += c.images)
+      for (int64_t first = 0; first < c.plane; first += c.pixels) {
+        int64_t images = problem->images - image < c.images ? problem->images - image : c.images;
+        int64_t pixels = c.plane - first < c.pixels ? c.plane - first : c.pixels;
+        GCONV_TRY(launch_patches(e, g, image * c.plane + first, images > 1 ? images * c.plane : pixels, c.pitch));
+        GCONV_TRY(multiply(e, c, g, image, images, first, pixels));
+      }
+  return launch_finish(e);
 }
 
-size_t workspace_bytes(const gconv_problem *problem) {
-  return chunk_bytes(problem, columns_of(problem));
+size_t workspace_bytes(const gconv_layer_problem *problem) {
+  chunking c;
+  find_chunking(problem, &c);
+  return (size_t)c.pitch * (size_t)gconv_layer_taps(problem) * sizeof(float);
 }
 
-gconv_status execute(const gconv_execution *execution) {
-  return convolve_chunks(execution, columns_of(execution->problem),
-                         [=](const chunk &part) { return multiply(execution, part); });
+const char *supports(const gconv_layer_problem *problem) {
+  chunking c;
+  if (problem->math != GCONV_MATH_FP32 && problem->math != GCONV_MATH_TF32)
+    return "math other than fp32 and tf32";
+  if (gconv_layer_taps(problem) > INT32_MAX || (int64_t)problem->out_height * problem->out_width > INT32_MAX)
+    return "more than 2^31 taps or pixels";
+  return find_chunking(problem, &c) ? NULL : "128 columns of its patch matrix would exceed the workspace";
 }
 
-const char *supports(const gconv_problem *problem) {
-  if (taps_of(problem) > INT32_MAX)
-    return "filters of more than 2^31 taps";
-  return columns_of(problem) == 0 ? "32 columns of its patch matrix would exceed the workspace" : NULL;
+gconv_status acquire(const gconv_layer_execution *e, void **state) {
+  return cublas_acquire(e->stream, cublas_workspace_bytes(e->problem->workspace_limit),
+                        e->problem->math == GCONV_MATH_TF32 ? CUBLAS_TF32 : CUBLAS_PEDANTIC, state);
 }
 
-double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  return patches_ms(problem, columns_of(problem), machine) + gconv_problem_flop(problem) / 2 / (0.6 * machine->fma_per_ms);
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  chunking c;
+  find_chunking(problem, &c);
+  const double rate = problem->math == GCONV_MATH_TF32 ? 3 : 0.55;
+  return 1.8 * patches_ms(problem, c.pitch, machine) + gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
+         (double)pixels_of(problem) * problem->filters * 8 / machine->bytes_per_ms;
 }
 
 } // namespace
 
-extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_im2col_cublas = {
     .info = {"im2col-cublas", "cuda", "patch matrix in chunks, multiplied by cuBLAS", false},
     .available = available,
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,
-    .error_bound = gconv_chain_bound,
+    .error_bound = library_bound,
     .acquire = acquire,
     .dismiss = dismiss,
     .library = true,

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int PIXELS = 128, THREADS = 256, WARPS = THREADS / 32, FEW = 8; /* filters, of a layer of few */
 
-/* Weights change places: filters of a channel become neighbours. Those that pad are 0. */
+/* Copies the weights of all layers to shared memory, where the filters of a channel are neighbours, filled up with zeros. */
 DEVICE void bring_weights(const arguments_of_layers &a, float *shared) {
   ROLLED_FOR (int i = 0; i < a.count; i++) {
     const layer &l = a.layers[i];
@@ -32,7 +32,7 @@ DEVICE void bring_weights(const arguments_of_layers &a, float *shared) {
   }
 }
 
-/* Loads of several rounds are on their way at once. */
+/* Copies the input of a tile to shared memory. Five loads of a thread are under way at a time. */
 DEVICE void bring_pixels(const arguments_of_layers &a, const float *in, int64_t first, float *to) {
   constexpr int TOGETHER = 5;
   const int pixel = (int)threadIdx.x % PIXELS, step = THREADS / PIXELS, channels = a.layers[0].channels;
@@ -80,7 +80,7 @@ DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, f
   out[pixel] = (float)label;
 }
 
-/* Of a pixel, 4 filters. */
+/* Makes 4 filters of a pixel. */
 DEVICE void make_few(const layer &l, const float *weights, const float *in, float *out) {
   const int pixel = (int)threadIdx.x % PIXELS, k = (int)threadIdx.x / PIXELS * 4;
   if (k >= l.filters)
@@ -100,7 +100,7 @@ DEVICE void make_few(const layer &l, const float *weights, const float *in, floa
       out[(k + i) * PIXELS + pixel] = activate(l, sum[i] + weights[l.channels * FEW + k + i]);
 }
 
-/* Of 4 pixels, 8 filters at a time; those of other warps are others. */
+/* Makes 8 filters of 4 pixels at a time. Each warp has its own filters. */
 DEVICE void make_many(const layer &l, const float *weights, const float *in, float *out) {
   const int warp = (int)threadIdx.x / 32, pixel = (int)threadIdx.x % 32 * 4;
   ROLLED_FOR (int k = warp * 8; k < l.filters; k += WARPS * 8) {
@@ -166,13 +166,13 @@ __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ 
   }
 }
 
-/* ---- Of the host ---- */
+/* ---- The host ---- */
 
 int32_t pad(int32_t filters) {
   return (filters + FEW - 1) / FEW * FEW;
 }
 
-/* Bytes of shared memory that layers take. */
+/* Returns the bytes of shared memory that layers take, and sets their places if `a` is not NULL. */
 int64_t shared_bytes(const gconv_layer_problem *const *layers, int32_t count, arguments_of_layers *a) {
   int64_t at = 0, most[2] = {layers[0]->channels, 0};
   for (int32_t i = 0; i < count; i++) {

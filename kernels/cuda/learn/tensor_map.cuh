@@ -3,7 +3,7 @@
  * lies outside the tensor becomes 0. */
 #pragma once
 
-#include "instructions.cuh"
+#include "../hopper/instructions.cuh"
 
 #include <cuda.h>
 
