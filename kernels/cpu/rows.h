@@ -58,8 +58,8 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
 /* As gconv_load_pixels(), as bytes, for u8 images whose border level is an integer, and with a step of 1. */
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
-/* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write. Rows of an
- * image are so far apart that the processor cannot predict the next one. */
+/* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write, unless rows are
+ * so near each other that the processor predicts the next one by itself. */
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
 void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
 
