@@ -8,25 +8,30 @@
  *   3. the gradients of the other layers' sums, from the last to the first
  *   4. the gradients of all weights, and at once their change
  *
- * Reading shared memory takes as long as multiplying. So what all lanes of a warp want is read once for all, four numbers at
- * a time: in 1 and 3, a lane has a case (or two), and its warp some outputs, whose weights all lanes share. In 4, a lane has
- * two inputs, and its warp some outputs, whose gradients all lanes share. Rows of values begin at odd multiples of 16 bytes,
- * so that lanes which read the same column of neighbouring rows meet no conflicts of banks. Loops are unrolled only where
+ * Shared memory gives a warp a register of all its lanes a cycle, while four warps multiply. So each number that was read is
+ * used several times: in 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all
+ * lanes share. In 4, lanes are a table of outputs and inputs. Rows of values begin at odd multiples of 16 bytes, so that
+ * lanes which read the same column of neighbouring rows meet no conflicts of banks. Loops are unrolled only where
  * multiply-adds are: a step is so short that fetching its instructions counts.
  *
- * On GPUs that have clusters, four blocks take these steps together, each for some outputs of every layer.
+ * On GPUs that have clusters, four blocks take the steps of one slice together. A step of 64-63-26 with 32 cases is a matter
+ * of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update follow each other. So blocks
+ * share all of it, but meet only twice a step:
  *
- * A step of 64-63-26 with 32 cases is a matter of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a
- * softmax and an update follow each other. So blocks meet as rarely as they can. Each computes the whole of a small last
- * layer. Each also keeps the gradients of its own outputs' sums to itself. So blocks meet once a step, behind the first
- * layer. A block that has finished a step arrives at a barrier, but goes on; it awaits the others only before it writes to
- * their memory again. One more warp sums the losses while the others compute.
+ *   - Each computes some outputs of the first layers for all cases, and sends them to the block of the case.
+ *   - Each computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
+ *   - Then each has what it needs for 3 and 4: it changes the weights that belong to its outputs. All blocks need those of
+ *     the last layer; they arrive together with the outputs of the next step.
+ *
+ * Numbers are sent without a barrier of the cluster: a block counts the bytes that arrive. One more warp tells the losses
+ * while the others compute.
  *
  * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
- * When all blocks have, they share out the parameters: each is changed by the sum of its leaves.
+ * When all blocks have, they share out the parameters: each is changed by the sum of its leaves. Then all read the
+ * parameters, and the kernel goes on with the next step. Its inputs stay in shared memory if a block has one slice.
  *
- * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_steps.cuh the kernels; this file
- * what the host decides.
+ * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_cases.cuh the last layer of a
+ * cluster; resident_steps.cuh and resident_slices.cuh the kernels; this file what the host decides.
  */
 #include "device/cuda_error.h"
 #include "resident.h"
@@ -113,7 +118,7 @@ struct gconv_resident {
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
   gconv_learn_outcome *of_cases; /* of as many steps */
-  int32_t *numbers; /* this and what follows: of struct together */
+  int32_t *numbers;              /* this and what follows: of struct together */
   float *leaves, *changed;
   double *losses;
   uint32_t *hits;
@@ -296,15 +301,8 @@ static gconv_status start_large_steps(const gconv_resident *resident, resident_n
 gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident_run *run, const gconv_learn_step *steps,
                                   size_t count, cudaStream_t stream) {
   resident_net net = *net_for(resident, steps[0].optimizer);
-  const run_of of = {resident->arranged,
-                     (int64_t)run->cases,
-                     (int32_t)resident->batch,
-                     run->parameters,
-                     run->first,
-                     run->second,
-                     run->outcomes,
-                     resident->of_cases,
-                     run->bad};
+  const run_of of = {resident->arranged, (int64_t)run->cases, (int32_t)resident->batch, run->parameters, run->first,
+                     run->second,        run->outcomes,       resident->of_cases,       run->bad};
   const size_t last = resident->slices > 1 ? run->cases : run->cases - (count - 1) * resident->batch;
   net.factor = (float)gconv_learn_factor(&resident->net, resident->slices > 1 ? run->cases : resident->batch);
   net.last_factor = (float)gconv_learn_factor(&resident->net, last < resident->batch ? last : resident->batch);

@@ -3,8 +3,8 @@
  * The last layer of steps of one slice. Blocks of a cluster share its cases: each computes all outputs of some cases, and
  * sends the gradients of their sums to all others. A warp has two cases, and a lane an output of both, so that softmax stays
  * inside of the warp. Weights lie in rows of inputs, w[c][k] with the biases behind them; outputs and gradients in rows of
- * cases, y[n][k] and dz[n][k]. Behind the gradients of a case is a 1 if it has a number that is not finite, else a 0. Rows are
- * filled up with zeros to multiples of four.
+ * cases, y[n][k] and dz[n][k]. Behind the gradients of a case is a 1 if it has a number that is not finite, else a 0. Rows
+ * are filled up with zeros to multiples of four.
  */
 #pragma once
 

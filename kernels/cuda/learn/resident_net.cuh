@@ -98,8 +98,8 @@ template <int N> __device__ __forceinline__ void store_cases(float *at, const fl
 
 /* Blocks of a cluster share the outputs of all layers but the last, eight neighbours at a time. Of these outputs, a block
  * computes the values, the gradients and the change of the weights, and writes into the shared memory of others what they
- * need. Of the last layer they share the cases; and, when weights change, its inputs, as they shared the outputs of the layer
- * before. Only GPUs of compute capability 9.0 and later have clusters; on others there is one block. */
+ * need. Of the last layer they share the cases; and, when weights change, its inputs, as they shared the outputs of the
+ * layer before. Only GPUs of compute capability 9.0 and later have clusters; on others there is one block. */
 template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -143,8 +143,9 @@ template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *a
 }
 
 /* What is sent to another block arrives without a barrier of all: each block counts the bytes that it was sent. It says how
- * many it expects, and awaits them. `arrival` is the place of the counter in shared memory; `turn` is how often it was awaited
- * before. Before a block sends what the receiver counts next time, it must know that the receiver has awaited this time. */
+ * many it expects, and awaits them. `arrival` is the place of the counter in shared memory; `turn` is how often it was
+ * awaited before. Before a block sends what the receiver counts next time, it must know that the receiver has awaited this
+ * time. */
 enum { ARRIVED_OUTPUTS, ARRIVED_GRADIENTS, ARRIVALS };
 
 __device__ __forceinline__ uint32_t arrival_of(const resident_net &net, int32_t which) {
@@ -152,12 +153,13 @@ __device__ __forceinline__ uint32_t arrival_of(const resident_net &net, int32_t 
 }
 template <int BLOCKS> __device__ __forceinline__ void send(uint32_t arrival, float *at, float value, int32_t block) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("{ .reg .b32 there, counter;\n"
-               "mapa.shared::cluster.u32 there, %0, %2;\n"
-               "mapa.shared::cluster.u32 counter, %1, %2;\n"
-               "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %3, [counter]; }" ::"r"(shared_address(at)),
-               "r"(arrival), "r"(block), "r"(__float_as_uint(value))
-               : "memory");
+  asm volatile(
+      "{ .reg .b32 there, counter;\n"
+      "mapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 counter, %1, %2;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %3, [counter]; }" ::"r"(shared_address(at)),
+      "r"(arrival), "r"(block), "r"(__float_as_uint(value))
+      : "memory");
 #endif
 }
 template <int BLOCKS> __device__ __forceinline__ void send_all(uint32_t arrival, float *at, float value) {
@@ -181,10 +183,11 @@ template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arr
     return;
   uint32_t arrived = 0;
   while (!arrived)
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(arrived)
-                 : "r"(arrival), "r"(turn & 1)
-                 : "memory");
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(arrived)
+        : "r"(arrival), "r"(turn & 1)
+        : "memory");
 #endif
 }
 

@@ -138,15 +138,15 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
   }
 }
 
-/* The sums over `count` cases of x dz, for K outputs from k on and inputs c, c + 32 ... */
-template <int K, int C, int ROOM>
+/* The sums over `count` cases of x dz, for K outputs k, k + ROWS ... and C inputs c, c + 32 / ROWS ... */
+template <int K, int C, int ROWS, int ROOM>
 __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t count, int32_t k, int32_t c,
                               float (&sums)[K][C]) {
   const float *x[C], *dz[K];
   UNROLLED_FOR (int j = 0; j < C; j++)
-    x[j] = shared + x_at + min(c + 32 * j, l.inputs - 1) * PITCH<ROOM>;
+    x[j] = shared + x_at + min(c + 32 / ROWS * j, l.inputs - 1) * PITCH<ROOM>;
   UNROLLED_FOR (int i = 0; i < K; i++)
-    dz[i] = shared + l.dz + min(k + i, l.outputs - 1) * PITCH<ROOM>;
+    dz[i] = shared + l.dz + min(k + ROWS * i, l.outputs - 1) * PITCH<ROOM>;
   int32_t n = 0;
   UNROLLED_2_FOR (; n + 4 <= count; n += 4) {
     float4 xs[C], dzs[K];
@@ -186,25 +186,26 @@ __device__ float sum_bias(const float *dz, int32_t count) {
 }
 
 /* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer i down; a
- * bias is behind the inputs. Neighbouring lanes have neighbouring inputs. `task`: what other tasks there were before, one a
- * warp. */
+ * bias is behind the inputs. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K and C of them. `task`: what
+ * other tasks there were before, one a warp. */
 template <int ROOM, int BLOCKS, class Use>
 __device__ void find_gradients(const resident_net &net, int32_t i, int32_t x_at, int32_t count, int32_t task, Use use) {
-  constexpr int K = BLOCKS > 1 ? 4 : 8, C = BLOCKS > 1 ? 1 : 2;
+  constexpr int K = 4, C = BLOCKS > 1 ? 1 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
   for (task = warp_of() - task; task < 0; task += WORKERS)
     ;
   for (; i >= 0; i--) {
     const resident_layer l = net.layers[i];
     const int32_t own = own_rows<BLOCKS>(l.outputs), biases = (own + 31) / 32;
-    const int32_t wide = (l.inputs + 32 * C - 1) / (32 * C), tasks = own / K * wide;
+    const int32_t wide = (l.inputs + COLUMNS * C - 1) / (COLUMNS * C), tasks = (own + K * ROWS - 1) / (K * ROWS) * wide;
     for (; task < tasks; task += WORKERS) {
-      const int32_t k = own_row<BLOCKS>(task / wide * K), c = task % wide * 32 * C + lane_of();
+      const int32_t k = own_row<BLOCKS>(task / wide * K * ROWS) + lane_of() / COLUMNS;
+      const int32_t c = task % wide * COLUMNS * C + lane_of() % COLUMNS;
       float sums[K][C] = {};
-      sum_gradients<K, C, ROOM>(l, i == 0 ? x_at : l.x, count, k, c, sums);
+      sum_gradients<K, C, ROWS, ROOM>(l, i == 0 ? x_at : l.x, count, k, c, sums);
       UNROLLED_FOR (int a = 0; a < K; a++)
         UNROLLED_FOR (int b = 0; b < C; b++)
-          if (k + a < l.outputs && c + 32 * b < l.inputs)
-            use(l, i, k + a, c + 32 * b, sums[a][b]);
+          if (k + ROWS * a < l.outputs && c + COLUMNS * b < l.inputs)
+            use(l, i, k + ROWS * a, c + COLUMNS * b, sums[a][b]);
     }
     for (; task < tasks + biases; task += WORKERS) {
       const int32_t at = (task - tasks) * 32 + lane_of(), k = own_row<BLOCKS>(at);
@@ -266,8 +267,8 @@ template <int ROOM> __device__ bool differentiate(const resident_net &net, int32
   return bad;
 }
 
-/* The loss of case n, whose outputs are y[k * apart]; of cross-entropy, the output of its class, from which loss_from() makes
- * the loss. */
+/* The loss of case n, whose outputs are y[k * apart]; of cross-entropy, the output of its class, from which loss_from()
+ * makes the loss. */
 template <int ROOM>
 __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
@@ -337,8 +338,8 @@ template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &
   }
 }
 
-/* By the workers: goes back through layers `last` to 1. Blocks meet: some need the gradient from all, or still read weights that others are
- * about to change. */
+/* By the workers: goes back through layers `last` to 1. Blocks meet: some need the gradient from all, or still read weights
+ * that others are about to change. */
 template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net, int32_t last) {
   for (int32_t i = last; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];

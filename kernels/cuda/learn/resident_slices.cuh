@@ -14,8 +14,8 @@ enum {
 /* What blocks share, in memory of the device. Leaves and `changed` lie as weights do in shared memory. */
 struct together {
   int32_t slices;
-  int32_t places;          /* in shared memory, of weights: a multiple of four */
-  const int32_t *numbers;  /* of the parameter in each place; -1: none */
+  int32_t places;         /* in shared memory, of weights: a multiple of four */
+  const int32_t *numbers; /* of the parameter in each place; -1: none */
   const uint8_t *are_weights;
   float *leaves, *changed; /* of each slice; the parameters after a step */
   double *losses;          /* of each slice, as hits are */

@@ -6,7 +6,9 @@
 
 namespace {
 
-enum { TELLING = WORKING + 32 /* threads: the last warp tells the losses of a step while the others are at the rest of it */ };
+enum {
+  TELLING = WORKING + 32 /* threads: the last warp tells the losses of a step while the others are at the rest of it */
+};
 
 /* Changes the weights. Of the last layer, all blocks need them for a next step, which must await them; of those before, but
  * the first, for gradients of inputs. */
@@ -44,7 +46,8 @@ template <int BLOCKS> __device__ int32_t others_rows(int32_t count) {
   return others;
 }
 
-/* By one thread, when the block is done with step i - 1: tells the others that, and how much is expected of them in step i. */
+/* By one thread, when the block is done with step i - 1: tells the others that, and how much is expected of them in step i.
+ */
 template <int ROOM, int BLOCKS> __device__ void expect_others(const resident_net &net, int32_t i) {
   constexpr int CASES = ROOM / BLOCKS;
   const resident_layer &l = net.layers[net.count - 1];
