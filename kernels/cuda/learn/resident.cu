@@ -95,7 +95,6 @@ bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays
   } else {
     made->y = take(pitch * made->outputs);
     made->soft = take(net->loss == GCONV_LOSS_CROSS_ENTROPY ? pitch * made->outputs : 0);
-    made->losses = take(2 * made->room);
   }
   made->next = -1;
   if (twice)

@@ -41,6 +41,18 @@ __device__ __forceinline__ void sum_outputs(const resident_layer &l, int32_t x_a
   sums[1] = sums[1] + bias;
 }
 
+/* sums[m] += all outputs of a case, in their order. Behind them are zeros. */
+__device__ __forceinline__ void add_outputs(const resident_layer &l, float *const (&y)[2], float (&sums)[2]) {
+  UNROLLED_4_FOR (int32_t k = 0; k < l.outputs; k += 4)
+    UNROLLED_FOR (int m = 0; m < 2; m++) {
+      const float4 four = *(const float4 *)(y[m] + k);
+      sums[m] = sums[m] + four.x;
+      sums[m] = sums[m] + four.y;
+      sums[m] = sums[m] + four.z;
+      sums[m] = sums[m] + four.w;
+    }
+}
+
 /* Softmax of cases n and n + 1, in place. */
 __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y)[2]) {
   float largest[2] = {-INFINITY, -INFINITY}, sums[2] = {};
@@ -53,14 +65,7 @@ __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y
     UNROLLED_FOR (int m = 0; m < 2; m++)
       y[m][k] = gconv_exp_negative(y[m][k] - largest[m]);
   __syncwarp();
-  UNROLLED_4_FOR (int32_t k = 0; k < l.outputs; k += 4)
-    UNROLLED_FOR (int m = 0; m < 2; m++) {
-      const float4 four = *(const float4 *)(y[m] + k);
-      sums[m] = sums[m] + four.x;
-      sums[m] = sums[m] + four.y;
-      sums[m] = sums[m] + four.z;
-      sums[m] = sums[m] + four.w;
-    }
+  add_outputs(l, y, sums);
   __syncwarp();
   for (int32_t k = lane_of(); k < l.outputs; k += 32)
     UNROLLED_FOR (int m = 0; m < 2; m++)
@@ -80,7 +85,7 @@ __device__ __forceinline__ float sum_gradient(const resident_net &net, const res
 
 /* By a warp: outputs of cases n and n + 1, and their gradients, which go to all blocks. `cases`: of the step. */
 template <int ROOM, int BLOCKS>
-__device__ void finish_cases(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
+__device__ void finish_many_outputs(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
   const resident_layer l = net.layers[net.count - 1];
   const int32_t x_at = net.count == 1 ? block_at : l.x;
   const bool softens = net.loss == GCONV_LOSS_CROSS_ENTROPY;
@@ -88,10 +93,7 @@ __device__ void finish_cases(const resident_net &net, int32_t block_at, int32_t 
   float *const dz[2] = {shared + l.dz + n * l.dz_pitch, shared + l.dz + (n + 1) * l.dz_pitch};
   for (int32_t k = lane_of(); k < l.outputs; k += 32) {
     float sums[2] = {};
-    if (l.w_pitch == 32)
-      sum_outputs<ROOM, 32>(l, x_at, n, k, sums);
-    else
-      sum_outputs<ROOM, 0>(l, x_at, n, k, sums);
+    sum_outputs<ROOM, 0>(l, x_at, n, k, sums);
     UNROLLED_FOR (int m = 0; m < 2; m++)
       y[m][k] = softens ? sums[m] : gconv_learn_activate(l.activation, l.slope, sums[m]);
   }
@@ -114,6 +116,70 @@ __device__ void finish_cases(const resident_net &net, int32_t block_at, int32_t 
     for (int32_t k = lane_of(); k <= l.outputs; k += 32)
       UNROLLED_FOR (int m = 0; m < 2; m++)
         send_all<BLOCKS>(arrival_of(net, ARRIVED_GRADIENTS), &dz[m][k], dz[m][k]);
+}
+
+/* a / b for outputs of softmax, of two cases. */
+__device__ __forceinline__ void divide(float (&a)[2], const float (&b)[2]) {
+  if (a[0] >= 0x1p-60f && a[1] >= 0x1p-60f) {
+    a[0] = gconv_quotient(a[0], b[0]);
+    a[1] = gconv_quotient(a[1], b[1]);
+  } else {
+    a[0] = a[0] / b[0];
+    a[1] = a[1] / b[1];
+  }
+}
+
+/* The same for fewer outputs than lanes: all but the sum of softmax stays in registers. The lane behind the outputs tells
+ * whether the case is bad. */
+template <int ROOM, int BLOCKS>
+__device__ void finish_few_outputs(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
+  const resident_layer l = net.layers[net.count - 1];
+  const int32_t k = lane_of(), own = min(k, l.outputs - 1);
+  const bool has = k < l.outputs; /* other lanes compute the last output, too, and keep it to themselves */
+  float *const y[2] = {shared + net.y + n * l.dz_pitch, shared + net.y + (n + 1) * l.dz_pitch};
+  float *const dz[2] = {shared + l.dz + n * l.dz_pitch, shared + l.dz + (n + 1) * l.dz_pitch};
+  float values[2] = {}, targets[2];
+  UNROLLED_FOR (int m = 0; m < 2; m++)
+    targets[m] = target_of<ROOM>(net, block_at, own, n + m);
+  if (l.w_pitch == 32)
+    sum_outputs<ROOM, 32>(l, net.count == 1 ? block_at : l.x, n, own, values);
+  else
+    sum_outputs<ROOM, 0>(l, net.count == 1 ? block_at : l.x, n, own, values);
+  if (net.loss == GCONV_LOSS_CROSS_ENTROPY) {
+    float sums[2] = {};
+    UNROLLED_FOR (int m = 0; m < 2; m++)
+      values[m] = gconv_exp_negative(values[m] - largest_of_warp(values[m]));
+    UNROLLED_FOR (int m = 0; m < 2; m++)
+      if (has)
+        y[m][k] = values[m];
+    __syncwarp();
+    add_outputs(l, y, sums);
+    __syncwarp();
+    divide(values, sums);
+  } else {
+    activate(l, values);
+  }
+  UNROLLED_FOR (int m = 0; m < 2; m++) {
+    const float d = values[m] - targets[m];
+    const bool there = n + m < cases;
+    const bool bad = __any_sync(0xffffffff, there && (!isfinite(values[m]) || !isfinite(d)));
+    const float gradient = !has ? (bad ? 1.0f : 0.0f) : there ? sum_gradient(net, l, factor, values[m], d) : 0.0f;
+    if (k <= l.outputs) {
+      dz[m][k] = gradient;
+      if (BLOCKS > 1)
+        send_all<BLOCKS>(arrival_of(net, ARRIVED_GRADIENTS), &dz[m][k], gradient);
+    }
+    if (has)
+      y[m][k] = values[m];
+  }
+}
+
+template <int ROOM, int BLOCKS>
+__device__ void finish_cases(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
+  if (net.outputs < 32)
+    finish_few_outputs<ROOM, BLOCKS>(net, block_at, n, cases, factor);
+  else
+    finish_many_outputs<ROOM, BLOCKS>(net, block_at, n, cases, factor);
 }
 
 /* Whether a case had a number that is not finite. */
@@ -146,10 +212,15 @@ template <int C, int ROOM, int BLOCKS> __device__ void go_back_by_cases(const re
     }
     const float *y = shared + l.x + c * PITCH<ROOM> + n;
     float *to = shared + before.dz + c * PITCH<ROOM> + n;
+    float outputs[C];
+    UNROLLED_FOR (int i = 0; i < C; i++) {
+      outputs[i] = y[min(i, l.inputs - 1 - c) * PITCH<ROOM>];
+      sums[i] = sums[i] + 0.0f;
+    }
+    apply_slopes(before, outputs, sums);
     UNROLLED_FOR (int i = 0; i < C; i++)
       if (c + i < l.inputs)
-        store<BLOCKS>(last, &to[i * PITCH<ROOM>],
-                      gconv_learn_slope(before.activation, before.slope, y[i * PITCH<ROOM>], sums[i] + 0.0f));
+        store<BLOCKS>(last, &to[i * PITCH<ROOM>], sums[i]);
   }
 }
 

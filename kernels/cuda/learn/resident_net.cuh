@@ -35,7 +35,6 @@ struct resident_net {
   int32_t rows;        /* of a block of inputs, behind which are its targets: one row of classes, or one an output */
   int32_t y, soft;     /* the last output, as dz is, and room for softmax, in shared memory */
   int32_t next;        /* the other input of layer 0; -1: there is none, and the next inputs come when all is done */
-  int32_t losses;      /* of `room` doubles */
   int32_t ones;        /* a row of `room` ones, the input of biases */
   int32_t arrivals;    /* two barriers that count bytes from other blocks */
   int32_t first, second, floats; /* what the optimiser keeps: as far behind the weights; all */
@@ -222,14 +221,15 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
   }
 }
 
-/* Begins to copy a multiple of four floats, or a block, to shared memory. By the workers, as what follows. */
-__device__ void begin_floats(const float *from, int32_t count, int32_t to) {
-  for (int32_t i = 4 * (int32_t)threadIdx.x; i < count; i += 4 * WORKING)
+/* Begins to copy a multiple of four floats, or a block, to shared memory. By the workers from thread `first` on, as what
+ * follows. */
+__device__ void begin_floats(const float *from, int32_t count, int32_t to, int32_t first = 0) {
+  for (int32_t i = 4 * ((int32_t)threadIdx.x - first); i >= 0 && i < count; i += 4 * (WORKING - first))
     copy_async<16>(&shared[to + i], &from[i]);
   commit_copies();
 }
-__device__ void begin_block(const resident_net &net, const float *block, int32_t to) {
-  begin_floats(block, net.rows * net.pitch, to);
+__device__ void begin_block(const resident_net &net, const float *block, int32_t to, int32_t first = 0) {
+  begin_floats(block, net.rows * net.pitch, to, first);
 }
 
 /* The number of the parameter of output k and input c; behind the inputs is the bias. */

@@ -23,6 +23,35 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
         sums[i][m] = fmaf(j == 0 ? four[i].x : j == 1 ? four[i].y : j == 2 ? four[i].z : four[i].w, xs[j][m], sums[i][m]);
 }
 
+/* The outputs of sums. What depends on the activation is outside of the loops, so that values are under way side by side. */
+template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
+  const auto all = [&](gconv_activation activation) {
+    UNROLLED_FOR (int m = 0; m < N; m++)
+      values[m] = gconv_learn_activate(activation, l.slope, values[m]);
+  };
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    all(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    all(GCONV_ACTIVATION_SIGMOID);
+  else
+    all(l.activation);
+}
+
+/* The gradients of sums, from those of outputs. */
+template <int N>
+__device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
+  const auto all = [&](gconv_activation activation) {
+    UNROLLED_FOR (int m = 0; m < N; m++)
+      gradients[m] = gconv_learn_slope(activation, l.slope, outputs[m], gradients[m]);
+  };
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    all(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    all(GCONV_ACTIVATION_SIGMOID);
+  else
+    all(l.activation);
+}
+
 /* Stores outputs of a layer, of cases from n on. All blocks need them, or, if the next layer is by cases, the block of the
  * case. */
 template <int N, int ROOM, int BLOCKS>
@@ -68,25 +97,29 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
     }
     float *y = shared + y_at + k * PITCH<ROOM> + n;
     const float *bias = shared + l.w + k * l.w_pitch + l.inputs;
-    const auto finish = [&](float(&values)[N]) {
-      UNROLLED_FOR (int m = 0; m < N; m++)
-        values[m] = gconv_learn_activate(l.activation, l.slope, values[m] + *bias);
-      store_outputs<N, ROOM, BLOCKS>(net, by_cases, y, n, values);
-      y += PITCH<ROOM>;
-      bias += l.w_pitch;
-    };
     if constexpr (K * N <= 2) {
-      UNROLLED_FOR (int i = 0; i < K; i++)
+      float values[K * N];
+      UNROLLED_FOR (int i = 0; i < K * N; i++)
+        values[i] = sums[i / N][i % N] + bias[min(i / N, count - 1) * l.w_pitch];
+      activate(l, values);
+      UNROLLED_FOR (int i = 0; i < K; i++) {
+        float own[N];
+        UNROLLED_FOR (int m = 0; m < N; m++)
+          own[m] = values[i * N + m];
         if (i < count)
-          finish(sums[i]);
+          store_outputs<N, ROOM, BLOCKS>(net, by_cases, y + i * PITCH<ROOM>, n, own);
+      }
     } else {
       UNROLLED_FOR (int i = 0; i < K; i++) /* so that the code of activations is there once */
         if (i < count)
           store_cases(y + i * PITCH<ROOM>, sums[i]);
-      ROLLED_FOR (int i = 0; i < count; i++) {
+      ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch) {
         float values[N];
         load_cases(y, values);
-        finish(values);
+        UNROLLED_FOR (int m = 0; m < N; m++)
+          values[m] = values[m] + *bias;
+        activate(l, values);
+        store_outputs<N, ROOM, BLOCKS>(net, by_cases, y, n, values);
       }
     }
   }
@@ -125,10 +158,11 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
     UNROLLED_FOR (int i = 0; i < C; i++) {
       if (c + i >= l.inputs)
         continue;
-      float values[N];
-      load_cases(y + i * PITCH<ROOM>, values);
+      float outputs[N], values[N];
+      load_cases(y + i * PITCH<ROOM>, outputs);
       UNROLLED_FOR (int m = 0; m < N; m++)
-        values[m] = gconv_learn_slope(before.activation, before.slope, values[m], sums[i][m] + 0.0f);
+        values[m] = sums[i][m] + 0.0f;
+      apply_slopes(before, outputs, values);
       if (BLOCKS == 1 || last)
         store_cases(to + i * PITCH<ROOM>, values);
       else
@@ -190,7 +224,7 @@ __device__ float sum_bias(const float *dz, int32_t count) {
  * other tasks there were before, one a warp. */
 template <int ROOM, int BLOCKS, class Use>
 __device__ void find_gradients(const resident_net &net, int32_t i, int32_t x_at, int32_t count, int32_t task, Use use) {
-  constexpr int K = 4, C = BLOCKS > 1 ? 1 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
+  constexpr int K = 4, C = BLOCKS > 1 ? 2 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
   for (task = warp_of() - task; task < 0; task += WORKERS)
     ;
   for (; i >= 0; i--) {
@@ -295,11 +329,13 @@ __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, con
   return !miss;
 }
 
-/* The loss of case n, into its place; and whether it was given its class. */
-template <int ROOM> __device__ uint32_t find_loss(const resident_net &net, int32_t x_at, int32_t n) {
-  const float *y = shared + net.y + n;
-  ((double *)(shared + net.losses))[n] = loss_from(net, loss_source<ROOM>(net, x_at, n, y, PITCH<ROOM>));
-  return net.classes ? hit_of<ROOM>(net, x_at, n, y, PITCH<ROOM>) : 0;
+/* By a warp: the sum of the first `count` lanes' numbers by a tree, for all lanes. */
+__device__ double add_lanes(double v, int32_t count) {
+  UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
+    const double other = __shfl_down_sync(0xffffffff, v, step);
+    v = lane_of() % (2 * step) == 0 && lane_of() + step < count ? v + other : v;
+  }
+  return __shfl_sync(0xffffffff, v, 0);
 }
 
 /* By one warp: the sum of losses by a tree, in their place. */
@@ -315,10 +351,10 @@ __device__ double sum_losses(double *losses, int32_t count) {
 
 /* ---- Layers but one by cases ---- */
 
-/* Whether parts of `size` of the layer's outputs keep half of the warps busy: then all have room to hide how long an
- * instruction takes. */
+/* Whether parts of `size` of the layer's outputs keep most warps busy, or half of them where blocks share the work: it is
+ * little, and they have more to do for each number that they read. */
 template <int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
-  return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= WORKERS / 2;
+  return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= (BLOCKS > 1 ? WORKERS / 2 : WORKERS * 3 / 4);
 }
 
 /* Computes the outputs of the first `count` layers. Blocks do not meet behind them if the next layer is by cases. */

@@ -50,6 +50,7 @@ __global__ void number_places(const __grid_constant__ resident_net net, int32_t 
  * the others begin with the gradients of weights, which have no more parts than warps in a small network. */
 __device__ void find_leaf(const resident_net &net, int32_t x, int32_t cases, float *leaf, double *loss, uint32_t *hits) {
   constexpr int ROOM = GCONV_LEARN_SLICE, GROUPS = ROOM / 32;
+  __shared__ double losses[GROUPS];
   __shared__ uint32_t are_hits[GROUPS];
   run_forward<ROOM, 1>(net, x, net.count);
   differentiate<ROOM>(net, x, cases, net.factor);
@@ -58,23 +59,30 @@ __device__ void find_leaf(const resident_net &net, int32_t x, int32_t cases, flo
   const int32_t group = warp_of() - (WORKERS - GROUPS);
   if (group >= 0) {
     const int32_t n = 32 * group + lane_of();
-    const uint32_t hit = __ballot_sync(0xffffffff, n < cases && find_loss<ROOM>(net, x, n));
-    if (lane_of() == 0)
-      are_hits[group] = hit;
+    const float *y = shared + net.y + n;
+    const bool there = n < cases;
+    const double own = there ? loss_from(net, loss_source<ROOM>(net, x, n, y, PITCH<ROOM>)) : 0;
+    const uint32_t hit = __ballot_sync(0xffffffff, there && net.classes && hit_of<ROOM>(net, x, n, y, PITCH<ROOM>));
+    const double sum = add_lanes(own, cases - 32 * group);
+    if (lane_of() == 0) {
+      losses[group] = sum;
+      are_hits[group] = (uint32_t)__popc(hit);
+    }
   }
   const auto use = [&](const resident_layer &l, int32_t, int32_t k, int32_t c, float gradient) {
     __stcg(&leaf[l.w + k * l.w_pitch + c], gradient);
   };
   find_gradients<ROOM, 1>(net, net.count - 1, x, cases, 0, use);
   __syncthreads();
-  if (warp_of() < WORKERS - 1)
-    return;
-  const double sum = sum_losses((double *)(shared + net.losses), cases);
-  if (lane_of() == 0) {
-    *loss = sum;
+  if (threadIdx.x == 0) {
+    UNROLLED_FOR (int step = 1; step < GROUPS; step *= 2)
+      UNROLLED_FOR (int i = 0; i + step < GROUPS; i += 2 * step)
+        if (32 * (i + step) < cases)
+          losses[i] += losses[i + step];
+    *loss = losses[0];
     *hits = 0;
     UNROLLED_FOR (int i = 0; i < GROUPS; i++)
-      *hits += (uint32_t)__popc(are_hits[i]);
+      *hits += are_hits[i];
   }
 }
 
@@ -117,13 +125,6 @@ __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count)
 __device__ gconv_learn_outcome sum_slices(const together &of) {
   double sums = 0;
   uint32_t hits = 0;
-  const auto add_lanes = [&](double v, int32_t count) {
-    UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
-      const double other = __shfl_down_sync(0xffffffff, v, step);
-      v = lane_of() % (2 * step) == 0 && lane_of() + step < count ? v + other : v;
-    }
-    return __shfl_sync(0xffffffff, v, 0);
-  };
   const int32_t groups = (of.slices + 31) / 32;
   UNROLLED_4_FOR (int32_t g = 0; g < groups; g++) {
     const int32_t i = 32 * g + lane_of();
@@ -157,14 +158,16 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
   }
   for (int32_t first = (int32_t)blockIdx.x * QUADS; first < quads; first += (int32_t)gridDim.x * QUADS) {
     const int32_t quad = first + (int32_t)threadIdx.x % QUADS, from = share * each;
+    const int32_t place = 4 * first + (int32_t)threadIdx.x;
+    const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
+    float parameter = number >= 0 ? run.parameters[number] : 0.0f; /* comes while the leaves do */
+    const bool is_weight = number >= 0 && of.are_weights[number];
     if (share < parts && quad < quads)
       *(float4 *)&sums[share][4 * (quad - first)] =
           add_leaves((const float4 *)of.leaves + from * (int64_t)quads + quad, quads, min(of.slices - from, each));
     __syncthreads();
     if (!isfinite(loss))
       return false;
-    const int32_t place = 4 * first + (int32_t)threadIdx.x;
-    const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
     if (number >= 0) {
       float sum[ADDED];
       UNROLLED_FOR (int j = 0; j < ADDED; j++)
@@ -172,10 +175,9 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
       UNROLLED_FOR (int apart = 1; apart < ADDED; apart *= 2)
         UNROLLED_FOR (int j = 0; j < ADDED; j += 2 * apart)
           sum[j] = j + apart < parts ? sum[j] + sum[j + apart] : sum[j];
-      float parameter = run.parameters[number];
       if (loss * of.factor < *best_loss)
         of.best[number] = parameter;
-      gconv_learn_update(&step, of.are_weights[number], sum[0], &parameter, &run.first[number], &run.second[number]);
+      gconv_learn_update(&step, is_weight, sum[0], &parameter, &run.first[number], &run.second[number]);
       run.parameters[number] = parameter;
       of.changed[place] = parameter;
       if (!isfinite(parameter))

@@ -82,11 +82,11 @@ __device__ void work(const resident_net &net, const run_of &run, const gconv_lea
     run_forward<ROOM, BLOCKS>(net, x, net.count - 1);
     await_arrival<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), i);
     __syncthreads();
+    if (next >= 0 && i + 1 < count) /* by warps that have no cases, or few */
+      begin_block(net, run.blocks + (i + 1) * of_block, next, WORKING / 2);
     const float factor = cases == run.batch ? net.factor : net.last_factor;
     for (int32_t n = 2 * warp_of(); n < CASES; n += 2 * WORKERS)
       finish_cases<ROOM, BLOCKS>(net, x, block_of_cluster<BLOCKS>() * CASES + n, cases, factor);
-    if (next >= 0 && i + 1 < count)
-      begin_block(net, run.blocks + (i + 1) * of_block, next);
     await_arrival<BLOCKS>(arrival_of(net, ARRIVED_GRADIENTS), i);
     __syncthreads();
     if (is_bad<ROOM>(net))
