@@ -38,9 +38,9 @@ GCONV_BOTH float gconv_exp_negative(float x) {
   return x > -87.0f ? e : outside;
 }
 
-/* Returns a / b, rounded to nearest, for b from 1 to 2^60, and a that is 0 or from 2^-60 to 1, or any a from 0 to 1 if b is 1;
- * or NaN if one of them is. On a GPU these are the instructions of its own division, but for the branch to what deals with
- * other numbers. Without a branch, several quotients are under way at a time. */
+/* Returns a / b, rounded to nearest, for b from 1 to 2^60, and a that is 0 or from 2^-60 to 1, or any a from 0 to 1 if b is
+ * 1; or NaN if one of them is. On a GPU these are the instructions of its own division, but for the branch to what deals
+ * with other numbers. Without a branch, several quotients are under way at a time. */
 GCONV_BOTH float gconv_quotient(float a, float b) {
 #ifdef __CUDA_ARCH__
   float r;
