@@ -91,7 +91,7 @@ bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays
   if (by_cases) {
     made->y = take(made->layers[net->count - 1].dz_pitch * made->room);
     made->ones = take(made->room);
-    made->arrivals = take(2 * ARRIVALS + 4);
+    made->arrivals = take(2 * ARRIVALS + CLUSTER);
   } else {
     made->y = take(pitch * made->outputs);
     made->soft = take(net->loss == GCONV_LOSS_CROSS_ENTROPY ? pitch * made->outputs : 0);

@@ -36,7 +36,7 @@ struct resident_net {
   int32_t y, soft;     /* the last output, as dz is, and room for softmax, in shared memory */
   int32_t next;        /* the other input of layer 0; -1: there is none, and the next inputs come when all is done */
   int32_t ones;        /* a row of `room` ones, the input of biases */
-  int32_t arrivals;    /* two barriers that count bytes from other blocks */
+  int32_t arrivals;    /* counters of bytes from other blocks, and a word from each block, to be counted */
   int32_t first, second, floats; /* what the optimiser keeps: as far behind the weights; all */
   gconv_loss loss;
   bool classes;

@@ -351,10 +351,10 @@ __device__ double sum_losses(double *losses, int32_t count) {
 
 /* ---- Layers but one by cases ---- */
 
-/* Whether parts of `size` of the layer's outputs keep most warps busy, or half of them where blocks share the work: it is
- * little, and they have more to do for each number that they read. */
+/* Whether parts of `size` of the layer's outputs keep half of the warps busy. Fewer warps have more to do for each number
+ * that they read. */
 template <int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
-  return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= (BLOCKS > 1 ? WORKERS / 2 : WORKERS * 3 / 4);
+  return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= WORKERS / 2;
 }
 
 /* Computes the outputs of the first `count` layers. Blocks do not meet behind them if the next layer is by cases. */

@@ -55,7 +55,7 @@ template <int ROOM, int BLOCKS> __device__ void expect_others(const resident_net
   const int32_t weights = i > 0 ? others_rows<BLOCKS>(l.inputs + 1) * l.outputs : 0;
   expect(arrival_of(net, ARRIVED_OUTPUTS), outputs + weights + BLOCKS - 1);
   expect(arrival_of(net, ARRIVED_GRADIENTS), (ROOM - CASES) * (l.outputs + 1));
-  send_all<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), shared + net.arrivals + 2 * ARRIVALS, 0);
+  send_all<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), shared + net.arrivals + 2 * ARRIVALS + block_of_cluster<BLOCKS>(), 0);
 }
 
 /* By the workers: `count` steps. */
