@@ -219,17 +219,17 @@ __device__ float sum_bias(const float *dz, int32_t count) {
   return sum;
 }
 
-/* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer i down; a
- * bias is behind the inputs. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K and C of them. `task`: what
- * other tasks there were before, one a warp. */
+/* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer `last`
+ * down; a bias is behind the inputs. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K and C of them.
+ * `task`: what other tasks there were before, one a warp. */
 template <int ROOM, int BLOCKS, class Use>
-__device__ void find_gradients(const resident_net &net, int32_t i, int32_t x_at, int32_t count, int32_t task, Use use) {
+__device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_at, int32_t count, int32_t task, Use use) {
   constexpr int K = 4, C = BLOCKS > 1 ? 2 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
   for (task = warp_of() - task; task < 0; task += WORKERS)
     ;
-  for (; i >= 0; i--) {
+  for (int32_t i = last; i >= 0; i--) {
     const resident_layer l = net.layers[i];
-    const int32_t own = own_rows<BLOCKS>(l.outputs), biases = (own + 31) / 32;
+    const int32_t own = own_rows<BLOCKS>(l.outputs);
     const int32_t wide = (l.inputs + COLUMNS * C - 1) / (COLUMNS * C), tasks = (own + K * ROWS - 1) / (K * ROWS) * wide;
     for (; task < tasks; task += WORKERS) {
       const int32_t k = own_row<BLOCKS>(task / wide * K * ROWS) + lane_of() / COLUMNS;
@@ -241,12 +241,17 @@ __device__ void find_gradients(const resident_net &net, int32_t i, int32_t x_at,
           if (k + ROWS * a < l.outputs && c + COLUMNS * b < l.inputs)
             use(l, i, k + ROWS * a, c + COLUMNS * b, sums[a][b]);
     }
-    for (; task < tasks + biases; task += WORKERS) {
-      const int32_t at = (task - tasks) * 32 + lane_of(), k = own_row<BLOCKS>(at);
+    task -= tasks;
+  }
+  for (int32_t i = last; i >= 0; i--) { /* biases take little: they come last, to the warps that have the least to do */
+    const resident_layer l = net.layers[i];
+    const int32_t own = own_rows<BLOCKS>(l.outputs), tasks = (own + 31) / 32;
+    for (; task < tasks; task += WORKERS) {
+      const int32_t at = task * 32 + lane_of(), k = own_row<BLOCKS>(at);
       if (at < own && k < l.outputs)
         use(l, i, k, l.inputs, sum_bias(shared + l.dz + k * PITCH<ROOM>, count));
     }
-    task -= tasks + biases;
+    task -= tasks;
   }
 }
 
@@ -254,8 +259,8 @@ __device__ void find_gradients(const resident_net &net, int32_t i, int32_t x_at,
 
 /* x_at: where the block is, whose targets stand behind its inputs. */
 template <int ROOM> __device__ float target_of(const resident_net &net, int32_t x_at, int32_t k, int32_t n) {
-  const float *targets = shared + x_at + net.inputs * PITCH<ROOM> + n;
-  return net.classes ? (*targets == (float)k ? 1.0f : 0.0f) : targets[k * PITCH<ROOM>];
+  const float target = shared[x_at + (net.inputs + (net.classes ? 0 : k)) * PITCH<ROOM> + n];
+  return !net.classes ? target : target == (float)k ? 1.0f : 0.0f;
 }
 
 /* By the workers: the gradient of the sums of the last layer. A lane has a case, whose outputs are shared out among some
@@ -307,10 +312,11 @@ template <int ROOM>
 __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
     return (double)y[(int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n] * apart];
+  const bool is_absolute = net.loss == GCONV_LOSS_MAE;
   double loss = 0;
-  for (int32_t k = 0; k < net.outputs; k++) {
+  UNROLLED_4_FOR (int32_t k = 0; k < net.outputs; k++) {
     const double d = (double)y[k * apart] - (double)target_of<ROOM>(net, x_at, k, n);
-    loss += net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+    loss += is_absolute ? fabs(d) : d * d;
   }
   return loss;
 }
