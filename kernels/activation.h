@@ -38,9 +38,25 @@ GCONV_BOTH float gconv_exp_negative(float x) {
   return x > -87.0f ? e : outside;
 }
 
+/* Returns a / b, rounded to nearest, for b from 1 to 2^60, and a that is 0 or from 2^-60 to 1, or any a from 0 to 1 if b is
+ * 1; or NaN if one of them is. On a GPU these are the instructions of its own division, but for the branch to what deals
+ * with other numbers. Without a branch, several quotients are under way at a time. */
+GCONV_BOTH float gconv_quotient(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  r = fmaf(r, fmaf(-b, r, 1.0f), r);
+  float q = a * r;
+  return fmaf(r, fmaf(-b, q, a), q);
+#else
+  return a / b;
+#endif
+}
+
+/* Where e is below 2^-60, 1 + e is 1. */
 GCONV_BOTH float gconv_sigmoid(float v) {
   float e = gconv_exp_negative(-fabsf(v));
-  return (v < 0 ? e : 1.0f) / (1.0f + e);
+  return gconv_quotient(v < 0 ? e : 1.0f, 1.0f + e);
 }
 
 /* tanh(v). Near 0, where 1 - e would cancel, it uses the odd series v - v^3/3 + 2v^5/15 - 17v^7/315, which is good to 2^-24
@@ -52,7 +68,7 @@ GCONV_BOTH float gconv_tanh(float v) {
   t = fmaf(t, s, -1.0f / 3);
   t = fmaf(v * s, t, v);
   float e = gconv_exp_negative(-2.0f * a);
-  e = copysignf((1.0f - e) / (1.0f + e), v);
+  e = copysignf(gconv_quotient(1.0f - e, 1.0f + e), v);
   return a >= 0.25f ? e : t;
 }
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { EPOCHS = 64, SAVED = 4 };
+enum { EPOCHS = 256, SAVED = 4 };
 static const gconv_learn_array saved[SAVED] = {GCONV_LEARN_PARAMETERS, GCONV_LEARN_FIRST, GCONV_LEARN_SECOND,
                                                GCONV_LEARN_BEST};
 

@@ -85,6 +85,33 @@ class Training(NetworkTest):
         ):
             self.check(*self.TABLE, "--net", net, *words)
 
+    def test_blocks_of_a_cluster(self):
+        """Networks that blocks share unevenly: outputs by eight, cases by four; last layers of fewer outputs than a warp has lanes, of as many, and
+        of more; batches that fill 32, 64 and 128 places, or not; one layer to four."""
+        random = np.random.default_rng(3)
+        np.save(self.folder / "many.npy", random.normal(size=(333, 20)).astype("f4"))
+        nets = "dense {} softmax", "dense 64 tanh, dense {} softmax", "dense 70 relu, dense 9 sigmoid, dense 33 tanh, dense {} softmax"
+        for i, classes in enumerate((2, 31, 32, 33, 70)):
+            np.save(self.folder / "of.npy", np.arange(333) % classes)
+            for j, net in enumerate(nets):
+                self.check("--table", "many.npy", "-t", "of.npy", "--net", net.format(classes), "--epochs", "2", "--batch", ("32", "50", "128")[(i + j) % 3],
+                           "--optimizer", "momentum", "--rate", "0.05")
+        for outputs in (6, 32, 40):
+            np.save(self.folder / "values.npy", random.normal(size=(333, outputs)).astype("f4"))
+            for loss in ("sse", "mae", "mse"):
+                self.check("--table", "many.npy", "-t", "values.npy", "--regression", "--loss", loss, "--epochs", "2", "--batch", "31", "--rate", "0.001",
+                           "--net", f"dense 24 sigmoid, dense {outputs} tanh")
+
+    def test_slices(self):
+        """All cases at once, in more slices than a GPU has multiprocessors, and in one more than a power of two."""
+        random = np.random.default_rng(5)
+        for cases in (4 * 128 + 1, 20000, 40001):
+            np.save(self.folder / "many.npy", random.normal(size=(cases, 9)).astype("f4"))
+            np.save(self.folder / "of.npy", np.arange(cases) % 5)
+            for optimizer in ("sgd", "rprop"):
+                self.check("--table", "many.npy", "-t", "of.npy", "--net", "dense 13 tanh, dense 5 softmax", "--epochs", "4", "--batch", "full",
+                           "--optimizer", optimizer, "--elimination", "0.001")
+
     def test_divergence(self):
         """In the first epoch, when nothing is written, and later, when the best weights are."""
         words = (*self.TABLE[:-2], "--epochs", "30", "--loss", "sse", "--optimizer", "sgd", "-a", "exact", "-o", "n.safetensors")

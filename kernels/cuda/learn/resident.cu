@@ -8,44 +8,49 @@
  *   3. the gradients of the other layers' sums, from the last to the first
  *   4. the gradients of all weights, and at once their change
  *
- * Reading shared memory takes as long as multiplying. So what all lanes of a warp want is read once for all, four numbers at
- * a time: in 1 and 3, a lane has a case (or two), and its warp some outputs, whose weights all lanes share. In 4, a lane has
- * two inputs, and its warp some outputs, whose gradients all lanes share. Rows of values begin at odd multiples of 16 bytes,
- * so that lanes which read the same column of neighbouring rows meet no conflicts of banks. Loops are unrolled only where
+ * Shared memory gives a warp a register of all its lanes a cycle, while four warps multiply. So each number that was read is
+ * used several times: in 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all
+ * lanes share. In 4, lanes are a table of outputs and inputs. Rows of values begin at odd multiples of 16 bytes, so that
+ * lanes which read the same column of neighbouring rows meet no conflicts of banks. Loops are unrolled only where
  * multiply-adds are: a step is so short that fetching its instructions counts.
  *
- * On GPUs that have clusters, four blocks take these steps together, each for some outputs of every layer.
+ * On GPUs that have clusters, four blocks take the steps of one slice together. A step of 64-63-26 with 32 cases is a matter
+ * of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update follow each other. So blocks
+ * share all of it, but meet only twice a step:
  *
- * A step of 64-63-26 with 32 cases is a matter of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a
- * softmax and an update follow each other. So blocks meet as rarely as they can. Each computes the whole of a small last
- * layer. Each also keeps the gradients of its own outputs' sums to itself. So blocks meet once a step, behind the first
- * layer. A block that has finished a step arrives at a barrier, but goes on; it awaits the others only before it writes to
- * their memory again. One more warp sums the losses while the others compute.
+ *   - Each computes some outputs of the first layers for all cases, and sends them to the block of the case.
+ *   - Each computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
+ *   - Then each has what it needs for 3 and 4: it changes the weights that belong to its outputs. All blocks need those of
+ *     the last layer; they arrive together with the outputs of the next step.
+ *
+ * Numbers are sent without a barrier of the cluster: a block counts the bytes that arrive. One more warp tells the losses
+ * while the others compute.
  *
  * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
- * When all blocks have, they share out the parameters: each is changed by the sum of its leaves.
+ * When all blocks have, they share out the parameters: each is changed by the sum of its leaves. Then all read the
+ * parameters, and the kernel goes on with the next step. Its inputs stay in shared memory if a block has one slice.
  *
- * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_steps.cuh the kernels; this file
- * what the host decides.
+ * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_cases.cuh the last layer of a
+ * cluster; resident_steps.cuh and resident_slices.cuh the kernels; this file what the host decides.
  */
 #include "device/cuda_error.h"
 #include "resident.h"
+#include "resident_slices.cuh"
 #include "resident_steps.cuh"
 
 #include <stdlib.h>
 
 namespace {
 
-enum { WHOLE = 32 /* outputs of a last layer that each block computes as a whole, at most */ };
-
 int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
   const int32_t fours = (floats + 3) / 4;
   return 4 * (fours | 1);
 }
 
-/* Lays a network out for up to `cases` at a time; arrays: of the optimiser. False if it takes more than
- * `bytes`. */
-bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, int64_t bytes, resident_net *made) {
+/* Lays a network out for up to `cases` at a time; by_cases: the last layer. arrays: of the optimiser. False if it takes more
+ * than `bytes`. */
+bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays, bool twice, int64_t bytes,
+             resident_net *made) {
   *made = {};
   made->count = (int32_t)net->count;
   made->room = cases <= 32 ? 32 : cases <= 64 ? 64 : 128;
@@ -69,10 +74,10 @@ bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, i
     l->weights = (int64_t)layer->weights;
     l->activation = layer->problem.activation;
     l->slope = layer->problem.slope;
-    l->w_pitch = row_of(l->inputs + 1);
-    l->w = take((int64_t)l->w_pitch * l->outputs);
+    l->by_cases = by_cases && i + 1 == net->count;
+    l->w_pitch = !l->by_cases ? row_of(l->inputs + 1) : l->outputs > 16 && l->outputs <= 32 ? 32 : (l->outputs + 3) / 4 * 4;
+    l->w = take((int64_t)l->w_pitch * (l->by_cases ? l->inputs + 1 : l->outputs));
   }
-  made->layers[net->count - 1].whole = net->count > 1 && made->outputs <= WHOLE;
   made->first = (int32_t)at;
   made->second = (int32_t)(2 * at);
   at *= 1 + arrays;
@@ -80,11 +85,17 @@ bool lay_out(const gconv_learn_net *net, size_t cases, int arrays, bool twice, i
   for (int32_t i = 0; i < made->count; i++) {
     resident_layer *l = &made->layers[i];
     l->x = take(pitch * (i == 0 ? made->rows : l->inputs));
-    l->dz = take(pitch * l->outputs);
+    l->dz_pitch = l->by_cases ? row_of(l->outputs + 1) : (int32_t)pitch;
+    l->dz = take(l->dz_pitch * (l->by_cases ? made->room : l->outputs));
   }
-  made->y = take(pitch * made->outputs);
-  made->soft = take(net->loss == GCONV_LOSS_CROSS_ENTROPY ? pitch * made->outputs : 0);
-  made->losses = take(2 * made->room);
+  if (by_cases) {
+    made->y = take(made->layers[net->count - 1].dz_pitch * made->room);
+    made->ones = take(made->room);
+    made->arrivals = take(2 * ARRIVALS + CLUSTER);
+  } else {
+    made->y = take(pitch * made->outputs);
+    made->soft = take(net->loss == GCONV_LOSS_CROSS_ENTROPY ? pitch * made->outputs : 0);
+  }
   made->next = -1;
   if (twice)
     made->next = take(pitch * made->rows);
@@ -100,17 +111,17 @@ struct gconv_resident {
   resident_net for_arrays[3]; /* with 0, 1 and 2 arrays of the optimiser; its count is 0 where it does not fit */
   resident_net for_slices;    /* likewise */
   bool has_clusters;
-  unsigned blocks, arrived; /* of several slices: blocks; how many have arrived when all is done that was started */
+  unsigned blocks; /* of several slices */
   /* Of the device: */
   gconv_learn_step *steps;
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
-  float *leaves;
+  gconv_learn_outcome *of_cases; /* of as many steps */
+  int32_t *numbers;              /* this and what follows: of struct together */
+  float *leaves, *changed;
   double *losses;
   uint32_t *hits;
-  unsigned *arrivals;
-  double *best_loss;
-  uint32_t *stop;
+  unsigned *arrived;
 };
 
 static const resident_net *net_for(const gconv_resident *resident, gconv_optimizer optimizer) {
@@ -135,12 +146,13 @@ void gconv_resident_free(gconv_resident *resident) {
     return;
   cudaFree(resident->steps);
   cudaFree(resident->arranged);
+  cudaFree(resident->of_cases);
+  cudaFree(resident->numbers);
   cudaFree(resident->leaves);
+  cudaFree(resident->changed);
   cudaFree(resident->losses);
   cudaFree(resident->hits);
-  cudaFree(resident->arrivals);
-  cudaFree(resident->best_loss);
-  cudaFree(resident->stop);
+  cudaFree(resident->arrived);
   free(resident);
 }
 
@@ -171,17 +183,21 @@ static gconv_status allocate_for(gconv_resident *made) {
   cudaFuncAttributes kernel; /* code for GPUs without clusters runs on those that have them, too */
   CUDA_TRY(cudaFuncGetAttributes(&kernel, take_steps<GCONV_OPTIMIZER_SGD, 32, CLUSTER>));
   made->has_clusters = kernel.ptxVersion >= 90 && kernel.binaryVersion >= 90;
-  if (made->slices == 1)
+  if (made->slices == 1) {
+    CUDA_TRY(cudaMalloc(&made->of_cases, made->arranged_steps * (size_t)net->room * sizeof *made->of_cases));
     return GCONV_OK;
+  }
   CUDA_TRY(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device));
   made->blocks = made->slices < (size_t)units ? (unsigned)made->slices : (unsigned)units;
-  CUDA_TRY(cudaMalloc(&made->leaves, made->slices * made->net.parameters * sizeof *made->leaves));
+  const size_t places = (size_t)net->first;
+  CUDA_TRY(cudaMalloc(&made->numbers, places * sizeof *made->numbers));
+  CUDA_TRY(cudaMalloc(&made->leaves, made->slices * places * sizeof *made->leaves));
+  CUDA_TRY(cudaMalloc(&made->changed, places * sizeof *made->changed));
+  CUDA_TRY(cudaMemset(made->changed, 0, places * sizeof *made->changed));
   CUDA_TRY(cudaMalloc(&made->losses, made->slices * sizeof *made->losses));
   CUDA_TRY(cudaMalloc(&made->hits, made->slices * sizeof *made->hits));
-  CUDA_TRY(cudaMalloc(&made->best_loss, sizeof *made->best_loss));
-  CUDA_TRY(cudaMalloc(&made->stop, sizeof *made->stop));
-  CUDA_TRY(cudaMalloc(&made->arrivals, sizeof *made->arrivals));
-  CUDA_TRY(cudaMemset(made->arrivals, 0, sizeof *made->arrivals));
+  CUDA_TRY(cudaMalloc(&made->arrived, sizeof *made->arrived));
+  number_places<<<1, WORKING>>>(*net, net->first, made->numbers);
   CUDA_TRY(cudaStreamSynchronize(cudaStreamLegacy)); /* for which steps, in a stream that is not blocking, do not wait */
   return GCONV_OK;
 }
@@ -203,12 +219,12 @@ gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv
   const int64_t bytes = shared_bytes - STATIC_BYTES;
   bool any = false;
   for (int arrays = 0; arrays < 3 && made->slices == 1; arrays++)
-    if (lay_out(net, batch, arrays, true, bytes, &made->for_arrays[arrays]) ||
-        lay_out(net, batch, arrays, false, bytes, &made->for_arrays[arrays]))
+    if (lay_out(net, batch, true, arrays, true, bytes, &made->for_arrays[arrays]) ||
+        lay_out(net, batch, true, arrays, false, bytes, &made->for_arrays[arrays]))
       any = true;
     else
       made->for_arrays[arrays].count = 0;
-  if (made->slices > 1 && lay_out(net, GCONV_LEARN_SLICE, 0, false, bytes, &made->for_slices))
+  if (made->slices > 1 && lay_out(net, GCONV_LEARN_SLICE, false, 0, false, bytes, &made->for_slices))
     any = true;
   else
     made->for_slices.count = 0;
@@ -242,6 +258,7 @@ static gconv_status start_steps(const gconv_resident *resident, const resident_n
     config.attrs = &cluster;
     config.numAttrs = BLOCKS > 1;
     CUDA_TRY(cudaLaunchKernelEx(&config, kernel, net, run, (const gconv_learn_step *)resident->steps, (int32_t)count));
+    sum_steps<<<((unsigned)count + SUMMING - 1) / SUMMING, 32 * SUMMING, 0, stream>>>(net, run, (int32_t)count);
     return GCONV_OK;
   };
   switch (optimizer) {
@@ -256,49 +273,35 @@ static gconv_status start_steps(const gconv_resident *resident, const resident_n
   }
 }
 
-static gconv_status start_large_step(gconv_resident *resident, resident_net net, run_of run, const gconv_resident_run *given,
-                                     gconv_learn_step step, cudaStream_t stream) {
-  resident->arrived += resident->blocks;
+static gconv_status start_large_steps(const gconv_resident *resident, resident_net net, run_of run,
+                                      const gconv_resident_run *given, size_t count, cudaStream_t stream) {
   together of = {(int32_t)((given->cases + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE),
-                 (int64_t)resident->net.parameters,
+                 net.first,
+                 resident->numbers,
                  given->are_weights,
                  resident->leaves,
+                 resident->changed,
                  resident->losses,
                  resident->hits,
-                 resident->arrivals,
                  resident->arrived,
                  given->best,
                  given->factor,
-                 resident->best_loss,
-                 resident->stop};
-  void *arguments[] = {&net, &run, &step, &of};
-  CUDA_TRY(cudaLaunchCooperativeKernel(take_large_step, dim3(resident->blocks), dim3(WORKING), arguments,
+                 given->best_loss};
+  const gconv_learn_step *steps = resident->steps;
+  int32_t taken = (int32_t)count;
+  void *arguments[] = {&net, &run, &steps, &taken, &of};
+  GCONV_TRY(allow_shared(take_large_steps, net));
+  CUDA_TRY(cudaMemsetAsync(resident->arrived, 0, sizeof *resident->arrived, stream));
+  CUDA_TRY(cudaLaunchCooperativeKernel(take_large_steps, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));
-  return GCONV_OK;
-}
-
-static gconv_status start_large_steps(gconv_resident *resident, const resident_net &net, run_of run,
-                                      const gconv_resident_run *given, const gconv_learn_step *steps, size_t count,
-                                      cudaStream_t stream) {
-  GCONV_TRY(allow_shared(take_large_step, net));
-  CUDA_TRY(cudaMemcpyAsync(resident->best_loss, &given->best_loss, sizeof given->best_loss, cudaMemcpyHostToDevice, stream));
-  CUDA_TRY(cudaMemsetAsync(resident->stop, 0, sizeof *resident->stop, stream));
-  for (size_t i = 0; i < count; i++, run.outcomes++)
-    GCONV_TRY(start_large_step(resident, net, run, given, steps[i], stream));
   return GCONV_OK;
 }
 
 gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident_run *run, const gconv_learn_step *steps,
                                   size_t count, cudaStream_t stream) {
   resident_net net = *net_for(resident, steps[0].optimizer);
-  const run_of of = {resident->arranged,
-                     (int64_t)run->cases,
-                     (int32_t)resident->batch,
-                     run->parameters,
-                     run->first,
-                     run->second,
-                     run->outcomes,
-                     run->bad};
+  const run_of of = {resident->arranged, (int64_t)run->cases, (int32_t)resident->batch, run->parameters, run->first,
+                     run->second,        run->outcomes,       resident->of_cases,       run->bad};
   const size_t last = resident->slices > 1 ? run->cases : run->cases - (count - 1) * resident->batch;
   net.factor = (float)gconv_learn_factor(&resident->net, resident->slices > 1 ? run->cases : resident->batch);
   net.last_factor = (float)gconv_learn_factor(&resident->net, last < resident->batch ? last : resident->batch);
@@ -306,9 +309,9 @@ gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident
     arrange<<<1024, 256, 0, stream>>>(net, run->inputs, run->targets, run->numbers, (int64_t)run->cases,
                                       (int64_t)resident->batch, (int64_t)resident->slices,
                                       resident->slices > 1 ? (int64_t)1 : (int64_t)count, resident->arranged);
-  if (resident->slices > 1)
-    return start_large_steps(resident, net, of, run, steps, count, stream);
   CUDA_TRY(cudaMemcpyAsync(resident->steps, steps, count * sizeof *steps, cudaMemcpyHostToDevice, stream));
+  if (resident->slices > 1)
+    return start_large_steps(resident, net, of, run, count, stream);
   const gconv_optimizer optimizer = steps[0].optimizer;
   const auto start = resident->has_clusters ? net.room == 32   ? start_steps<32, CLUSTER>
                                               : net.room == 64 ? start_steps<64, CLUSTER>

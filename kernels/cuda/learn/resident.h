@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Training of small networks of dense layers that stay in the shared memory of multiprocessors: weights, what the optimiser
- * keeps, and all values of a batch. Batches of one slice (GCONV_LEARN_SLICE cases) are trained by one block, which takes
- * many steps without leaving its kernel. Of larger ones, blocks compute the gradients of slices, meet, and change the
- * parameters together: a kernel a step. The order of all sums is that of kernels/learn_problem.h.
+ * keeps, and all values of a batch. Batches of one slice (GCONV_LEARN_SLICE cases) are trained by one block, or by a
+ * cluster of four, which take many steps without leaving their kernel. Of larger ones, blocks compute the gradients of
+ * slices, meet, and change the parameters together, step after step. The order of all sums is that of
+ * kernels/learn_problem.h.
  */
 #ifndef GCONV_KERNELS_CUDA_LEARN_RESIDENT_H
 #define GCONV_KERNELS_CUDA_LEARN_RESIDENT_H
@@ -13,7 +14,7 @@
 
 enum {
   GCONV_RESIDENT_STEPS = 1024, /* that are started at a time, at most: some milliseconds */
-  GCONV_RESIDENT_PASSES = 64,  /* the same, of all cases at once */
+  GCONV_RESIDENT_PASSES = 256, /* the same, of all cases at once */
   GCONV_RESIDENT_SLICES = 1024 /* of a batch, at most */
 };
 

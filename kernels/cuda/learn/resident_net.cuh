@@ -22,10 +22,10 @@ struct resident_layer {
   int64_t weights; /* where they are in the parameters */
   /* Where these are in shared memory, in floats: */
   int32_t w, w_pitch;
-  int32_t x, dz; /* the input, and the gradient of the sums */
+  int32_t x, dz, dz_pitch; /* the input, and the gradient of the sums */
   gconv_activation activation;
   float slope;
-  bool whole; /* each block of a cluster computes all of its outputs, and has weights and state of its own */
+  bool by_cases; /* the last layer of steps of one slice: blocks share its cases, and rows of its arrays are other things */
 };
 
 struct resident_net {
@@ -33,9 +33,10 @@ struct resident_net {
   int32_t count, inputs, outputs;
   int32_t room, pitch; /* cases that there is room for, 32, 64 or 128; from one row of values to the next */
   int32_t rows;        /* of a block of inputs, behind which are its targets: one row of classes, or one an output */
-  int32_t y, soft;     /* the last output, and room for softmax, in shared memory */
+  int32_t y, soft;     /* the last output, as dz is, and room for softmax, in shared memory */
   int32_t next;        /* the other input of layer 0; -1: there is none, and the next inputs come when all is done */
-  int32_t losses;      /* of `room` doubles */
+  int32_t ones;        /* a row of `room` ones, the input of biases */
+  int32_t arrivals;    /* counters of bytes from other blocks, and a word from each block, to be counted */
   int32_t first, second, floats; /* what the optimiser keeps: as far behind the weights; all */
   gconv_loss loss;
   bool classes;
@@ -47,7 +48,7 @@ struct run_of {
   int64_t cases;
   int32_t batch;
   float *parameters, *first, *second;
-  gconv_learn_outcome *outcomes;
+  gconv_learn_outcome *outcomes, *of_cases; /* of each step; room for those of its cases */
   uint32_t *bad;
 };
 
@@ -60,17 +61,44 @@ __device__ __forceinline__ int32_t warp_of() {
   return (int32_t)threadIdx.x / 32;
 }
 
+__device__ __forceinline__ void swap(int32_t &a, int32_t &b) {
+  const int32_t was = a;
+  a = b;
+  b = was;
+}
+
 /* A block has room for ROOM cases, 32, 64 or 128; behind them are 4 more floats, so that the next row of values begins in
- * other banks. Lanes have a case, or two of them. */
+ * other banks. A lane has 1, 2 or 4 neighbouring cases, so that a warp has all. */
 template <int ROOM> constexpr int PITCH = ROOM + 4;
-template <int ROOM> constexpr int EACH = ROOM > 32 ? 2 : 1;
+template <int ROOM> constexpr int EACH = ROOM / 32;
+
+/* Loads and stores the values of a lane's cases. */
+template <int N> __device__ __forceinline__ void load_cases(const float *at, float (&values)[N]) {
+  if constexpr (N == 4) {
+    const float4 four = *(const float4 *)at;
+    values[0] = four.x, values[1] = four.y, values[2] = four.z, values[3] = four.w;
+  } else if constexpr (N == 2) {
+    const float2 two = *(const float2 *)at;
+    values[0] = two.x, values[1] = two.y;
+  } else {
+    values[0] = *at;
+  }
+}
+template <int N> __device__ __forceinline__ void store_cases(float *at, const float (&values)[N]) {
+  if constexpr (N == 4)
+    *(float4 *)at = {values[0], values[1], values[2], values[3]};
+  else if constexpr (N == 2)
+    *(float2 *)at = {values[0], values[1]};
+  else
+    *at = values[0];
+}
 
 /* ---- Blocks that take a step together ---- */
 
-/* Blocks of a cluster share the outputs of each layer, eight neighbours at a time; each computes their values, their
- * gradients and the change of their weights, and writes into the shared memory of all what the others need. A small last
- * layer is computed by each block as a whole: that takes less time than to meet. Only GPUs of compute capability 9.0 and
- * later have clusters; on others there is one block. */
+/* Blocks of a cluster share the outputs of all layers but the last, eight neighbours at a time. Of these outputs, a block
+ * computes the values, the gradients and the change of the weights, and writes into the shared memory of others what they
+ * need. Of the last layer they share the cases; and, when weights change, its inputs, as they shared the outputs of the
+ * layer before. Only GPUs of compute capability 9.0 and later have clusters; on others there is one block. */
 template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -80,29 +108,17 @@ template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   return (int32_t)rank;
 }
 
-/* The blocks of a cluster wait for each other, in two halves: who has arrived does what needs no other block, and then
- * awaits them. What a thread wrote before it arrived is seen by those that awaited, if it `tells`: that takes some 700
- * cycles. A block alone has one half, for all warps. */
-template <int BLOCKS> __device__ __forceinline__ void arrive(bool tells = true) {
-#if __CUDA_ARCH__ >= 900
-  if (BLOCKS > 1 && tells)
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  else if (BLOCKS > 1)
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-template <int BLOCKS> __device__ __forceinline__ void await() {
+/* All threads of the blocks of a cluster wait for each other, and see what the others wrote before. That takes some 700
+ * cycles. */
+template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1) {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
     return;
   }
 #endif
   __syncthreads();
-}
-template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
-  arrive<BLOCKS>();
-  await<BLOCKS>();
 }
 
 /* The workers of a block wait for each other. */
@@ -115,7 +131,7 @@ template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *a
   *at = value;
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1 && !alone) {
-    const uint32_t own = (uint32_t)__cvta_generic_to_shared(at), rank = (uint32_t)block_of_cluster<BLOCKS>();
+    const uint32_t own = shared_address(at), rank = (uint32_t)block_of_cluster<BLOCKS>();
     UNROLLED_FOR (uint32_t i = 1; i < BLOCKS; i++)
       asm volatile(
           "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.f32 [there], %2; }" ::"r"(own),
@@ -125,16 +141,64 @@ template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *a
 #endif
 }
 
-/* How many of a layer's outputs are the block's own, and which output is number i of these. The former is a multiple of 8:
- * the last ones may be past the last output of the layer, and the caller leaves them out. */
-enum { NEIGHBOURS = 8 };
-template <int BLOCKS> __device__ __forceinline__ int32_t own_outputs(const resident_layer &l) {
-  const int32_t parts = (l.outputs + NEIGHBOURS - 1) / NEIGHBOURS;
-  const int32_t own = BLOCKS == 1 || l.whole ? parts : (parts - block_of_cluster<BLOCKS>() + BLOCKS - 1) / BLOCKS;
-  return own * NEIGHBOURS;
+/* What is sent to another block arrives without a barrier of all: each block counts the bytes that it was sent. It says how
+ * many it expects, and awaits them. `arrival` is the place of the counter in shared memory; `turn` is how often it was
+ * awaited before. Before a block sends what the receiver counts next time, it must know that the receiver has awaited this
+ * time. */
+enum { ARRIVED_OUTPUTS, ARRIVED_GRADIENTS, ARRIVALS };
+
+__device__ __forceinline__ uint32_t arrival_of(const resident_net &net, int32_t which) {
+  return shared_address(shared + net.arrivals + 2 * which);
 }
-template <int BLOCKS> __device__ __forceinline__ int32_t own_output(const resident_layer &l, int32_t i) {
-  return BLOCKS == 1 || l.whole ? i : (i / NEIGHBOURS * BLOCKS + block_of_cluster<BLOCKS>()) * NEIGHBOURS + i % NEIGHBOURS;
+template <int BLOCKS> __device__ __forceinline__ void send(uint32_t arrival, float *at, float value, int32_t block) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{ .reg .b32 there, counter;\n"
+      "mapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 counter, %1, %2;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %3, [counter]; }" ::"r"(shared_address(at)),
+      "r"(arrival), "r"(block), "r"(__float_as_uint(value))
+      : "memory");
+#endif
+}
+template <int BLOCKS> __device__ __forceinline__ void send_all(uint32_t arrival, float *at, float value) {
+  UNROLLED_FOR (int32_t i = 1; i < BLOCKS; i++)
+    send<BLOCKS>(arrival, at, value, (block_of_cluster<BLOCKS>() + i) % BLOCKS);
+}
+/* By one thread, before the first turn and in each. */
+__device__ __forceinline__ void make_arrival(uint32_t arrival) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; fence.mbarrier_init.release.cluster;" ::"r"(arrival) : "memory");
+#endif
+}
+__device__ __forceinline__ void expect(uint32_t arrival, int32_t floats) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "r"(4 * floats) : "memory");
+#endif
+}
+template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arrival, int32_t turn) {
+#if __CUDA_ARCH__ >= 900
+  if (BLOCKS == 1)
+    return;
+  uint32_t arrived = 0;
+  while (!arrived)
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(arrived)
+        : "r"(arrival), "r"(turn & 1)
+        : "memory");
+#endif
+}
+
+/* How many of `count` rows are the block's own, and which row is number i of these. The former is a multiple of 8: the last
+ * ones may be past the last row, and the caller leaves them out. */
+enum { NEIGHBOURS = 8 };
+template <int BLOCKS> __device__ __forceinline__ int32_t own_rows(int32_t count) {
+  const int32_t parts = (count + NEIGHBOURS - 1) / NEIGHBOURS;
+  return (parts - block_of_cluster<BLOCKS>() + BLOCKS - 1) / BLOCKS * NEIGHBOURS;
+}
+template <int BLOCKS> __device__ __forceinline__ int32_t own_row(int32_t i) {
+  return BLOCKS == 1 ? i : (i / NEIGHBOURS * BLOCKS + block_of_cluster<BLOCKS>()) * NEIGHBOURS + i % NEIGHBOURS;
 }
 
 /* ---- Loading ---- */
@@ -157,11 +221,15 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
   }
 }
 
-/* Begins to copy a block to shared memory. By the workers, as what follows. */
-__device__ void begin_block(const resident_net &net, const float *block, int32_t to) {
-  for (int32_t i = 4 * (int32_t)threadIdx.x; i < net.rows * net.pitch; i += 4 * WORKING)
-    copy_async<16>(&shared[to + i], &block[i]);
+/* Begins to copy a multiple of four floats, or a block, to shared memory. By the workers from thread `first` on, as what
+ * follows. */
+__device__ void begin_floats(const float *from, int32_t count, int32_t to, int32_t first = 0) {
+  for (int32_t i = 4 * ((int32_t)threadIdx.x - first); i >= 0 && i < count; i += 4 * (WORKING - first))
+    copy_async<16>(&shared[to + i], &from[i]);
   commit_copies();
+}
+__device__ void begin_block(const resident_net &net, const float *block, int32_t to, int32_t first = 0) {
+  begin_floats(block, net.rows * net.pitch, to, first);
 }
 
 /* The number of the parameter of output k and input c; behind the inputs is the bias. */
@@ -169,16 +237,22 @@ __device__ __forceinline__ int64_t parameter_of(const resident_layer &l, int32_t
   return l.weights + (c < l.inputs ? k * l.inputs + c : l.inputs * l.outputs + k);
 }
 
-/* Calls use(place in shared memory, number of the parameter) for each parameter of the block's own outputs. The workers
- * share them out, so that each is called for some. With BLOCKS of 1, a block's own outputs are all outputs. */
+/* Rows of weights in shared memory: of each output, with the bias behind the inputs; of a layer by cases, of each input and
+ * of the bias. */
+__device__ __forceinline__ int32_t weight_rows(const resident_layer &l) {
+  return l.by_cases ? l.inputs + 1 : l.outputs;
+}
+
+/* Calls use(place in shared memory, number of the parameter) for each parameter in the block's own rows. The workers share
+ * them out, so that each is called for some. With BLOCKS of 1, all rows are a block's own. */
 template <int BLOCKS, class Use> __device__ void for_parameters(const resident_net &net, Use use) {
   for (int32_t i = 0; i < net.count; i++) {
     const resident_layer &l = net.layers[i];
-    const int32_t own = own_outputs<BLOCKS>(l);
+    const int32_t rows = weight_rows(l), own = own_rows<BLOCKS>(rows), wide = l.by_cases ? l.outputs : l.inputs + 1;
     for (int32_t j = warp_of(); j < own; j += WORKERS) {
-      const int32_t k = own_output<BLOCKS>(l, j);
-      for (int32_t c = lane_of(); c <= l.inputs && k < l.outputs; c += 32)
-        use(l.w + k * l.w_pitch + c, parameter_of(l, k, c));
+      const int32_t row = own_row<BLOCKS>(j);
+      for (int32_t c = lane_of(); c < wide && row < rows; c += 32)
+        use(l.w + row * l.w_pitch + c, l.by_cases ? parameter_of(l, c, row) : parameter_of(l, row, c));
     }
   }
 }

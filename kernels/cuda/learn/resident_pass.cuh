@@ -8,14 +8,13 @@ namespace {
 
 /* ---- Products ---- */
 
-/* sums[i][m] += w[i][c] * x[c][32 m] for four inputs from c on. */
+/* sums[i][m] += w[i][c] * x[c][m] for four inputs from c on. */
 template <int K, int N, int ROOM>
 __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const float *x, int32_t c, float (&sums)[K][N]) {
   float4 four[K];
   float xs[4][N];
   UNROLLED_FOR (int j = 0; j < 4; j++)
-    UNROLLED_FOR (int m = 0; m < N; m++)
-      xs[j][m] = x[(c + j) * PITCH<ROOM> + 32 * m];
+    load_cases(x + (c + j) * PITCH<ROOM>, xs[j]);
   UNROLLED_FOR (int i = 0; i < K; i++)
     four[i] = *(const float4 *)(w[i] + c);
   UNROLLED_FOR (int j = 0; j < 4; j++)
@@ -24,13 +23,59 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
         sums[i][m] = fmaf(j == 0 ? four[i].x : j == 1 ? four[i].y : j == 2 ? four[i].z : four[i].w, xs[j][m], sums[i][m]);
 }
 
-/* A warp computes K outputs of a case, or two, a lane. `awaits`: before anything is stored, the other blocks are awaited. */
+/* The outputs of sums. What depends on the activation is outside of the loops, so that values are under way side by side. */
+template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
+  const auto all = [&](gconv_activation activation) {
+    UNROLLED_FOR (int m = 0; m < N; m++)
+      values[m] = gconv_learn_activate(activation, l.slope, values[m]);
+  };
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    all(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    all(GCONV_ACTIVATION_SIGMOID);
+  else
+    all(l.activation);
+}
+
+/* The gradients of sums, from those of outputs. */
+template <int N>
+__device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
+  const auto all = [&](gconv_activation activation) {
+    UNROLLED_FOR (int m = 0; m < N; m++)
+      gradients[m] = gconv_learn_slope(activation, l.slope, outputs[m], gradients[m]);
+  };
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    all(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    all(GCONV_ACTIVATION_SIGMOID);
+  else
+    all(l.activation);
+}
+
+/* Stores outputs of a layer, of cases from n on. All blocks need them, or, if the next layer is by cases, the block of the
+ * case. */
+template <int N, int ROOM, int BLOCKS>
+__device__ __forceinline__ void store_outputs(const resident_net &net, bool by_cases, float *at, int32_t n,
+                                              const float (&values)[N]) {
+  if (BLOCKS == 1 || by_cases) {
+    store_cases(at, values);
+    const int32_t block = n / (ROOM / BLOCKS); /* of all N cases */
+    if (BLOCKS > 1 && block != block_of_cluster<BLOCKS>())
+      UNROLLED_FOR (int m = 0; m < N; m++)
+        send<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), at + m, values[m], block);
+  } else {
+    UNROLLED_FOR (int m = 0; m < N; m++)
+      store<BLOCKS>(false, at + m, values[m]);
+  }
+}
+
+/* A warp computes K outputs of all cases. `by_cases`: the next layer is. */
 template <int K, int ROOM, int BLOCKS>
-__device__ void forward(const resident_net &net, const resident_layer &l, int32_t x_at, int32_t y_at, bool awaits) {
-  constexpr int N = EACH<ROOM>, GROUPS = ROOM / (32 * N);
-  const int32_t tasks = (own_outputs<BLOCKS>(l) + K - 1) / K * GROUPS;
+__device__ void forward(const resident_net &net, const resident_layer &l, int32_t x_at, int32_t y_at, bool by_cases) {
+  constexpr int N = EACH<ROOM>;
+  const int32_t tasks = (own_rows<BLOCKS>(l.outputs) + K - 1) / K, n = N * lane_of();
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {
-    const int32_t k = own_output<BLOCKS>(l, task / GROUPS * K), n = task % GROUPS * 32 * N + lane_of();
+    const int32_t k = own_row<BLOCKS>(task * K), count = min(K, l.outputs - k);
     const float *w[K], *x = shared + x_at + n;
     float sums[K][N] = {};
     UNROLLED_FOR (int i = 0; i < K; i++)
@@ -43,50 +88,56 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
       UNROLLED_2_FOR (; c + 4 <= l.inputs; c += 4)
         multiply_four<K, N, ROOM>(w, x, c, sums);
     }
-    ROLLED_FOR (; c < l.inputs; c++)
+    ROLLED_FOR (; c < l.inputs; c++) {
+      float xs[N];
+      load_cases(x + c * PITCH<ROOM>, xs);
       UNROLLED_FOR (int i = 0; i < K; i++)
         UNROLLED_FOR (int m = 0; m < N; m++)
-          sums[i][m] = fmaf(w[i][c], x[c * PITCH<ROOM> + 32 * m], sums[i][m]);
-    if (awaits)
-      await<BLOCKS>();
-    awaits = false;
+          sums[i][m] = fmaf(w[i][c], xs[m], sums[i][m]);
+    }
     float *y = shared + y_at + k * PITCH<ROOM> + n;
     const float *bias = shared + l.w + k * l.w_pitch + l.inputs;
-    const int32_t count = min(K, l.outputs - k);
     if constexpr (K * N <= 2) {
-      UNROLLED_FOR (int i = 0; i < K; i++)
+      float values[K * N];
+      UNROLLED_FOR (int i = 0; i < K * N; i++)
+        values[i] = sums[i / N][i % N] + bias[min(i / N, count - 1) * l.w_pitch];
+      activate(l, values);
+      UNROLLED_FOR (int i = 0; i < K; i++) {
+        float own[N];
         UNROLLED_FOR (int m = 0; m < N; m++)
-          if (i < count)
-            store<BLOCKS>(l.whole, &y[i * PITCH<ROOM> + 32 * m],
-                          gconv_learn_activate(l.activation, l.slope, sums[i][m] + bias[i * l.w_pitch]));
+          own[m] = values[i * N + m];
+        if (i < count)
+          store_outputs<N, ROOM, BLOCKS>(net, by_cases, y + i * PITCH<ROOM>, n, own);
+      }
     } else {
       UNROLLED_FOR (int i = 0; i < K; i++) /* so that the code of activations is there once */
+        if (i < count)
+          store_cases(y + i * PITCH<ROOM>, sums[i]);
+      ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch) {
+        float values[N];
+        load_cases(y, values);
         UNROLLED_FOR (int m = 0; m < N; m++)
-          if (i < count)
-            y[i * PITCH<ROOM> + 32 * m] = sums[i][m];
-      ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch)
-        UNROLLED_FOR (int m = 0; m < N; m++)
-          store<BLOCKS>(l.whole, &y[32 * m], gconv_learn_activate(l.activation, l.slope, y[32 * m] + *bias));
+          values[m] = values[m] + *bias;
+        activate(l, values);
+        store_outputs<N, ROOM, BLOCKS>(net, by_cases, y, n, values);
+      }
     }
   }
-  if (awaits)
-    await<BLOCKS>();
 }
 
-/* The gradient of the sums of the layer before `l`: a warp computes C inputs, a multiple of 4, of a case, or two, a lane. No
- * other block needs it if there is no layer before that one: it is `last`. */
+/* The gradient of the sums of the layer before `l`: a warp computes C inputs, a multiple of 4, of all cases. No other block
+ * needs it if there is no layer before that one: it is `last`. */
 template <int C, int ROOM, int BLOCKS>
 __device__ void backward(const resident_net &net, const resident_layer &l, const resident_layer &before, bool last) {
-  constexpr int N = EACH<ROOM>, GROUPS = ROOM / (32 * N);
-  const int32_t tasks = (own_outputs<BLOCKS>(before) + C - 1) / C * GROUPS;
+  constexpr int N = EACH<ROOM>;
+  const int32_t tasks = (own_rows<BLOCKS>(before.outputs) + C - 1) / C, n = N * lane_of();
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {
-    const int32_t c = own_output<BLOCKS>(before, task / GROUPS * C), n = task % GROUPS * 32 * N + lane_of();
+    const int32_t c = own_row<BLOCKS>(task * C);
     const float *w = shared + l.w + c, *dz = shared + l.dz + n;
     float sums[C][N] = {};
     const auto add = [&](int32_t k) {
       float ws[C], dzs[N];
-      UNROLLED_FOR (int m = 0; m < N; m++)
-        dzs[m] = dz[k * PITCH<ROOM> + 32 * m];
+      load_cases(dz + k * PITCH<ROOM>, dzs);
       UNROLLED_FOR (int i = 0; i < C; i += 4) {
         const float4 four = *(const float4 *)(w + k * l.w_pitch + i);
         ws[i] = four.x, ws[i + 1] = four.y, ws[i + 2] = four.z, ws[i + 3] = four.w;
@@ -104,32 +155,41 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
     }
     const float *y = shared + l.x + c * PITCH<ROOM> + n;
     float *to = shared + before.dz + c * PITCH<ROOM> + n;
-    UNROLLED_FOR (int i = 0; i < C; i++)
+    UNROLLED_FOR (int i = 0; i < C; i++) {
+      if (c + i >= l.inputs)
+        continue;
+      float outputs[N], values[N];
+      load_cases(y + i * PITCH<ROOM>, outputs);
       UNROLLED_FOR (int m = 0; m < N; m++)
-        if (c + i < l.inputs)
-          store<BLOCKS>(last, &to[i * PITCH<ROOM> + 32 * m],
-                        gconv_learn_slope(before.activation, before.slope, y[i * PITCH<ROOM> + 32 * m], sums[i][m] + 0.0f));
+        values[m] = sums[i][m] + 0.0f;
+      apply_slopes(before, outputs, values);
+      if (BLOCKS == 1 || last)
+        store_cases(to + i * PITCH<ROOM>, values);
+      else
+        UNROLLED_FOR (int m = 0; m < N; m++)
+          store<BLOCKS>(false, to + i * PITCH<ROOM> + m, values[m]);
+    }
   }
 }
 
-/* The sums over `count` cases of x dz, for K outputs from k on and inputs c and c + 32. */
-template <int K, int ROOM>
-__device__ void sum_gradients(const resident_net &net, const resident_layer &l, int32_t x_at, int32_t count, int32_t k,
-                              int32_t c, float (&sums)[K][2]) {
-  const float *x[2], *dz[K];
-  UNROLLED_FOR (int j = 0; j < 2; j++)
-    x[j] = shared + x_at + min(c + 32 * j, l.inputs - 1) * PITCH<ROOM>;
+/* The sums over `count` cases of x dz, for K outputs k, k + ROWS ... and C inputs c, c + 32 / ROWS ... */
+template <int K, int C, int ROWS, int ROOM>
+__device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t count, int32_t k, int32_t c,
+                              float (&sums)[K][C]) {
+  const float *x[C], *dz[K];
+  UNROLLED_FOR (int j = 0; j < C; j++)
+    x[j] = shared + x_at + min(c + 32 / ROWS * j, l.inputs - 1) * PITCH<ROOM>;
   UNROLLED_FOR (int i = 0; i < K; i++)
-    dz[i] = shared + l.dz + min(k + i, l.outputs - 1) * PITCH<ROOM>;
+    dz[i] = shared + l.dz + min(k + ROWS * i, l.outputs - 1) * PITCH<ROOM>;
   int32_t n = 0;
   UNROLLED_2_FOR (; n + 4 <= count; n += 4) {
-    float4 xs[2], dzs[K];
-    UNROLLED_FOR (int j = 0; j < 2; j++)
+    float4 xs[C], dzs[K];
+    UNROLLED_FOR (int j = 0; j < C; j++)
       xs[j] = *(const float4 *)(x[j] + n);
     UNROLLED_FOR (int i = 0; i < K; i++)
       dzs[i] = *(const float4 *)(dz[i] + n);
     UNROLLED_FOR (int i = 0; i < K; i++)
-      UNROLLED_FOR (int j = 0; j < 2; j++) {
+      UNROLLED_FOR (int j = 0; j < C; j++) {
         float sum = sums[i][j];
         sum = fmaf(xs[j].x, dzs[i].x, sum);
         sum = fmaf(xs[j].y, dzs[i].y, sum);
@@ -139,7 +199,7 @@ __device__ void sum_gradients(const resident_net &net, const resident_layer &l, 
   }
   ROLLED_FOR (; n < count; n++)
     UNROLLED_FOR (int i = 0; i < K; i++)
-      UNROLLED_FOR (int j = 0; j < 2; j++)
+      UNROLLED_FOR (int j = 0; j < C; j++)
         sums[i][j] = fmaf(x[j][n], dz[i][n], sums[i][j]);
 }
 
@@ -159,31 +219,39 @@ __device__ float sum_bias(const float *dz, int32_t count) {
   return sum;
 }
 
-/* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs; a bias is behind
- * the inputs. Neighbouring lanes have neighbouring inputs. */
+/* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer `last`
+ * down; a bias is behind the inputs. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K and C of them.
+ * `task`: what other tasks there were before, one a warp. */
 template <int ROOM, int BLOCKS, class Use>
-__device__ void find_gradients(const resident_net &net, int32_t x_at, int32_t count, Use use) {
-  constexpr int K = BLOCKS > 1 ? 4 : 8;
-  int32_t task = warp_of();
-  for (int32_t i = net.count - 1; i >= 0; i--) {
+__device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_at, int32_t count, int32_t task, Use use) {
+  constexpr int K = 4, C = BLOCKS > 1 ? 2 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
+  for (task = warp_of() - task; task < 0; task += WORKERS)
+    ;
+  for (int32_t i = last; i >= 0; i--) {
     const resident_layer l = net.layers[i];
-    const int32_t own = own_outputs<BLOCKS>(l), biases = (own + 31) / 32;
-    const int32_t wide = (l.inputs + 63) / 64, tasks = own / K * wide;
+    const int32_t own = own_rows<BLOCKS>(l.outputs);
+    const int32_t wide = (l.inputs + COLUMNS * C - 1) / (COLUMNS * C), tasks = (own + K * ROWS - 1) / (K * ROWS) * wide;
     for (; task < tasks; task += WORKERS) {
-      const int32_t k = own_output<BLOCKS>(l, task / wide * K), c = task % wide * 64 + lane_of();
-      float sums[K][2] = {};
-      sum_gradients<K, ROOM>(net, l, i == 0 ? x_at : l.x, count, k, c, sums);
+      const int32_t k = own_row<BLOCKS>(task / wide * K * ROWS) + lane_of() / COLUMNS;
+      const int32_t c = task % wide * COLUMNS * C + lane_of() % COLUMNS;
+      float sums[K][C] = {};
+      sum_gradients<K, C, ROWS, ROOM>(l, i == 0 ? x_at : l.x, count, k, c, sums);
       UNROLLED_FOR (int a = 0; a < K; a++)
-        UNROLLED_FOR (int b = 0; b < 2; b++)
-          if (k + a < l.outputs && c + 32 * b < l.inputs)
-            use(l, i, k + a, c + 32 * b, sums[a][b]);
+        UNROLLED_FOR (int b = 0; b < C; b++)
+          if (k + ROWS * a < l.outputs && c + COLUMNS * b < l.inputs)
+            use(l, i, k + ROWS * a, c + COLUMNS * b, sums[a][b]);
     }
-    for (; task < tasks + biases; task += WORKERS) {
-      const int32_t at = (task - tasks) * 32 + lane_of(), k = own_output<BLOCKS>(l, at);
+    task -= tasks;
+  }
+  for (int32_t i = last; i >= 0; i--) { /* biases take little: they come last, to the warps that have the least to do */
+    const resident_layer l = net.layers[i];
+    const int32_t own = own_rows<BLOCKS>(l.outputs), tasks = (own + 31) / 32;
+    for (; task < tasks; task += WORKERS) {
+      const int32_t at = task * 32 + lane_of(), k = own_row<BLOCKS>(at);
       if (at < own && k < l.outputs)
         use(l, i, k, l.inputs, sum_bias(shared + l.dz + k * PITCH<ROOM>, count));
     }
-    task -= tasks + biases;
+    task -= tasks;
   }
 }
 
@@ -191,8 +259,8 @@ __device__ void find_gradients(const resident_net &net, int32_t x_at, int32_t co
 
 /* x_at: where the block is, whose targets stand behind its inputs. */
 template <int ROOM> __device__ float target_of(const resident_net &net, int32_t x_at, int32_t k, int32_t n) {
-  const float *targets = shared + x_at + net.inputs * PITCH<ROOM> + n;
-  return net.classes ? (*targets == (float)k ? 1.0f : 0.0f) : targets[k * PITCH<ROOM>];
+  const float target = shared[x_at + (net.inputs + (net.classes ? 0 : k)) * PITCH<ROOM> + n];
+  return !net.classes ? target : target == (float)k ? 1.0f : 0.0f;
 }
 
 /* By the workers: the gradient of the sums of the last layer. A lane has a case, whose outputs are shared out among some
@@ -238,15 +306,17 @@ template <int ROOM> __device__ bool differentiate(const resident_net &net, int32
   return bad;
 }
 
-/* The loss of case n; of cross-entropy, the output of its class, from which loss_from() makes the loss. */
-template <int ROOM> __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n) {
-  const float *y = shared + net.y + n;
+/* The loss of case n, whose outputs are y[k * apart]; of cross-entropy, the output of its class, from which loss_from()
+ * makes the loss. */
+template <int ROOM>
+__device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
-    return (double)y[(int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n] * PITCH<ROOM>];
+    return (double)y[(int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n] * apart];
+  const bool is_absolute = net.loss == GCONV_LOSS_MAE;
   double loss = 0;
-  for (int32_t k = 0; k < net.outputs; k++) {
-    const double d = (double)y[k * PITCH<ROOM>] - (double)target_of<ROOM>(net, x_at, k, n);
-    loss += net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+  UNROLLED_4_FOR (int32_t k = 0; k < net.outputs; k++) {
+    const double d = (double)y[k * apart] - (double)target_of<ROOM>(net, x_at, k, n);
+    loss += is_absolute ? fabs(d) : d * d;
   }
   return loss;
 }
@@ -254,25 +324,28 @@ __device__ double loss_from(const resident_net &net, double source) {
   return net.loss == GCONV_LOSS_CROSS_ENTROPY ? gconv_learn_cross_entropy((float)source) : source;
 }
 
-template <int ROOM> __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n) {
-  const float *y = shared + net.y + n;
+/* Whether case n was given its class. */
+template <int ROOM>
+__device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   const int32_t target = (int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n];
-  const float own = y[target * PITCH<ROOM>];
+  const float own = y[target * apart];
   bool miss = false;
   UNROLLED_8_FOR(int32_t k = 0; k < net.outputs; k++)
-  miss |= (k < target ? !(y[k * PITCH<ROOM>] < own) : k > target ? !(y[k * PITCH<ROOM>] <= own) : false);
+  miss |= (k < target ? !(y[k * apart] < own) : k > target ? !(y[k * apart] <= own) : false);
   return !miss;
 }
 
-/* The loss of case n, into its place; and whether it was given its class. */
-template <int ROOM> __device__ uint32_t find_loss(const resident_net &net, int32_t x_at, int32_t n) {
-  ((double *)(shared + net.losses))[n] = loss_from(net, loss_source<ROOM>(net, x_at, n));
-  return net.classes ? hit_of<ROOM>(net, x_at, n) : 0;
+/* By a warp: the sum of the first `count` lanes' numbers by a tree, for all lanes. */
+__device__ double add_lanes(double v, int32_t count) {
+  UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
+    const double other = __shfl_down_sync(0xffffffff, v, step);
+    v = lane_of() % (2 * step) == 0 && lane_of() + step < count ? v + other : v;
+  }
+  return __shfl_sync(0xffffffff, v, 0);
 }
 
-/* By one warp: the losses of a block, summed by a tree. */
-__device__ double sum_losses(const resident_net &net, int32_t count) {
-  double *losses = (double *)(shared + net.losses);
+/* By one warp: the sum of losses by a tree, in their place. */
+__device__ double sum_losses(double *losses, int32_t count) {
   for (int32_t step = 1; step < count; step *= 2) {
     __syncwarp();
     for (int32_t i = 2 * step * lane_of(); i + step < count; i += 2 * step * 32)
@@ -282,45 +355,41 @@ __device__ double sum_losses(const resident_net &net, int32_t count) {
   return losses[0];
 }
 
-/* ---- All layers ---- */
+/* ---- Layers but one by cases ---- */
 
-/* Whether parts of `size` of the layer's outputs keep most warps busy. */
-template <int ROOM, int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
-  return (own_outputs<BLOCKS>(l) + size - 1) / size * (ROOM / 32 / EACH<ROOM>) >= WORKERS * 3 / 4;
+/* Whether parts of `size` of the layer's outputs keep half of the warps busy. Fewer warps have more to do for each number
+ * that they read. */
+template <int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
+  return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= WORKERS / 2;
 }
 
-/* `awaits`: other blocks may still be using what is written now. */
-template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &net, int32_t x_at, bool awaits) {
-  for (int32_t i = 0; i < net.count; i++) {
+/* Computes the outputs of the first `count` layers. Blocks do not meet behind them if the next layer is by cases. */
+template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &net, int32_t x_at, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
     const resident_layer l = net.layers[i];
     const int32_t x = i == 0 ? x_at : l.x, y = i + 1 < net.count ? net.layers[i + 1].x : net.y;
-    if (are_many<ROOM, BLOCKS>(l, 8))
-      forward<8, ROOM, BLOCKS>(net, l, x, y, awaits && i == 0);
-    else if (are_many<ROOM, BLOCKS>(l, 4))
-      forward<4, ROOM, BLOCKS>(net, l, x, y, awaits && i == 0);
+    const bool by_cases = i + 1 < net.count && net.layers[i + 1].by_cases;
+    if (are_many<BLOCKS>(l, 8))
+      forward<8, ROOM, BLOCKS>(net, l, x, y, by_cases);
+    else if (are_many<BLOCKS>(l, 4))
+      forward<4, ROOM, BLOCKS>(net, l, x, y, by_cases);
     else
-      forward<2, ROOM, BLOCKS>(net, l, x, y, awaits && i == 0);
-    if (l.whole)
-      meet_workers();
-    else
+      forward<2, ROOM, BLOCKS>(net, l, x, y, by_cases);
+    if (!by_cases)
       meet_blocks<BLOCKS>();
   }
 }
 
-/* Whether blocks meet behind the way back through layer i: some need the gradient from all, or still read weights of the
- * layer that others are about to change. */
-__device__ __forceinline__ bool meets_behind(const resident_net &net, int32_t i) {
-  return i > 1 || !net.layers[i].whole;
-}
-
-template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net) {
-  for (int32_t i = net.count - 1; i > 0; i--) {
+/* By the workers: goes back through layers `last` to 1. Blocks meet: some need the gradient from all, or still read weights
+ * that others are about to change. */
+template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net, int32_t last) {
+  for (int32_t i = last; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];
-    if (are_many<ROOM, BLOCKS>(before, 8))
+    if (are_many<BLOCKS>(before, 8))
       backward<8, ROOM, BLOCKS>(net, l, before, i == 1);
     else
       backward<4, ROOM, BLOCKS>(net, l, before, i == 1);
-    if (meets_behind(net, i))
+    if (BLOCKS > 1)
       meet_blocks<BLOCKS>();
     else
       meet_workers();

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel that takes steps of several slices, all of the same cases, by many blocks. */
+#pragma once
+
+#include "resident_pass.cuh"
+
+namespace {
+
+enum {
+  ADDED = 32,             /* threads that share the leaves of a parameter */
+  QUADS = WORKING / ADDED /* of parameters, that a block adds at a time */
+};
+
+/* What blocks share, in memory of the device. Leaves and `changed` lie as weights do in shared memory. */
+struct together {
+  int32_t slices;
+  int32_t places;         /* in shared memory, of weights: a multiple of four */
+  const int32_t *numbers; /* of the parameter in each place; -1: none */
+  const uint8_t *are_weights;
+  float *leaves, *changed; /* of each slice; the parameters after a step */
+  double *losses;          /* of each slice, as hits are */
+  uint32_t *hits;
+  unsigned *arrived; /* blocks, of all meetings so far; 0 before the first */
+  float *best;
+  double factor, best_loss; /* the smallest loss times factor before the first step */
+};
+
+/* Waits until all blocks are here, for the `turn`th time. */
+__device__ void meet_all(const together &of, unsigned turn) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(of.arrived, 1);
+    while (*(volatile unsigned *)of.arrived < turn * gridDim.x)
+      ;
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+/* The number of the parameter in each place. */
+__global__ void number_places(const __grid_constant__ resident_net net, int32_t places, int32_t *numbers) {
+  for (int32_t i = (int32_t)threadIdx.x; i < places; i += (int32_t)blockDim.x)
+    numbers[i] = -1;
+  __syncthreads();
+  for_parameters<1>(net, [&](int32_t at, int64_t i) { numbers[at] = (int32_t)i; });
+}
+
+/* The gradients of a slice go to its leaf, and its loss and hits to their places. The last warps find losses of cases while
+ * the others begin with the gradients of weights, which have no more parts than warps in a small network. */
+__device__ void find_leaf(const resident_net &net, int32_t x, int32_t cases, float *leaf, double *loss, uint32_t *hits) {
+  constexpr int ROOM = GCONV_LEARN_SLICE, GROUPS = ROOM / 32;
+  __shared__ double losses[GROUPS];
+  __shared__ uint32_t are_hits[GROUPS];
+  run_forward<ROOM, 1>(net, x, net.count);
+  differentiate<ROOM>(net, x, cases, net.factor);
+  __syncthreads();
+  run_backward<ROOM, 1>(net, net.count - 1);
+  const int32_t group = warp_of() - (WORKERS - GROUPS);
+  if (group >= 0) {
+    const int32_t n = 32 * group + lane_of();
+    const float *y = shared + net.y + n;
+    const bool there = n < cases;
+    const double own = there ? loss_from(net, loss_source<ROOM>(net, x, n, y, PITCH<ROOM>)) : 0;
+    const uint32_t hit = __ballot_sync(0xffffffff, there && net.classes && hit_of<ROOM>(net, x, n, y, PITCH<ROOM>));
+    const double sum = add_lanes(own, cases - 32 * group);
+    if (lane_of() == 0) {
+      losses[group] = sum;
+      are_hits[group] = (uint32_t)__popc(hit);
+    }
+  }
+  const auto use = [&](const resident_layer &l, int32_t, int32_t k, int32_t c, float gradient) {
+    __stcg(&leaf[l.w + k * l.w_pitch + c], gradient);
+  };
+  find_gradients<ROOM, 1>(net, net.count - 1, x, cases, 0, use);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    UNROLLED_FOR (int step = 1; step < GROUPS; step *= 2)
+      UNROLLED_FOR (int i = 0; i + step < GROUPS; i += 2 * step)
+        if (32 * (i + step) < cases)
+          losses[i] += losses[i + step];
+    *loss = losses[0];
+    *hits = 0;
+    UNROLLED_FOR (int i = 0; i < GROUPS; i++)
+      *hits += are_hits[i];
+  }
+}
+
+__device__ __forceinline__ float4 add(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/* The sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, four at a time; levels[b] is that of 2^b such groups. */
+__device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count) {
+  float4 levels[4] = {}, sum = {};
+  const int32_t groups = (count + 3) / 4;
+  for (int32_t g = 0; g < groups; g++) {
+    float4 leaf[4] = {};
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      if (g * 4 + i < count)
+        leaf[i] = __ldcg(leaves + (g * 4 + i) * apart);
+    sum = g * 4 + 1 < count ? add(leaf[0], leaf[1]) : leaf[0];
+    if (g * 4 + 2 < count)
+      sum = add(sum, g * 4 + 3 < count ? add(leaf[2], leaf[3]) : leaf[2]);
+    bool done = false;
+    UNROLLED_FOR (int b = 0; b < 4; b++) {
+      if (!done && (g >> b & 1))
+        sum = add(levels[b], sum);
+      else if (!done) {
+        levels[b] = sum;
+        done = true;
+      }
+    }
+  }
+  bool any = false;
+  UNROLLED_FOR (int b = 0; b < 4; b++)
+    if (groups >> b & 1) {
+      sum = any ? add(levels[b], sum) : levels[b];
+      any = true;
+    }
+  return sum;
+}
+
+/* By one warp: the loss and hits of all slices. The losses of 32 slices are added by shuffles; then their sums. */
+__device__ gconv_learn_outcome sum_slices(const together &of) {
+  double sums = 0;
+  uint32_t hits = 0;
+  const int32_t groups = (of.slices + 31) / 32;
+  UNROLLED_4_FOR (int32_t g = 0; g < groups; g++) {
+    const int32_t i = 32 * g + lane_of();
+    const double loss = i < of.slices ? __ldcg(of.losses + i) : 0;
+    hits += i < of.slices ? __ldcg(of.hits + i) : 0;
+    const double sum = add_lanes(loss, min(32, of.slices - 32 * g));
+    sums = lane_of() == g ? sum : sums;
+  }
+  UNROLLED_FOR (int half = 16; half > 0; half /= 2)
+    hits += __shfl_xor_sync(0xffffffff, hits, half);
+  return {add_lanes(sums, groups), hits};
+}
+
+/* Adds the leaves, and changes the parameters: a block some quads of them. The last warp first finds what the step came to,
+ * while the others add: it has no leaves if there are few. Returns whether that is finite. */
+__device__ bool change_parameters(const together &of, const run_of &run, const gconv_learn_step &step, int32_t i,
+                                  double *best_loss) {
+  __shared__ __align__(16) float sums[ADDED][4 * QUADS];
+  __shared__ double loss;
+  int32_t each = 1; /* leaves that a thread adds: a power of two */
+  while (each * ADDED < of.slices)
+    each *= 2;
+  const int32_t quads = of.places / 4, share = (int32_t)threadIdx.x / QUADS, parts = (of.slices + each - 1) / each;
+  if (warp_of() == WORKERS - 1) {
+    const gconv_learn_outcome outcome = sum_slices(of);
+    if (lane_of() == 0) {
+      loss = outcome.loss;
+      if (blockIdx.x == 0)
+        run.outcomes[i] = outcome;
+    }
+  }
+  for (int32_t first = (int32_t)blockIdx.x * QUADS; first < quads; first += (int32_t)gridDim.x * QUADS) {
+    const int32_t quad = first + (int32_t)threadIdx.x % QUADS, from = share * each;
+    const int32_t place = 4 * first + (int32_t)threadIdx.x;
+    const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
+    float parameter = number >= 0 ? run.parameters[number] : 0.0f; /* comes while the leaves do */
+    const bool is_weight = number >= 0 && of.are_weights[number];
+    if (share < parts && quad < quads)
+      *(float4 *)&sums[share][4 * (quad - first)] =
+          add_leaves((const float4 *)of.leaves + from * (int64_t)quads + quad, quads, min(of.slices - from, each));
+    __syncthreads();
+    if (!isfinite(loss))
+      return false;
+    if (number >= 0) {
+      float sum[ADDED];
+      UNROLLED_FOR (int j = 0; j < ADDED; j++)
+        sum[j] = j < parts ? sums[j][threadIdx.x] : 0.0f;
+      UNROLLED_FOR (int apart = 1; apart < ADDED; apart *= 2)
+        UNROLLED_FOR (int j = 0; j < ADDED; j += 2 * apart)
+          sum[j] = j + apart < parts ? sum[j] + sum[j + apart] : sum[j];
+      if (loss * of.factor < *best_loss)
+        of.best[number] = parameter;
+      gconv_learn_update(&step, is_weight, sum[0], &parameter, &run.first[number], &run.second[number]);
+      run.parameters[number] = parameter;
+      of.changed[place] = parameter;
+      if (!isfinite(parameter))
+        *run.bad = 1;
+    }
+    __syncthreads();
+  }
+  __syncthreads(); /* of blocks without a quad, too */
+  *best_loss = loss * of.factor < *best_loss ? loss * of.factor : *best_loss;
+  return isfinite(loss);
+}
+
+__global__ void __launch_bounds__(WORKING, 1)
+    take_large_steps(const __grid_constant__ resident_net net, run_of run, const gconv_learn_step *steps, int32_t count,
+                     const __grid_constant__ together of) {
+  const int64_t of_block = (int64_t)net.rows * net.pitch;
+  const int32_t x = net.layers[0].x;
+  const bool stays = of.slices <= (int32_t)gridDim.x; /* the slice of a block */
+  double best_loss = of.best_loss;
+  for (int32_t i = 0; i < count; i++) {
+    if (i == 0)
+      begin_array(net, run.parameters, 0);
+    else
+      begin_floats(of.changed, of.places, 0);
+    for (int32_t slice = (int32_t)blockIdx.x; slice < of.slices; slice += (int32_t)gridDim.x) {
+      const int32_t cases = (int32_t)min((int64_t)GCONV_LEARN_SLICE, run.cases - (int64_t)slice * GCONV_LEARN_SLICE);
+      if (i == 0 || !stays)
+        begin_block(net, run.blocks + slice * of_block, x);
+      await_copies<0>();
+      __syncthreads();
+      find_leaf(net, x, cases, of.leaves + slice * (int64_t)of.places, &of.losses[slice], &of.hits[slice]);
+    }
+    meet_all(of, 2 * (unsigned)i + 1);
+    if (!change_parameters(of, run, steps[i], i, &best_loss))
+      return;
+    meet_all(of, 2 * (unsigned)i + 2);
+  }
+}
+
+} // namespace
