@@ -119,13 +119,14 @@ template <int ROOM, int BLOCKS> __device__ void tell(const resident_net &net, co
       meet_blocks<BLOCKS>();
     __syncthreads();
     __syncthreads();
+    const bool bad = is_bad<ROOM>(net); /* at once: gradients of the next step may come while losses are told */
     for (int32_t j = lane_of(); j < CASES; j += 32) {
       const int32_t n = block_of_cluster<BLOCKS>() * CASES + j;
       const float *y = shared + net.y + n * net.layers[net.count - 1].dz_pitch;
       if (n < cases)
         run.of_cases[i * ROOM + n] = {loss_source<ROOM>(net, x, n, y, 1), net.classes ? hit_of<ROOM>(net, x, n, y, 1) : 0};
     }
-    if (is_bad<ROOM>(net))
+    if (bad)
       break;
     for (int32_t j = 0; j < net.count && BLOCKS > 1 && net.count > 2; j++)
       meet_blocks<BLOCKS>();
