@@ -119,9 +119,9 @@ struct side {
   __device__ double norm(int i) const {
     return has(i) ? cases.norms[at(i)] : 0;
   }
-  /* The numbers of a case; NULL where there is no case. */
+  /* The numbers of a case; where there is none, those of another one, whose values are not used. */
   __device__ const float *line(int i) const {
-    return has(i) ? cases.numbers + at(i) * cases.pitch : NULL;
+    return cases.numbers + (has(i) ? at(i) * cases.pitch : 0);
   }
 };
 
@@ -183,7 +183,7 @@ struct products {
  * and empty when all warps have loaded it. So a warp waits for others only if it is ahead of them by almost a stage. */
 struct stages {
   uint64_t full[STAGES], empty[STAGES];
-  const float *lines[LINES]; /* NULL: zeros */
+  const float *lines[LINES];
 
   __device__ void prepare(const side &rows, const side &points) {
     static_assert((int)THREADS == (int)LINES, "a thread for each line");
@@ -196,16 +196,18 @@ struct stages {
     }
     __syncthreads();
   }
-  __device__ void fill(float *ring, uint32_t step, size_t pitch, const float *any) {
-    enum { QUADS = DEEP / 4, FAR = THREADS / QUADS };
-    const size_t column = (size_t)step * DEEP + threadIdx.x % QUADS * 4;
-    const int own = threadIdx.x / QUADS;
-    const uint32_t to = shared_address(ring + step % STAGES * STAGE + own * PITCH + threadIdx.x % QUADS * 4);
-    if (column < pitch)
-      UNROLLED_FOR (int e = 0; e < LINES / FAR; e++) {
-        const float *line = lines[own + e * FAR];
-        copy_async_or_zero<16>(to + e * FAR * PITCH * 4, line ? line + column : any, line != NULL);
-      }
+  __device__ void fill(float *ring, uint32_t step, uint32_t pitch) {
+    enum { QUADS = DEEP / 4, FAR = THREADS / QUADS, SOME = 4 };
+    const uint32_t quad = threadIdx.x % QUADS * 4, own = threadIdx.x / QUADS;
+    const uint32_t column = step * DEEP + quad < pitch ? step * DEEP + quad : 0; /* behind the last, numbers not used */
+    const uint32_t to = shared_address(ring + step % STAGES * STAGE + own * PITCH + quad);
+    UNROLLED_FOR (int first = 0; first < LINES / FAR; first += SOME) {
+      const float *from[SOME]; /* read together, as a copy has to wait for its address */
+      UNROLLED_FOR (int e = 0; e < SOME; e++)
+        from[e] = lines[own + (first + e) * FAR];
+      UNROLLED_FOR (int e = 0; e < SOME; e++)
+        copy_async<16>(to + (first + e) * FAR * PITCH * 4, from[e] + column);
+    }
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&full[step % STAGES]))
                  : "memory");
   }
@@ -232,8 +234,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
   __shared__ double powers[POWERS];
   const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
   const int row = warp % (ROWS / WARP) * WARP + group, point = warp / (ROWS / WARP) * WARP;
-  const size_t pitch = rows.cases.pitch;
-  const uint32_t whole = (uint32_t)(pitch / DEEP), steps = (uint32_t)((pitch + DEEP - 1) / DEEP);
+  const uint32_t pitch = (uint32_t)rows.cases.pitch, whole = pitch / DEEP, steps = (pitch + DEEP - 1) / DEEP;
   const float *own_row = ring + row * PITCH + lane, *own_point = ring + (ROWS + point + group) * PITCH + lane;
   products own;
   auto load = [&](uint32_t step, int part) {
@@ -244,7 +245,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
     powers[threadIdx.x] = power_of(threadIdx.x);
   all.prepare(rows, points);
   for (uint32_t step = 0; step < STAGES && step < steps; step++)
-    all.fill(ring, step, pitch, rows.cases.numbers);
+    all.fill(ring, step, pitch);
   all.await_full(0);
   load(0, 0);
   own.convert(0);
@@ -259,7 +260,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
       }
       if (part == PARTS / 2 - 1 && step > 0 && step - 1 + STAGES < steps) {
         all.await_empty(step - 1);
-        all.fill(ring, step - 1 + STAGES, pitch, rows.cases.numbers);
+        all.fill(ring, step - 1 + STAGES, pitch);
       }
       load(step + (part + 2) / PARTS, (part + 2) % PARTS); /* behind the last stage, numbers that are not used */
       own.add(part % 2);
@@ -303,7 +304,7 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   for (size_t column = 0; column < rows.cases.pitch; column += COLUMNS) {
     float4 four[EACH];
     UNROLLED_FOR (int e = 0; e < EACH; e++)
-      four[e] = from[e] ? *(const float4 *)(from[e] + column + quad) : make_float4(0, 0, 0, 0);
+      four[e] = *(const float4 *)(from[e] + column + quad);
     __syncthreads(); /* the last columns were used */
     UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const int line = threadIdx.x / 4 + e * (THREADS / 4);
