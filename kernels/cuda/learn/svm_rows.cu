@@ -2,6 +2,8 @@
 #include "svm_rows.h"
 #include "svm_tiles.cuh"
 
+#include <atomic>
+
 namespace {
 
 using namespace svm_tiles;
@@ -102,18 +104,32 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
   sums[(c * wide + k) * pitch + row] = sum;
 }
 
-/* Starts a kernel for `many` problems of so many rows and points. A failure is that of the launch. */
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(gconv_svm_formula, uint32_t, Parameters...), const gconv_svm_formula *formula, size_t rows,
-            size_t points, size_t many, cudaStream_t stream, Arguments... arguments) {
-  const size_t high = (rows + ROWS - 1) / ROWS, wide = (points + POINTS - 1) / POINTS;
+/* The bytes of shared memory that a kernel asks for on the current device. They are more than a kernel may use unasked, so
+ * it is allowed them once. A failure is that of the launch. */
+template <auto KERNEL> int ring_bytes() {
+  static std::atomic<uint64_t> allowed{0}; /* devices */
   int device = 0, major = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  const int bytes = major >= 9 && !formula->direct ? RING_BYTES : 0;
-  if (bytes > 0) /* more than any kernel may use unasked */
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  kernel<<<dim3((unsigned)(high * wide), (unsigned)many), THREADS, bytes, stream>>>(*formula, (uint32_t)high, arguments...);
+  if (major < 9) /* by threads */
+    return 0;
+  const uint64_t bit = device < 64 ? (uint64_t)1 << device : 0;
+  if ((allowed & bit) == 0 &&
+      cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, RING_BYTES) == cudaSuccess)
+    allowed |= bit;
+  return RING_BYTES;
+}
+
+/* Starts a kernel for `many` problems of so many rows and points: DIRECT if the formula is direct. */
+template <auto DIRECT, auto KERNEL, class... Arguments>
+void launch(const gconv_svm_formula *formula, size_t rows, size_t points, size_t many, cudaStream_t stream,
+            Arguments... arguments) {
+  const size_t high = (rows + ROWS - 1) / ROWS, wide = (points + POINTS - 1) / POINTS;
+  const dim3 grid((unsigned)(high * wide), (unsigned)many);
+  if (formula->direct)
+    DIRECT<<<grid, THREADS, 0, stream>>>(*formula, (uint32_t)high, arguments...);
+  else
+    KERNEL<<<grid, THREADS, ring_bytes<KERNEL>(), stream>>>(*formula, (uint32_t)high, arguments...);
 }
 
 } // namespace
@@ -121,21 +137,20 @@ void launch(void (*kernel)(gconv_svm_formula, uint32_t, Parameters...), const gc
 void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
                         float *const *rows, size_t row_count, const uint32_t *members, size_t count, cudaStream_t stream) {
   const size_t padded = gconv_svm_padded(count);
-  launch(formula->direct ? make_rows<true> : make_rows<false>, formula, row_count, padded, 1, stream, *cases, wanted, rows,
-         row_count, members, count, padded);
+  launch<make_rows<true>, make_rows<false>>(formula, row_count, padded, 1, stream, *cases, wanted, rows, row_count, members,
+                                            count, padded);
 }
 
 void gconv_svm_gpu_squares(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
                            const gconv_svm_gpu_square *squares, size_t count, size_t most, cudaStream_t stream) {
-  launch(formula->direct ? make_squares<true> : make_squares<false>, formula, most, gconv_svm_padded(most), count, stream,
-         *cases, squares);
+  launch<make_squares<true>, make_squares<false>>(formula, most, gconv_svm_padded(most), count, stream, *cases, squares);
 }
 
 void gconv_svm_gpu_values(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *vectors,
                           const gconv_svm_gpu_cases *rows, size_t row_count, double *values, size_t pitch,
                           cudaStream_t stream) {
-  launch(formula->direct ? make_values<true> : make_values<false>, formula, vectors->count, row_count, 1, stream, *vectors,
-         *rows, row_count, values, pitch);
+  launch<make_values<true>, make_values<false>>(formula, vectors->count, row_count, 1, stream, *vectors, *rows, row_count,
+                                                values, pitch);
 }
 
 void gconv_svm_gpu_subtract(const float *const *rows, const double *by, const uint32_t *count, double *g, size_t padded,

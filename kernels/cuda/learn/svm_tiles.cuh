@@ -119,9 +119,9 @@ struct side {
   __device__ double norm(int i) const {
     return has(i) ? cases.norms[at(i)] : 0;
   }
-  /* The numbers of a case; where there is none, those of another one, whose values are not used. */
+  /* The numbers of a case; NULL where there is no case. */
   __device__ const float *line(int i) const {
-    return cases.numbers + (has(i) ? at(i) * cases.pitch : 0);
+    return has(i) ? cases.numbers + at(i) * cases.pitch : NULL;
   }
 };
 
@@ -183,7 +183,7 @@ struct products {
  * and empty when all warps have loaded it. So a warp waits for others only if it is ahead of them by almost a stage. */
 struct stages {
   uint64_t full[STAGES], empty[STAGES];
-  const float *lines[LINES];
+  const float *lines[LINES]; /* NULL: zeros */
 
   __device__ void prepare(const side &rows, const side &points) {
     static_assert((int)THREADS == (int)LINES, "a thread for each line");
@@ -206,7 +206,7 @@ struct stages {
       UNROLLED_FOR (int e = 0; e < SOME; e++)
         from[e] = lines[own + (first + e) * FAR];
       UNROLLED_FOR (int e = 0; e < SOME; e++)
-        copy_async<16>(to + (first + e) * FAR * PITCH * 4, from[e] + column);
+        copy_async_or_zero<16>(to + (first + e) * FAR * PITCH * 4, from[e] + column, from[e] != NULL);
     }
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&full[step % STAGES]))
                  : "memory");
@@ -271,18 +271,18 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
       load(whole, (part + 2) % LAST_PARTS);
       own.add(part % 2);
     }
-  double row_norms[HIGH][2];
+  double row_norms[HIGH][2], norms[WIDE][2]; /* read together */
+  UNROLLED_FOR (int h = 0; h < 2; h++) {
+    UNROLLED_FOR (int i = 0; i < HIGH; i++)
+      row_norms[i][h] = rows.norm(row + 16 * i + 8 * h);
+    UNROLLED_FOR (int j = 0; j < WIDE; j++)
+      norms[j][h] = points.norm(point + 8 * j + 2 * lane + h);
+  }
   UNROLLED_FOR (int i = 0; i < HIGH; i++)
     UNROLLED_FOR (int h = 0; h < 2; h++)
-      row_norms[i][h] = rows.norm(row + 16 * i + 8 * h);
-  UNROLLED_FOR (int j = 0; j < WIDE; j++) {
-    const int at = point + 8 * j + 2 * lane;
-    const double norms[2] = {points.norm(at), points.norm(at + 1)};
-    UNROLLED_FOR (int i = 0; i < HIGH; i++)
-      UNROLLED_FOR (int h = 0; h < 2; h++)
-        finish_two<false, Value>(formula, rows, points, row + 16 * i + 8 * h, at, row_norms[i][h], norms,
-                                 own.sums[i][j][2 * h], own.sums[i][j][2 * h + 1], powers, store);
-  }
+      UNROLLED_FOR (int j = 0; j < WIDE; j++)
+        finish_two<false, Value>(formula, rows, points, row + 16 * i + 8 * h, point + 8 * j + 2 * lane, row_norms[i][h],
+                                 norms[j], own.sums[i][j][2 * h], own.sums[i][j][2 * h + 1], powers, store);
 }
 #endif
 
@@ -304,7 +304,7 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   for (size_t column = 0; column < rows.cases.pitch; column += COLUMNS) {
     float4 four[EACH];
     UNROLLED_FOR (int e = 0; e < EACH; e++)
-      four[e] = *(const float4 *)(from[e] + column + quad);
+      four[e] = from[e] ? *(const float4 *)(from[e] + column + quad) : make_float4(0, 0, 0, 0);
     __syncthreads(); /* the last columns were used */
     UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const int line = threadIdx.x / 4 + e * (THREADS / 4);
