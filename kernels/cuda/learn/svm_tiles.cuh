@@ -51,27 +51,35 @@ __device__ inline double power_of(int i) {
   return exponential(i * (-0.6931471805599453 / POWERS));
 }
 
-/* (float)exponential(distance * -gamma) for 0 <= distance, with a third of the operations of float64, for which tensor cores
- * have to wait: x = t ln 2 / POWERS, t = -n + f, e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS), the latter by its series.
+/* values[l] = (float)exponential(distances[l] * -gamma) for distances from 0 on, with a third of the operations of float64,
+ * for which tensor cores have to wait: x = t ln 2 / POWERS, t = -n + f, e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS), the
+ * latter by its series.
  *
  * exponential() and this one have relative errors that sum up to less than 2^-42: 2^-44.5 of the series, 2^-45 of the
  * rounded t, and 2^-46 each of exponential() here and in powers[]. So both round to the same float32, unless a value is
  * within 2^-42 of the middle between two of them: such values, one in 65,000, are left to exponential(). MARGIN is 2^-40 to
- * 2^-41 of a value. So are those near -87, which become 0, and all of a gamma below 0. */
-__device__ inline float exponential_as_float(double distance, double gamma, const double *powers) {
+ * 2^-41 of a value. So are those near -87, below which values are 0, and all of a gamma below 0. */
+__device__ inline void exponentials_as_floats(const double (&distances)[2], double gamma, const double *powers,
+                                              float (&values)[2]) {
   enum { MIDDLE = 1 << 28, REST = (1 << 29) - 1, MARGIN = 1 << 12 }; /* of the 29 bits that float32 lacks */
-  const double t = distance * (-gamma * (POWERS * 1.4426950408889634));
-  const double magic = 6755399441055744.0, shifted = t + magic, f = t - (shifted - magic), u = 0.6931471805599453 / POWERS;
-  const uint32_t n = 0u - (uint32_t)__double2loint(shifted);
-  double e = fma(f, u * u * u * u / 24, u * u * u / 6);
-  e = fma(e, f, u * u / 2);
-  e = fma(e, f, u);
-  e = fma(e, f, 1.0) * powers[n & (POWERS - 1)];
-  const bool near_middle = ((uint32_t)__double2loint(e) & REST) - (MIDDLE - MARGIN) < 2u * MARGIN;
-  const bool ordinary = (uint32_t)__double2hiint(t) - 0x80000000u < 0x40bf4000u; /* -8000 < t <= -0.0 */
-  if (near_middle || !ordinary)
-    return (float)exponential(distance * -gamma);
-  return (float)__hiloint2double(__double2hiint(e) - (int)(n / POWERS * (1u << 20)), __double2loint(e));
+  const double magic = 6755399441055744.0, u = 0.6931471805599453 / POWERS, scale = -gamma * (POWERS * 1.4426950408889634);
+  bool unsure = false;
+  UNROLLED_FOR (int l = 0; l < 2; l++) {
+    const double t = distances[l] * scale, shifted = t + magic, f = t - (shifted - magic);
+    const uint32_t n = 0u - (uint32_t)__double2loint(shifted), high = (uint32_t)__double2hiint(t);
+    double e = fma(f, u * u * u * u / 24, u * u * u / 6);
+    e = fma(e, f, u * u / 2);
+    e = fma(e, f, u);
+    e = fma(e, f, 1.0) * powers[n % POWERS];
+    const bool near_middle = ((uint32_t)__double2loint(e) & REST) - (MIDDLE - MARGIN) < 2u * MARGIN;
+    const bool ordinary = high - 0x80000000u < 0x40bf4000u; /* -8000 < t <= -0.0 */
+    const bool zero = high >= 0xc0bfa400u;                  /* t <= -8100: x < -87 */
+    values[l] = zero ? 0.0f : (float)__hiloint2double(__double2hiint(e) - (int)(n / POWERS * (1u << 20)), __double2loint(e));
+    unsure |= !zero && (near_middle || !ordinary);
+  }
+  if (unsure)
+    UNROLLED_FOR (int l = 0; l < 2; l++)
+      values[l] = (float)exponential(distances[l] * -gamma);
 }
 
 __device__ inline double raise(const gconv_svm_formula &formula, double x) {
@@ -84,22 +92,26 @@ __device__ inline double raise(const gconv_svm_formula &formula, double x) {
   return power;
 }
 
-/* formula.direct is DIRECT, which only the form EXP has: sums are of squared differences. powers: those of
- * exponential_as_float(), or NULL, where it is not to be used. */
+/* Values of a row at two points. formula.direct is DIRECT, which only the form EXP has: sums are of squared differences.
+ * powers: those of exponentials_as_floats(), or NULL, where it is not to be used. */
 template <bool DIRECT, class Value>
-__device__ Value finish(const gconv_svm_formula &formula, double point_norm, double row_norm, double sum,
-                        const double *powers) {
-  if (DIRECT)
-    return (Value)exponential(sum * -formula.gamma);
-  if (formula.form == GCONV_SVM_FORM_DOT)
-    return (Value)sum;
-  if (formula.form == GCONV_SVM_FORM_POWER)
-    return (Value)raise(formula, sum);
-  const double difference = point_norm + row_norm - 2.0 * sum, distance = difference > 0.0 ? difference : 0.0;
+__device__ void finish(const gconv_svm_formula &formula, const double (&point_norms)[2], double row_norm,
+                       const double (&sums)[2], const double *powers, Value (&values)[2]) {
+  double distances[2];
+  if (!DIRECT && formula.form != GCONV_SVM_FORM_EXP) {
+    UNROLLED_FOR (int l = 0; l < 2; l++)
+      values[l] = (Value)(formula.form == GCONV_SVM_FORM_DOT ? sums[l] : raise(formula, sums[l]));
+    return;
+  }
+  UNROLLED_FOR (int l = 0; l < 2; l++) {
+    const double difference = point_norms[l] + row_norm - 2.0 * sums[l];
+    distances[l] = DIRECT ? sums[l] : difference > 0.0 ? difference : 0.0;
+  }
   if constexpr (sizeof(Value) == sizeof(float))
     if (powers)
-      return exponential_as_float(distance, formula.gamma, powers);
-  return (Value)exponential(distance * -formula.gamma);
+      return exponentials_as_floats(distances, formula.gamma, powers, values);
+  UNROLLED_FOR (int l = 0; l < 2; l++)
+    values[l] = (Value)exponential(distances[l] * -formula.gamma);
 }
 
 /* ---- Tiles ---- */
@@ -132,9 +144,9 @@ __device__ void finish_two(const gconv_svm_formula &formula, const side &rows, c
                            const double *powers, Store store) {
   if (!rows.has(row))
     return;
-  const Value first = finish<DIRECT, Value>(formula, norms[0], row_norm, first_sum, powers);
-  const Value second = finish<DIRECT, Value>(formula, norms[1], row_norm, second_sum, powers);
-  store(row, point, points.has(point) ? first : (Value)0, points.has(point + 1) ? second : (Value)0);
+  Value values[2];
+  finish<DIRECT, Value>(formula, norms, row_norm, {first_sum, second_sum}, powers, values);
+  store(row, point, points.has(point) ? values[0] : (Value)0, points.has(point + 1) ? values[1] : (Value)0);
 }
 
 /* ---- By tensor cores ---- */
@@ -271,18 +283,18 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
       load(whole, (part + 2) % LAST_PARTS);
       own.add(part % 2);
     }
-  double row_norms[HIGH][2], norms[WIDE][2]; /* read together */
-  UNROLLED_FOR (int h = 0; h < 2; h++) {
-    UNROLLED_FOR (int i = 0; i < HIGH; i++)
-      row_norms[i][h] = rows.norm(row + 16 * i + 8 * h);
-    UNROLLED_FOR (int j = 0; j < WIDE; j++)
-      norms[j][h] = points.norm(point + 8 * j + 2 * lane + h);
-  }
+  double norms[WIDE][2]; /* read together */
+  UNROLLED_FOR (int j = 0; j < WIDE; j++)
+    UNROLLED_FOR (int l = 0; l < 2; l++)
+      norms[j][l] = points.norm(point + 8 * j + 2 * lane + l);
   UNROLLED_FOR (int i = 0; i < HIGH; i++)
-    UNROLLED_FOR (int h = 0; h < 2; h++)
+    UNROLLED_FOR (int h = 0; h < 2; h++) {
+      const int at = row + 16 * i + 8 * h;
+      const double row_norm = rows.norm(at);
       UNROLLED_FOR (int j = 0; j < WIDE; j++)
-        finish_two<false, Value>(formula, rows, points, row + 16 * i + 8 * h, point + 8 * j + 2 * lane, row_norms[i][h],
-                                 norms[j], own.sums[i][j][2 * h], own.sums[i][j][2 * h + 1], powers, store);
+        finish_two<false, Value>(formula, rows, points, at, point + 8 * j + 2 * lane, row_norm, norms[j],
+                                 own.sums[i][j][2 * h], own.sums[i][j][2 * h + 1], powers, store);
+    }
 }
 #endif
 
