@@ -19,7 +19,7 @@ struct place {
 };
 
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
     make_rows(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases cases, const uint32_t *wanted, float *const *to,
               size_t row_count, const uint32_t *members, size_t count, size_t padded) {
   const place at(high);
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
     make_squares(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases cases, const gconv_svm_gpu_square *squares) {
   const gconv_svm_gpu_square square = squares[blockIdx.y];
   const place at(high);
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 /* Here the vectors are the rows of a tile, so that values of rows lie side by side. */
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
     make_values(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases vectors, gconv_svm_gpu_cases rows,
                 size_t row_count, double *values, size_t pitch) {
   const place at(high);

@@ -15,11 +15,20 @@
 
 namespace svm_tiles {
 
-enum { THREADS = 128, BLOCKS = 4, ROWS = 64, POINTS = 64, LINES = ROWS + POINTS };
-/* A multiprocessor has BLOCKS blocks, each with a ring of STAGES stages. A stage has DEEP columns of all lines, at a pitch
+enum { THREADS = 128, ROWS = 64, POINTS = 64, LINES = ROWS + POINTS };
+/* By tensor cores, each block has a ring of STAGES stages. A stage has DEEP columns of all lines, at a pitch
  * at which no two lanes of a warp meet in a bank: 36 g + t. */
 enum { STAGES = 3, DEEP = 32, PITCH = DEEP + 4, STAGE = LINES * PITCH, RING_BYTES = STAGES * STAGE * 4 };
 enum { POWERS = 64 };
+
+/* How many blocks a multiprocessor has at once: as many as registers suffice for. */
+template <bool DIRECT> constexpr int blocks() {
+#if __CUDA_ARCH__ >= 900
+  return DIRECT ? 3 : 4;
+#else
+  return 3;
+#endif
+}
 
 /* ---- What becomes of sums ---- */
 
@@ -309,14 +318,17 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   const int row = threadIdx.x / ACROSS * HIGH, point = 2 * (threadIdx.x % ACROSS), quad = threadIdx.x % 4 * 4;
   double sums[HIGH][WIDE][2] = {};
   const float *from[EACH];
+  float4 four[EACH];
+  auto load = [&](size_t column) {
+    UNROLLED_FOR (int e = 0; e < EACH; e++)
+      four[e] = from[e] ? *(const float4 *)(from[e] + column + quad) : make_float4(0, 0, 0, 0);
+  };
   UNROLLED_FOR (int e = 0; e < EACH; e++) {
     const int line = threadIdx.x / 4 + e * (THREADS / 4);
     from[e] = line < ROWS ? rows.line(line) : points.line(line - ROWS);
   }
+  load(0);
   for (size_t column = 0; column < rows.cases.pitch; column += COLUMNS) {
-    float4 four[EACH];
-    UNROLLED_FOR (int e = 0; e < EACH; e++)
-      four[e] = from[e] ? *(const float4 *)(from[e] + column + quad) : make_float4(0, 0, 0, 0);
     __syncthreads(); /* the last columns were used */
     UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const int line = threadIdx.x / 4 + e * (THREADS / 4);
@@ -326,6 +338,8 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
       stage[quad + 3][line] = (double)four[e].w;
     }
     __syncthreads();
+    if (column + COLUMNS < rows.cases.pitch)
+      load(column + COLUMNS); /* under way while these are multiplied */
     UNROLLED_4_FOR (int k = 0; k < COLUMNS; k++) {
       double x[HIGH], y[WIDE][2];
       UNROLLED_FOR (int i = 0; i < HIGH; i++)
