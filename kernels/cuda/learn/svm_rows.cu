@@ -2,53 +2,63 @@
 #include "svm_rows.h"
 #include "svm_tiles.cuh"
 
+#include <atomic>
+
 namespace {
 
 using namespace svm_tiles;
 
 /* ---- Values of tiles ---- */
 
+/* The first row and the first point of a block. Blocks of the same points follow each other, so that the L2 cache has these
+ * points for all rows. */
+struct place {
+  size_t row, point;
+
+  __device__ place(uint32_t high) : row((size_t)(blockIdx.x % high) * ROWS), point((size_t)(blockIdx.x / high) * POINTS) {}
+};
+
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, 2)
-    make_rows(gconv_svm_formula formula, gconv_svm_gpu_cases cases, const uint32_t *wanted, float *const *to,
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
+    make_rows(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases cases, const uint32_t *wanted, float *const *to,
               size_t row_count, const uint32_t *members, size_t count, size_t padded) {
-  const size_t row = (size_t)blockIdx.y * ROWS, point = (size_t)blockIdx.x * POINTS;
-  compute<DIRECT>(formula, {cases, wanted, row, row_count}, {cases, members, point, count},
-                  [=](int r, int p, double first, double second) {
-                    if (point + p < padded)
-                      *(float2 *)(to[row + r] + point + p) = make_float2((float)first, (float)second);
-                  });
+  const place at(high);
+  compute<DIRECT, float>(formula, {cases, wanted, at.row, row_count}, {cases, members, at.point, count},
+                         [=](int r, int p, float first, float second) {
+                           if (at.point + p < padded)
+                             *(float2 *)(to[at.row + r] + at.point + p) = make_float2(first, second);
+                         });
 }
 
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, 2)
-    make_squares(gconv_svm_formula formula, gconv_svm_gpu_cases cases, const gconv_svm_gpu_square *squares) {
-  const gconv_svm_gpu_square square = squares[blockIdx.z];
-  const size_t row = (size_t)blockIdx.y * ROWS, point = (size_t)blockIdx.x * POINTS;
-  if (row >= square.count || point >= square.pitch)
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
+    make_squares(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases cases, const gconv_svm_gpu_square *squares) {
+  const gconv_svm_gpu_square square = squares[blockIdx.y];
+  const place at(high);
+  if (at.row >= square.count || at.point >= square.pitch)
     return;
-  compute<DIRECT>(formula, {cases, square.members, row, square.count}, {cases, square.members, point, square.count},
-                  [=](int r, int p, double first, double second) {
-                    if (point + p < square.pitch)
-                      *(float2 *)(square.matrix + (row + r) * square.pitch + point + p) =
-                          make_float2((float)first, (float)second);
-                  });
+  compute<DIRECT, float>(formula, {cases, square.members, at.row, square.count},
+                         {cases, square.members, at.point, square.count}, [=](int r, int p, float first, float second) {
+                           if (at.point + p < square.pitch)
+                             *(float2 *)(square.matrix + (at.row + r) * square.pitch + at.point + p) =
+                                 make_float2(first, second);
+                         });
 }
 
 /* Here the vectors are the rows of a tile, so that values of rows lie side by side. */
 template <bool DIRECT>
-__global__ void __launch_bounds__(THREADS, 2)
-    make_values(gconv_svm_formula formula, gconv_svm_gpu_cases vectors, gconv_svm_gpu_cases rows, size_t row_count,
-                double *values, size_t pitch) {
-  const size_t vector = (size_t)blockIdx.y * ROWS, row = (size_t)blockIdx.x * POINTS;
-  compute<DIRECT>(formula, {vectors, NULL, vector, vectors.count}, {rows, NULL, row, row_count},
-                  [=](int v, int r, double first, double second) {
-                    double *to = values + (vector + v) * pitch + row + r;
-                    if (row + r < row_count)
-                      to[0] = first;
-                    if (row + r + 1 < row_count)
-                      to[1] = second;
-                  });
+__global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
+    make_values(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases vectors, gconv_svm_gpu_cases rows,
+                size_t row_count, double *values, size_t pitch) {
+  const place at(high);
+  compute<DIRECT, double>(formula, {vectors, NULL, at.row, vectors.count}, {rows, NULL, at.point, row_count},
+                          [=](int v, int r, double first, double second) {
+                            double *to = values + (at.row + v) * pitch + at.point + r;
+                            if (at.point + r < row_count)
+                              to[0] = first;
+                            if (at.point + r + 1 < row_count)
+                              to[1] = second;
+                          });
 }
 
 /* ---- Sums of rows ---- */
@@ -94,8 +104,32 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
   sums[(c * wide + k) * pitch + row] = sum;
 }
 
-dim3 tiles(size_t points, size_t rows, size_t many = 1) {
-  return dim3((unsigned)((points + POINTS - 1) / POINTS), (unsigned)((rows + ROWS - 1) / ROWS), (unsigned)many);
+/* The bytes of shared memory that a kernel asks for on the current device. They are more than a kernel may use unasked, so
+ * it is allowed them once. A failure is that of the launch. */
+template <auto KERNEL> int ring_bytes() {
+  static std::atomic<uint64_t> allowed{0}; /* devices */
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (major < 9) /* by threads */
+    return 0;
+  const uint64_t bit = device < 64 ? (uint64_t)1 << device : 0;
+  if ((allowed & bit) == 0 &&
+      cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, RING_BYTES) == cudaSuccess)
+    allowed |= bit;
+  return RING_BYTES;
+}
+
+/* Starts a kernel for `many` problems of so many rows and points: DIRECT if the formula is direct. */
+template <auto DIRECT, auto KERNEL, class... Arguments>
+void launch(const gconv_svm_formula *formula, size_t rows, size_t points, size_t many, cudaStream_t stream,
+            Arguments... arguments) {
+  const size_t high = (rows + ROWS - 1) / ROWS, wide = (points + POINTS - 1) / POINTS;
+  const dim3 grid((unsigned)(high * wide), (unsigned)many);
+  if (formula->direct)
+    DIRECT<<<grid, THREADS, 0, stream>>>(*formula, (uint32_t)high, arguments...);
+  else
+    KERNEL<<<grid, THREADS, ring_bytes<KERNEL>(), stream>>>(*formula, (uint32_t)high, arguments...);
 }
 
 } // namespace
@@ -103,23 +137,20 @@ dim3 tiles(size_t points, size_t rows, size_t many = 1) {
 void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
                         float *const *rows, size_t row_count, const uint32_t *members, size_t count, cudaStream_t stream) {
   const size_t padded = gconv_svm_padded(count);
-  const dim3 grid = tiles(padded, row_count);
-  (formula->direct ? make_rows<true> : make_rows<false>)<<<grid, THREADS, 0, stream>>>(*formula, *cases, wanted, rows,
-                                                                                       row_count, members, count, padded);
+  launch<make_rows<true>, make_rows<false>>(formula, row_count, padded, 1, stream, *cases, wanted, rows, row_count, members,
+                                            count, padded);
 }
 
 void gconv_svm_gpu_squares(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
                            const gconv_svm_gpu_square *squares, size_t count, size_t most, cudaStream_t stream) {
-  const dim3 grid = tiles(gconv_svm_padded(most), most, count);
-  (formula->direct ? make_squares<true> : make_squares<false>)<<<grid, THREADS, 0, stream>>>(*formula, *cases, squares);
+  launch<make_squares<true>, make_squares<false>>(formula, most, gconv_svm_padded(most), count, stream, *cases, squares);
 }
 
 void gconv_svm_gpu_values(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *vectors,
                           const gconv_svm_gpu_cases *rows, size_t row_count, double *values, size_t pitch,
                           cudaStream_t stream) {
-  const dim3 grid = tiles(row_count, vectors->count);
-  (formula->direct ? make_values<true> : make_values<false>)<<<grid, THREADS, 0, stream>>>(*formula, *vectors, *rows,
-                                                                                           row_count, values, pitch);
+  launch<make_values<true>, make_values<false>>(formula, vectors->count, row_count, 1, stream, *vectors, *rows, row_count,
+                                                values, pitch);
 }
 
 void gconv_svm_gpu_subtract(const float *const *rows, const double *by, const uint32_t *count, double *g, size_t padded,
