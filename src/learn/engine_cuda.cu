@@ -383,7 +383,7 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   return GCONV_OK;
 }
 
-/* Whether the layer behind layer i finds the gradient of i's sums at once, rather than that of its outputs: the slope of relu
+/* Whether the gradient of layer i's outputs is stored as that of its sums: the layer behind i masks it, as the slope of relu
  * is 1 or 0. */
 bool is_masked(const engine *e, size_t i) {
   const gconv_layer_algorithm *behind = i + 1 < e->net->count ? e->plans.inputs[i + 1].algorithm : NULL;
