@@ -140,7 +140,7 @@ class Training(NetworkTest):
                 self.photo(f"{side}/{i}.png", 256, 192, i, 1)
         for more in ("relu", "tanh"):
             self.check("-i", "before", "-t", "after", "--patch", "64", "--epochs", "2", "--net", f"2*(conv 16 3x3 {more}), conv 1 3x3, residual",
-                       "--batch", "5")
+                       "--batch", "12")
 
     def test_resume(self):
         """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped. A GPU takes steps
