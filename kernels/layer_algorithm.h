@@ -12,7 +12,6 @@ typedef struct gconv_layer_execution {
   const float *weights; /* weights, biases, and what prepare() wrote (layer_problem.h) */
   const float *in;      /* N x C x H x W */
   float *out;           /* N x K x P x Q */
-  const float *mask;    /* NULL; or, if the algorithm masks, N x K x P x Q: where it is not above 0, out becomes 0 */
   void *state;          /* what acquire() made; NULL without one */
   void *workspace;      /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
   size_t task;          /* CPU: which of tasks(). CUDA: everything, on the stream */
@@ -38,7 +37,6 @@ typedef struct gconv_layer_algorithm {
 
   /* As in gconv_algorithm. */
   gconv_status (*execute)(const gconv_layer_execution *execution);
-  bool masks; /* execute() heeds the mask */
   double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
 
   /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output; or, of algorithms that mix

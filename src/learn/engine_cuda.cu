@@ -326,7 +326,7 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
   for (size_t i = 0; i < net->count; i++) {
     const gconv_learn_own *own = &e->layers[i];
     if (e->plans.forward[i].algorithm)
-      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.forward[i], e->values[i], NULL, e->values[i + 1], e->stream));
+      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.forward[i], e->values[i], e->values[i + 1], e->stream));
     else
       gconv_learn_cuda_forward(own, e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], e->values[0], (int64_t)count,
                                e->values[i + 1], e->stream);
@@ -383,13 +383,6 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   return GCONV_OK;
 }
 
-/* Whether the gradient of layer i's outputs is stored as that of its sums: the layer behind i masks it, as the slope of relu
- * is 1 or 0. */
-bool is_masked(const engine *e, size_t i) {
-  const gconv_layer_algorithm *behind = i + 1 < e->net->count ? e->plans.inputs[i + 1].algorithm : NULL;
-  return behind && behind->masks && e->layers[i].layer.problem.activation == GCONV_ACTIVATION_RELU;
-}
-
 /* Goes back through the layers. Each reads a buffer of gradients and writes the next one. */
 gconv_status run_backward(engine *e, size_t count) {
   int from = 0;
@@ -399,13 +392,12 @@ gconv_status run_backward(engine *e, size_t count) {
     const gconv_learn_own *own = &e->layers[i];
     const int to = (from + 1) % BUFFERS;
     float *dz = e->gradients[from], *dx = e->gradients[to];
-    if (!is_masked(e, i) && (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY))
+    if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
       gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
     GCONV_TRY(start_parameters(e, i, from, count));
     CUDA_TRY(cudaStreamWaitEvent(e->stream, e->used[to], 0)); /* at once, if nothing reads that buffer */
     if (i > 0 && e->plans.inputs[i].algorithm)
-      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, is_masked(e, i - 1) ? e->values[i] : NULL, dx,
-                                     e->stream));
+      GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
     else if (i > 0)
       gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
     from = to;

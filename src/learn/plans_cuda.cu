@@ -269,11 +269,10 @@ gconv_status gconv_learn_plans_place(const gconv_learn_plans *plans, const float
   return GCONV_OK;
 }
 
-gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in,
-                                  const float *mask, float *out, cudaStream_t stream) {
+gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in, float *out,
+                                  cudaStream_t stream) {
   gconv_layer_execution execution = execution_of(plans, plan, stream);
   execution.in = in;
-  execution.mask = mask;
   execution.out = out;
   return plan->algorithm->execute(&execution);
 }

@@ -40,8 +40,8 @@ void gconv_learn_plans_free(gconv_learn_plans *plans);
 /* To be called when parameters have changed. */
 gconv_status gconv_learn_plans_place(const gconv_learn_plans *plans, const float *parameters, cudaStream_t stream);
 
-/* Computes out, of as many images as the plan was made for. mask: NULL, or as in gconv_layer_execution. */
-gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in,
-                                  const float *mask, float *out, cudaStream_t stream);
+/* Computes out, of as many images as the plan was made for. */
+gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in, float *out,
+                                  cudaStream_t stream);
 
 #endif

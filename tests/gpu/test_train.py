@@ -133,7 +133,7 @@ class Training(NetworkTest):
                    "--batch", "5")
 
     def test_denoiser(self):
-        """Batches are large enough for the algorithm that masks gradients (tiled), and several, each copied during the one before."""
+        """Several batches, each of which is copied during the step before, and gradients that are found on two streams."""
         for side in ("before", "after"):
             os.mkdir(self.folder / side)
             for i in range(2):

@@ -34,7 +34,6 @@ constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
 constexpr int TAPS = 32; /* that a stage has at least, if it can */
 
 struct tiled_arguments : block_arguments {
-  const float *mask;            /* or NULL */
   int64_t tiles_x, tiles_y;     /* of pixels */
   int32_t channels;             /* of a stage */
   int32_t filter_rows;          /* of a stage: all, unless it has one channel */
@@ -159,16 +158,13 @@ __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ t
   }
   const int64_t filters = problem.filters / problem.groups, first = group * filters + block * F;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width;
-  const int64_t begin = (image * problem.filters + first) * plane + (int64_t)p * problem.out_width + q;
+  float *out = a.out + (image * problem.filters + first) * plane + (int64_t)p * problem.out_width + q;
   UNROLLED_FOR (int k = 0; k < F; k++)
     if (block * F + k < filters && q < problem.out_width) {
       const float bias = __ldg(a.biases + first + k);
       UNROLLED_FOR (int n = 0; n < N; n++)
-        if (p + n * WARPS < problem.out_height) {
-          const int64_t at = begin + k * plane + (int64_t)n * WARPS * problem.out_width;
-          const float result = activate(problem, sums[k][n] + bias);
-          a.out[at] = !a.mask || __ldg(a.mask + at) > 0 ? result : 0.0f;
-        }
+        if (p + n * WARPS < problem.out_height)
+          out[k * plane + (int64_t)n * WARPS * problem.out_width] = activate(problem, sums[k][n] + bias);
     }
 }
 
@@ -225,7 +221,7 @@ bool find_stage(const gconv_layer_problem *problem, int N, tiled_arguments *a) {
 
 gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  tiled_arguments a = {block_arguments_of(e), e->mask};
+  tiled_arguments a = {block_arguments_of(e)};
   const int steps = steps_of(problem);
   a.tiles_x = divide_up(problem->out_width, COLUMNS);
   a.tiles_y = tiles_down(problem, steps);
@@ -272,7 +268,6 @@ extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_tiled = {
     .info = {"tiled", "cuda", "tiles of the input with their halo in shared memory", true},
     .supports = supports,
     .execute = execute,
-    .masks = true,
     .cost = cost,
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats,
