@@ -73,16 +73,20 @@ __global__ void normalize(float *x, size_t count, size_t plane, size_t channels,
   }
 }
 
-/* Reads into the stage whose turn it is, and copies from there. */
+/* Reads into the stage whose turn it is, and copies from there by a stream that does not wait for the steps before. */
 gconv_status move(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count, float *x,
                   float *targets) {
-  const size_t stage = own->turn++ % GCONV_CUDA_STAGES, inputs = count * own->in;
-  float *staged = own->staged[stage];
+  const size_t stage = own->turn++ % GCONV_CUDA_STAGES, inputs = count * own->in, at = own->room * own->in;
+  float *staged = own->staged[stage], *arrived = own->arrived[stage];
+  const size_t input_bytes = inputs * sizeof *x, target_bytes = count * own->target * sizeof *targets;
   CUDA_TRY(cudaEventSynchronize(own->copied[stage]));
-  GCONV_TRY(read_cases(own, cases, first, count, staged, staged + own->room * own->in));
-  CUDA_TRY(cudaMemcpyAsync(x, staged, inputs * sizeof *x, cudaMemcpyHostToDevice, own->stream));
-  CUDA_TRY(cudaMemcpyAsync(targets, staged + own->room * own->in, count * own->target * sizeof *targets,
-                           cudaMemcpyHostToDevice, own->stream));
+  GCONV_TRY(read_cases(own, cases, first, count, staged, staged + at));
+  CUDA_TRY(cudaMemcpyAsync(arrived, staged, input_bytes, cudaMemcpyHostToDevice, own->copying));
+  CUDA_TRY(cudaMemcpyAsync(arrived + at, staged + at, target_bytes, cudaMemcpyHostToDevice, own->copying));
+  CUDA_TRY(cudaEventRecord(own->there[stage], own->copying));
+  CUDA_TRY(cudaStreamWaitEvent(own->stream, own->there[stage], 0));
+  CUDA_TRY(cudaMemcpyAsync(x, arrived, input_bytes, cudaMemcpyDeviceToDevice, own->stream));
+  CUDA_TRY(cudaMemcpyAsync(targets, arrived + at, target_bytes, cudaMemcpyDeviceToDevice, own->stream));
   CUDA_TRY(cudaEventRecord(own->copied[stage], own->stream));
   const size_t channels = (size_t)own->order->net->layers[0].problem.channels;
   if (own->mean)
@@ -199,8 +203,12 @@ gconv_status gconv_cuda_cases_make(const gconv_engine_order *order, size_t room,
   const size_t channels = (size_t)order->net->layers[0].problem.channels;
   GCONV_TRY(upload(order->mean, channels, &made->mean));
   GCONV_TRY(upload(order->std, channels, &made->std));
+  CUDA_TRY(cudaStreamCreateWithFlags(&made->copying, cudaStreamNonBlocking));
+  const size_t bytes = room * (made->in + made->target) * sizeof(float);
   for (int i = 0; i < GCONV_CUDA_STAGES; i++) {
-    CUDA_TRY(cudaHostAlloc(&made->staged[i], room * (made->in + made->target) * sizeof(float), cudaHostAllocDefault));
+    CUDA_TRY(cudaHostAlloc(&made->staged[i], bytes, cudaHostAllocDefault));
+    GCONV_TRY(gconv_cuda_allocate(order->device, bytes, "the data of a batch", (void **)&made->arrived[i]));
+    CUDA_TRY(cudaEventCreateWithFlags(&made->there[i], cudaEventDisableTiming));
     CUDA_TRY(cudaEventCreateWithFlags(&made->copied[i], cudaEventDisableTiming));
   }
   return GCONV_OK;
@@ -211,9 +219,14 @@ void gconv_cuda_cases_free(gconv_cuda_cases *cases) {
     drop(h);
   for (int i = 0; i < GCONV_CUDA_STAGES; i++) {
     cudaFreeHost(cases->staged[i]);
+    cudaFree(cases->arrived[i]);
+    if (cases->there[i])
+      cudaEventDestroy(cases->there[i]);
     if (cases->copied[i])
       cudaEventDestroy(cases->copied[i]);
   }
+  if (cases->copying)
+    cudaStreamDestroy(cases->copying);
   cudaFree(cases->mean);
   cudaFree(cases->std);
   cudaFree(cases->numbers);

@@ -24,9 +24,11 @@ typedef struct gconv_cuda_cases {
   size_t *numbers;                        /* of the device: those of gconv_cuda_cases_begin() */
   size_t numbers_room, in_order;          /* how many of them are known to be in order */
   float *staged[GCONV_CUDA_STAGES];       /* pinned: inputs, then targets, of `room` cases */
-  cudaEvent_t copied[GCONV_CUDA_STAGES];  /* when a stage may be written again */
+  float *arrived[GCONV_CUDA_STAGES];      /* of the device: the same, copied while earlier steps run */
+  cudaEvent_t there[GCONV_CUDA_STAGES];   /* when it has arrived */
+  cudaEvent_t copied[GCONV_CUDA_STAGES];  /* when a stage may be written again, in both places */
   size_t turn;
-  cudaStream_t stream;
+  cudaStream_t stream, copying;
 } gconv_cuda_cases;
 
 /* `order` must outlive it. Free with gconv_cuda_cases_free(), on failure too. */

@@ -20,6 +20,7 @@ namespace {
 
 enum {
   MOST_STEPS = 64,  /* that are started at a time */
+  BUFFERS = 3,      /* of gradients of values: one is read, one written, and one may still be read for parameters */
   EVALUATED = 1024, /* cases at a time, if their values take at most so much memory: */
   EVALUATED_BYTES = 256 << 20,
   LEAVES_BYTES = 256 << 20 /* of chains of gradients at a time */
@@ -30,14 +31,17 @@ struct engine {
   const gconv_learn_net *net;
   gconv_learn_own *layers;
   cudaStream_t stream, beside; /* losses are found beside the way back, which does not need them */
+  cudaStream_t weights;        /* gradients of parameters are found beside those of inputs */
   cudaEvent_t forward, found;  /* the outputs are there; the losses are */
+  cudaEvent_t ready;           /* what a stream is to wait for is there */
+  cudaEvent_t used[BUFFERS];   /* gradients[i] was read for a gradient of parameters */
   void **owned;                /* memory of the device */
   size_t owned_count;
   float *arrays[GCONV_LEARN_ARRAYS];
   uint8_t *are_weights; /* of each parameter */
   size_t room;          /* cases that there is room for */
   float **values;       /* of the device: inputs of each layer, and the last output; the array is the host's */
-  float *gradients[2], *targets;
+  float *gradients[BUFFERS], *targets;
   float *leaves, *case_sums, *chunk_sums;
   double *losses;
   uint32_t *hits;
@@ -161,7 +165,7 @@ gconv_status prepare_values(engine *e) {
     const size_t floats = i ? gconv_learn_out_floats(&e->net->layers[i - 1]) : gconv_learn_in_floats(&e->net->layers[0]);
     GCONV_TRY(allocate(e, e->room * floats, what, &e->values[i]));
   }
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < BUFFERS; i++)
     GCONV_TRY(allocate(e, e->order.batch * largest, what, &e->gradients[i]));
   return allocate(e, e->room * gconv_learn_target_floats(e->net), what, &e->targets);
 }
@@ -170,6 +174,13 @@ gconv_status fill_engine(engine *e) {
   const size_t tail = gconv_learn_tail(e->net);
   CUDA_TRY(cudaStreamCreateWithFlags(&e->stream, cudaStreamNonBlocking));
   CUDA_TRY(cudaStreamCreateWithFlags(&e->beside, cudaStreamNonBlocking));
+  /* Of low priority: all layers before wait for the gradient of inputs. */
+  int low = 0, high = 0;
+  CUDA_TRY(cudaDeviceGetStreamPriorityRange(&low, &high));
+  CUDA_TRY(cudaStreamCreateWithPriority(&e->weights, cudaStreamNonBlocking, low));
+  CUDA_TRY(cudaEventCreateWithFlags(&e->ready, cudaEventDisableTiming));
+  for (int i = 0; i < BUFFERS; i++)
+    CUDA_TRY(cudaEventCreateWithFlags(&e->used[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventCreateWithFlags(&e->forward, cudaEventDisableTiming));
   CUDA_TRY(cudaEventCreateWithFlags(&e->found, cudaEventDisableTiming));
   e->layers = (gconv_learn_own *)calloc(e->net->count, sizeof *e->layers);
@@ -205,6 +216,8 @@ void destroy(void *state) {
     cudaStreamSynchronize(e->stream);
   if (e->beside)
     cudaStreamSynchronize(e->beside);
+  if (e->weights)
+    cudaStreamSynchronize(e->weights);
   gconv_cuda_cases_free(&e->cases);
   gconv_resident_free(e->resident);
   gconv_learn_plans_free(&e->plans);
@@ -218,6 +231,13 @@ void destroy(void *state) {
     cudaEventDestroy(e->forward);
   if (e->found)
     cudaEventDestroy(e->found);
+  if (e->ready)
+    cudaEventDestroy(e->ready);
+  for (int i = 0; i < BUFFERS; i++)
+    if (e->used[i])
+      cudaEventDestroy(e->used[i]);
+  if (e->weights)
+    cudaStreamDestroy(e->weights);
   if (e->beside)
     cudaStreamDestroy(e->beside);
   if (e->stream)
@@ -335,39 +355,57 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
     float *sum = chunks > 1 ? e->chunk_sums + i * layer->parameters : gradient;
     const int64_t leaves = gconv_learn_leaves(own, (int64_t)cases), trees = leaves / bands;
     gconv_learn_cuda_weights(own, x + first * gconv_learn_in_floats(layer), dz + first * gconv_learn_out_floats(layer),
-                             (int64_t)cases, leaves > 1 ? e->leaves : sum, e->stream);
+                             (int64_t)cases, leaves > 1 ? e->leaves : sum, e->weights);
     if (is_power_of_two(bands) && leaves > 1) { /* the trees of cases are parts of one tree */
-      gconv_learn_cuda_tree(e->leaves, 1, leaves, floats, sum, e->stream);
+      gconv_learn_cuda_tree(e->leaves, 1, leaves, floats, sum, e->weights);
     } else if (leaves > 1) {
-      gconv_learn_cuda_tree(e->leaves, trees, bands, floats, trees > 1 ? e->case_sums : sum, e->stream);
+      gconv_learn_cuda_tree(e->leaves, trees, bands, floats, trees > 1 ? e->case_sums : sum, e->weights);
       if (trees > 1)
-        gconv_learn_cuda_tree(e->case_sums, 1, trees, floats, sum, e->stream);
+        gconv_learn_cuda_tree(e->case_sums, 1, trees, floats, sum, e->weights);
     }
   }
   if (chunks > 1)
-    gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->stream);
+    gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->weights);
 }
 
-/* Goes back through the layers. */
+/* Starts the gradient of layer i's parameters, from gradients[from], beside what follows in the main stream. */
+gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
+  const gconv_learn_own *own = &e->layers[i];
+  if (!own->layer.parameters)
+    return GCONV_OK;
+  CUDA_TRY(cudaEventRecord(e->ready, e->stream));
+  CUDA_TRY(cudaStreamWaitEvent(e->weights, e->ready, 0));
+  if (e->tensors[i])
+    gconv_learn_cuda_tensor(e->tensors[i], e->values[i], e->gradients[from], (int64_t)count, e->leaves,
+                            e->arrays[GCONV_LEARN_GRADIENT] + own->layer.weights, e->weights);
+  else
+    find_gradient(e, own, e->values[i], e->gradients[from], count);
+  CUDA_TRY(cudaEventRecord(e->used[from], e->weights));
+  return GCONV_OK;
+}
+
+/* Goes back through the layers. Each reads a buffer of gradients and writes the next one. */
 gconv_status run_backward(engine *e, size_t count) {
-  float *dz = e->gradients[0], *dx = e->gradients[1];
+  int from = 0;
   gconv_learn_cuda_outputs(e->net, e->values[e->net->count], e->targets, (int64_t)count,
-                           (float)gconv_learn_factor(e->net, count), dz, e->stream);
+                           (float)gconv_learn_factor(e->net, count), e->gradients[from], e->stream);
   for (size_t i = e->net->count; i-- > 0;) {
     const gconv_learn_own *own = &e->layers[i];
+    const int to = (from + 1) % BUFFERS;
+    float *dz = e->gradients[from], *dx = e->gradients[to];
     if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
       gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
-    if (e->tensors[i])
-      gconv_learn_cuda_tensor(e->tensors[i], e->values[i], dz, (int64_t)count, e->leaves,
-                              e->arrays[GCONV_LEARN_GRADIENT] + own->layer.weights, e->stream);
-    else if (own->layer.parameters)
-      find_gradient(e, own, e->values[i], dz, count);
+    GCONV_TRY(start_parameters(e, i, from, count));
+    CUDA_TRY(cudaStreamWaitEvent(e->stream, e->used[to], 0)); /* at once, if nothing reads that buffer */
     if (i > 0 && e->plans.inputs[i].algorithm)
       GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
     else if (i > 0)
       gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
-    std::swap(dz, dx);
+    from = to;
   }
+  /* The update needs all gradients of parameters. */
+  CUDA_TRY(cudaEventRecord(e->ready, e->weights));
+  CUDA_TRY(cudaStreamWaitEvent(e->stream, e->ready, 0));
   return GCONV_OK;
 }
 

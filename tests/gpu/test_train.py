@@ -159,6 +159,16 @@ class Training(NetworkTest):
         self.check("-i", "before", "-t", "after", "--patch", "16", "--augment", "--epochs", "2", "--net", "2*(conv 4 3x3 relu), conv 1 3x3, residual",
                    "--batch", "5")
 
+    def test_denoiser(self):
+        """Several batches, each of which is copied during the step before, and gradients that are found on two streams."""
+        for side in ("before", "after"):
+            os.mkdir(self.folder / side)
+            for i in range(2):
+                self.photo(f"{side}/{i}.png", 256, 192, i, 1)
+        for more in ("relu", "tanh"):
+            self.check("-i", "before", "-t", "after", "--patch", "64", "--epochs", "2", "--net", f"2*(conv 16 3x3 {more}), conv 1 3x3, residual",
+                       "--batch", "12")
+
     def test_resume(self):
         """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped. A GPU takes steps
         of all cases ahead of what it has told."""
