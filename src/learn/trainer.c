@@ -35,6 +35,7 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->mean);
   free(trainer->std);
   free(trainer->order);
+  free(trainer->next);
   free(trainer->chosen);
   free(trainer->ahead.before);
   free(trainer);
@@ -132,6 +133,29 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
   return GCONV_OK;
 }
 
+/* Whether a step has all cases. They keep the order of the data. */
+static bool is_full(const gconv_trainer *t) {
+  return t->options.batch == gconv_dataset_get_info(t->data)->cases;
+}
+
+/* Draws the order of the cases of an epoch. */
+static void draw_order(const gconv_trainer *t, uint64_t epoch, size_t *order) {
+  const size_t cases = gconv_dataset_get_info(t->data)->cases;
+  for (size_t i = 0; i < cases; i++)
+    order[i] = i;
+  gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, epoch, order, cases);
+}
+
+/* The same of the next epoch, ahead of it: while a device works. */
+static void draw_next(void *trainer) {
+  gconv_trainer *t = trainer;
+  const uint64_t next = t->state.epochs + 1;
+  if (is_full(t) || t->next_epoch == next || next >= t->options.epochs)
+    return;
+  draw_order(t, next, t->next);
+  t->next_epoch = next;
+}
+
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
   gconv_engine_order order = {device,
@@ -141,7 +165,9 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
                               t->options.batch,
                               t->options.memory,
                               strcmp(t->options.algorithm, "exact") == 0,
-                              t->options.math};
+                              t->options.math,
+                              draw_next,
+                              t};
   GCONV_TRY(t->type->create(&order, &t->engine));
   float *values = malloc(t->net.parameters * sizeof *values);
   if (!values)
@@ -198,7 +224,8 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
   }
   t->order = calloc(info->cases, sizeof *t->order);
-  if (!t->order)
+  t->next = calloc(info->cases, sizeof *t->next);
+  if (!t->order || !t->next)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
@@ -240,20 +267,21 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
 
 /* ---- Steps ---- */
 
-/* Whether a step has all cases. They keep the order of the data. */
-static bool is_full(const gconv_trainer *t) {
-  return t->options.batch == gconv_dataset_get_info(t->data)->cases;
-}
-
-/* Sets the order of the cases of an epoch. */
+/* Sets the order of the cases of the epoch. */
 static void set_order(gconv_trainer *t) {
-  size_t cases = gconv_dataset_get_info(t->data)->cases;
-  if (is_full(t) && t->order[0] < t->order[cases - 1])
-    return; /* it is set */
-  for (size_t i = 0; i < cases; i++)
-    t->order[i] = i;
-  if (!is_full(t))
-    gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, t->state.epochs, t->order, cases);
+  const uint64_t epoch = t->state.epochs;
+  const size_t cases = gconv_dataset_get_info(t->data)->cases;
+  if (is_full(t)) {
+    for (size_t i = t->order[cases - 1] > 0 ? cases : 0; i < cases; i++) /* once */
+      t->order[i] = i;
+  } else if (epoch > 0 && t->next_epoch == epoch) {
+    size_t *drawn = t->next;
+    t->next = t->order;
+    t->order = drawn;
+    t->next_epoch = 0;
+  } else {
+    draw_order(t, epoch, t->order);
+  }
 }
 
 static void note_best(gconv_trainer *t, double loss) {
