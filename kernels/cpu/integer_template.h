@@ -38,6 +38,8 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
     UNROLL for (int v = 0; v < 2; v++) {
       BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));
       BYTES b = LOAD_BYTES(s->sources[2 * t + 1] + x + v * NAME(BYTES_OF));
+      KEEP(a); /* in registers: compilers would load them for each of the two halves */
+      KEEP(b);
       words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(OF(unpacklo_epi8)(a, b), taps));
       words[2 * v + 1] = OF(add_epi16)(words[2 * v + 1], OF(maddubs_epi16)(OF(unpackhi_epi8)(a, b), taps));
     }

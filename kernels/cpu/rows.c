@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-enum { CACHE_LINE = 64, NEAR = 1024 };
+enum { CACHE_LINE = 64 };
 
 /* ---- Loading ---- */
 
@@ -95,10 +95,8 @@ void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_s
   load_columns(problem, samples, span, span->right, span->count, row);
 }
 
-void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
+void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
-  if (execution->in_row <= NEAR)
-    return;
   y = gconv_border_index(problem->border, y, problem->height);
   int64_t left = gconv_clamp(first, 0, problem->width), right = gconv_clamp(first + count, 0, problem->width);
   int64_t pixel = problem->channels * (int64_t)gconv_type_bytes(problem->in_type);
@@ -109,10 +107,8 @@ void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t firs
 
 /* ---- Storing ---- */
 
-void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
+void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
-  if (execution->out->row <= NEAR)
-    return;
   int32_t outputs = gconv_is_combined(problem) ? 1 : problem->filters;
   int64_t left = first * execution->out_pixel, right = (first + count) * execution->out_pixel;
   for (int32_t k = 0; k < outputs; k++)

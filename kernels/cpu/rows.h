@@ -60,8 +60,17 @@ void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_s
 
 /* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write, unless rows are
  * so near each other that the processor predicts the next one by itself. */
-void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
-void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
+enum { GCONV_NEAR = 1024 }; /* bytes */
+void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
+void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
+static inline void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
+  if (execution->in_row > GCONV_NEAR)
+    gconv_prefetch_load(execution, y, first, count);
+}
+static inline void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
+  if (execution->out->row > GCONV_NEAR)
+    gconv_prefetch_store(execution, p, first, count);
+}
 
 /* Puts the sums of output row p through the epilogue and stores them, and alpha that is kept. sums[k * sums_stride + i] is
  * the sum of filter k for sample i of the row (q * channels + c). The sums are destroyed. */
