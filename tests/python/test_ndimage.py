@@ -88,6 +88,26 @@ class Calls(unittest.TestCase):
             if dtype is not bool:  # whose sums are 1 less what rounding takes, or not, all over
                 self.assertLessEqual(np.count_nonzero(wrong), 2 + wrong.size // 10, what)
 
+    def test_levels(self):
+        """Means of unsigned integers are levels without floats between: flat images keep each level, others are SciPy's, less one at most a pass."""
+        flat = np.repeat(np.arange(256, dtype=np.uint8), 40).reshape(256, 5, 8)
+        for each in flat:
+            np.testing.assert_array_equal(ours.gaussian_filter(each, 1.5), each)
+        wide = np.arange(65536, dtype=np.uint16).repeat(9).reshape(-1, 3, 3)
+        np.testing.assert_array_equal(ours.uniform_filter(wide, 3, axes=(1, 2)), wide)
+        random = np.random.default_rng(7)
+        for channels in range(1, 7):
+            for dtype in (np.uint8, np.uint16):
+                image = draw_image(random, (23, 31, channels), np.uint8).astype(dtype) * (np.iinfo(dtype).max // 255)
+                kernel = random.random((3, 5, 1)) / 8
+                for name, argument, passes in (("gaussian_filter", (1.2, 0.7, 0), 2), ("uniform_filter", (3, 1, 5), 2), ("correlate", kernel, 1)):
+                    for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
+                        result, wanted = (getattr(one, name)(image, argument, mode=mode) for one in (ours, theirs))
+                        self.assertEqual(result.dtype, dtype)
+                        wrong = np.abs(result.astype(int) - wanted.astype(int))
+                        self.assertLessEqual(wrong.max(), passes, f"{name} {channels} {dtype.__name__} {mode}")
+                        self.assertLess(np.count_nonzero(wrong), 3 + wrong.size // 10, f"{name} {channels} {dtype.__name__} {mode}")
+
     def test_output_axes_and_what_is_exact(self):
         random = np.random.default_rng(3)
         array = draw_image(random, (20, 30), np.uint8)

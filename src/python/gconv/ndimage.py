@@ -114,28 +114,43 @@ def _floats(array):
     return np.ascontiguousarray(array, np.float32)
 
 
+_WHOLE = 1 + 5e-7  # what is an integer but for the rounding of float32 counts as one
+
+
 def _cut(values, kind):
-    """float32 as a type, as C casts: integers are cut towards 0. What is an integer but for the rounding of float32 counts as
-    one."""
-    if kind.kind == "f":
+    """float32 as a type, as C casts: integers are cut towards 0."""
+    if kind.kind == "f" or values.dtype == kind:
         return values.astype(kind, copy=False)
-    values = values + np.copysign(np.abs(values) * np.float32(5e-7), values)
-    return values.astype(np.int64).astype(kind)
+    return (values * np.float32(_WHOLE)).astype(np.int32 if kind.itemsize <= 2 else np.int64).astype(kind)
 
 
-def _along(values, weights, axis, mode, cval, origin):
-    """float32 correlated with a line of weights along one axis."""
+def _cutting(array, kind, weights, modes, cval):
+    """Options with which gconv.filter() makes the levels of _cut() itself, of arrays of unsigned integers and weights that
+    lead to no other levels; else {}. It rounds, so half a level is subtracted: no rest of a level is left."""
+    if array.dtype != kind or kind.name not in ("uint8", "uint16") or ("constant" in modes and cval != 0) or \
+            not all(one.min() >= 0 and one.sum() <= 1 + 1e-6 for one in weights):
+        return {}
+    return {"scale": _WHOLE, "offset": -0.5 / np.iinfo(kind).max}
+
+
+def _along(values, weights, axis, mode, cval, origin, **options):
+    """An array correlated with a line of weights along one axis."""
     length, before = values.shape[axis], int(np.prod(values.shape[:axis]))
     behind = values.size // (length * before)
     place = weights.size // 2 + origin
     if not 0 <= place < weights.size:
         raise _NotOurs("the origin lies outside the filter")
+    if behind == 1 and length <= 4 < before:  # such as colours: rows that are so short take long
+        turned = np.ascontiguousarray(values.reshape(before, length).T)
+        return np.ascontiguousarray(_along(turned, weights, 0, mode, cval, origin, **options).T).reshape(values.shape)
     if behind == 1:
         taps, image, anchor, axes = weights[None, :], values.reshape(before, length), (0, place), "HW"
+    elif behind <= 4:
+        taps, image, anchor, axes = weights[None, :], values.reshape(before, length, behind), (0, place), "HWC"
     else:
         taps, image, anchor, axes = weights[:, None], values.reshape(before, length, behind), (place, 0), "NHW"
     kernel = Filter(taps, anchor=anchor)
-    return _filter(image, kernel, border=mode, border_value=cval, axes=axes).reshape(values.shape)
+    return _filter(image, kernel, border=mode, border_value=cval, axes=axes, **options).reshape(values.shape)
 
 
 def _store(result, output):
@@ -152,7 +167,8 @@ def _finish(result, kind, output):
 def _lines(array, lines, kind, cval):
     """Passes along axes, one after the other: (weights, axis, mode, origin). Between them, values have the type of the
     result, as SciPy keeps them there."""
-    values = _floats(array)
+    cutting = _cutting(array, kind, [line[0] for line in lines], [line[2] for line in lines], cval) if lines else {}
+    values = np.ascontiguousarray(array) if cutting else _floats(array)
     if kind == np.float32 and values.ndim == 2 and len(lines) == 2 and {line[1] for line in lines} == {0, 1} and \
             lines[0][2] == lines[1][2] and (cval == 0 or lines[0][2] != "constant"):
         (down, _, mode, down_origin), (across, _, _, across_origin) = sorted(lines, key=lambda line: line[1])
@@ -161,8 +177,8 @@ def _lines(array, lines, kind, cval):
             raise _NotOurs("the origin lies outside the filter")
         return _filter(values, Filter(np.outer(down, across), anchor=place), border=mode)  # both at once
     for weights, axis, mode, origin in lines:
-        values = _along(values, weights, axis, mode, cval, origin)
-        if kind.kind != "f" and len(lines) > 1:
+        values = _along(values, weights, axis, mode, cval, origin, **cutting)
+        if kind.kind != "f" and len(lines) > 1 and not cutting:
             values = _floats(_cut(values, kind))
     return values
 
@@ -190,20 +206,29 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
         raise _NotOurs("the origin lies outside the filter")
     if len(chosen) == 0:
         return _finish(_floats(array), kind, output)
-    moved = np.moveaxis(_floats(array), chosen, range(-len(chosen), 0))
-    values = np.ascontiguousarray(moved)
-    result = _sum_of_planes(values.reshape(-1, *values.shape[values.ndim - len(chosen):]), weights, mode, cval, origins)
+    several = [i for i, size in enumerate(weights.shape) if size > 1] or [0]  # one weight along an axis is none
+    weights = weights.reshape([weights.shape[i] for i in several])
+    chosen, origins = [chosen[i] for i in several], [origins[i] for i in several]
+    cutting = _cutting(array, kind, [weights], [mode], cval) if weights.ndim <= 2 else {}
+    values = array if cutting else _floats(array)
+    if chosen == [0, 1] and array.ndim == 3 and array.shape[2] <= 4:
+        kernel = Filter(weights, anchor=[size // 2 + one for size, one in zip(weights.shape, origins)])
+        result = _filter(np.ascontiguousarray(values), kernel, border=mode, border_value=cval, axes="HWC", **cutting)
+        return _finish(result, kind, output)
+    values = np.ascontiguousarray(np.moveaxis(values, chosen, range(-len(chosen), 0)))
+    planes = values.reshape(-1, *values.shape[values.ndim - len(chosen):])
+    result = _sum_of_planes(planes, weights, mode, cval, origins, **cutting)
     result = np.moveaxis(result.reshape(values.shape), range(-len(chosen), 0), chosen)
     return _finish(result, kind, output)
 
 
-def _sum_of_planes(values, weights, mode, cval, origins):
+def _sum_of_planes(values, weights, mode, cval, origins, **options):
     """Correlates each of values[0], values[1] ... with weights of 1, 2 or 3 dimensions."""
     if weights.ndim == 1:
-        return _along(values, weights, 1, mode, cval, origins[0])
+        return _along(values, weights, 1, mode, cval, origins[0], **options)
     if weights.ndim == 2:
         kernel = Filter(weights, anchor=[size // 2 + one for size, one in zip(weights.shape, origins)])
-        return _filter(values, kernel, border=mode, border_value=cval, axes="NHW")
+        return _filter(values, kernel, border=mode, border_value=cval, axes="NHW", **options)
     depth, place = weights.shape[0], weights.shape[0] // 2 + origins[0]
     options = {"constant_values": cval} if mode == "constant" else {}
     padded = np.pad(values, ((0, 0), (place, depth - 1 - place), (0, 0), (0, 0)), _PADS[mode], **options)
