@@ -18,7 +18,7 @@ typedef struct gconv_engine_order {
   uint64_t memory;         /* of gconv_training_options */
   bool exact;              /* whether sums must be those of kernels/learn_problem.h, to the bit */
   gconv_math math;         /* if not: of gconv_training_options */
-  /* train() may call it with `user` while a device works and the host would wait for it. */
+  /* train() may call it with `user` while a device works and the host would wait for it. NULL: there is nothing to do. */
   void (*meanwhile)(void *user);
   void *user;
 } gconv_engine_order;

@@ -519,7 +519,8 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
     GCONV_TRY(take_resident(e, cases, held, steps, count, best));
   for (size_t i = 0; i < count && !resident; i++)
     GCONV_TRY(take_step(e, cases, &steps[i], i, best));
-  e->order.meanwhile(e->order.user);
+  if (e->order.meanwhile)
+    e->order.meanwhile(e->order.user);
   GCONV_TRY(finish(e));
   if (single && e->outcomes[0].loss * gconv_learn_loss_factor(e->net, cases->count) < best)
     copy_array(e, GCONV_LEARN_GRADIENT, GCONV_LEARN_BEST);

@@ -241,7 +241,8 @@ static void compare_layers(const problem *p, const double *wanted, const float *
 
 /* The gradient of the engine on a device. */
 static void run_engine(const problem *p, gconv_device *device, size_t batch, gconv_learn_sums *sums, float *gradient) {
-  gconv_engine_order order = {device, &p->net, NULL, NULL, batch, 1 << 28, true, GCONV_MATH_FP32};
+  gconv_engine_order order = {
+      .device = device, .net = &p->net, .batch = batch, .memory = 1 << 28, .exact = true, .math = GCONV_MATH_FP32};
   void *engine;
   size_t *numbers = malloc(p->cases * sizeof *numbers);
   for (size_t i = 0; i < p->cases; i++)
