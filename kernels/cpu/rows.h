@@ -46,13 +46,15 @@ static inline float gconv_level_at(gconv_type type, const void *samples, int64_t
  * columns apart. The row and the columns may be outside the image. */
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row);
 
-/* The pixels first .. first + count - 1 of any row: those from `left` on, counted from the first, up to `right` are in the
- * image; columns[i] has the sample of the others, or is GCONV_OUTSIDE. */
+/* `count` pixels of a row, from column `first` of the image on, some of which may be outside of it. Pixel i of the span is
+ * in the image if left <= i < right. Else the border takes its sample from column columns[i], or, if that is GCONV_OUTSIDE,
+ * is the border's constant. All rows of an image have the same span. */
 typedef struct gconv_span {
   int64_t first, count, left, right;
-  int64_t *columns; /* `count` of them, the caller's; those in the image are not set */
+  int64_t *columns; /* `count` of them, the caller's memory; those of pixels in the image are not set */
 } gconv_span;
 
+/* Finds the span, and fills columns[0 .. count). */
 gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t count, int64_t *columns);
 
 /* As gconv_load_pixels(), as bytes, for u8 images whose border level is an integer, and with a step of 1. */

@@ -18,7 +18,7 @@ typedef struct gconv_engine_order {
   uint64_t memory;         /* of gconv_training_options */
   bool exact;              /* whether sums must be those of kernels/learn_problem.h, to the bit */
   gconv_math math;         /* if not: of gconv_training_options */
-  /* train() may call it with `user` while a device works and the host would wait for it. NULL: there is nothing to do. */
+  /* What the host can do while the GPU works: train() calls it with `user` before it waits for the GPU. NULL: nothing. */
   void (*meanwhile)(void *user);
   void *user;
 } gconv_engine_order;

@@ -152,6 +152,10 @@ static void draw_next(void *trainer) {
   const uint64_t next = t->state.epochs + 1;
   if (is_full(t) || t->next_epoch == next || next >= t->options.epochs)
     return;
+  if (!t->next)
+    t->next = calloc(gconv_dataset_get_info(t->data)->cases, sizeof *t->next);
+  if (!t->next)
+    return; /* it is drawn when it is wanted */
   draw_order(t, next, t->next);
   t->next_epoch = next;
 }
@@ -224,8 +228,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
   }
   t->order = calloc(info->cases, sizeof *t->order);
-  t->next = calloc(info->cases, sizeof *t->next);
-  if (!t->order || !t->next)
+  if (!t->order)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};

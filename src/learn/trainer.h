@@ -50,7 +50,7 @@ struct gconv_trainer {
   void *engine;
   char *chosen;  /* owned: the algorithm and why */
   size_t *order; /* owned: the cases in the order of the current epoch */
-  size_t *next;  /* owned: the same of epoch `next_epoch`, unless that is 0 */
+  size_t *next;  /* owned: the same of epoch `next_epoch`, unless that is 0; or NULL */
   uint64_t next_epoch;
   gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken, and ... */
   gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* ... what they came to */

@@ -125,8 +125,9 @@ def _cut(values, kind):
 
 
 def _cutting(array, kind, weights, modes, cval):
-    """Options with which gconv.filter() makes the levels of _cut() itself, of arrays of unsigned integers and weights that
-    lead to no other levels; else {}. It rounds, so half a level is subtracted: no rest of a level is left."""
+    """Options with which gconv.filter() itself cuts its results towards 0; {} where only _cut() can. The array must be of
+    unsigned integers, and the weights must be a mean, so that no result is below 0 or above white. gconv.filter() rounds:
+    half a level less, rounded to the nearest level, is the level cut towards 0."""
     if array.dtype != kind or kind.name not in ("uint8", "uint16") or ("constant" in modes and cval != 0) or \
             not all(one.min() >= 0 and one.sum() <= 1 + 1e-6 for one in weights):
         return {}
