@@ -10,6 +10,7 @@
 #define GCONV_BENCH_H
 
 #include "base/status.h"
+#include "bench/profile.h"
 #include "gconv_jobs.h"
 
 #include <stdio.h>
@@ -55,7 +56,7 @@ typedef struct gconv_bench_settings {
   gconv_texts filters, algorithms;
   gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
   int runs;
-  bool planar, verify, auto_check, sweep_blocks, sweep_grids;
+  bool planar, verify, auto_check, sweep_blocks, sweep_grids, profile;
   bool csv, json;
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
@@ -92,6 +93,7 @@ typedef struct gconv_bench_row {
   double speed_up; /* and the time of one core over `ms`; 0 if that is not known */
   bool checked;
   double error, allowed; /* against float64, in units of the samples of the output */
+  gconv_profile profile; /* of --profile */
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
@@ -103,6 +105,7 @@ typedef struct gconv_bench {
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
   gconv_device *device;
   gconv_device *other;   /* of --against, once it is open */
+  gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
   int threads;           /* that it was opened with; 0: one a processor */
   const char *type_name; /* of the device: "cpu" or "cuda" */
   gconv_machine machine; /* as measured now */
@@ -165,6 +168,9 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs);
  * a second together. *outputs as gconv_plan_measure(). */
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms);
+
+/* With --profile, executes the plan several times more and sets row->profile. */
+gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
 
 /* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
  * and classics; NULL past the end. */

@@ -235,6 +235,9 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
   if (layers && (!chosen || chosen->run))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
+  if (chosen && chosen->items && settings->profile)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--profile is for images, and for experiments with layers and the steps: --experiment "
+                                          "sizes, for example");
   if (chosen && chosen->run && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);

@@ -53,12 +53,22 @@ static void print_text_head(const gconv_bench *bench) {
           bench->machine.launch_ms * 1e3, bench->settings->runs);
 }
 
+/* "    48%  long scoreboard 41%, wait 12%, barrier 9%" */
+static void print_profile(FILE *out, const gconv_profile *profile) {
+  if (!profile->known)
+    return;
+  fprintf(out, " %5.0f%%", 100 * profile->occupancy);
+  for (int i = 0; i < GCONV_PROFILE_REASONS && profile->stalls[i].reason[0]; i++)
+    fprintf(out, "%s %s %.0f%%", i > 0 ? "," : " ", profile->stalls[i].reason, 100 * profile->stalls[i].share);
+}
+
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char algorithm[64], error[24] = "", peak[16] = "effective";
   const bool layers = bench->settings->experiment != NULL; /* whose groups have long names */
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s\n", layers ? row->group : "", layers ? "\n" : "",
-            "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error");
+    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s%s\n", layers ? row->group : "", layers ? "\n" : "",
+            "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error",
+            bench->profiler ? "  warps  waiting for" : "");
   name_algorithm(row, algorithm, sizeof algorithm);
   if (row->obstacle[0] != '\0') {
     fprintf(bench->out, "%-18s %-20.20s %s\n", algorithm, row->filter, row->obstacle);
@@ -70,9 +80,11 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
     snprintf(peak, sizeof peak, "-");
   else if (!is_effective(row))
     snprintf(peak, sizeof peak, "%.0f%%", 100 * row->of_fma);
-  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s\n", algorithm, row->filter, row->ms,
+  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s", algorithm, row->filter, row->ms,
           row->spread_ms / 2, giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * row->of_copy,
           tflop_per_s(row), peak, error);
+  print_profile(bench->out, &row->profile);
+  fprintf(bench->out, "\n");
 }
 
 /* Of an experiment with nets. A blank line is between nets. */
