@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of NVIDIA's CUPTI that profile.c uses, declared here so that building does not need CUPTI. Only CUDA 12.6 and later
- * have the range profiler. */
+/* The part of NVIDIA's CUPTI that profile.c uses, declared here so that building does not need CUPTI. Only CUDA 12.6 and
+ * later have the range profiler. */
 #ifndef GCONV_BENCH_CUPTI_H
 #define GCONV_BENCH_CUPTI_H
 

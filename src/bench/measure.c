@@ -59,7 +59,8 @@ static gconv_status execute(void *user) {
   return gconv_plan_execute(e->plan, e->image, e->outputs, NULL);
 }
 
-gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
+gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
+                                 gconv_bench_row *row) {
   if (!bench->profiler || row->against)
     return GCONV_OK;
   const size_t count = gconv_plan_outputs(plan);

@@ -31,7 +31,8 @@ static struct {
 } driver;
 
 #define SYMBOL(name, type) {"cupti" #name, &cupti.name},
-static const gconv_symbol cupti_symbols[] = {CUPTI_CALLS(SYMBOL){"cuptiGetResultString", &cupti.GetResultString}, {NULL, NULL}};
+static const gconv_symbol cupti_symbols[] = {CUPTI_CALLS(SYMBOL){"cuptiGetResultString", &cupti.GetResultString},
+                                             {NULL, NULL}};
 static const gconv_symbol driver_symbols[] = {{"cuInit", &driver.Init},
                                               {"cuDeviceGet", &driver.DeviceGet},
                                               {"cuDevicePrimaryCtxRetain", &driver.DevicePrimaryCtxRetain},
@@ -71,7 +72,8 @@ struct gconv_profiler {
   char names[MOST_METRICS][MOST_LETTERS]; /* of metrics: occupancy, then stalls */
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
-  uint8_t *config; /* which counters count when */
+  uint8_t *available; /* what the GPU offers; `host` may go on reading it */
+  uint8_t *config;    /* which counters count when */
   size_t config_bytes;
 };
 
@@ -120,15 +122,14 @@ static gconv_status open_host(gconv_profiler *profiler) {
   CUPTI_TRY(ProfilerInitialize, &head);
   CUPTI_TRY(DeviceGetChipName, &chip);
   CUPTI_TRY(ProfilerGetCounterAvailability, &there);
-  GCONV_TRY(gconv_allocate(there.bytes, "the counters of the GPU", (void **)&there.image));
+  GCONV_TRY(gconv_allocate(there.bytes, "the counters of the GPU", (void **)&profiler->available));
+  there.image = profiler->available;
+  CUPTI_TRY(ProfilerGetCounterAvailability, &there);
   cupti_host host = {.size = SIZE_TO(cupti_host, host), .profiler = RANGE_PROFILER, .chip = chip.name};
-  host.availability = there.image;
-  int result = cupti.ProfilerGetCounterAvailability(&there);
-  if (result == 0)
-    result = cupti.ProfilerHostInitialize(&host);
-  gconv_release(there.image);
+  host.availability = profiler->available;
+  CUPTI_TRY(ProfilerHostInitialize, &host);
   profiler->host = host.host;
-  return explain(result, "ProfilerHostInitialize");
+  return GCONV_OK;
 }
 
 static gconv_status explain_driver(int result) {
@@ -159,7 +160,8 @@ gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **pr
   const char *name = gconv_device_get_info(device)->name;
   *profiler = NULL;
   if (strncmp(name, "cuda:", 5) != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "counters are read of NVIDIA GPUs, and the device is %s (gconv devices lists them)", name);
+    return gconv_fail(GCONV_UNSUPPORTED, "counters are read of NVIDIA GPUs, and the device is %s (gconv devices lists them)",
+                      name);
   gconv_profiler *made = calloc(1, sizeof *made);
   if (!made)
     return gconv_fail(GCONV_NO_MEMORY, "out of memory");
@@ -178,6 +180,7 @@ void gconv_profiler_close(gconv_profiler *profiler) {
     cupti.ProfilerHostDeinitialize(&(cupti_host_end){SIZE_TO(cupti_host_end, host), NULL, profiler->host});
   if (profiler->context)
     driver.DevicePrimaryCtxRelease(profiler->device);
+  gconv_release(profiler->available);
   gconv_release(profiler->config);
   free(profiler);
 }
@@ -246,7 +249,8 @@ static void place_stall(gconv_profile *profile, const char *metric, double share
     at--;
   if (at == GCONV_PROFILE_REASONS)
     return;
-  memmove(&profile->stalls[at + 1], &profile->stalls[at], sizeof *profile->stalls * (size_t)(GCONV_PROFILE_REASONS - 1 - at));
+  memmove(&profile->stalls[at + 1], &profile->stalls[at],
+          sizeof *profile->stalls * (size_t)(GCONV_PROFILE_REASONS - 1 - at));
   profile->stalls[at].share = share;
   name_reason(metric, profile->stalls[at].reason, sizeof profile->stalls[at].reason);
 }

@@ -12,7 +12,8 @@ enum { GCONV_PROFILE_REASONS = 3 };
 
 typedef struct gconv_profile {
   bool known;
-  double occupancy; /* resident warps as a part of the most that there may be, mean over the cycles of busy multiprocessors */
+  double
+      occupancy; /* resident warps as a part of the most that there may be, mean over the cycles of busy multiprocessors */
 
   /* Why warps did not issue an instruction: the reasons that took most of the time of all resident warps, the largest
    * first. A share is a part of that time, of which the rest went to other reasons and to issuing. */
