@@ -317,7 +317,7 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
-  "  transfers    batches to a GPU and back, from pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"       \
+  "  transfers    batches to a GPU and back, of pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"         \
   "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */
