@@ -200,6 +200,8 @@ static gconv_status count(cupti_profiler *session, gconv_status (*work)(void *us
     CUPTI_TRY(RangeProfilerStop, &stop);
     GCONV_TRY(status);
   }
+  if (!stop.complete)
+    return gconv_fail(GCONV_UNSUPPORTED, "CUPTI: after %d passes, some counters have not counted", MOST_PASSES);
   cupti_decode decode = {.size = SIZE_TO(cupti_decode, dropped), .profiler = session->profiler};
   CUPTI_TRY(RangeProfilerDecodeData, &decode);
   return GCONV_OK;
