@@ -169,8 +169,9 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs);
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms);
 
-/* With --profile, executes the plan several times more and sets row->profile. */
-gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
+/* With --profile, executes the plan several times more, and sets row->profile. A failure is said, and the row stays; where
+ * counters cannot be read, later rows have no profiles. */
+void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
 
 /* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
  * and classics; NULL past the end. */

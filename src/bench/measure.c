@@ -59,10 +59,9 @@ static gconv_status execute(void *user) {
   return gconv_plan_execute(e->plan, e->image, e->outputs, NULL);
 }
 
-gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
-                                 gconv_bench_row *row) {
+void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
   if (!bench->profiler || row->against)
-    return GCONV_OK;
+    return;
   const size_t count = gconv_plan_outputs(plan);
   execution e = {plan, image, calloc(count, sizeof *e.outputs)};
   gconv_status status = e.outputs ? execute(&e) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
@@ -71,7 +70,14 @@ gconv_status gconv_bench_profile(const gconv_bench *bench, gconv_plan *plan, con
   for (size_t i = 0; e.outputs && i < count; i++)
     gconv_image_free(&e.outputs[i]);
   free(e.outputs);
-  return status;
+  if (status == GCONV_OK)
+    return;
+  gconv_bench_say(bench, "%s, %s, %s: --profile: %s", row->algorithm, row->group, row->filter, gconv_last_error());
+  bench->failed = true;
+  if (status == GCONV_UNSUPPORTED) { /* nor will the next row have one */
+    gconv_profiler_close(bench->profiler);
+    bench->profiler = NULL;
+  }
 }
 
 /* A few rows of the results, or all of them with --verify, against float64. */
@@ -87,8 +93,7 @@ static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, co
   return status;
 }
 
-static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
-                                 gconv_bench_row *row) {
+static gconv_status measure_plan(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
   const gconv_plan_info *info = gconv_plan_get_info(plan);
   row->chosen = info->algorithm;
   row->rows = info->rows;
@@ -108,7 +113,7 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
   if (status == GCONV_OK)
-    status = gconv_bench_profile(bench, plan, image, row);
+    gconv_bench_profile(bench, plan, image, row);
   for (size_t i = 0; outputs && i < count; i++)
     gconv_image_free(&outputs[i]);
   free(outputs);

@@ -72,7 +72,7 @@ struct gconv_profiler {
   char names[MOST_METRICS][MOST_LETTERS]; /* of metrics: occupancy, then stalls */
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
-  uint8_t *available; /* what the GPU offers; `host` may go on reading it */
+  uint8_t *available; /* what the GPU offers; `host` goes on reading it */
   uint8_t *config;    /* which counters count when */
   size_t config_bytes;
 };
