@@ -62,8 +62,10 @@ class Experiments(CommandTest):
             self.assertEqual(len({stall["reason"] for stall in profile["stalls"]}), 3, profile)
             self.assertEqual(shares, sorted(shares, reverse=True))
             self.assertTrue(0 < shares[0] and shares[-1] >= 0 and sum(shares) <= 1.001, profile)  # NaN fails
-        [row] = csv.DictReader(self.gconv(*words, "-a", "direct", "--csv").stdout.splitlines())
-        self.assertTrue(0 < float(row["occupancy"]) <= 1 and row["reason_1"] and 0 < float(row["share_1"]) <= 1, row)
+        rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
+        self.assertEqual([row["algorithm"] for row in rows], ["direct", "direct-classic"])
+        for row in rows:
+            self.assertTrue(0 < float(row["occupancy"]) <= 1 and row["reason_1"] and 0 < float(row["share_1"]) <= 1, row)
 
     def test_transfers(self):
         rows = self.rows("transfers", "--sizes", "1,8")
