@@ -396,12 +396,16 @@ typedef enum gconv_combine {
 } gconv_combine;
 
 /* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
- * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated. */
+ * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated.
+ * GCONV_RANGE_WRAP is for those who count on C's casts, as SciPy does: integer samples are the level of v cut towards 0,
+ * modulo 256 or 65536. The CPU makes it, with options that leave the samples as they are stored (not linear, premultiplied,
+ * or with an alpha that is filtered). A u16 result holds the bits of an int16, a u8 result those of an int8. */
 typedef enum gconv_range {
   GCONV_RANGE_CLAMP,  /* v */
   GCONV_RANGE_ABS,    /* |v| */
   GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey */
-  GCONV_RANGE_MINMAX  /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+  GCONV_RANGE_MINMAX, /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+  GCONV_RANGE_WRAP    /* v; as integers, (int32_t)v without its upper bits; 0 where that is none */
 } gconv_range;
 
 /* Everything a user may ask of a convolution. Start from gconv_options_default(). */

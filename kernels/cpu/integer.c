@@ -17,8 +17,9 @@
  * 65535 if all taps together weigh no more than 257. A sum of two products saturates at 32767, therefore no pair weighs more
  * than 128 on either side.
  *
- * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. All others become
- * float32, and go the way of all sums (rows.h).
+ * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. So do those of the
+ * range "wrap" that need no more than a division by an integer. All others become float32, and go the way of all sums
+ * (rows.h).
  */
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
@@ -118,6 +119,10 @@ typedef struct integer_sum {
   float unit;
   int shift; /* levels are sum / 2^shift, and become integers without floats; -1: they do not */
   bool absolute;
+  /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer; a factor of 0 is none: of the
+   * sum. */
+  bool wrap;
+  uint16_t factor;
 } integer_sum;
 
 #define TEMPLATE "integer_template.h"
@@ -164,16 +169,50 @@ static int shift_of(float x) {
   return -1;
 }
 
-/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
-static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
+/* Returns whether the epilogue of filter k but multiplies the sum, and its result can stay an integer. */
+static bool only_scales(const gconv_execution *execution, int32_t k) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *e = &problem->epilogue;
+  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center && gconv_biases(problem, execution->weights)[k] == 0;
+  bool integers = problem->out_type == GCONV_U8 || (problem->out_type == GCONV_U16 && e->wrap);
+  return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
+}
+
+/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
+static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
   int exponent;
-  float divisor = gconv_divisors(problem, execution->weights)[k];
-  bool exact = frexpf(divisor, &exponent) == 0.5f && gconv_biases(problem, execution->weights)[k] == 0;
-  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center;
-  bool bytes = problem->out_type == GCONV_U8 && !gconv_is_combined(problem) && gconv_is_dense(execution);
-  return exact && scales && bytes ? shift_of(unit * e->scale / divisor) : -1;
+  float divisor = gconv_divisors(execution->problem, execution->weights)[k];
+  bool exact = frexpf(divisor, &exponent) == 0.5f && only_scales(execution, k);
+  return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
+}
+
+/* Finds how the range "wrap" makes levels of the sums of filter k, which are 0 .. `most` where its taps are. Sums that may be
+ * below 0 can only be taken as they are. A division by d = 2^b .. 2^(b+1) - 1 is a product with f = 2^(16+b) / d, rounded up,
+ * of 16 bits. If f * d is e too large, a sum n gets n * e / (d * 2^(16+b)) too much, which must stay below the 1 / d that
+ * n / d may lack to the next integer. No float32 quotient of such n and d is rounded up to it, either: other algorithms have
+ * the same levels. */
+static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
+  const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
+  const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;
+  const uint64_t most = (uint64_t)execution->problem->structure.integers.positive * 255;
+  sum->wrap = true;
+  sum->shift = -1;
+  if (!scales || divisor < 1 || divisor > MOST_WEIGHT || divisor != rintf(divisor) || (divisor > 1 && filter->low > 0))
+    return;
+  if (divisor == 1) {
+    sum->shift = 0;
+    return;
+  }
+  uint64_t d = (uint64_t)divisor, power = (uint64_t)1 << 16;
+  int shift = 0;
+  for (; power / 65536 * 2 <= d; power *= 2)
+    shift++;
+  uint64_t factor = (power + d - 1) / d, excess = factor * d - power;
+  if (most * excess >= power)
+    return;
+  bool fits = factor < 65536; /* not if d is 2^b */
+  sum->factor = (uint16_t)(fits ? factor : factor / 2);
+  sum->shift = fits ? shift : shift - 1;
 }
 
 static void begin_filters(walk *w, uint8_t *memory) {
@@ -189,6 +228,8 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .unit = filter->unit,
                          .shift = shift_of_filter(w->execution, k, filter->unit),
                          .absolute = problem->epilogue.absolute};
+    if (problem->epilogue.wrap)
+      find_wrap(w->execution, k, filter, sum);
     w->levels = w->levels && sum->shift >= 0;
     for (int32_t i = 0; i < filter->count; i++)
       sum->taps[i] = pairs_of(filter)[i].taps;
@@ -232,7 +273,10 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
       GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
       continue;
     }
-    GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
+    if (problem->out_type == GCONV_U16)
+      GCONV_CALL_ISA(make_words, (sum, first, count, (uint16_t *)(void *)gconv_output_row(execution, k, p) + first));
+    else
+      GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
       gconv_store_alpha(execution, k, p, first, count);
   }

@@ -5,10 +5,13 @@
 #include <float.h>
 #include <math.h>
 
-static gconv_status check_image(const gconv_image *image) {
+static gconv_status check_image(const gconv_image *image, const gconv_options *options) {
   if (image->planar && image->alpha)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
+  if (options->range == GCONV_RANGE_WRAP && image->alpha && options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the range wrap is not for alpha, which would be filtered: clear `alpha` to filter it as a channel");
   return GCONV_OK;
 }
 
@@ -80,7 +83,7 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
 }
 
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  GCONV_TRY(check_image(like));
+  GCONV_TRY(check_image(like, options));
   GCONV_TRY(check_border(like, options));
   GCONV_TRY(check_offset(like, filters, options));
   GCONV_TRY(check_premultiply(like, filters, options));

@@ -35,7 +35,10 @@ gconv_status gconv_options_check(const gconv_options *options) {
   GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
   GCONV_TRY(gconv_check_value("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
   GCONV_TRY(gconv_check_value("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
-  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
+  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
+  if (options->range == GCONV_RANGE_WRAP && (options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the range wrap is for samples as they are stored: it goes with neither linear "
+                                          "light nor premultiplied alpha");
   if (!options->keep_type)
     GCONV_TRY(gconv_check_value("output_type", options->output_type, GCONV_U8, GCONV_F32));
   GCONV_TRY(gconv_check_value("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
@@ -148,6 +151,7 @@ gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, 
   epilogue.absolute = options->range == GCONV_RANGE_ABS;
   epilogue.center = options->range == GCONV_RANGE_SIGNED;
   epilogue.middle = (float)(white_out / 2);
+  epilogue.wrap = options->range == GCONV_RANGE_WRAP;
   return epilogue;
 }
 

@@ -15,7 +15,7 @@ __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_
 BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
 PADDINGS = {"same": 0, "valid": 1, "full": 2}
 COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
-RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3}
+RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3, "wrap": 4}
 ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
 TYPES = {"uint8": 0, "uint16": 1, "float32": 2}
 
@@ -120,7 +120,8 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     combine: what becomes of several filters: "none" (a tuple of results), "magnitude", "sum", "max" or "stack" (channels);
         by default "magnitude" for a gradient such as "sobel", else "none".
     scale, offset: a result is response * scale + offset, offset in units of white.
-    range: "clamp", "abs", "signed" or "minmax".
+    range: "clamp", "abs", "signed", "minmax", or "wrap": integers are cut towards 0 and wrap around, as C and NumPy cast
+        (on the CPU).
     alpha: the last channel of HWC is alpha: "keep", "filter", "premultiply" or "drop"; None: it is a channel as any other.
     gray, linear: make one grey channel first; filter in linear light (sRGB).
     device: "cpu", "cuda", "cuda:1", "auto"; by default where the array is.
