@@ -9,6 +9,11 @@ static gconv_status check_image(const gconv_image *image, const gconv_options *o
   if (image->planar && image->alpha)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
+  if (options->mix && (image->planar || image->alpha))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels are mixed where pixels have them side by side, without alpha");
+  if (options->mix && gconv_filter_output_type(options, image->type) != image->type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels of %s are mixed for results of %s alone", gconv_type_name(image->type),
+                      gconv_type_name(image->type));
   if (options->range == GCONV_RANGE_WRAP && image->alpha && options->alpha == GCONV_ALPHA_FILTER)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "the range wrap is not for alpha, which would be filtered: clear `alpha` to filter it as a channel");

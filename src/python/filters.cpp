@@ -11,6 +11,17 @@ using Taps = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu
 
 /* ---- Options: a dict of the names of gconv_options ---- */
 
+static void read_mixing(const nb::dict &given, gconv_options *options) {
+  if (!given.contains("mixing"))
+    return;
+  int place = 0; /* gconv._filter gives 16 numbers */
+  for (nb::handle number : nb::cast<nb::list>(given["mixing"])) {
+    options->mixing[place / 4 % 4][place % 4] = nb::cast<float>(number);
+    place++;
+  }
+  options->mix = true;
+}
+
 gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   gconv_options options = gconv_options_default();
   options.flip = value_of(given, "flip", false);
@@ -27,6 +38,7 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   options.dilation_x = value_of(given, "dilation_x", 1);
   options.gray = value_of(given, "gray", false);
   options.linear = value_of(given, "linear", false);
+  read_mixing(given, &options);
   options.combine = (gconv_combine)value_of(given, "combine", (int)options.combine);
   options.scale = value_of(given, "scale", 1.0);
   options.offset = value_of(given, "offset", 0.0);
@@ -142,7 +154,7 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   const gconv_options wanted = read_options(options, &algorithm);
   check(gconv_operation_filters(&filters, &wanted, &operation));
   const bool on_host =
-      wanted.gray || wanted.linear || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
+      wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
   return new Operation(operation, nb::none(), on_host, options.contains("alpha"));
 }
 
