@@ -155,10 +155,21 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   check(gconv_operation_filters(&filters, &wanted, &operation));
   const bool on_host =
       wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
-  return new Operation(operation, nb::none(), on_host, options.contains("alpha"));
+  return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);
+}
+
+/* Operations, one after the other, as one. */
+static Operation *make_chain(const nb::list &stages) {
+  std::vector<gconv_operation *> operations;
+  gconv_operation *chain = nullptr;
+  for (nb::handle stage : stages)
+    operations.push_back(const_cast<gconv_operation *>(nb::cast<Operation &>(stage).get())); /* which it is a user of */
+  check(gconv_operation_chain(operations.data(), operations.size(), &chain));
+  return new Operation(chain, nb::none(), true, false, true);
 }
 
 void add_filters(nb::module_ &module) {
+  module.def("chain_operation", &make_chain, nb::arg("stages"));
   module.def("read_filters", &read_filters, nb::arg("spec"), nb::arg("syntax").none());
   module.def("write_filters", &write_filters, nb::arg("path"), nb::arg("filters"));
   module.def("filter_text", &filter_text, nb::arg("filters"));

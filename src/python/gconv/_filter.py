@@ -88,6 +88,15 @@ def filter_operation(kernel, *options, **more):
     return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
 
 
+def _keep(key, operation):
+    while len(_operations) >= _KEPT_OPERATIONS:
+        try:
+            del _operations[next(iter(_operations))]
+        except (KeyError, RuntimeError, StopIteration):  # another thread was faster
+            break
+    _operations[key] = operation
+
+
 def _operation_of(kernel, options):
     """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its name; what a file holds, or
     an array of another library, is looked at each time."""
@@ -104,12 +113,7 @@ def _operation_of(kernel, options):
         return filter_operation(kernel, *options)
     if operation is None:
         operation = filter_operation(kernel, *options)
-        while len(_operations) >= _KEPT_OPERATIONS:
-            try:
-                del _operations[next(iter(_operations))]
-            except (KeyError, RuntimeError, StopIteration):  # another thread was faster
-                break
-        _operations[key] = operation
+        _keep(key, operation)
     return operation
 
 
@@ -159,6 +163,20 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     result = operation.run(image, axes, device, out, None, False)
     if result is None:
         result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
+    return result
+
+
+def filter_chain(image, stages, axes, out=None):
+    """What filter() makes of an image by several stages, (kernel, its options as pairs), one after the other. Strip by strip:
+    what lies between the stages takes no memory of the size of the image."""
+    stages = tuple(stages)
+    operation = _operations.get(stages)
+    if operation is None:
+        operation = _core.chain_operation([filter_operation(kernel, **dict(options)) for kernel, options in stages])
+        _keep(stages, operation)
+    result = operation.run(image, axes, None, out, None, False)
+    if result is None:
+        result = apply(operation, image, axes, None, out, typed=True, ready=False)
     return result
 
 

@@ -18,7 +18,7 @@ import operator
 import numpy as np
 
 from ._errors import ArgumentError
-from ._filter import filter as _filter
+from ._filter import filter as _filter, filter_chain
 from ._filters import Filter
 from ._original import hand_over
 
@@ -144,72 +144,99 @@ def _as_integers(weights):
     return whole, divisor
 
 
-def _stored(values, kind, integers, reach):
-    """The array as one of unsigned integers or float32. Integers with a sign are taken as unsigned ones where the sums are
-    exact and only their low bits count. reach: the sum of the absolute weights, times which levels are exact below 2^24."""
-    if values.dtype == bool:
-        return values.view(np.uint8)
-    if values.dtype.name in _WHITE:
-        return values
-    if integers and kind.name in _SMALL and values.dtype.name in _SMALL and kind.itemsize <= values.dtype.itemsize and \
-            reach * 2 ** (8 * values.dtype.itemsize) < 2 ** 24:
-        return values.view(_SMALL[values.dtype.name])
-    return _floats(values)
+class _Stage:
+    """A plan for arrays of one type: `reads`, as which type it reads them; `kernel` and `options` of gconv.filter(); `makes`,
+    the type of its results, and `kind`, as which type they are seen or to which they are brought."""
+
+    def __init__(self, dtype, kind, weights, anchor, mode, cval=0.0, mix=None):
+        small, bits = kind.name in _SMALL, 8 * dtype.itemsize
+        integer = dtype.name in _SMALL
+        found = _as_integers(weights)
+        mixes_integers = mix is None or bool((np.rint(mix) == mix).all())
+        sums_integers = bool(found) and found[1] == 1 and mixes_integers and (mode != "constant" or float(cval).is_integer())
+        reach = np.abs(weights).sum() * (1 if mix is None else np.abs(mix).sum(1).max())  # of sums: times the largest level
+        self.kind, self.reads = kind, np.dtype(np.float32)
+        if dtype == bool:
+            self.reads = np.dtype(np.uint8)
+        elif dtype.name in _WHITE:
+            self.reads = dtype
+        elif integer and small and sums_integers and kind.itemsize <= dtype.itemsize and reach * 2 ** bits < 2 ** 24:
+            self.reads = np.dtype(_SMALL[dtype.name])  # as only the low bits of exact sums count
+        if (mix is not None and self.reads != _SMALL.get(kind.name)) or \
+                (mode == "constant" and not 0 <= cval <= _WHITE[self.reads.name]):
+            self.reads = np.dtype(np.float32)
+        wraps = small and (mix is None or self.reads != np.float32)  # channels are mixed within a type
+        self.makes = np.dtype(_SMALL[kind.name] if wraps else np.float32)
+        white, whole, divisor = _WHITE[self.reads.name], _WHOLE, 1.0
+        options = {"dtype": self.makes.name, "border": mode, "border_value": cval / white if mode == "constant" else 0.0}
+        if found and self.reads != np.float32:
+            weights, divisor = found
+            if self.reads == np.uint8 and np.abs(weights).sum() <= _INTEGER_WEIGHT and -128 <= weights.min() and \
+                    weights.max() <= 127 and (mode != "constant" or float(cval).is_integer()):
+                whole, options["algorithm"] = 1.0, "integer"  # whose sums are exact
+        if found and found[1] == 1 and integer and reach * 2 ** bits > 1e6:
+            whole = 1.0  # sums are integers, too large for what is added to others
+        options["scale"] = white / _WHITE[self.makes.name] * whole if wraps else white
+        if wraps:
+            options["range"] = "wrap"
+        if mix is not None:
+            options["mix"] = tuple(map(tuple, (mix if mixes_integers or not wraps else mix * _WHOLE).tolist()))
+        self.kernel, self.options = Filter(weights, anchor=anchor, divisor=divisor), options
+        self.key = self.kernel, tuple(options.items())
+
+    def stored(self, values):
+        return _floats(values) if self.reads == np.float32 else values.view(self.reads)
+
+    def is_continued_by(self, after):
+        """Whether the next stage reads what this one makes, as it is."""
+        return after.reads == self.makes and (self.makes == self.kind or self.makes != np.float32)
 
 
-def _run(values, weights, anchor, shape, axes, kind, mode, cval=0.0, mix=None, output=None):
-    """Correlates an array, seen in another shape with these axes, with a plane of weights; mix is a matrix that the channels
-    are multiplied by before. The result has the shape of the array; it is `output`, where that can be written directly."""
-    if not (0 <= anchor[0] < weights.shape[0] and 0 <= anchor[1] < weights.shape[1]):
-        raise _NotOurs("the origin lies outside the filter")
-    found = _as_integers(weights)
-    mixes_integers = mix is None or (np.rint(mix) == mix).all()
-    reach = np.abs(weights).sum() * (1 if mix is None else np.abs(mix).sum(1).max())
-    samples = _stored(np.ascontiguousarray(values), kind, found and found[1] == 1 and mixes_integers, reach)
-    small = kind.name in _SMALL
-    if samples.dtype != np.float32 and mix is not None and not (small and samples.dtype == _SMALL[kind.name]):
-        samples = _floats(values)  # of which the matrix makes floats
-    if mode == "constant" and samples.dtype != np.float32 and not 0 <= cval <= _WHITE[samples.dtype.name]:
-        samples = _floats(values)
-    white, divisor, options = _WHITE[samples.dtype.name], 1.0, {}
-    whole = _WHOLE
-    if found and samples.dtype != np.float32:
-        weights, divisor = found
-        if samples.dtype == np.uint8 and np.abs(weights).sum() <= _INTEGER_WEIGHT and -128 <= weights.min() and \
-                weights.max() <= 127 and (mode != "constant" or float(cval).is_integer()):
-            whole, options["algorithm"] = 1.0, "integer"  # whose sums are exact
-    if found and found[1] == 1 and values.dtype.name in _SMALL and reach * 2 ** (8 * values.dtype.itemsize) > 1e6:
-        whole = 1.0  # sums are integers, too large for what is added to others
-    if small and not (mix is not None and samples.dtype == np.float32):
-        stored = np.dtype(_SMALL[kind.name])
-        options.update(dtype=stored.name, range="wrap", scale=white / _WHITE[stored.name] * whole)
+@functools.lru_cache(256)
+def _kept_stage(dtype, kind, weights, shape, anchor, mode, cval):
+    return _Stage(dtype, kind, np.frombuffer(weights).reshape(shape), anchor, mode, cval)
+
+
+def _stage_of(dtype, kind, weights, anchor, mode, cval):
+    """A stage that was made before, or a new one."""
+    return _kept_stage(dtype, kind, weights.tobytes(), weights.shape, tuple(anchor), mode, cval)
+
+
+def _run(values, stages, shape, axes, output=None):
+    """What stages that continue each other make of an array, which they see in another shape, with these axes. The result has
+    the shape of the array; it is `output`, where that can be written directly."""
+    first, last = stages[0], stages[-1]
+    samples, into = first.stored(np.ascontiguousarray(values)), None
+    if output is not None and output.dtype == last.kind and last.kind.itemsize == last.makes.itemsize and \
+            (last.kind == np.float32) == (last.makes == np.float32) and output.flags.c_contiguous and \
+            output.flags.writeable and not np.may_share_memory(output, samples):
+        into = output.view(last.makes).reshape(shape)
+    if len(stages) == 1:
+        result = _filter(samples.reshape(shape), first.kernel, axes=axes, out=into, **first.options)
     else:
-        small, stored = False, np.dtype(np.float32)
-        options.update(dtype="float32", scale=white)
-    if mix is not None:
-        options["mix"] = tuple(tuple(row) for row in (mix if mixes_integers or not small else mix * _WHOLE).tolist())
-    if mode == "constant":
-        options["border_value"] = cval / white
-    into = None
-    if output is not None and output.dtype == kind and output.flags.c_contiguous and output.flags.writeable and \
-            (small or kind == np.float32) and not np.may_share_memory(output, samples):
-        into = output.view(stored).reshape(shape)
-    result = _filter(samples.reshape(shape), Filter(weights, anchor=anchor, divisor=divisor), border=mode, axes=axes, out=into,
-                     **options)
+        result = filter_chain(samples.reshape(shape), [one.key for one in stages], axes, into)
     if into is not None:
         return output
-    return (result.view(kind) if small else _cut(result, kind)).reshape(values.shape)
+    exact = last.makes != np.float32
+    return (result.view(last.kind) if exact else _cut(result, last.kind)).reshape(values.shape)
 
 
 # ---- Lines of weights along axes ----
 
 class _Line:
-    """Weights along an axis, the border there, and the weight that lies on the sample."""
+    """Weights along an axis, the border there, and the weight that lies on the sample. Lines with the same are equal."""
 
     def __init__(self, weights, axis, mode, origin=0):
         self.weights, self.axis, self.mode, self.place = weights, axis, mode, weights.size // 2 + origin
         if not 0 <= self.place < weights.size:
             raise _NotOurs("the origin lies outside the filter")
+        self.key = weights.tobytes(), axis, mode, self.place
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
 
 
 def _product(sizes):
@@ -279,10 +306,9 @@ def _alone(line, shape):
     return (None, line, None) if _product(shape[line.axis + 1:]) <= 4 else (line, None, None)
 
 
-def _steps(lines, array, kind, cval, together):
+def _steps(lines, shape, dtype, kind, cval, together):
     """The passes that the lines are: (down, across, colours), each a line or None. together: lines of any order may be one
     pass, as nothing is cut between them."""
-    shape = array.shape
     colours = [line for line in lines if _is_colours(line, shape)]
     if not together:
         return [(None, None, line) if line in colours else _alone(line, shape) for line in lines]
@@ -292,14 +318,14 @@ def _steps(lines, array, kind, cval, together):
         steps.append((*pair, None))
     steps += [_alone(line, shape) for line in others if not pair or line not in pair]
     for line in colours:  # channels are mixed before they are filtered, if that leaves their type as it is
-        if steps and _SMALL.get(array.dtype.name, array.dtype) == _SMALL.get(kind.name, kind):
+        if steps and _SMALL.get(dtype.name, dtype) == _SMALL.get(kind.name, kind):
             steps[0] = (*steps[0][:2], line)
         else:
             steps.append((None, None, line))
     return steps
 
 
-def _are_exact(array, lines, kind, cval):
+def _are_exact(dtype, lines, kind, cval):
     """Whether nothing is cut between passes, and they go in any order: results are floats; or all weights are integers and
     all sums exact, so that the low bits are those of the whole sum, wherever it is wrapped around."""
     if cval != 0 and any(line.mode == "constant" for line in lines):  # which is no 0 to the next pass
@@ -307,38 +333,71 @@ def _are_exact(array, lines, kind, cval):
     if kind.kind == "f":
         return True
     reach = _product(float(np.abs(line.weights).sum()) for line in lines)
-    level = 2 ** (8 * array.dtype.itemsize) if array.dtype.name in _SMALL else 1 if array.dtype == bool else np.inf
+    level = 2 ** (8 * dtype.itemsize) if dtype.name in _SMALL else 1 if dtype == bool else np.inf
     whole = all((np.rint(line.weights) == line.weights).all() for line in lines)
     return kind.name in _SMALL and whole and 0 < reach * level < 2 ** 24
 
 
-def _step(values, down, across, colours, kind, cval, output=None):
-    """One pass of _steps()."""
-    shape, channels = values.shape, values.shape[-1]
+def _stage(dtype, step, kind, cval, channels):
+    """(the stage that a step of _steps() is, what is added to its results, of each channel)"""
+    down, across, colours = step
     weights, anchor = _plane_of(down, across)
-    mode, matrix, offset = "replicate", None, 0
-    if down is not None or across is not None:
-        mode = (across if down is None else down).mode
-        places = [None if line is None else line.axis for line in (down, across)]
-        seen, axes = _view(shape, *places, colours is not None)
-    else:
-        seen, axes = (_product(shape[:-2]), shape[-2], channels), "HWC"
-    if colours is not None:
-        matrix = _matrix(colours, channels)
-        offset = cval * (colours.weights.sum() - matrix.sum(1)) if colours.mode == "constant" else 0
-    if np.any(offset):
-        floats = _run(values, weights, anchor, seen, axes, np.dtype(np.float32), mode, 0.0, matrix)
-        return _cut(floats + offset.astype(np.float32), kind)
-    return _run(values, weights, anchor, seen, axes, kind, mode, cval, matrix, output)
+    mode = "replicate" if down is None and across is None else (across if down is None else down).mode
+    if colours is None:
+        return _Stage(dtype, kind, weights, anchor, mode, cval), None
+    matrix = _matrix(colours, channels)
+    offset = cval * (colours.weights.sum() - matrix.sum(1)) if colours.mode == "constant" else np.zeros(1)
+    if offset.any():  # before it is cut
+        return _Stage(dtype, np.dtype(np.float32), weights, anchor, mode, 0.0, matrix), offset.astype(np.float32)
+    return _Stage(dtype, kind, weights, anchor, mode, cval, matrix), None
+
+
+def _view_of(shape, step):
+    """How a step sees an array: its shape and its axes."""
+    down, across, colours = step
+    if down is None and across is None:
+        return (_product(shape[:-2]), shape[-2], shape[-1]), "HWC"
+    return _view(shape, *(None if line is None else line.axis for line in (down, across)), colours is not None)
+
+
+def _image_of(shape, steps):
+    """How all steps can see the array as one image, whose pixels are its last axis if that is short; or None."""
+    pixels = len(shape) > 2 and shape[-1] <= 4
+    width = len(shape) - (2 if pixels else 1)
+    if width < 1 or _product(shape[:width - 1]) != 1:
+        return None
+    for down, across, colours in steps:
+        if (down and down.axis != width - 1) or (across and across.axis != width) or (colours and not pixels):
+            return None
+    return shape[width - 1:], "HWC" if pixels else "HW"
+
+
+@functools.lru_cache(256)
+def _plan(shape, dtype, lines, kind, cval):
+    """What _lines() runs for arrays of this shape and type: (stages, how they see the array, what is added, or None)."""
+    steps = _steps(lines, shape, dtype, kind, cval, _are_exact(dtype, lines, kind, cval))
+    image = _image_of(shape, steps) if all(line.mode != "wrap" for line in lines) else None  # which needs whole images
+    runs = []
+    for step in steps:
+        stage, offset = _stage(dtype, step, kind, cval, shape[-1])
+        dtype = kind
+        stages, view, before = runs[-1] if runs else ([], None, None)
+        if image and runs and before is None and offset is None and stages[-1].is_continued_by(stage):
+            runs[-1] = [*stages, stage], image, None
+        else:
+            runs.append(([stage], _view_of(shape, step), offset))
+    return runs
 
 
 def _lines(array, lines, kind, cval, output=None):
     """The array correlated with lines of weights, one after the other. Between them, values have the type of the result, as
     SciPy keeps them there."""
-    steps = _steps(lines, array, kind, cval, _are_exact(array, lines, kind, cval))
-    values = array if steps else _cut(array, kind)
-    for number, step in enumerate(steps):
-        values = _step(values, *step, kind, cval, output if number == len(steps) - 1 else None)
+    runs = _plan(array.shape, array.dtype, tuple(lines), kind, cval)
+    values = array if runs else _cut(array.copy(), kind)
+    for number, (stages, view, offset) in enumerate(runs):
+        values = _run(values, stages, *view, output if number == len(runs) - 1 and offset is None else None)
+        if offset is not None:
+            values = _cut(values + offset, kind)
     return values
 
 
@@ -384,7 +443,7 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
     if not all(0 <= size // 2 + one < size for one, size in zip(origins, weights.shape)):
         raise _NotOurs("the origin lies outside the filter")
     if len(chosen) == 0:
-        return _store(_cut(array, kind), output)
+        return _store(_cut(array.copy(), kind), output)
     several = [i for i, size in enumerate(weights.shape) if size > 1] or [0]  # one weight along an axis is none
     weights = weights.reshape([weights.shape[i] for i in several])
     chosen, origins = [chosen[i] for i in several], [origins[i] for i in several]
@@ -393,10 +452,11 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
     anchor = [size // 2 + one for size, one in zip(weights.shape, origins)]
     if weights.ndim == 2 and chosen[0] == chosen[1] - 1 and _product(array.shape[chosen[1] + 1:]) <= 4:
         view = _view(array.shape, *chosen, False)
-        return _store(_run(array, weights, anchor, *view, kind, mode, cval, None, output), output)
+        return _store(_run(array, [_stage_of(array.dtype, kind, weights, anchor, mode, cval)], *view, output), output)
     values = np.ascontiguousarray(np.moveaxis(array, chosen, range(-len(chosen), 0)))
     if weights.ndim == 2:
-        result = _run(values, weights, anchor, *_view(values.shape, values.ndim - 2, values.ndim - 1, False), kind, mode, cval)
+        result = _run(values, [_stage_of(values.dtype, kind, weights, anchor, mode, cval)],
+                      *_view(values.shape, values.ndim - 2, values.ndim - 1, False))
     else:
         result = _cut(_sum_of_planes(_floats(values), weights, mode, cval, anchor), kind)
     return _store(np.moveaxis(result, range(-len(chosen), 0), chosen), output)
@@ -411,7 +471,8 @@ def _sum_of_planes(values, weights, mode, cval, anchor):
         seen = _positions(mode, np.arange(planes.shape[1]) + number - anchor[0], planes.shape[1])
         part = planes[:, seen]
         part[:, seen < 0] = cval
-        sums += _run(part, plane, anchor[1:], (-1, height, width), "NHW", np.dtype(np.float32), mode, cval)
+        stage = _stage_of(values.dtype, values.dtype, plane, anchor[1:], mode, cval)
+        sums += _run(part, [stage], (-1, height, width), "NHW")
     return result
 
 
@@ -453,9 +514,15 @@ def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, o
 
 def _gaussian_line(sigma, order, truncate, radius):
     """The weights of a Gaussian, or of its derivative, for correlation."""
-    sigma, reach = float(sigma), int(truncate * float(sigma) + 0.5) if radius is None else radius
-    if sigma <= 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or operator.index(order) < 0:
+    sigma, order = float(sigma), operator.index(order)
+    reach = int(truncate * sigma + 0.5) if radius is None else radius
+    if sigma <= 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or order < 0:
         raise _NotOurs("sigma, order or radius is none that a Gaussian has")
+    return _bell(sigma, order, int(reach))
+
+
+@functools.lru_cache(64)
+def _bell(sigma, order, reach):
     x = np.arange(-reach, reach + 1)
     bell = np.exp(-0.5 * (x / sigma) ** 2)
     bell /= bell.sum()
@@ -540,14 +607,15 @@ def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
 def _second_differences(array, lines, kind, cval, output):
     """The sum of what single lines of weights make: those of two neighbouring axes by one plane of weights."""
     pair = _pair([line for line in lines if not _is_colours(line, array.shape)], array.shape, cval)
-    if not pair or not _are_exact(array, lines, kind, cval):
+    if not pair or not _are_exact(array.dtype, lines, kind, cval):
         return _sum(array, [[line] for line in lines], kind, cval, output)
     (down, across), others = pair, [line for line in lines if line not in pair]
     weights = np.zeros((down.weights.size, across.weights.size))
     weights[:, across.place] += down.weights
     weights[down.place] += across.weights
     view = _view(array.shape, down.axis, across.axis, False)
-    total = _run(array, weights, (down.place, across.place), *view, kind, down.mode, cval, None, None if others else output)
+    stage = _stage_of(array.dtype, kind, weights, (down.place, across.place), down.mode, cval)
+    total = _run(array, [stage], *view, None if others else output)
     for line in others:
         total = np.add(total, _lines(array, [line], kind, cval), out=total)
     return total
