@@ -60,6 +60,10 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   if (s->wrap)
     return AND_BYTES(NAME(wrapped)(s, sum), OF(set1_epi16)(255));
   BYTES level = OF(subs_epu16)(sum, low);
+  if (s->factor) {
+    level = OF(mulhi_epu16)(OF(add_epi16)(level, OF(set1_epi16)((short)s->half)), OF(set1_epi16)((short)s->factor));
+    return OF(min_epu16)(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(255));
+  }
   if (s->absolute)
     level = OR_BYTES(level, OF(subs_epu16)(low, sum));
   if (s->shift > 0) { /* to nearest even: half a level less a bit, and the bit that would be the lowest */
@@ -130,7 +134,9 @@ GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, uint16_t *words,
   for (int i = 0; i < NAME(WIDTH); i++) {
     int level = words[i] - s->low;
     level = level < 0 ? s->absolute ? -level : 0 : level;
-    if (s->shift > 0)
+    if (s->factor)
+      level = (int)(((uint32_t)level + s->half) * s->factor >> 16 >> s->shift);
+    else if (s->shift > 0)
       level = (level + (1 << (s->shift - 1)) - 1 + (level >> s->shift & 1)) >> s->shift;
     to[i] = (uint8_t)(level < 255 ? level : 255);
   }
