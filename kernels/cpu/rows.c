@@ -333,6 +333,12 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
                          size_t sums_stride) {
   const gconv_problem *problem = execution->problem;
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
+  if (problem->filters == 1 && !problem->keep_alpha && divisors[0] == 1.0f && biases[0] == 0.0f &&
+      problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE && gconv_is_dense(execution)) { /* without a division by channels */
+    emit(&problem->epilogue, problem->out_type, sums, count,
+         gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
+    return;
+  }
   pixel_range pixels = {(int64_t)first / problem->channels, (int64_t)(first + count) / problem->channels};
   for (int32_t k = 0; k < problem->filters; k++)
     if (divisors[k] != 1.0f || biases[k] != 0.0f)
