@@ -12,7 +12,7 @@ static const double LONE_MS = 0.15;
 enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* of an operation; idle ones of a shape */
 
 /* Of the input of a strip: what its stages make of it stays in L2 and L3. */
-enum { STRIP_BYTES = 1 << 20, LEAST_STRIP = 32 };
+enum { STRIP_BYTES = 2 << 20, LEAST_STRIP = 32 };
 
 /* ---- Plans ---- */
 
