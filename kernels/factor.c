@@ -272,7 +272,8 @@ static void find_step(const gconv_problem *problem, const float *taps, gconv_str
     return;
   for (int64_t i = 0; i < count; i++) {
     float integer = rintf(taps[i] / least);
-    if (!(integer >= 0 && integer <= 127) || fabs((double)integer * (double)least - (double)taps[i]) > 0x1p-23 * (double)taps[i])
+    if (!(integer >= 0 && integer <= 127) ||
+        fabs((double)integer * (double)least - (double)taps[i]) > 0x1p-23 * (double)taps[i])
       return;
     sum += (double)integer;
   }

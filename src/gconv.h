@@ -427,7 +427,7 @@ typedef struct gconv_options {
                       For interleaved images without alpha, without gray and linear; results have the type of the image.
                       Integers are rounded and saturated, or, for the range wrap, cut and wrapped around */
   float mixing[4][4];
-  bool linear;     /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;
 
   gconv_combine combine;
@@ -845,9 +845,8 @@ typedef struct gconv_array {
  * may have any distance; else pixels are neighbours, and so are the channels in each. Rows may have gaps between them, which
  * stay as they are; images have none but that. On a GPU, arrays whose data and strides are not multiples of 16 bytes, and
  * more than two outputs that do not lie at equal distances, are copied through memory of the plan; all others are read and
- * written where they are. GCONV_UNSUPPORTED
- * says what the plan cannot take: strides of other kinds, or stages on the host (grey, linear light, premultiplied alpha,
- * minmax, pictures of networks). */
+ * written where they are. GCONV_UNSUPPORTED says what the plan cannot take: strides of other kinds, or stages on the host
+ * (grey, mixed channels, linear light, premultiplied alpha, minmax, pictures of networks). */
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 

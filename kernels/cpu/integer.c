@@ -18,10 +18,10 @@
  * than 128 on either side.
  *
  * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. So do those of the
- * range "wrap" that need no more than a division by an integer, and means: sums n of taps that are not negative, whose levels
- * are n times a factor below 1, rounded. Such a product is taken in integers where that is right for every n there can be
- * (find_quotient). Then taps may even be integers times any number, such as 1/9, whose sums are not exact in float32. All
- * others become float32, and go the way of all sums (rows.h).
+ * range "wrap" that need no more than a division by an integer, and means: sums n of taps that are not negative, whose
+ * levels are n times a factor below 1, rounded. Such a product is taken in integers where that is right for every n there
+ * can be (find_quotient). Then taps may even be integers times any number, such as 1/9, whose sums are not exact in float32.
+ * All others become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
@@ -44,7 +44,8 @@ typedef struct integer_pair {
   int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
 } integer_pair;
 
-/* How a sum n becomes a level: (n + half) * factor / 2^16 / 2^shift without its fraction, at most 255; a factor of 0 is none.
+/* How a sum n becomes a level: (n + half) * factor / 2^16 / 2^shift without its fraction, at most 255; a factor of 0 is
+ * none.
  */
 typedef struct integer_quotient {
   uint16_t factor, half, shift;
@@ -252,11 +253,11 @@ static int shift_of_filter(const gconv_execution *execution, int32_t k, float un
   return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
 }
 
-/* Finds how the range "wrap" makes levels of the sums of filter k, which are 0 .. `most` where its taps are. Sums that may be
- * below 0 can only be taken as they are. A division by d = 2^b .. 2^(b+1) - 1 is a product with f = 2^(16+b) / d, rounded up,
- * of 16 bits. If f * d is e too large, a sum n gets n * e / (d * 2^(16+b)) too much, which must stay below the 1 / d that
- * n / d may lack to the next integer. No float32 quotient of such n and d is rounded up to it, either: other algorithms have
- * the same levels. */
+/* Finds how the range "wrap" makes levels of the sums of filter k, which are 0 .. `most` where its taps are. Sums that may
+ * be below 0 can only be taken as they are. A division by d = 2^b .. 2^(b+1) - 1 is a product with f = 2^(16+b) / d, rounded
+ * up, of 16 bits. If f * d is e too large, a sum n gets n * e / (d * 2^(16+b)) too much, which must stay below the 1 / d
+ * that n / d may lack to the next integer. No float32 quotient of such n and d is rounded up to it, either: other algorithms
+ * have the same levels. */
 static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;

@@ -150,8 +150,8 @@ GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t strid
                  (how, sums, stride, filters, count))
 
 /* Rounds finished values to levels, as gconv_to_level() does, by instructions that convert and saturate. min() keeps a NaN,
- * which becomes the least integer, and then 0. With `wrap`, cuts them as gconv_cut_level() does: what is no int32 becomes the
- * least one, whose low bits are 0. Returns how many values are done; fewer than a block are left. */
+ * which becomes the least integer, and then 0. With `wrap`, cuts them as gconv_cut_level() does: what is no int32 becomes
+ * the least one, whose low bits are 0. Returns how many values are done; fewer than a block are left. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
 AVX512 GCONV_INLINE __m512i level_avx512(__m512 value, float white, bool wrap) {
@@ -334,7 +334,8 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
   const gconv_problem *problem = execution->problem;
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
   if (problem->filters == 1 && !problem->keep_alpha && divisors[0] == 1.0f && biases[0] == 0.0f &&
-      problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE && gconv_is_dense(execution)) { /* without a division by channels */
+      problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE &&
+      gconv_is_dense(execution)) { /* without a division by channels */
     emit(&problem->epilogue, problem->out_type, sums, count,
          gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
     return;

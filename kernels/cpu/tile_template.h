@@ -65,8 +65,8 @@ SIZE(more, R, S, false)
 #undef SIZE
 
 #if LANES == 16
-/* A filter of one row shares no loads among rows, and most of its loads cross a cache line, which takes as long as two. So the
- * samples under every second tap are picked of two vectors that lie on cache lines: that keeps other units busy. */
+/* A filter of one row shares no loads among rows, and most of its loads cross a cache line, which takes as long as two. So
+ * the samples under every second tap are picked of two vectors that lie on cache lines: that keeps other units busy. */
 GCONV_INLINE TARGET void NAME(add_across)(VECTOR *sum, const float *begin, const int64_t *offsets, const float *taps,
                                           int32_t S) {
   const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -38,8 +38,9 @@ static gconv_status check_mixing(const gconv_options *options) {
       if (!isfinite(options->mixing[c][d]))
         return gconv_fail(GCONV_BAD_ARGUMENT, "mixing[%d][%d] is no finite number", c, d);
   if (options->gray || options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->alpha == GCONV_ALPHA_DROP)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "channels are mixed as they are stored: without gray, linear light, and alpha that "
-                                          "is premultiplied or dropped");
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "channels are mixed as they are stored: without gray, linear light, and alpha that "
+                      "is premultiplied or dropped");
   return GCONV_OK;
 }
 

@@ -184,8 +184,8 @@ static expectation round_and_saturate(expectation v, double white) {
   return stored;
 }
 
-/* The level of the range wrap. Where v may be cut to one level or the next, both are allowed, unless one of them is 0 and the
- * other one white: then nothing can be said. */
+/* The level of the range wrap. Where v may be cut to one level or the next, both are allowed, unless one of them is 0 and
+ * the other one white: then nothing can be said. */
 static expectation cut_and_wrap(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   double least = trunc(value - allowed), most = trunc(value + allowed);

@@ -32,8 +32,8 @@ void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
 /* Channel c becomes the sum over d of mixing[c][d] times channel d, added in float32 in the order of d, or in integers where
- * that is the same. Integers are rounded to nearest even and saturated; or with `wrap`, cut towards 0 and taken modulo 256 or
- * 65536, as those of GCONV_RANGE_WRAP. For `rows` rows, from row to row so many bytes apart. */
+ * that is the same. Integers are rounded to nearest even and saturated; or with `wrap`, cut towards 0 and taken modulo 256
+ * or 65536, as those of GCONV_RANGE_WRAP. For `rows` rows, from row to row so many bytes apart. */
 typedef struct gconv_colour_rows {
   gconv_type type;
   int channels;

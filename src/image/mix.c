@@ -130,7 +130,8 @@ static void mix_block(const mixer *m, gconv_type type, bool wrap, bool integers,
   }
 }
 
-/* Mixes samples i .. i + count - 1, which are a block at most, with neighbours that are not there: they are multiplied by 0. */
+/* Mixes samples i .. i + count - 1, which are a block at most, with neighbours that are not there: they are multiplied by 0.
+ */
 static void mix_end(const mixer *m, const gconv_colour_rows *rows, bool wrap, bool integers, const uint8_t *in, uint8_t *out,
                     size_t i, size_t count) {
   const size_t size = gconv_type_bytes(rows->type), samples = rows->pixels * (size_t)rows->channels, margin = MOST;

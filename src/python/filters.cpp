@@ -153,8 +153,8 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   read_filters_given(given, &filters);
   const gconv_options wanted = read_options(options, &algorithm);
   check(gconv_operation_filters(&filters, &wanted, &operation));
-  const bool on_host =
-      wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
+  const bool on_host = wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY ||
+                       wanted.range == GCONV_RANGE_MINMAX;
   return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);
 }
 

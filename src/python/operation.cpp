@@ -203,12 +203,13 @@ static gconv_image rows_of(const gconv_image &image, int32_t first, int32_t end)
   return rows;
 }
 
-/* Executes a plan with several stages on the host strip by strip: what lies between the stages stays in the caches, and needs
- * no memory of the size of an image, which the system would clear for each call. */
+/* Executes a plan with several stages on the host strip by strip: what lies between the stages stays in the caches, and
+ * needs no memory of the size of an image, which the system would clear for each call. */
 static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, std::vector<gconv_image> &outputs) {
   const int32_t step = gconv_plan_row_step(plan), height = outputs[0].height;
   const int64_t wanted = STRIP_BYTES / ((int64_t)image.row_bytes + 1);
-  const int32_t strip = (int32_t)std::min<int64_t>(height, (std::max<int64_t>(wanted, LEAST_STRIP) + step - 1) / step * step);
+  const int32_t strip =
+      (int32_t)std::min<int64_t>(height, (std::max<int64_t>(wanted, LEAST_STRIP) + step - 1) / step * step);
   std::vector<gconv_image> parts(outputs.size());
   for (int32_t first = 0; first < height; first += strip) {
     const int32_t end = std::min(height, first + strip);
@@ -225,8 +226,8 @@ static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, s
 }
 
 /* Executes without the GIL. The text of a failure is this thread's. */
-static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, const gconv_array &in, const gconv_image &image,
-                            Outputs *outputs, void *stream) {
+static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, const gconv_array &in,
+                            const gconv_image &image, Outputs *outputs, void *stream) {
   nb::gil_scoped_release released;
   if (by_images && by_strips && gconv_plan_row_step(plan) > 0)
     return execute_strips(plan, image, outputs->images);

@@ -19,8 +19,8 @@ struct Shape {
 class Operation {
 public:
   /* Takes `operation` over. `owner` keeps what it needs: banks, networks. `on_host`: it has stages that only the host has.
-   * `alpha`: the last channel of images is alpha. `by_strips`: its results are the same by rows, and those with stages on the
-   * host are made so. */
+   * `alpha`: the last channel of images is alpha. `by_strips`: its results are the same by rows, and those with stages on
+   * the host are made so. */
   Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha = false, bool by_strips = false);
   ~Operation();
   Operation(const Operation &) = delete;

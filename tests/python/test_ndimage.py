@@ -109,11 +109,11 @@ class Calls(unittest.TestCase):
                  "correlate1d": [((-1, 3, 2, -5), 0), ((1, 1, -7), 1)], "convolve": [(np.arange(-4, 5).reshape(3, 3, 1),)]}
         for name, calls_of_it in calls.items():
             for arguments in calls_of_it:
-                for array in (photo, small[..., 1], np.ascontiguousarray(small[..., 0]), small.astype(np.int8), wide, signed):
+                for array in (photo, small, small[..., 1], np.ascontiguousarray(small[..., 0]), small.astype(np.int8), wide, signed):
                     if array.ndim == 2 and (name == "convolve" or 2 in arguments or (9, 5, 1) in arguments):
                         continue
-                    for output in (None, np.int16, np.uint8, np.float32) if array is photo else (None,):
-                        for mode in ("reflect", "wrap", "constant") if array is photo and output is None else ("mirror",):
+                    for output in (None, np.int16, np.uint8, np.float32) if array is small else (None,):
+                        for mode in ("reflect", "wrap", "constant") if array is small and output is None else ("mirror",):
                             what = f"{name} {arguments} {array.dtype} {array.shape} {output} {mode}"
                             before = array.copy()
                             wanted = getattr(theirs, name)(array, *arguments, output=output, mode=mode)

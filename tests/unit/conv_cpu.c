@@ -334,7 +334,8 @@ static gconv_image filtered(gconv_device *device, const gconv_image *image, cons
   return out;
 }
 
-/* Results of the range wrap are those of float32, cast as C does: of sums that stay integers, too, and of their quotients. */
+/* Results of the range wrap are those of float32, cast as C does: of sums that stay integers, too, and of their quotients.
+ */
 static void wrapping_is_casting(void **state) {
   (void)state;
   static const char *const algorithms[] = {"direct", "integer", "sparse", "im2col", "reference"};
@@ -367,7 +368,8 @@ static void wrapping_is_casting(void **state) {
           for (size_t i = 0; levels.data && i < 7 * 333 * 3; i++) {
             uint32_t got = type == GCONV_U8 ? ((uint8_t *)levels.data)[i] : ((uint16_t *)levels.data)[i];
             if (got != cast((gconv_type)type, ((float *)floats.data)[i]))
-              fail_msg("%s, divisor %d, taps %d: %u of %g", algorithms[a], divisor, kind, got, (double)((float *)floats.data)[i]);
+              fail_msg("%s, divisor %d, taps %d: %u of %g", algorithms[a], divisor, kind, got,
+                       (double)((float *)floats.data)[i]);
           }
           gconv_image_free(&floats);
           gconv_image_free(&levels);
@@ -493,10 +495,12 @@ static void rounded_products_have_one_pair(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(levels_are_those_of_pixel_h),    cmocka_unit_test(every_algorithm_is_right_on_wide_images),
-      cmocka_unit_test(wrapping_is_casting),
-      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_are_found),
-      cmocka_unit_test(integers_have_integer_factors),  cmocka_unit_test(rounded_products_have_one_pair)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(levels_are_those_of_pixel_h),
+                                     cmocka_unit_test(every_algorithm_is_right_on_wide_images),
+                                     cmocka_unit_test(wrapping_is_casting),
+                                     cmocka_unit_test(auto_chooses_by_rank_and_zeros),
+                                     cmocka_unit_test(integers_are_found),
+                                     cmocka_unit_test(integers_have_integer_factors),
+                                     cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

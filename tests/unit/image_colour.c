@@ -247,12 +247,18 @@ static void test_mix_of_nan(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_grey_of_levels),   cmocka_unit_test(test_grey_of_rows),
-      cmocka_unit_test(test_luminance),        cmocka_unit_test(test_linear_of_levels),
-      cmocka_unit_test(test_curves_of_floats), cmocka_unit_test(test_curves_leave_alpha),
-      cmocka_unit_test(test_levels_survive),   cmocka_unit_test(test_premultiply),
-      cmocka_unit_test(test_to_float),         cmocka_unit_test(test_from_float),
-      cmocka_unit_test(test_mix),              cmocka_unit_test(test_mix_of_nan),
+      cmocka_unit_test(test_grey_of_levels),
+      cmocka_unit_test(test_grey_of_rows),
+      cmocka_unit_test(test_luminance),
+      cmocka_unit_test(test_linear_of_levels),
+      cmocka_unit_test(test_curves_of_floats),
+      cmocka_unit_test(test_curves_leave_alpha),
+      cmocka_unit_test(test_levels_survive),
+      cmocka_unit_test(test_premultiply),
+      cmocka_unit_test(test_to_float),
+      cmocka_unit_test(test_from_float),
+      cmocka_unit_test(test_mix),
+      cmocka_unit_test(test_mix_of_nan),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
