@@ -176,6 +176,8 @@ class _Stage:
                 whole, options["algorithm"] = 1.0, "integer"  # whose sums are exact
         if found and found[1] == 1 and integer and reach * 2 ** bits > 1e6:
             whole = 1.0  # sums are integers, too large for what is added to others
+        if wraps and not found:  # nothing is left to multiply sums with
+            weights, whole = weights * whole, 1.0
         options["scale"] = white / _WHITE[self.makes.name] * whole if wraps else white
         if wraps:
             options["range"] = "wrap"
@@ -325,6 +327,13 @@ def _steps(lines, shape, dtype, kind, cval, together):
     return steps
 
 
+def _reach(dtype, lines):
+    """What no sum of the lines exceeds, for arrays of this type; 0 or infinite if that is not known."""
+    level = 2 ** (8 * dtype.itemsize) if dtype.name in _SMALL else 1 if dtype == bool else np.inf
+    sums = _product(float(np.abs(line.weights).sum()) for line in lines)
+    return sums * level if sums > 0 else 0
+
+
 def _are_exact(dtype, lines, kind, cval):
     """Whether nothing is cut between passes, and they go in any order: results are floats; or all weights are integers and
     all sums exact, so that the low bits are those of the whole sum, wherever it is wrapped around."""
@@ -332,10 +341,8 @@ def _are_exact(dtype, lines, kind, cval):
         return False
     if kind.kind == "f":
         return True
-    reach = _product(float(np.abs(line.weights).sum()) for line in lines)
-    level = 2 ** (8 * dtype.itemsize) if dtype.name in _SMALL else 1 if dtype == bool else np.inf
     whole = all((np.rint(line.weights) == line.weights).all() for line in lines)
-    return kind.name in _SMALL and whole and 0 < reach * level < 2 ** 24
+    return kind.name in _SMALL and whole and 0 < _reach(dtype, lines) < 2 ** 24
 
 
 def _stage(dtype, step, kind, cval, channels):
@@ -392,6 +399,10 @@ def _plan(shape, dtype, lines, kind, cval):
 def _lines(array, lines, kind, cval, output=None):
     """The array correlated with lines of weights, one after the other. Between them, values have the type of the result, as
     SciPy keeps them there."""
+    if kind == np.float32 and any(_is_colours(line, array.shape) for line in lines) and array.dtype.itemsize == 1 and \
+            _are_exact(array.dtype, lines, np.dtype(np.int16), cval) and _reach(array.dtype, lines) < 2 ** 15:
+        values = _lines(array, lines, np.dtype(np.int16), cval)  # a quarter of the time of mixing floats
+        return _store(values, output) if output is not None else values.astype(kind)
     runs = _plan(array.shape, array.dtype, tuple(lines), kind, cval)
     values = array if runs else _cut(array.copy(), kind)
     for number, (stages, view, offset) in enumerate(runs):
