@@ -22,7 +22,7 @@ def make_calls():
     rgb = random.integers(0, 256, (2160, 3840, 3), dtype=np.uint8)
     plane, wide = rgb[..., 0].astype(np.float32), rgb[..., 0].astype(np.uint16) * 257
     mean, signs = np.full((9, 9, 1), 1 / 81), random.normal(size=(3, 3, 1))
-    weights, into = random.random((9, 9, 1)) / 81, np.empty_like(rgb)
+    weights, into, floats = random.random((9, 9, 1)) / 81, np.empty_like(rgb), np.empty_like(plane)
     return {
         "u8 gaussian_filter, sigma 2": lambda m: m.gaussian_filter(rgb, (2, 2, 0)),
         "u8 gaussian_filter, sigma 4": lambda m: m.gaussian_filter(rgb, (4, 4, 0)),
@@ -45,6 +45,7 @@ def make_calls():
         "u16 plane sobel": lambda m: m.sobel(wide, 0),
         "f32 plane gaussian_filter, sigma 2": lambda m: m.gaussian_filter(plane, 2),
         "f32 plane gaussian_filter, sigma 4": lambda m: m.gaussian_filter(plane, 4),
+        "f32 plane gaussian_filter, sigma 4, output=": lambda m: m.gaussian_filter(plane, 4, output=floats),
         "f32 plane uniform_filter, 9 x 9": lambda m: m.uniform_filter(plane, 9),
         "f32 plane correlate, 9 x 9": lambda m: m.correlate(plane, weights[..., 0]),
         "f32 plane sobel": lambda m: m.sobel(plane, 0),
