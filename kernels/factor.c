@@ -8,6 +8,7 @@
 #include "kernels/factor.h"
 #include "base/memory.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +259,30 @@ static void add_integers(gconv_integers *all, const gconv_integers *one) {
   all->negative = one->negative > all->negative ? one->negative : all->negative;
 }
 
+/* Finds the step of a single filter, if it has one (problem.h). */
+static void find_step(const gconv_problem *problem, const float *taps, gconv_structure *structure) {
+  const int64_t count = (int64_t)problem->rows * problem->columns;
+  float least = INFINITY;
+  double sum = 0;
+  if (problem->filters != 1 || gconv_divisors(problem, taps)[0] != 1 || gconv_biases(problem, taps)[0] != 0)
+    return;
+  for (int64_t i = 0; i < count; i++)
+    least = taps[i] > 0 && taps[i] < least ? taps[i] : least;
+  if (!(least > FLT_MIN && least < INFINITY))
+    return;
+  for (int64_t i = 0; i < count; i++) {
+    float integer = rintf(taps[i] / least);
+    if (!(integer >= 0 && integer <= 127) ||
+        fabs((double)integer * (double)least - (double)taps[i]) > 0x1p-23 * (double)taps[i])
+      return;
+    sum += (double)integer;
+  }
+  if (sum * 255 >= 0x1p24)
+    return;
+  structure->step = least;
+  structure->steps = (int32_t)sum;
+}
+
 /* ---- All filters ---- */
 
 /* Returns the most pairs that can save anything: r * (R + S) < R * S. */
@@ -273,6 +298,8 @@ gconv_status gconv_find_structure(const gconv_problem *problem, const float *tap
     gconv_integers one = gconv_find_integers(taps + k * plane, plane);
     add_integers(&all.integers, &one);
   }
+  if (all.integers.unit == 0)
+    find_step(problem, taps, &all);
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
     all.nonzero_taps += taps[i] != 0;
   if ((double)gconv_tap_count(problem) * (most + 1) > MAX_WORK)

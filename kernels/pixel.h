@@ -23,6 +23,7 @@ typedef struct gconv_epilogue {
   bool absolute;                      /* |y| */
   bool center;                        /* y / 2 + middle: the range "signed" */
   float middle;                       /* half the level of white */
+  bool wrap;                          /* integers are y as gconv_cut_level() has it, in place of gconv_to_level() */
   float alpha_scale, alpha_scale_low; /* for alpha that is kept: factor from input to output levels */
 } gconv_epilogue;
 
@@ -97,6 +98,12 @@ GCONV_BOTH uint32_t gconv_level_bits(float saturated) {
 
 GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
   return gconv_level_bits(gconv_saturate(y, white));
+}
+
+/* Cuts a value towards 0, to an integer of 32 bits with a sign; 0 if it is none. Its low bits are the level of the range
+ * "wrap", which is the CPU's alone. */
+static inline uint32_t gconv_cut_level(float y) {
+  return y > -2147483648.0f && y < 2147483648.0f ? (uint32_t)(int32_t)y : 0;
 }
 
 #ifdef __cplusplus

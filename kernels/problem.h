@@ -37,6 +37,10 @@ typedef struct gconv_structure {
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
   gconv_integers integers; /* bounds of all filters; the unit is the least, or 0 if a filter has none */
+  float step; /* of one filter without such a unit, divisor and offset: its taps are the product of this and of integers from
+               */
+              /* 0 to 127, each rounded to float32, as those of a mean are; 0: they are not */
+  int32_t steps; /* the sum of these integers */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1 };

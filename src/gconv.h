@@ -396,12 +396,16 @@ typedef enum gconv_combine {
 } gconv_combine;
 
 /* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
- * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated. */
+ * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated.
+ * GCONV_RANGE_WRAP is for those who count on C's casts, as SciPy does: integer samples are the level of v cut towards 0,
+ * modulo 256 or 65536. The CPU makes it, with options that leave the samples as they are stored (not linear, premultiplied,
+ * or with an alpha that is filtered). A u16 result holds the bits of an int16, a u8 result those of an int8. */
 typedef enum gconv_range {
   GCONV_RANGE_CLAMP,  /* v */
   GCONV_RANGE_ABS,    /* |v| */
   GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey */
-  GCONV_RANGE_MINMAX  /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+  GCONV_RANGE_MINMAX, /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+  GCONV_RANGE_WRAP    /* v; as integers, (int32_t)v without its upper bits; 0 where that is none */
 } gconv_range;
 
 /* Everything a user may ask of a convolution. Start from gconv_options_default(). */
@@ -419,7 +423,11 @@ typedef struct gconv_options {
                       Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
   bool round_gray; /* grey of integer samples is a level even where outputs are f32: for a stage of a chain whose results are
                       integers */
-  bool linear;     /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  bool mix;        /* channels are mixed first: channel c becomes the sum over d of mixing[c][d] times channel d, in float32.
+                      For interleaved images without alpha, without gray and linear; results have the type of the image.
+                      Integers are rounded and saturated, or, for the range wrap, cut and wrapped around */
+  float mixing[4][4];
+  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;
 
   gconv_combine combine;
@@ -837,9 +845,8 @@ typedef struct gconv_array {
  * may have any distance; else pixels are neighbours, and so are the channels in each. Rows may have gaps between them, which
  * stay as they are; images have none but that. On a GPU, arrays whose data and strides are not multiples of 16 bytes, and
  * more than two outputs that do not lie at equal distances, are copied through memory of the plan; all others are read and
- * written where they are. GCONV_UNSUPPORTED
- * says what the plan cannot take: strides of other kinds, or stages on the host (grey, linear light, premultiplied alpha,
- * minmax, pictures of networks). */
+ * written where they are. GCONV_UNSUPPORTED says what the plan cannot take: strides of other kinds, or stages on the host
+ * (grey, mixed channels, linear light, premultiplied alpha, minmax, pictures of networks). */
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 

@@ -17,8 +17,11 @@
  * 65535 if all taps together weigh no more than 257. A sum of two products saturates at 32767, therefore no pair weighs more
  * than 128 on either side.
  *
- * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. All others become
- * float32, and go the way of all sums (rows.h).
+ * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. So do those of the
+ * range "wrap" that need no more than a division by an integer, and means: sums n of taps that are not negative, whose
+ * levels are n times a factor below 1, rounded. Such a product is taken in integers where that is right for every n there
+ * can be (find_quotient). Then taps may even be integers times any number, such as 1/9, whose sums are not exact in float32.
+ * All others become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
@@ -41,9 +44,18 @@ typedef struct integer_pair {
   int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
 } integer_pair;
 
+/* How a sum n becomes a level: (n + half) * factor / 2^16 / 2^shift without its fraction, at most 255; a factor of 0 is
+ * none.
+ */
+typedef struct integer_quotient {
+  uint16_t factor, half, shift;
+} integer_quotient;
+
 typedef struct integer_filter {
   float unit;
   int32_t low, count;
+  integer_quotient quotient;
+  uint16_t fill[1];
 } integer_filter; /* its pairs follow */
 
 static size_t filter_bytes(const gconv_problem *problem) {
@@ -59,6 +71,55 @@ static const integer_filter *filter_at(const gconv_execution *execution, int32_t
 
 static const integer_pair *pairs_of(const integer_filter *filter) {
   return (const void *)(filter + 1);
+}
+
+/* Whether the epilogue but multiplies, and its result is rounded to a level of u8. */
+static bool rounds_product(const gconv_problem *problem) {
+  const gconv_epilogue *e = &problem->epilogue;
+  return problem->out_type == GCONV_U8 && e->combine == GCONV_COMBINE_NONE && e->offset == 0 && !e->center && !e->wrap &&
+         e->scale > 0;
+}
+
+/* Whether a quotient gives the level of n * by for each n of 0 .. most. `error` bounds what the rounding of float32 adds to
+ * n * by, relative to it: no level may depend on that. */
+static bool is_right(integer_quotient q, double by, double error, int32_t most) {
+  for (int32_t n = 0; n <= most; n++) {
+    double value = n * by, level = rint(value);
+    if (value >= 256) /* all further ones are white, in both */
+      break;
+    if (fabs(value - level) + value * error >= 0.5 || n + q.half > 65535)
+      return false;
+    if ((((uint32_t)n + q.half) * q.factor >> 16 >> q.shift) != (uint32_t)level)
+      return false;
+  }
+  return most + q.half <= 65535;
+}
+
+/* Finds the quotient for sums n of 0 .. `most` whose level is n * by, for a factor `by` below 1. */
+static integer_quotient find_quotient(double by, double error, int32_t most) {
+  int exponent;
+  const double fraction = frexp(by, &exponent); /* of 1/2 .. 1 */
+  for (int option = 0; option < 4 && by < 1 && exponent > -16 && most > 0; option++) {
+    double factor = fraction * 65536, half = 0.5 / by;
+    factor = option & 1 ? floor(factor) : ceil(factor);
+    half = option & 2 ? ceil(half) : floor(half);
+    if (factor > 65535 || half > 65535)
+      continue;
+    integer_quotient q = {(uint16_t)factor, (uint16_t)half, (uint16_t)-exponent};
+    if (is_right(q, by, error, most))
+      return q;
+  }
+  return (integer_quotient){0};
+}
+
+/* That of a filter whose sums are exact but for the step (problem.h), or whose exact sums are divided. A chain of float32
+ * adds at most one rounding a tap; steps, divisor, scale and the rest add fewer than eight. */
+static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
+  const double roundings = (double)problem->rows * problem->columns + 8;
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  if (!rounds_product(problem) || steps > MOST_WEIGHT || !(divisor > 0))
+    return (integer_quotient){0};
+  return find_quotient(step * scale / divisor, roundings * 0x1p-24, steps * 255);
 }
 
 /* Returns whether a pair stays within 16 bits with both taps. */
@@ -81,14 +142,21 @@ static void add_tap(integer_filter *filter, integer_pair *pairs, bool *open, int
   *open = true;
 }
 
-static void prepare_filter(const gconv_problem *problem, const float *taps, integer_filter *filter, integer_pair *pairs) {
+static void prepare_filter(const gconv_problem *problem, const float *weights, int32_t k, integer_filter *filter,
+                           integer_pair *pairs) {
+  const float *taps = weights + (size_t)k * (size_t)problem->rows * (size_t)problem->columns;
   gconv_integers integers = gconv_find_integers(taps, (int64_t)problem->rows * problem->columns);
   bool open = false;
+  if (integers.unit == 0)
+    integers = (gconv_integers){.unit = problem->structure.step, .positive = problem->structure.steps};
   *filter = (integer_filter){.unit = integers.unit, .low = integers.negative * 255};
+  if (integers.negative == 0 && gconv_biases(problem, weights)[k] == 0)
+    filter->quotient =
+        quotient_of(problem, (double)integers.unit, integers.positive, (double)gconv_divisors(problem, weights)[k]);
   for (int32_t r = 0; r < problem->rows; r++)
     for (int32_t s = 0; s < problem->columns; s++, taps++)
       if (*taps != 0)
-        add_tap(filter, pairs, &open, (int32_t)(*taps / integers.unit), r, s);
+        add_tap(filter, pairs, &open, (int32_t)rintf(*taps / integers.unit), r, s);
   for (int32_t i = 0; i < filter->count; i++) /* of a tap by itself, the sign reaches into the second byte */
     if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
       pairs[i].taps &= 255;
@@ -98,11 +166,11 @@ static size_t prepared_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * filter_bytes(problem) / sizeof(float);
 }
 
-static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+static gconv_status prepare(const gconv_problem *problem, const float *weights, float *prepared) {
   for (int32_t k = 0; k < problem->filters; k++) {
     void *filter = (char *)prepared + (size_t)k * filter_bytes(problem);
     void *pairs = (integer_filter *)filter + 1;
-    prepare_filter(problem, taps + (size_t)k * (size_t)problem->rows * (size_t)problem->columns, filter, pairs);
+    prepare_filter(problem, weights, k, filter, pairs);
   }
   return GCONV_OK;
 }
@@ -118,6 +186,10 @@ typedef struct integer_sum {
   float unit;
   int shift; /* levels are sum / 2^shift, and become integers without floats; -1: they do not */
   bool absolute;
+  /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer; a factor of 0 is none: of the
+   * sum. */
+  bool wrap;
+  uint16_t factor, half; /* without `wrap`, a factor is that of an integer_quotient */
 } integer_sum;
 
 #define TEMPLATE "integer_template.h"
@@ -164,16 +236,50 @@ static int shift_of(float x) {
   return -1;
 }
 
-/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
-static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
+/* Returns whether the epilogue of filter k but multiplies the sum, and its result can stay an integer. */
+static bool only_scales(const gconv_execution *execution, int32_t k) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *e = &problem->epilogue;
+  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center && gconv_biases(problem, execution->weights)[k] == 0;
+  bool integers = problem->out_type == GCONV_U8 || (problem->out_type == GCONV_U16 && e->wrap);
+  return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
+}
+
+/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
+static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
   int exponent;
-  float divisor = gconv_divisors(problem, execution->weights)[k];
-  bool exact = frexpf(divisor, &exponent) == 0.5f && gconv_biases(problem, execution->weights)[k] == 0;
-  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center;
-  bool bytes = problem->out_type == GCONV_U8 && !gconv_is_combined(problem) && gconv_is_dense(execution);
-  return exact && scales && bytes ? shift_of(unit * e->scale / divisor) : -1;
+  float divisor = gconv_divisors(execution->problem, execution->weights)[k];
+  bool exact = frexpf(divisor, &exponent) == 0.5f && only_scales(execution, k);
+  return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
+}
+
+/* Finds how the range "wrap" makes levels of the sums of filter k, which are 0 .. `most` where its taps are. Sums that may
+ * be below 0 can only be taken as they are. A division by d = 2^b .. 2^(b+1) - 1 is a product with f = 2^(16+b) / d, rounded
+ * up, of 16 bits. If f * d is e too large, a sum n gets n * e / (d * 2^(16+b)) too much, which must stay below the 1 / d
+ * that n / d may lack to the next integer. No float32 quotient of such n and d is rounded up to it, either: other algorithms
+ * have the same levels. */
+static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
+  const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
+  const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;
+  const uint64_t most = (uint64_t)execution->problem->structure.integers.positive * 255;
+  sum->wrap = true;
+  sum->shift = -1;
+  if (!scales || divisor < 1 || divisor > MOST_WEIGHT || divisor != rintf(divisor) || (divisor > 1 && filter->low > 0))
+    return;
+  if (divisor == 1) {
+    sum->shift = 0;
+    return;
+  }
+  uint64_t d = (uint64_t)divisor, power = (uint64_t)1 << 16;
+  int shift = 0;
+  for (; power / 65536 * 2 <= d; power *= 2)
+    shift++;
+  uint64_t factor = (power + d - 1) / d, excess = factor * d - power;
+  if (most * excess >= power)
+    return;
+  bool fits = factor < 65536; /* not if d is 2^b */
+  sum->factor = (uint16_t)(fits ? factor : factor / 2);
+  sum->shift = fits ? shift : shift - 1;
 }
 
 static void begin_filters(walk *w, uint8_t *memory) {
@@ -189,6 +295,13 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .unit = filter->unit,
                          .shift = shift_of_filter(w->execution, k, filter->unit),
                          .absolute = problem->epilogue.absolute};
+    if (problem->epilogue.wrap)
+      find_wrap(w->execution, k, filter, sum);
+    else if (sum->shift < 0 && filter->quotient.factor > 0 && gconv_is_dense(w->execution)) {
+      sum->factor = filter->quotient.factor;
+      sum->half = filter->quotient.half;
+      sum->shift = filter->quotient.shift;
+    }
     w->levels = w->levels && sum->shift >= 0;
     for (int32_t i = 0; i < filter->count; i++)
       sum->taps[i] = pairs_of(filter)[i].taps;
@@ -232,7 +345,10 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
       GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
       continue;
     }
-    GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
+    if (problem->out_type == GCONV_U16)
+      GCONV_CALL_ISA(make_words, (sum, first, count, (uint16_t *)(void *)gconv_output_row(execution, k, p) + first));
+    else
+      GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
       gconv_store_alpha(execution, k, p, first, count);
   }
@@ -290,6 +406,9 @@ static const char *supports(const gconv_problem *problem) {
     return "strides";
   if (problem->border_level != rintf(problem->border_level) || problem->border_level < 0 || problem->border_level > 255)
     return "the constant border is no level of the input";
+  if (integers->unit == 0 && problem->structure.step > 0 &&
+      quotient_of(problem, (double)problem->structure.step, problem->structure.steps, 1).factor > 0)
+    return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
   if (!gconv_is_of_bytes(integers) || integers->positive + integers->negative > MOST_WEIGHT)
     return "taps that are not small integers times a power of two, of 257 together";
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;

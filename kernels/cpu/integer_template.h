@@ -46,10 +46,24 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
   }
 }
 
+/* Makes 16 bits of the range "wrap" from sums that are `low` too large. */
+GCONV_INLINE TARGET BYTES NAME(wrapped)(const integer_sum *s, BYTES sum) {
+  sum = OF(sub_epi16)(sum, OF(set1_epi16)((short)s->low));
+  if (s->factor)
+    sum = OF(srli_epi16)(OF(mulhi_epu16)(sum, OF(set1_epi16)((short)s->factor)), COUNT_OF(s->shift));
+  return sum;
+}
+
 /* Makes levels of 16 bits from sums that are `low` too large. Differences and sums saturate. */
 GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low);
+  if (s->wrap)
+    return AND_BYTES(NAME(wrapped)(s, sum), OF(set1_epi16)(255));
   BYTES level = OF(subs_epu16)(sum, low);
+  if (s->factor) {
+    level = OF(mulhi_epu16)(OF(add_epi16)(level, OF(set1_epi16)((short)s->half)), OF(set1_epi16)((short)s->factor));
+    return OF(min_epu16)(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(255));
+  }
   if (s->absolute)
     level = OR_BYTES(level, OF(subs_epu16)(low, sum));
   if (s->shift > 0) { /* to nearest even: half a level less a bit, and the bit that would be the lowest */
@@ -63,6 +77,10 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
   UNROLL for (int v = 0; v < 2; v++)
       STORE_BYTES(to + v * NAME(BYTES_OF), OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1])));
+}
+
+GCONV_INLINE TARGET void NAME(wrap_words)(const integer_sum *s, BYTES *words) {
+  UNROLL for (int i = 0; i < 4; i++) words[i] = NAME(wrapped)(s, words[i]);
 }
 
 GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
@@ -98,11 +116,27 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, uint16_t *wor
   }
 }
 
-GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const uint16_t *words, uint8_t *to) {
+GCONV_INLINE TARGET void NAME(wrap_words)(const integer_sum *s, uint16_t *words) {
+  for (int i = 0; i < NAME(WIDTH); i++) {
+    words[i] = (uint16_t)(words[i] - s->low);
+    if (s->factor)
+      words[i] = (uint16_t)((uint32_t)words[i] * s->factor >> 16 >> s->shift);
+  }
+}
+
+GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, uint16_t *words, uint8_t *to) {
+  if (s->wrap) {
+    NAME(wrap_words)(s, words);
+    for (int i = 0; i < NAME(WIDTH); i++)
+      to[i] = (uint8_t)words[i];
+    return;
+  }
   for (int i = 0; i < NAME(WIDTH); i++) {
     int level = words[i] - s->low;
     level = level < 0 ? s->absolute ? -level : 0 : level;
-    if (s->shift > 0)
+    if (s->factor)
+      level = (int)(((uint32_t)level + s->half) * s->factor >> 16 >> s->shift);
+    else if (s->shift > 0)
       level = (level + (1 << (s->shift - 1)) - 1 + (level >> s->shift & 1)) >> s->shift;
     to[i] = (uint8_t)(level < 255 ? level : 255);
   }
@@ -127,6 +161,21 @@ static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_
     NAME(add)(s, first + x, words);
     NAME(put_levels)(s, words, rest);
     memcpy(to + x, rest, samples - x);
+  }
+}
+
+/* The same as integers of 16 bits, for the range "wrap". */
+static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
+  const integer_sum copy = *sum, *s = &copy;
+  NAME(words) words;
+  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
+    uint16_t all[NAME(WIDTH)];
+    bool whole = x + NAME(WIDTH) <= samples;
+    NAME(add)(s, first + x, words);
+    NAME(wrap_words)(s, words);
+    NAME(put_words)(words, whole ? to + x : all);
+    if (!whole)
+      memcpy(to + x, all, (samples - x) * sizeof *to);
   }
 }
 

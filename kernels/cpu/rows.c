@@ -150,11 +150,18 @@ GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t strid
                  (how, sums, stride, filters, count))
 
 /* Rounds finished values to levels, as gconv_to_level() does, by instructions that convert and saturate. min() keeps a NaN,
- * which becomes the least integer, and then 0. Returns how many values are done; fewer than a block are left. */
+ * which becomes the least integer, and then 0. With `wrap`, cuts them as gconv_cut_level() does: what is no int32 becomes
+ * the least one, whose low bits are 0. Returns how many values are done; fewer than a block are left. */
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("avx512f,avx512bw"))) static size_t pack_avx512(gconv_type type, const float *values, size_t count,
-                                                                      uint8_t *to) {
-  const __m512 white = _mm512_set1_ps(gconv_white(type));
+#define AVX512 __attribute__((target("avx512f,avx512bw")))
+AVX512 GCONV_INLINE __m512i level_avx512(__m512 value, float white, bool wrap) {
+  if (wrap)
+    return _mm512_and_si512(_mm512_cvttps_epi32(value), _mm512_set1_epi32((int)white));
+  return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(white), value));
+}
+
+AVX512 GCONV_INLINE size_t pack_blocks_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+  const float white = gconv_white(type);
   const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
                                           15); /* pack instructions work on quarters of a vector */
   const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -162,7 +169,7 @@ __attribute__((target("avx512f,avx512bw"))) static size_t pack_avx512(gconv_type
   for (; i + 64 <= count; i += 64) {
     __m512i level[4];
     for (size_t v = 0; v < 4; v++)
-      level[v] = _mm512_cvtps_epi32(_mm512_min_ps(white, _mm512_loadu_ps(values + i + 16 * v)));
+      level[v] = level_avx512(_mm512_loadu_ps(values + i + 16 * v), white, wrap);
     if (type == GCONV_U8) {
       __m512i low = _mm512_packs_epi32(level[0], level[1]), high = _mm512_packs_epi32(level[2], level[3]);
       _mm512_storeu_si512(to + i, _mm512_permutexvar_epi32(bytes, _mm512_packus_epi16(low, high)));
@@ -175,14 +182,25 @@ __attribute__((target("avx512f,avx512bw"))) static size_t pack_avx512(gconv_type
   return i;
 }
 
-__attribute__((target("avx2"))) static size_t pack_avx2(gconv_type type, const float *values, size_t count, uint8_t *to) {
-  const __m256 white = _mm256_set1_ps(gconv_white(type));
+AVX512 static size_t pack_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+  return wrap ? pack_blocks_avx512(type, true, values, count, to) : pack_blocks_avx512(type, false, values, count, to);
+}
+
+#define AVX2 __attribute__((target("avx2")))
+AVX2 GCONV_INLINE __m256i level_avx2(__m256 value, float white, bool wrap) {
+  if (wrap)
+    return _mm256_and_si256(_mm256_cvttps_epi32(value), _mm256_set1_epi32((int)white));
+  return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(white), value));
+}
+
+AVX2 GCONV_INLINE size_t pack_blocks_avx2(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+  const float white = gconv_white(type);
   const __m256i bytes = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
     __m256i level[4];
     for (size_t v = 0; v < 4; v++)
-      level[v] = _mm256_cvtps_epi32(_mm256_min_ps(white, _mm256_loadu_ps(values + i + 8 * v)));
+      level[v] = level_avx2(_mm256_loadu_ps(values + i + 8 * v), white, wrap);
     if (type == GCONV_U8) {
       __m256i low = _mm256_packs_epi32(level[0], level[1]), high = _mm256_packs_epi32(level[2], level[3]);
       __m256i packed = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), bytes);
@@ -194,6 +212,10 @@ __attribute__((target("avx2"))) static size_t pack_avx2(gconv_type type, const f
     }
   }
   return i;
+}
+
+AVX2 static size_t pack_avx2(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+  return wrap ? pack_blocks_avx2(type, true, values, count, to) : pack_blocks_avx2(type, false, values, count, to);
 }
 #endif
 
@@ -209,15 +231,25 @@ GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t co
       ((uint16_t *)(void *)to)[i] = (uint16_t)gconv_level_bits(values[i]);
 }
 
-static void pack(gconv_type type, float *values, size_t count, uint8_t *to) {
+static void cut_singly(gconv_type type, const float *values, size_t count, uint8_t *to) {
+  for (size_t i = 0; i < count; i++)
+    if (type == GCONV_U8)
+      to[i] = (uint8_t)gconv_cut_level(values[i]);
+    else
+      ((uint16_t *)(void *)to)[i] = (uint16_t)gconv_cut_level(values[i]);
+}
+
+static void pack(gconv_type type, bool wrap, float *values, size_t count, uint8_t *to) {
   size_t i = 0;
 #if defined(__x86_64__) && defined(__GNUC__)
   if (gconv_cpu_isa() == GCONV_ISA_AVX512)
-    i = pack_avx512(type, values, count, to);
+    i = pack_avx512(type, wrap, values, count, to);
   else if (gconv_cpu_isa() == GCONV_ISA_AVX2)
-    i = pack_avx2(type, values, count, to);
+    i = pack_avx2(type, wrap, values, count, to);
 #endif
-  if (type == GCONV_U8)
+  if (wrap)
+    cut_singly(type, values + i, count - i, to + i * gconv_type_bytes(type));
+  else if (type == GCONV_U8)
     pack_singly(GCONV_U8, values + i, count - i, to + i);
   else
     pack_singly(GCONV_U16, values + i, count - i, to + 2 * i);
@@ -239,7 +271,7 @@ static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t
   if (type == GCONV_F32)
     memcpy(samples, values, count * sizeof *values);
   else
-    pack(type, values, count, samples);
+    pack(type, e->wrap, values, count, samples);
 }
 
 static void store_sample(gconv_type type, float value, uint8_t *to) {
@@ -249,6 +281,13 @@ static void store_sample(gconv_type type, float value, uint8_t *to) {
     *(uint16_t *)(void *)to = (uint16_t)gconv_to_level(value, 65535.0f);
   else
     *(float *)(void *)to = value;
+}
+
+static void store_finished(const gconv_epilogue *epilogue, gconv_type type, float value, uint8_t *to) {
+  if (epilogue->wrap && type != GCONV_F32)
+    cut_singly(type, &value, 1, to);
+  else
+    store_sample(type, value, to);
 }
 
 /* Pixels first .. end - 1 of an output row. */
@@ -267,8 +306,8 @@ static void store_values(const gconv_execution *execution, pixel_range pixels, f
   }
   for (int64_t q = pixels.first; q < pixels.end; q++, values += channels)
     for (int64_t c = 0; c < stored; c++)
-      store_sample(problem->out_type, gconv_finish(values[c], &problem->epilogue),
-                   to + q * execution->out_pixel + c * execution->out_channel);
+      store_finished(&problem->epilogue, problem->out_type, gconv_finish(values[c], &problem->epilogue),
+                     to + q * execution->out_pixel + c * execution->out_channel);
 }
 
 void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count) {
@@ -294,6 +333,13 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
                          size_t sums_stride) {
   const gconv_problem *problem = execution->problem;
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
+  if (problem->filters == 1 && !problem->keep_alpha && divisors[0] == 1.0f && biases[0] == 0.0f &&
+      problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE &&
+      gconv_is_dense(execution)) { /* without a division by channels */
+    emit(&problem->epilogue, problem->out_type, sums, count,
+         gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
+    return;
+  }
   pixel_range pixels = {(int64_t)first / problem->channels, (int64_t)(first + count) / problem->channels};
   for (int32_t k = 0; k < problem->filters; k++)
     if (divisors[k] != 1.0f || biases[k] != 0.0f)

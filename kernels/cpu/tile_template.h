@@ -64,11 +64,55 @@ SIZE(5, 5, S, true)
 SIZE(more, R, S, false)
 #undef SIZE
 
+#if LANES == 16
+/* A filter of one row shares no loads among rows, and most of its loads cross a cache line, which takes as long as two. So
+ * the samples under every second tap are picked of two vectors that lie on cache lines: that keeps other units busy. */
+GCONV_INLINE TARGET void NAME(add_across)(VECTOR *sum, const float *begin, const int64_t *offsets, const float *taps,
+                                          int32_t S) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const float *line = NULL; /* where the vectors of `a` lie */
+  VECTOR a[VECTORS + 1];
+  UNROLL for (int v = 0; v <= VECTORS; v++) a[v] = ZERO;
+  for (int32_t s = 0; s < S; s++) {
+    const float *from = begin + offsets[s];
+    const VECTOR t = SPREAD(taps + s);
+    if (s % 2 != 0) {
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = FMA(t, LOAD(from + v * LANES), sum[v]);
+      continue;
+    }
+    const size_t beyond = (uintptr_t)from / sizeof(float) % LANES;
+    if (from - beyond != line) {
+      line = from - beyond;
+      UNROLL for (int v = 0; v <= VECTORS; v++) a[v] = LOAD(line + v * LANES);
+    }
+    const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)beyond));
+    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = FMA(t, _mm512_permutex2var_ps(a[v], places, a[v + 1]), sum[v]);
+  }
+}
+
+static TARGET void NAME(tile_across)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
+                                     int32_t S, size_t samples, float *sums, size_t stride) {
+  for (int i = 0; i < GCONV_TILE_ROWS; i++)
+    for (size_t x = 0; x < samples; x += VECTORS * LANES) {
+      VECTOR sum[VECTORS];
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = ZERO;
+      NAME(add_across)(sum, rows[i] + first + x, offsets, taps, S);
+      UNROLL for (int v = 0; v < VECTORS; v++) STORE(sums + (size_t)i * stride + x + v * LANES, sum[v]);
+    }
+}
+#endif
+
 static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
   static gconv_tile_function *const functions[] = {NAME(tile_more), NAME(tile_1), NAME(tile_2),
                                                    NAME(tile_3),    NAME(tile_4), NAME(tile_5)};
   gconv_tile_function *function = functions[R <= 5 ? R : 0];
+#if LANES == 16
+  if (R == 1 && S > 4) {
+    NAME(tile_across)(rows, first, offsets, taps, S, samples, sums, stride);
+    return;
+  }
+#endif
   function(rows, first, offsets, taps, R, S, samples, sums, stride);
 }
 

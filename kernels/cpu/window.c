@@ -5,7 +5,7 @@
 
 /* ---- Layout ---- */
 
-enum { UNIT = 64, PIECE = 512 };
+enum { UNIT = 64, PIECE = 512, LINE = 16 }; /* floats of a cache line */
 
 int32_t gconv_tap_period(int32_t stride, int32_t dilation) {
   return (int32_t)(gconv_common_multiple(stride, dilation) / dilation);
@@ -18,7 +18,7 @@ size_t gconv_window_halo(const gconv_problem *problem) {
 
 static void set_block(const gconv_problem *problem, gconv_layout *layout, size_t block) {
   layout->block = block;
-  layout->phase = gconv_round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK, 16);
+  layout->phase = gconv_round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK + LINE, LINE);
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
   layout->row = layout->phases * layout->phase | 16;
 }
@@ -83,6 +83,8 @@ typedef struct walk {
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
   int64_t loaded;     /* all lattice rows below this one have been in the ring */
+  size_t slot;        /* of the ring, in which row `loaded` is put */
+  size_t shift;       /* floats before a row: those behind a border on the left begin a cache line */
   size_t first_pixel; /* first output pixel of the block */
   size_t pixels;
 } walk;
@@ -105,11 +107,11 @@ static bool is_finite(const float *row, size_t count) {
 static void load(walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
-  size_t slot = (size_t)lattice % layout->ring_rows;
+  const size_t slot = w->slot;
   int64_t y = w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
   int64_t left = (int64_t)w->first_pixel * problem->stride_x - problem->pad_left;
   size_t count = w->pixels + gconv_window_halo(problem) / (size_t)problem->channels;
-  float *row = w->ring + slot * layout->row;
+  float *row = w->ring + slot * layout->row + w->shift;
   for (size_t f = 0; f < layout->phases; f++) {
     int64_t residue = (int64_t)f * problem->dilation_x % problem->stride_x;
     gconv_load_pixels(w->window.execution, y, left + residue, problem->stride_x, (int64_t)count, row + f * layout->phase);
@@ -142,13 +144,18 @@ static void expect_next(const walk *w) {
 static void load_band(walk *w, int64_t j, int32_t count) {
   const gconv_layout *layout = &w->window.layout;
   int64_t top = j * layout->step, needed = (int64_t)(count - 1) * layout->step + w->problem->rows;
-  for (w->loaded = w->loaded > top ? w->loaded : top; w->loaded < top + needed; w->loaded++)
+  if (w->loaded < top) {
+    w->loaded = top;
+    w->slot = (size_t)top % layout->ring_rows;
+  }
+  for (; w->loaded < top + needed; w->loaded++) {
     load(w, w->loaded);
+    w->slot = w->slot + 1 < layout->ring_rows ? w->slot + 1 : 0;
+  }
   w->window.finite = true;
-  size_t pointers = row_pointers(w->problem, layout);
-  for (size_t i = 0; i < pointers; i++) {
-    size_t slot = ((size_t)top + i) % layout->ring_rows;
-    w->rows[i] = w->ring + slot * layout->row;
+  size_t pointers = row_pointers(w->problem, layout), slot = (size_t)top % layout->ring_rows;
+  for (size_t i = 0; i < pointers; i++, slot = slot + 1 < layout->ring_rows ? slot + 1 : 0) {
+    w->rows[i] = w->ring + slot * layout->row + w->shift;
     if (w->check_finite && i < (size_t)needed)
       w->window.finite = w->window.finite && w->flags[slot];
   }
@@ -185,6 +192,7 @@ static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
 static void walk_class(walk *w, int64_t rows, gconv_make_piece *make_piece) {
   int32_t band = w->window.layout.band;
   w->loaded = 0;
+  w->slot = 0;
   for (int64_t j = 0; j < rows; j += band) {
     int32_t count = rows < band ? (int32_t)rows : band;
     if (j + count > rows)
@@ -216,6 +224,9 @@ void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bo
   size_t block = layout->block / (size_t)problem->channels, width = (size_t)problem->out_width;
   for (w.first_pixel = 0; w.first_pixel < width; w.first_pixel += block) {
     w.pixels = width - w.first_pixel < block ? width - w.first_pixel : block;
+    w.shift = w.first_pixel == 0 && layout->phases == 1
+                  ? (LINE - (size_t)problem->pad_left * (size_t)problem->channels % LINE) % LINE
+                  : 0;
     for (int32_t c = 0; c < layout->classes && execution->first_row + c < execution->end_row; c++) {
       w.first_row = execution->first_row + c;
       walk_class(&w, (execution->end_row - w.first_row - 1) / layout->classes + 1, make_piece);

@@ -26,6 +26,8 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
   if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
     return "premultiplied colours, which are divided by alpha: it does not keep zeros";
+  if (problem->epilogue.wrap && strcmp(row->info.device, "cpu") != 0)
+    return "the range wrap, which the CPU alone makes";
   return row->supports(problem);
 }
 

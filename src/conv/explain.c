@@ -46,7 +46,10 @@ static void print_shapes(FILE *text, const gconv_filter_plan *plan) {
           in->width, gconv_type_name(in->type));
   if (plan->before)
     fprintf(text, "  first turned into %d channels of %s%s%s on the host\n", plan->convolved.channels,
-            gconv_type_name(plan->convolved.type), plan->options.linear ? ", linear light" : "",
+            gconv_type_name(plan->convolved.type),
+            plan->options.linear ? ", linear light"
+            : plan->options.mix  ? ", mixed"
+                                 : "",
             plan->options.alpha == GCONV_ALPHA_PREMULTIPLY && in->alpha ? ", premultiplied" : "");
   fprintf(text, "output %d x %d x %d x %d %s, %zu of them\n", out->frames, out->channels, out->height, out->width,
           gconv_type_name(out->type), plan->base.output_count);

@@ -133,7 +133,7 @@ static int host_stages(const gconv_operation *base) {
   const gconv_options *options = &((const gconv_filter_operation *)base)->options;
   bool after = options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->range == GCONV_RANGE_MINMAX ||
                (options->alpha == GCONV_ALPHA_FILTER && options->range != GCONV_RANGE_CLAMP);
-  return (options->gray || options->linear ? GCONV_HOST_BEFORE : 0) | (after ? GCONV_HOST_AFTER : 0);
+  return (options->gray || options->linear || options->mix ? GCONV_HOST_BEFORE : 0) | (after ? GCONV_HOST_AFTER : 0);
 }
 
 static const char *lacks(const gconv_operation *base, const char *device) {

@@ -81,7 +81,8 @@ static void watch_output(const gconv_expected *expected, const gconv_scope *scop
 
 /* Whether samples of the outputs can have been clamped. */
 static bool can_lose(const gconv_filter_plan *plan) {
-  return plan->base.losses && plan->options.output_type != GCONV_F32 && plan->options.range != GCONV_RANGE_MINMAX;
+  return plan->base.losses && plan->options.output_type != GCONV_F32 && plan->options.range != GCONV_RANGE_MINMAX &&
+         plan->options.range != GCONV_RANGE_WRAP;
 }
 
 void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,

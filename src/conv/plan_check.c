@@ -5,10 +5,18 @@
 #include <float.h>
 #include <math.h>
 
-static gconv_status check_image(const gconv_image *image) {
+static gconv_status check_image(const gconv_image *image, const gconv_options *options) {
   if (image->planar && image->alpha)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
+  if (options->mix && (image->planar || image->alpha))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels are mixed where pixels have them side by side, without alpha");
+  if (options->mix && gconv_filter_output_type(options, image->type) != image->type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels of %s are mixed for results of %s alone", gconv_type_name(image->type),
+                      gconv_type_name(image->type));
+  if (options->range == GCONV_RANGE_WRAP && image->alpha && options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the range wrap is not for alpha, which would be filtered: clear `alpha` to filter it as a channel");
   return GCONV_OK;
 }
 
@@ -80,7 +88,7 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
 }
 
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  GCONV_TRY(check_image(like));
+  GCONV_TRY(check_image(like, options));
   GCONV_TRY(check_border(like, options));
   GCONV_TRY(check_offset(like, filters, options));
   GCONV_TRY(check_premultiply(like, filters, options));

@@ -102,8 +102,9 @@ static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gcon
   if (!plan->run_type->execute_device)
     return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
   if (plan->before || plan->after)
-    return gconv_fail(GCONV_UNSUPPORTED, "grey, linear light, premultiplied alpha and minmax are made on the host: execute "
-                                         "from memory of the host");
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "grey, mixed channels, linear light, premultiplied alpha and minmax are made on the "
+                      "host: execute from memory of the host");
   return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 

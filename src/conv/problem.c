@@ -30,12 +30,30 @@ const char *gconv_combine_name(gconv_combine combine) {
   return (size_t)combine < sizeof names / sizeof names[0] ? names[combine] : NULL;
 }
 
+static gconv_status check_mixing(const gconv_options *options) {
+  if (!options->mix)
+    return GCONV_OK;
+  for (int c = 0; c < 4; c++)
+    for (int d = 0; d < 4; d++)
+      if (!isfinite(options->mixing[c][d]))
+        return gconv_fail(GCONV_BAD_ARGUMENT, "mixing[%d][%d] is no finite number", c, d);
+  if (options->gray || options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->alpha == GCONV_ALPHA_DROP)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "channels are mixed as they are stored: without gray, linear light, and alpha that "
+                      "is premultiplied or dropped");
+  return GCONV_OK;
+}
+
 gconv_status gconv_options_check(const gconv_options *options) {
   GCONV_TRY(gconv_check_value("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
   GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
   GCONV_TRY(gconv_check_value("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
   GCONV_TRY(gconv_check_value("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
-  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
+  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
+  GCONV_TRY(check_mixing(options));
+  if (options->range == GCONV_RANGE_WRAP && (options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the range wrap is for samples as they are stored: it goes with neither linear "
+                                          "light nor premultiplied alpha");
   if (!options->keep_type)
     GCONV_TRY(gconv_check_value("output_type", options->output_type, GCONV_U8, GCONV_F32));
   GCONV_TRY(gconv_check_value("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
@@ -148,6 +166,7 @@ gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, 
   epilogue.absolute = options->range == GCONV_RANGE_ABS;
   epilogue.center = options->range == GCONV_RANGE_SIGNED;
   epilogue.middle = (float)(white_out / 2);
+  epilogue.wrap = options->range == GCONV_RANGE_WRAP;
   return epilogue;
 }
 

@@ -184,6 +184,17 @@ static expectation round_and_saturate(expectation v, double white) {
   return stored;
 }
 
+/* The level of the range wrap. Where v may be cut to one level or the next, both are allowed, unless one of them is 0 and
+ * the other one white: then nothing can be said. */
+static expectation cut_and_wrap(expectation v, double white) {
+  double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
+  double least = trunc(value - allowed), most = trunc(value + allowed);
+  double first = least - floor(least / (white + 1)) * (white + 1);
+  if (most - least > 1 || first + (most - least) > white || !(fabs(value) < 0x1p31))
+    return (expectation){0, INFINITY};
+  return (expectation){first + (most - least) / 2, 0.5};
+}
+
 /* Minmax or signed, then the levels of the output with their rounding. */
 static expectation store(const row_check *check, expectation v, bool colour) {
   gconv_range range = check->plan->options.range;
@@ -203,6 +214,8 @@ static expectation store(const row_check *check, expectation v, bool colour) {
   }
   if (type == GCONV_F32)
     return v;
+  if (range == GCONV_RANGE_WRAP && colour)
+    return cut_and_wrap(v, (double)gconv_white(type));
   return round_and_saturate(v, (double)gconv_white(type));
 }
 

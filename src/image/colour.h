@@ -31,6 +31,19 @@ void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out
  * grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
+/* Channel c becomes the sum over d of mixing[c][d] times channel d, added in float32 in the order of d, or in integers where
+ * that is the same. Integers are rounded to nearest even and saturated; or with `wrap`, cut towards 0 and taken modulo 256
+ * or 65536, as those of GCONV_RANGE_WRAP. For `rows` rows, from row to row so many bytes apart. */
+typedef struct gconv_colour_rows {
+  gconv_type type;
+  int channels;
+  size_t pixels, rows;
+  const void *in;
+  void *out; /* does not overlap `in` */
+  size_t in_bytes, out_bytes;
+} gconv_colour_rows;
+void gconv_colour_mix_rows(const gconv_colour_rows *rows, const float mixing[4][4], bool wrap);
+
 /* Copies all channels except the last, alpha. `out` has channels - 1. */
 void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels);
 

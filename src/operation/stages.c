@@ -33,7 +33,7 @@ static bool greys_to_float(const gconv_image *like, const gconv_options *options
 }
 
 bool gconv_needs_before(const gconv_image *like, const gconv_options *options) {
-  return greys(like, options) || drops(like, options) || options->linear || premultiplies(like, options);
+  return greys(like, options) || drops(like, options) || options->linear || options->mix || premultiplies(like, options);
 }
 
 bool gconv_needs_after(const gconv_image *like, const gconv_options *options) {
@@ -152,9 +152,27 @@ static void before_row(const before_job *before, const gconv_image *image, const
     gconv_colour_premultiply_row(before->out->channels, out, (size_t)image->width);
 }
 
+/* Mixing goes with none of the other steps. */
+static void mix_strip(const before_job *before, row_strip strip) {
+  const gconv_image *in = before->in, *out = before->out;
+  const gconv_colour_rows rows = {.type = in->type,
+                                  .channels = in->channels,
+                                  .pixels = (size_t)in->width,
+                                  .rows = (size_t)(strip.end - strip.first),
+                                  .in = row_of(in, strip.plane, strip.first),
+                                  .out = row_of(out, strip.plane, strip.first),
+                                  .in_bytes = in->row_bytes,
+                                  .out_bytes = out->row_bytes};
+  gconv_colour_mix_rows(&rows, before->options->mixing, before->options->range == GCONV_RANGE_WRAP);
+}
+
 static void before_strip(void *context, size_t turn, int thread) {
   const before_job *before = context;
   const gconv_image *in = before->in;
+  if (before->options->mix) {
+    mix_strip(before, strip_of(in, turn));
+    return;
+  }
   gconv_image bare = *in;
   bool dropped = drops(in, before->options), more = before->options->linear || greys(in, before->options);
   bare.channels -= dropped ? 1 : 0;

@@ -2,7 +2,7 @@
 /*
  * The stages of a plan on the host before and after the convolution, if the options ask for them:
  *
- *   before: no alpha, grey, linear light, premultiplied alpha
+ *   before: no alpha, grey, mixed channels, linear light, premultiplied alpha
  *   after:  division by alpha, scale and offset, abs, the sRGB curve, minmax or signed range, the type of the output
  *
  * Without them, the convolution itself reads the image and writes the outputs, and nothing is copied. If a stage after is

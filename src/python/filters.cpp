@@ -11,6 +11,17 @@ using Taps = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu
 
 /* ---- Options: a dict of the names of gconv_options ---- */
 
+static void read_mixing(const nb::dict &given, gconv_options *options) {
+  if (!given.contains("mixing"))
+    return;
+  int place = 0; /* gconv._filter gives 16 numbers */
+  for (nb::handle number : nb::cast<nb::list>(given["mixing"])) {
+    options->mixing[place / 4 % 4][place % 4] = nb::cast<float>(number);
+    place++;
+  }
+  options->mix = true;
+}
+
 gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   gconv_options options = gconv_options_default();
   options.flip = value_of(given, "flip", false);
@@ -27,6 +38,7 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   options.dilation_x = value_of(given, "dilation_x", 1);
   options.gray = value_of(given, "gray", false);
   options.linear = value_of(given, "linear", false);
+  read_mixing(given, &options);
   options.combine = (gconv_combine)value_of(given, "combine", (int)options.combine);
   options.scale = value_of(given, "scale", 1.0);
   options.offset = value_of(given, "offset", 0.0);
@@ -141,12 +153,23 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   read_filters_given(given, &filters);
   const gconv_options wanted = read_options(options, &algorithm);
   check(gconv_operation_filters(&filters, &wanted, &operation));
-  const bool on_host =
-      wanted.gray || wanted.linear || wanted.alpha == GCONV_ALPHA_PREMULTIPLY || wanted.range == GCONV_RANGE_MINMAX;
-  return new Operation(operation, nb::none(), on_host, options.contains("alpha"));
+  const bool on_host = wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY ||
+                       wanted.range == GCONV_RANGE_MINMAX;
+  return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);
+}
+
+/* Operations, one after the other, as one. */
+static Operation *make_chain(const nb::list &stages) {
+  std::vector<gconv_operation *> operations;
+  gconv_operation *chain = nullptr;
+  for (nb::handle stage : stages)
+    operations.push_back(const_cast<gconv_operation *>(nb::cast<Operation &>(stage).get())); /* which it is a user of */
+  check(gconv_operation_chain(operations.data(), operations.size(), &chain));
+  return new Operation(chain, nb::none(), true, false, true);
 }
 
 void add_filters(nb::module_ &module) {
+  module.def("chain_operation", &make_chain, nb::arg("stages"));
   module.def("read_filters", &read_filters, nb::arg("spec"), nb::arg("syntax").none());
   module.def("write_filters", &write_filters, nb::arg("path"), nb::arg("filters"));
   module.def("filter_text", &filter_text, nb::arg("filters"));

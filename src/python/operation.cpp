@@ -11,10 +11,14 @@ namespace gconv_python {
 static const double LONE_MS = 0.15;
 enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* of an operation; idle ones of a shape */
 
+/* Of the input of a strip: what its stages make of it stays in L2 and L3. */
+enum { STRIP_BYTES = 2 << 20, LEAST_STRIP = 32 };
+
 /* ---- Plans ---- */
 
-Operation::Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha)
-    : operation_(operation), owner_(std::move(owner)), on_host_(on_host), alpha_(alpha), generation_(generation()) {}
+Operation::Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha, bool by_strips)
+    : operation_(operation), owner_(std::move(owner)), on_host_(on_host), alpha_(alpha), by_strips_(by_strips),
+      generation_(generation()) {}
 
 Operation::~Operation() {
   forget_after_fork();
@@ -191,10 +195,42 @@ static std::string device_of(const Samples &samples, nb::handle device) {
   return samples.device >= 0 ? own : name;
 }
 
+/* Rows `first` to `end` - 1 of an image of one frame, whose channels lie side by side. */
+static gconv_image rows_of(const gconv_image &image, int32_t first, int32_t end) {
+  gconv_image rows = image;
+  rows.data = (uint8_t *)image.data + (size_t)first * image.row_bytes;
+  rows.height = end - first;
+  return rows;
+}
+
+/* Executes a plan with several stages on the host strip by strip: what lies between the stages stays in the caches, and
+ * needs no memory of the size of an image, which the system would clear for each call. */
+static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, std::vector<gconv_image> &outputs) {
+  const int32_t step = gconv_plan_row_step(plan), height = outputs[0].height;
+  const int64_t wanted = STRIP_BYTES / ((int64_t)image.row_bytes + 1);
+  const int32_t strip =
+      (int32_t)std::min<int64_t>(height, (std::max<int64_t>(wanted, LEAST_STRIP) + step - 1) / step * step);
+  std::vector<gconv_image> parts(outputs.size());
+  for (int32_t first = 0; first < height; first += strip) {
+    const int32_t end = std::min(height, first + strip);
+    int32_t begin_needed, end_needed;
+    gconv_plan_rows_needed(plan, first, end - first, &begin_needed, &end_needed);
+    for (size_t i = 0; i < outputs.size(); i++)
+      parts[i] = rows_of(outputs[i], first, end);
+    const gconv_image window = rows_of(image, begin_needed, end_needed);
+    const gconv_status status = gconv_plan_execute_rows(plan, &window, begin_needed, first, parts.data(), nullptr);
+    if (status != GCONV_OK)
+      return status;
+  }
+  return GCONV_OK;
+}
+
 /* Executes without the GIL. The text of a failure is this thread's. */
-static gconv_status execute(gconv_plan *plan, bool by_images, const gconv_array &in, const gconv_image &image,
-                            Outputs *outputs, void *stream) {
+static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, const gconv_array &in,
+                            const gconv_image &image, Outputs *outputs, void *stream) {
   nb::gil_scoped_release released;
+  if (by_images && by_strips && gconv_plan_row_step(plan) > 0)
+    return execute_strips(plan, image, outputs->images);
   return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), nullptr)
                    : gconv_plan_execute_device(plan, &in, outputs->arrays.data(), outputs->arrays.size(), stream);
 }
@@ -236,7 +272,7 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   Outputs outputs;
   if (!make_outputs(taken.plan, samples, image, axes, out, &outputs))
     return nb::none();
-  check(execute(taken.plan, by_images, in, header, &outputs, stream));
+  check(execute(taken.plan, by_images, by_strips_ && !on_gpu, in, header, &outputs, stream));
   return results(&outputs);
 }
 

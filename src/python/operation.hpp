@@ -19,8 +19,9 @@ struct Shape {
 class Operation {
 public:
   /* Takes `operation` over. `owner` keeps what it needs: banks, networks. `on_host`: it has stages that only the host has.
-   * `alpha`: the last channel of images is alpha. */
-  Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha = false);
+   * `alpha`: the last channel of images is alpha. `by_strips`: its results are the same by rows, and those with stages on
+   * the host are made so. */
+  Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha = false, bool by_strips = false);
   ~Operation();
   Operation(const Operation &) = delete;
   Operation &operator=(const Operation &) = delete;
@@ -45,7 +46,7 @@ private:
 
   gconv_operation *operation_;
   nb::object owner_;
-  bool on_host_, alpha_;
+  bool on_host_, alpha_, by_strips_;
   unsigned generation_;
   std::mutex lock_;
   std::vector<Shape> shapes_; /* the one that was used last stands first */

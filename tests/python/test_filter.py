@@ -140,6 +140,33 @@ class Numbers(unittest.TestCase):
         np.testing.assert_array_equal(alpha[..., 3], image[..., 0])
         stretched = gconv.filter(image, "sobel_x", range="minmax")
         self.assertEqual((stretched.min(), stretched.max()), (0, 255))
+        floats = gconv.filter(image, "sobel_x", dtype="float32", scale=255)
+        wrapped = gconv.filter(image, "sobel_x", range="wrap")
+        np.testing.assert_array_equal(wrapped, floats.astype(np.int32).astype(np.uint8))
+
+    def test_mixed_channels(self):
+        random = np.random.default_rng(17)
+        image = draw_image(random, (40, 50, 3), np.uint8)
+        matrix = [[3, 1, 0], [1, -2, 1], [0, 1, 3]]
+        mixed = image.astype(int) @ np.array(matrix).T
+        wanted = gconv.filter((mixed % 256).astype(np.uint8), "identity", range="wrap")
+        np.testing.assert_array_equal(gconv.filter(image, "identity", mix=matrix, range="wrap"), wanted)
+        wanted = gconv.filter(np.clip(mixed, 0, 255).astype(np.uint8), "sobel_x", border="wrap")
+        np.testing.assert_array_equal(gconv.filter(image, "sobel_x", mix=tuple(map(tuple, matrix)), border="wrap"), wanted)
+        large = draw_image(random, (900, 1000, 4), np.uint16)  # of several strips
+        matrix = random.normal(size=(4, 4))
+        wanted = gconv.filter(np.clip(np.rint(large @ matrix.T), 0, 65535).astype(np.uint16), "gaussian:sigma=2")
+        result = gconv.filter(large, "gaussian:sigma=2", mix=matrix)
+        self.assertLessEqual(np.abs(result.astype(int) - wanted).max(), 1)
+        for wrong in ([[1, 2]], "mix", [[1]] * 2, [[[1]]], np.ones((5, 5)), [[float("nan")]]):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.filter(image, "identity", mix=wrong)
+        for options in ({"gray": True}, {"linear": True}, {"dtype": "float32"}, {"alpha": "keep"}, {"axes": "CHW"}):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.filter(image if "alpha" not in options else large, "identity", mix=np.eye(3), **options)
+        for options in ({"linear": True}, {"alpha": "premultiply"}, {"alpha": "filter"}):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.filter(large, "identity", range="wrap", **options)
 
     def test_other_types_are_converted(self):
         random = np.random.default_rng(7)

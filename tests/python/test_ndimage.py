@@ -88,6 +88,65 @@ class Calls(unittest.TestCase):
             if dtype is not bool:  # whose sums are 1 less what rounding takes, or not, all over
                 self.assertLessEqual(np.count_nonzero(wrong), 2 + wrong.size // 10, what)
 
+    def test_borders_of_arrays_smaller_than_the_weights(self):
+        """In three dimensions, where planes are added: borders repeat the array several times."""
+        random = np.random.default_rng(8)
+        for shape in ((1, 4, 12), (2, 3, 5), (3, 1, 1), (1, 1, 1), (4, 2, 9)):
+            for mode in MODES:
+                array, weights = draw_image(random, shape, np.float32), random.normal(size=(5, 5, 3)) / 20
+                for name in ("correlate", "convolve"):
+                    wanted, result = (getattr(one, name)(array.astype(dtype), weights, mode=mode, cval=2, origin=(1, -2, 1))
+                                      for one, dtype in ((theirs, float), (ours, np.float32)))
+                    np.testing.assert_allclose(result, wanted, atol=2e-6, err_msg=f"{name} {shape} {mode}")
+
+    def test_signs_and_colours(self):
+        """What wraps around is SciPy's, level by level, where weights are integers: of images of many strips, with colours."""
+        random = np.random.default_rng(9)
+        photo = draw_image(random, (700, 1201, 3), np.uint8)
+        small = photo[:40, :50]
+        wide, signed = small.astype(np.uint16) * 257, (small.astype(np.int16) - 128) * 200
+        calls = {"sobel": [(0,), (1,), (-1,)], "prewitt": [(0,), (1,), (2,)], "laplace": [()], "uniform_filter": [(3,), ((9, 5, 1),)],
+                 "correlate1d": [((-1, 3, 2, -5), 0), ((1, 1, -7), 1)], "convolve": [(np.arange(-4, 5).reshape(3, 3, 1),)]}
+        for name, calls_of_it in calls.items():
+            for arguments in calls_of_it:
+                for array in (photo, small, small[..., 1], np.ascontiguousarray(small[..., 0]), small.astype(np.int8), wide, signed):
+                    if array.ndim == 2 and (name == "convolve" or 2 in arguments or (9, 5, 1) in arguments):
+                        continue
+                    for output in (None, np.int16, np.uint8, np.float32) if array is small else (None,):
+                        for mode in ("reflect", "wrap", "constant") if array is small and output is None else ("mirror",):
+                            what = f"{name} {arguments} {array.dtype} {array.shape} {output} {mode}"
+                            before = array.copy()
+                            wanted = getattr(theirs, name)(array, *arguments, output=output, mode=mode)
+                            result = getattr(ours, name)(array, *arguments, output=output, mode=mode)
+                            self.assertEqual(result.dtype, wanted.dtype, what)
+                            np.testing.assert_array_equal(array, before, what)
+                            if wanted.dtype == np.float32 or name == "uniform_filter" and array.dtype != np.uint8:
+                                bits = 2 ** 16 if wanted.dtype.kind != "f" else np.inf
+                                wrong = np.abs(result.astype(float) - wanted)
+                                self.assertLessEqual(np.minimum(wrong, bits - wrong).max(), 3 if bits < np.inf else 1e-3, what)
+                                self.assertLess(np.count_nonzero(wrong > 1e-3), wrong.size // 100, what)
+                            else:
+                                np.testing.assert_array_equal(result, wanted, what)
+
+    def test_derivatives_of_gaussians_on_levels(self):
+        """Which are cut at each pass, so that a level more or less may become many: most are the same."""
+        photo = draw_image(np.random.default_rng(10), (300, 401, 3), np.uint8)
+        for name, arguments, options in (("gaussian_laplace", (1.5,), {}), ("gaussian_gradient_magnitude", (1.5,), {}),
+                                         ("gaussian_filter", (2, 1), {}), ("gaussian_filter", (2,), {}), ("gaussian_filter", ((3, 0, 1),), {"mode": "nearest"})):
+            wanted, result = (getattr(one, name)(photo, *arguments, **options) for one in (theirs, ours))
+            self.assertEqual(result.dtype, np.uint8)
+            self.assertLess(np.count_nonzero(result != wanted), wanted.size // 1000, name)
+
+    def test_nothing_to_do_is_a_copy(self):
+        array = draw_image(np.random.default_rng(11), (9, 7), np.float32)
+        before = array.copy()
+        for call in (lambda m: m.gaussian_filter(array, 0), lambda m: m.uniform_filter(array, 1), lambda m: m.gaussian_laplace(array, 0),
+                     lambda m: m.gaussian_filter(array, 0, output=np.uint8), lambda m: m.correlate(array, 1, axes=()) if m is ours else array):
+            result = call(ours)
+            self.assertFalse(np.may_share_memory(result, array))
+            np.testing.assert_array_equal(result, call(theirs))
+            np.testing.assert_array_equal(array, before)
+
     def test_levels(self):
         """Means of unsigned integers are levels without floats between: flat images keep each level, others are SciPy's, less one at most a pass."""
         flat = np.repeat(np.arange(256, dtype=np.uint8), 40).reshape(256, 5, 8)

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME } contents;
+typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME, MEAN } contents;
 
 typedef struct shape {
   gconv_type type, out;
@@ -27,6 +27,7 @@ typedef struct shape {
   gconv_border border;
   gconv_padding padding;
   gconv_combine combine;
+  gconv_range range;
   bool alpha, infinite;
 } shape;
 
@@ -79,6 +80,17 @@ static const shape shapes[] = {
     {GCONV_U8, GCONV_F32, 20, 500, 1, 1, 2, 1, EXTREME, .border = GCONV_BORDER_ZERO},
     {GCONV_U8, GCONV_U16, 20, 300, 3, 1, 3, 2, EXTREME, .border = GCONV_BORDER_REPLICATE},
     {GCONV_U8, GCONV_F32, 9, 130, 1, 16, 16, 1, EXTREME, .border = GCONV_BORDER_WRAP},
+    {GCONV_U8, GCONV_U8, 40, 700, 3, 3, 3, 1, MEAN, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_U8, GCONV_U8, 23, 400, 4, 1, 33, 1, MEAN, .alpha = true},
+    {GCONV_U8, GCONV_U8, 23, 300, 1, 15, 17, 1, MEAN, .border = GCONV_BORDER_REPLICATE},
+    {GCONV_U8, GCONV_U8, 23, 700, 3, 1, 33, 1, ORDINARY, .border = GCONV_BORDER_ZERO}, /* one row: its taps share loads */
+    {GCONV_F32, GCONV_F32, 23, 1500, 1, 1, 9, 1, ORDINARY, .border = GCONV_BORDER_SYMMETRIC, .dilation_x = 5},
+    {GCONV_U8, GCONV_U8, 40, 700, 3, 3, 3, 1, ORDINARY, .range = GCONV_RANGE_WRAP},
+    {GCONV_U8, GCONV_U8, 23, 301, 4, 1, 7, 1, ORDINARY, .alpha = true, .range = GCONV_RANGE_WRAP},
+    {GCONV_U8, GCONV_U16, 40, 700, 3, 3, 3, 2, INTEGERS, .range = GCONV_RANGE_WRAP},
+    {GCONV_U16, GCONV_U16, 31, 222, 2, 4, 4, 1, ORDINARY, .range = GCONV_RANGE_WRAP},
+    {GCONV_F32, GCONV_U8, 31, 500, 1, 5, 5, 1, ORDINARY, .range = GCONV_RANGE_WRAP},
+    {GCONV_U8, GCONV_U8, 40, 300, 3, 3, 3, 2, INTEGERS, .combine = GCONV_COMBINE_STACK, .range = GCONV_RANGE_WRAP},
 };
 
 /* ---- Making ---- */
@@ -125,6 +137,8 @@ static float tap_of(const shape *s, const float *columns, const float *rows, int
     if (s->columns == 2)
       return c == 0 ? 127 : -128;
     return s->columns == 3 ? (c == 0 ? 127 : c == 1 ? 127 : 3) : 1;
+  case MEAN: /* integers times what is no power of 2, of 257 together at most */
+    return (float)(1 + draw(s->rows * s->columns < 100 ? 3 : 1)) / (float)(s->rows * s->columns);
   default:
     return draw_tap();
   }
@@ -138,6 +152,8 @@ static void make_filter(const shape *s, gconv_filter *filter) {
   }
   *filter = (gconv_filter){
       .rows = s->rows, .columns = s->columns, .anchor_row = s->rows / 2, .anchor_column = s->columns / 2, .divisor = 2};
+  if (s->taps == MEAN)
+    filter->divisor = 1;
   filter->taps = malloc((size_t)s->rows * (size_t)s->columns * sizeof(float));
   filter->name = strdup("test");
   assert_non_null(filter->taps);
@@ -163,6 +179,7 @@ static gconv_options options_of(const shape *s) {
   o.border = s->border;
   o.padding = s->padding;
   o.combine = s->combine;
+  o.range = s->range;
   o.keep_type = false;
   o.output_type = s->out;
   return o;
@@ -291,6 +308,78 @@ static void levels_are_those_of_pixel_h(void **state) {
   gconv_device_close(device);
 }
 
+/* The level that C's cast makes of a value. */
+static uint32_t cast(gconv_type type, float value) {
+  return type == GCONV_U8 ? (uint8_t)(int32_t)value : (uint16_t)(int32_t)value;
+}
+
+static gconv_image filtered(gconv_device *device, const gconv_image *image, const gconv_filter *filter,
+                            const gconv_options *options) {
+  gconv_plan *plan = NULL;
+  gconv_image out = {0};
+  gconv_verification found;
+  gconv_filters filters = {.items = (gconv_filter *)filter, .count = 1};
+  if (gconv_plan_filters(device, image, &filters, options, &plan) == GCONV_UNSUPPORTED)
+    return out;
+  assert_non_null(plan);
+  assert_int_equal(gconv_plan_execute(plan, image, &out, NULL), GCONV_OK);
+  if (gconv_plan_verify(plan, image, &out, -1, &found) != GCONV_OK)
+    fail_msg("%s: %s", options->algorithm, gconv_last_error());
+  if (options->range == GCONV_RANGE_WRAP) { /* and what is wrong is seen */
+    ((uint8_t *)out.data)[2 * out.row_bytes + 10] ^= 64;
+    assert_int_equal(gconv_plan_verify(plan, image, &out, -1, &found), GCONV_MISMATCH);
+    ((uint8_t *)out.data)[2 * out.row_bytes + 10] ^= 64;
+  }
+  gconv_plan_free(plan);
+  return out;
+}
+
+/* Results of the range wrap are those of float32, cast as C does: of sums that stay integers, too, and of their quotients.
+ */
+static void wrapping_is_casting(void **state) {
+  (void)state;
+  static const char *const algorithms[] = {"direct", "integer", "sparse", "im2col", "reference"};
+  const shape s = {GCONV_U8, GCONV_U8, 7, 333, 3, 3, 3, 1, ORDINARY, .border = GCONV_BORDER_ZERO};
+  gconv_image image = make_image(&s);
+  gconv_device *device = NULL;
+  int by_integers = 0;
+  assert_int_equal(gconv_device_open("cpu", 1, &device), GCONV_OK);
+  for (int divisor = 1; divisor <= 257; divisor += divisor < 40 ? 1 : 31)
+    for (int kind = 0; kind < 3; kind++) { /* of taps: a mean, integers of both signs, any */
+      float taps[9];
+      for (int i = 0; i < 9; i++)
+        taps[i] = kind == 0 ? (float)draw(29) : kind == 1 ? (float)((int)draw(15) - 7) : draw_tap();
+      const gconv_filter filter = {
+          .rows = 3, .columns = 3, .anchor_row = 1, .anchor_column = 1, .divisor = (float)divisor, .taps = taps};
+      for (size_t a = 0; a < sizeof algorithms / sizeof algorithms[0]; a++)
+        for (int type = GCONV_U8; type <= GCONV_U16; type++) {
+          gconv_options options = gconv_options_default();
+          options.keep_type = false;
+          options.output_type = GCONV_F32;
+          options.algorithm = "reference";
+          options.scale = 255;
+          gconv_image floats = filtered(device, &image, &filter, &options);
+          options.output_type = (gconv_type)type;
+          options.algorithm = algorithms[a];
+          options.range = GCONV_RANGE_WRAP;
+          options.scale = type == GCONV_U8 ? 1 : 1 / 257.0;
+          gconv_image levels = filtered(device, &image, &filter, &options);
+          by_integers += levels.data && a == 1;
+          for (size_t i = 0; levels.data && i < 7 * 333 * 3; i++) {
+            uint32_t got = type == GCONV_U8 ? ((uint8_t *)levels.data)[i] : ((uint16_t *)levels.data)[i];
+            if (got != cast((gconv_type)type, ((float *)floats.data)[i]))
+              fail_msg("%s, divisor %d, taps %d: %u of %g", algorithms[a], divisor, kind, got,
+                       (double)((float *)floats.data)[i]);
+          }
+          gconv_image_free(&floats);
+          gconv_image_free(&levels);
+        }
+    }
+  assert_true(by_integers > 100);
+  gconv_image_free(&image);
+  gconv_device_close(device);
+}
+
 /* ---- Choosing ---- */
 
 /* The algorithm that is chosen for a 4K RGB photo. */
@@ -406,9 +495,12 @@ static void rounded_products_have_one_pair(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(levels_are_those_of_pixel_h),    cmocka_unit_test(every_algorithm_is_right_on_wide_images),
-      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_are_found),
-      cmocka_unit_test(integers_have_integer_factors),  cmocka_unit_test(rounded_products_have_one_pair)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(levels_are_those_of_pixel_h),
+                                     cmocka_unit_test(every_algorithm_is_right_on_wide_images),
+                                     cmocka_unit_test(wrapping_is_casting),
+                                     cmocka_unit_test(auto_chooses_by_rank_and_zeros),
+                                     cmocka_unit_test(integers_are_found),
+                                     cmocka_unit_test(integers_have_integer_factors),
+                                     cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,13 +182,83 @@ static void test_from_float(void **state) {
   assert_memory_equal(copy, in, sizeof in);
 }
 
+/* A row of pixels whose channels are mixed, against sums in double. */
+static void check_mixed(gconv_type type, int channels, bool wrap, bool integers, size_t pixels) {
+  enum { MOST = 500 * 4 };
+  static uint16_t in[MOST * 2], out[MOST * 2]; /* as large as floats */
+  const double white = type == GCONV_U8 ? 255 : 65535;
+  float mixing[4][4] = {{0}};
+  for (int c = 0; c < channels; c++)
+    for (int d = 0; d < channels; d++)
+      mixing[c][d] = integers ? (float)(rand() % 9 - 4) : (float)(rand() % 2001 - 1000) / 700;
+  for (size_t i = 0; i < pixels * (size_t)channels; i++)
+    if (type == GCONV_U8)
+      ((uint8_t *)in)[i] = (uint8_t)rand();
+    else if (type == GCONV_U16)
+      in[i] = (uint16_t)rand();
+    else
+      ((float *)in)[i] = (float)(rand() % 1000) / 999;
+  const gconv_colour_rows rows = {type, channels, pixels, 1, in, out, 0, 0};
+  gconv_colour_mix_rows(&rows, (const float(*)[4])mixing, wrap);
+  for (size_t i = 0; i < pixels * (size_t)channels; i++) {
+    double sum = 0, most = 0;
+    for (size_t d = 0, first = i - i % (size_t)channels; d < (size_t)channels; d++) {
+      double sample = type == GCONV_U8    ? ((uint8_t *)in)[first + d]
+                      : type == GCONV_U16 ? in[first + d]
+                                          : (double)((float *)in)[first + d];
+      sum += (double)mixing[i % (size_t)channels][d] * sample;
+      most += fabs((double)mixing[i % (size_t)channels][d] * sample);
+    }
+    if (type == GCONV_F32) {
+      assert_true(fabs((double)((float *)out)[i] - sum) <= 4e-7 * most);
+      continue;
+    }
+    double got = type == GCONV_U8 ? ((uint8_t *)out)[i] : out[i];
+    double level = wrap ? trunc(sum) : rint(fmin(fmax(sum, 0), white));
+    double wrong = fabs(fmod(got - level, white + 1));
+    wrong = fmin(wrong, white + 1 - wrong);
+    if (wrong > (integers ? 0 : 1) || (wrong > 0 && fabs(sum * 2 - rint(sum * 2)) > 0.1))
+      fail_msg("type %d, %d channels, sample %zu: %g for %g", (int)type, channels, i, got, sum);
+  }
+}
+
+static void test_mix(void **state) {
+  (void)state;
+  static const size_t pixels[] = {1, 2, 17, 63, 64, 65, 200, 500};
+  srand(7);
+  for (int channels = 1; channels <= 4; channels++)
+    for (int type = GCONV_U8; type <= GCONV_F32; type++)
+      for (int kind = 0; kind < 4; kind++)
+        for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
+          check_mixed((gconv_type)type, channels, kind & 1, kind & 2, pixels[i]);
+}
+
+/* NaN is mixed with the channels of its own pixel only. */
+static void test_mix_of_nan(void **state) {
+  (void)state;
+  float in[3 * 200], out[3 * 200];
+  const float mixing[4][4] = {{1, 1, 1}, {0, 1, 1}, {1, 1, 1}};
+  for (int i = 0; i < 600; i++)
+    in[i] = i == 300 ? NAN : 1;
+  gconv_colour_mix_rows(&(gconv_colour_rows){GCONV_F32, 3, 200, 1, in, out, 0, 0}, mixing, false);
+  for (int i = 0; i < 600; i++)
+    assert_int_equal(isnan(out[i]) != 0, i == 300 || i == 302);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_grey_of_levels),   cmocka_unit_test(test_grey_of_rows),
-      cmocka_unit_test(test_luminance),        cmocka_unit_test(test_linear_of_levels),
-      cmocka_unit_test(test_curves_of_floats), cmocka_unit_test(test_curves_leave_alpha),
-      cmocka_unit_test(test_levels_survive),   cmocka_unit_test(test_premultiply),
-      cmocka_unit_test(test_to_float),         cmocka_unit_test(test_from_float),
+      cmocka_unit_test(test_grey_of_levels),
+      cmocka_unit_test(test_grey_of_rows),
+      cmocka_unit_test(test_luminance),
+      cmocka_unit_test(test_linear_of_levels),
+      cmocka_unit_test(test_curves_of_floats),
+      cmocka_unit_test(test_curves_leave_alpha),
+      cmocka_unit_test(test_levels_survive),
+      cmocka_unit_test(test_premultiply),
+      cmocka_unit_test(test_to_float),
+      cmocka_unit_test(test_from_float),
+      cmocka_unit_test(test_mix),
+      cmocka_unit_test(test_mix_of_nan),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ def write_filters(path: _Path, filters: _Kernel) -> None: ...
 def filter(image: _Array, kernel: _Kernel, *, border: str = "zero", border_value: float = 0.0, padding: str | _Pair = "same",
            stride: _Pair = 1, dilation: _Pair = 1, flip: bool = False, axes: str | None = None, dtype: Any = None,
            combine: str | None = None, scale: float = 1.0, offset: float = 0.0, range: str = "clamp",
-           alpha: str | None = None, gray: bool = False, linear: bool = False, device: str | None = None,
+           alpha: str | None = None, gray: bool = False, linear: bool = False, mix: object | None = None, device: str | None = None,
            algorithm: str = "auto", out: Any = None) -> Any: ...
 
 class Plan:

@@ -15,7 +15,7 @@ __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_
 BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
 PADDINGS = {"same": 0, "valid": 1, "full": 2}
 COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
-RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3}
+RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3, "wrap": 4}
 ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
 TYPES = {"uint8": 0, "uint16": 1, "float32": 2}
 
@@ -24,7 +24,7 @@ _operations = {}  # by kernel and options, in the order in which they were made
 
 
 OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "combine", "scale", "offset", "range", "alpha",
-           "gray", "linear", "algorithm")
+           "gray", "linear", "mix", "algorithm")
 
 
 def check_options(function, options, known):
@@ -40,6 +40,19 @@ def padding_options(value):
     return dict(zip(("padding", "pad_top", "pad_bottom", "pad_left", "pad_right"), (3, *sides("padding", value))))
 
 
+def mixing_option(value):
+    """A matrix of channels as 16 numbers."""
+    try:
+        matrix = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not 1 <= matrix.shape[0] <= 4:
+        raise ArgumentError("mix= is a matrix of numbers, as many rows and columns as there are channels, 1 to 4")
+    whole_matrix = np.zeros((4, 4))
+    whole_matrix[:len(matrix), :len(matrix)] = matrix
+    return whole_matrix.ravel().tolist()
+
+
 def type_number(dtype):
     try:
         name = np.dtype(dtype).name
@@ -50,7 +63,7 @@ def type_number(dtype):
 
 def filter_options(filters, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
                    combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
-                   algorithm="auto"):
+                   mix=None, algorithm="auto"):
     """The options of filter() as the extension takes them."""
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
@@ -60,6 +73,8 @@ def filter_options(filters, border="zero", border_value=0.0, padding="same", str
         "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": real("scale", scale),
         "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
         "algorithm": str(algorithm)}
+    if mix is not None:
+        options["mixing"] = mixing_option(mix)
     if alpha is not None:
         options["alpha"] = choose("alpha", alpha, ALPHAS)
     if dtype is not None:
@@ -71,6 +86,15 @@ def filter_operation(kernel, *options, **more):
     """The operation of these filters and options. Its plans are made when it is first applied."""
     filters = resolve(kernel)
     return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
+
+
+def _keep(key, operation):
+    while len(_operations) >= _KEPT_OPERATIONS:
+        try:
+            del _operations[next(iter(_operations))]
+        except (KeyError, RuntimeError, StopIteration):  # another thread was faster
+            break
+    _operations[key] = operation
 
 
 def _operation_of(kernel, options):
@@ -89,17 +113,12 @@ def _operation_of(kernel, options):
         return filter_operation(kernel, *options)
     if operation is None:
         operation = filter_operation(kernel, *options)
-        while len(_operations) >= _KEPT_OPERATIONS:
-            try:
-                del _operations[next(iter(_operations))]
-            except (KeyError, RuntimeError, StopIteration):  # another thread was faster
-                break
-        _operations[key] = operation
+        _keep(key, operation)
     return operation
 
 
 def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, axes=None,
-           dtype=None, combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
+           dtype=None, combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False, mix=None,
            device=None, algorithm="auto", out=None):
     """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
 
@@ -120,9 +139,11 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     combine: what becomes of several filters: "none" (a tuple of results), "magnitude", "sum", "max" or "stack" (channels);
         by default "magnitude" for a gradient such as "sobel", else "none".
     scale, offset: a result is response * scale + offset, offset in units of white.
-    range: "clamp", "abs", "signed" or "minmax".
+    range: "clamp", "abs", "signed", "minmax", or "wrap": integers are cut towards 0 and wrap around, as C and NumPy cast
+        (on the CPU).
     alpha: the last channel of HWC is alpha: "keep", "filter", "premultiply" or "drop"; None: it is a channel as any other.
     gray, linear: make one grey channel first; filter in linear light (sRGB).
+    mix: a matrix, channels x channels: channel c of HWC first becomes the sum over d of mix[c][d] times channel d.
     device: "cpu", "cuda", "cuda:1", "auto"; by default where the array is.
     algorithm: "auto", or a name that gconv.algorithms() lists.
     out: an array for the result, of its shape and type, that does not overlap the image.
@@ -131,7 +152,7 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     (a NotImplementedError), NoMemoryError (a MemoryError) or DeviceError. Calls from several threads run side by side.
     """
     options = (border, border_value, padding, stride, dilation, flip, dtype, combine, scale, offset, range, alpha, gray,
-               linear, algorithm)
+               linear, mix, algorithm)
     try:  # the way of most calls
         if type(kernel) is np.ndarray:
             operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype, options]
@@ -142,6 +163,20 @@ def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", st
     result = operation.run(image, axes, device, out, None, False)
     if result is None:
         result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
+    return result
+
+
+def filter_chain(image, stages, axes, out=None):
+    """What filter() makes of an image by several stages, (kernel, its options as pairs), one after the other. Strip by strip:
+    what lies between the stages takes no memory of the size of the image."""
+    stages = tuple(stages)
+    operation = _operations.get(stages)
+    if operation is None:
+        operation = _core.chain_operation([filter_operation(kernel, **dict(options)) for kernel, options in stages])
+        _keep(stages, operation)
+    result = operation.run(image, axes, None, out, None, False)
+    if result is None:
+        result = apply(operation, image, axes, None, out, typed=True, ready=False)
     return result
 
 

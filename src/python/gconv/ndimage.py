@@ -18,7 +18,7 @@ import operator
 import numpy as np
 
 from ._errors import ArgumentError
-from ._filter import filter as _filter
+from ._filter import filter as _filter, filter_chain
 from ._filters import Filter
 from ._original import hand_over
 
@@ -32,7 +32,6 @@ _NARROW = frozenset("bool uint8 int8 uint16 int16 float32".split())
 _WIDE = frozenset("float64 int32 uint32 int64 uint64".split())
 _MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "constant": "constant", "grid-constant": "constant",
           "nearest": "replicate", "mirror": "reflect101", "wrap": "wrap", "grid-wrap": "wrap"}
-_PADS = {"symmetric": "symmetric", "constant": "constant", "replicate": "edge", "reflect101": "reflect", "wrap": "wrap"}
 
 
 class _NotOurs(Exception):
@@ -108,80 +107,329 @@ def _or_scipy(function):
     return call
 
 
-# ---- What is computed ----
+# ---- One plan ----
+#
+# All that is computed is a plan of gconv.filter() that reads the samples as they are and writes the type of the result: no
+# array of floats lies between. SciPy casts results as C does: cut towards 0, and wrapped around. So does range="wrap". A
+# result of int16 is one of uint16, seen as int16.
+
+_SMALL = {"uint8": np.uint8, "int8": np.uint8, "uint16": np.uint16, "int16": np.uint16}  # and what stores them
+_WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
+_WHOLE = 1 + 5e-7  # what is an integer but for the rounding of float32 counts as one
+_INTEGER_WEIGHT = 257  # what the algorithm "integer" takes of |weights| together
+
 
 def _floats(array):
     return np.ascontiguousarray(array, np.float32)
 
 
-_WHOLE = 1 + 5e-7  # what is an integer but for the rounding of float32 counts as one
-
-
 def _cut(values, kind):
-    """float32 as a type, as C casts: integers are cut towards 0."""
+    """An array as another type, as C casts: floats become integers that are cut towards 0."""
     if kind.kind == "f" or values.dtype == kind:
         return values.astype(kind, copy=False)
+    if values.dtype.kind != "f":
+        return values.astype(kind)
     return (values * np.float32(_WHOLE)).astype(np.int32 if kind.itemsize <= 2 else np.int64).astype(kind)
 
 
-def _cutting(array, kind, weights, modes, cval):
-    """Options with which gconv.filter() itself cuts its results towards 0; {} where only _cut() can. The array must be of
-    unsigned integers, and the weights must be a mean, so that no result is below 0 or above white. gconv.filter() rounds:
-    half a level less, rounded to the nearest level, is the level cut towards 0."""
-    if array.dtype != kind or kind.name not in ("uint8", "uint16") or ("constant" in modes and cval != 0) or \
-            not all(one.min() >= 0 and one.sum() <= 1 + 1e-6 for one in weights):
-        return {}
-    return {"scale": _WHOLE, "offset": -0.5 / np.iinfo(kind).max}
+def _as_integers(weights):
+    """(integers, divisor) that the weights are, or None: those of a mean are ones, over their number."""
+    whole = np.rint(weights)
+    if (whole == weights).all():
+        return whole, 1.0
+    least = np.abs(weights[weights != 0]).min()
+    whole, divisor = np.rint(weights / least), float(np.rint(1 / least))
+    if np.abs(whole).sum() > _INTEGER_WEIGHT or not np.allclose(whole / max(divisor, 1), weights, rtol=1e-12, atol=0):
+        return None
+    return whole, divisor
 
 
-def _along(values, weights, axis, mode, cval, origin, **options):
-    """An array correlated with a line of weights along one axis."""
-    length, before = values.shape[axis], int(np.prod(values.shape[:axis]))
-    behind = values.size // (length * before)
-    place = weights.size // 2 + origin
-    if not 0 <= place < weights.size:
-        raise _NotOurs("the origin lies outside the filter")
-    if behind == 1 and length <= 4 < before:  # such as colours: rows that are so short take long
-        turned = np.ascontiguousarray(values.reshape(before, length).T)
-        return np.ascontiguousarray(_along(turned, weights, 0, mode, cval, origin, **options).T).reshape(values.shape)
-    if behind == 1:
-        taps, image, anchor, axes = weights[None, :], values.reshape(before, length), (0, place), "HW"
-    elif behind <= 4:
-        taps, image, anchor, axes = weights[None, :], values.reshape(before, length, behind), (0, place), "HWC"
+class _Stage:
+    """A plan for arrays of one type: `reads`, as which type it reads them; `kernel` and `options` of gconv.filter(); `makes`,
+    the type of its results, and `kind`, as which type they are seen or to which they are brought."""
+
+    def __init__(self, dtype, kind, weights, anchor, mode, cval=0.0, mix=None):
+        small, bits = kind.name in _SMALL, 8 * dtype.itemsize
+        integer = dtype.name in _SMALL
+        found = _as_integers(weights)
+        mixes_integers = mix is None or bool((np.rint(mix) == mix).all())
+        sums_integers = bool(found) and found[1] == 1 and mixes_integers and (mode != "constant" or float(cval).is_integer())
+        reach = np.abs(weights).sum() * (1 if mix is None else np.abs(mix).sum(1).max())  # of sums: times the largest level
+        self.kind, self.reads = kind, np.dtype(np.float32)
+        if dtype == bool:
+            self.reads = np.dtype(np.uint8)
+        elif dtype.name in _WHITE:
+            self.reads = dtype
+        elif integer and small and sums_integers and kind.itemsize <= dtype.itemsize and reach * 2 ** bits < 2 ** 24:
+            self.reads = np.dtype(_SMALL[dtype.name])  # as only the low bits of exact sums count
+        if (mix is not None and self.reads != _SMALL.get(kind.name)) or \
+                (mode == "constant" and not 0 <= cval <= _WHITE[self.reads.name]):
+            self.reads = np.dtype(np.float32)
+        wraps = small and (mix is None or self.reads != np.float32)  # channels are mixed within a type
+        self.makes = np.dtype(_SMALL[kind.name] if wraps else np.float32)
+        white, whole, divisor = _WHITE[self.reads.name], _WHOLE, 1.0
+        options = {"dtype": self.makes.name, "border": mode, "border_value": cval / white if mode == "constant" else 0.0}
+        if found and self.reads != np.float32:
+            weights, divisor = found
+            if self.reads == np.uint8 and np.abs(weights).sum() <= _INTEGER_WEIGHT and -128 <= weights.min() and \
+                    weights.max() <= 127 and (mode != "constant" or float(cval).is_integer()):
+                whole, options["algorithm"] = 1.0, "integer"  # whose sums are exact
+        if found and found[1] == 1 and integer and reach * 2 ** bits > 1e6:
+            whole = 1.0  # sums are integers, too large for what is added to others
+        if wraps and not found:  # nothing is left to multiply sums with
+            weights, whole = weights * whole, 1.0
+        options["scale"] = white / _WHITE[self.makes.name] * whole if wraps else white
+        if wraps:
+            options["range"] = "wrap"
+        if mix is not None:
+            options["mix"] = tuple(map(tuple, (mix if mixes_integers or not wraps else mix * _WHOLE).tolist()))
+        self.kernel, self.options = Filter(weights, anchor=anchor, divisor=divisor), options
+        self.key = self.kernel, tuple(options.items())
+
+    def stored(self, values):
+        return _floats(values) if self.reads == np.float32 else values.view(self.reads)
+
+    def is_continued_by(self, after):
+        """Whether the next stage reads what this one makes, as it is."""
+        return after.reads == self.makes and (self.makes == self.kind or self.makes != np.float32)
+
+
+@functools.lru_cache(256)
+def _kept_stage(dtype, kind, weights, shape, anchor, mode, cval):
+    return _Stage(dtype, kind, np.frombuffer(weights).reshape(shape), anchor, mode, cval)
+
+
+def _stage_of(dtype, kind, weights, anchor, mode, cval):
+    """A stage that was made before, or a new one."""
+    return _kept_stage(dtype, kind, weights.tobytes(), weights.shape, tuple(anchor), mode, cval)
+
+
+def _run(values, stages, shape, axes, output=None):
+    """What stages that continue each other make of an array, which they see in another shape, with these axes. The result has
+    the shape of the array; it is `output`, where that can be written directly."""
+    first, last = stages[0], stages[-1]
+    samples, into = first.stored(np.ascontiguousarray(values)), None
+    if output is not None and output.dtype == last.kind and last.kind.itemsize == last.makes.itemsize and \
+            (last.kind == np.float32) == (last.makes == np.float32) and output.flags.c_contiguous and \
+            output.flags.writeable and not np.may_share_memory(output, samples):
+        into = output.view(last.makes).reshape(shape)
+    if len(stages) == 1:
+        result = _filter(samples.reshape(shape), first.kernel, axes=axes, out=into, **first.options)
     else:
-        taps, image, anchor, axes = weights[:, None], values.reshape(before, length, behind), (place, 0), "NHW"
-    kernel = Filter(taps, anchor=anchor)
-    return _filter(image, kernel, border=mode, border_value=cval, axes=axes, **options).reshape(values.shape)
+        result = filter_chain(samples.reshape(shape), [one.key for one in stages], axes, into)
+    if into is not None:
+        return output
+    exact = last.makes != np.float32
+    return (result.view(last.kind) if exact else _cut(result, last.kind)).reshape(values.shape)
 
+
+# ---- Lines of weights along axes ----
+
+class _Line:
+    """Weights along an axis, the border there, and the weight that lies on the sample. Lines with the same are equal."""
+
+    def __init__(self, weights, axis, mode, origin=0):
+        self.weights, self.axis, self.mode, self.place = weights, axis, mode, weights.size // 2 + origin
+        if not 0 <= self.place < weights.size:
+            raise _NotOurs("the origin lies outside the filter")
+        self.key = weights.tobytes(), axis, mode, self.place
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+
+def _product(sizes):
+    return functools.reduce(operator.mul, sizes, 1)
+
+
+def _is_colours(line, shape):
+    """Whether a line goes along a last axis that is so short, such as that of colours, that it is one of channels."""
+    return line.axis == len(shape) - 1 > 0 and shape[-1] <= 4 < _product(shape[:-1])
+
+
+def _positions(mode, places, length):
+    """Which samples of an axis a border shows at these places; below 0 for its constant."""
+    if mode == "replicate":
+        return np.clip(places, 0, length - 1)
+    if mode == "constant":
+        return np.where((places < 0) | (places >= length), -1, places)
+    if mode == "wrap":
+        return places % length
+    period = 2 * length if mode == "symmetric" else max(2 * length - 2, 1)
+    places = places % period
+    return np.where(places < length, places, period - places - (mode == "symmetric"))
+
+
+def _matrix(line, channels):
+    """What a line of weights along the channels is as a matrix."""
+    matrix = np.zeros((channels, channels))
+    for channel in range(channels):
+        seen = _positions(line.mode, channel - line.place + np.arange(line.weights.size), channels)
+        np.add.at(matrix[channel], seen[seen >= 0], line.weights[seen >= 0])
+    return matrix
+
+
+def _plane_of(down, across):
+    """Weights and anchor of two lines, either of which may be None."""
+    column, row = (np.ones(1) if line is None else line.weights for line in (down, across))
+    return np.outer(column, row), (0 if down is None else down.place, 0 if across is None else across.place)
+
+
+def _view(shape, down, across, colours):
+    """(shape, axes) of an array whose axis number `down` runs down the images and `across` along their rows; of which either
+    may be None. colours: the last axis is one of channels."""
+    channels = shape[-1] if colours else 1
+    if across is None:
+        seen = (_product(shape[:down]), shape[down], _product(shape[down + 1:]) // channels, channels)
+    else:
+        first = across if down is None else down
+        seen = (_product(shape[:first]), 1 if down is None else shape[down], shape[across],
+                _product(shape[across + 1:]))
+        if down is None:  # all rows are of one image
+            seen = (1, seen[0], *seen[2:])
+    return (seen[1:] if seen[0] == 1 else seen)[:None if seen[3] > 1 else -1], ("HW" if seen[0] == 1 else "NHW") + \
+        ("C" if seen[3] > 1 else "")
+
+
+def _pair(lines, shape, cval):
+    """Two of the lines that can be one plane of weights, along neighbouring axes; or None."""
+    for across in lines:
+        for down in lines:
+            if down.axis == across.axis - 1 and down.mode == across.mode and (cval == 0 or down.mode != "constant") and \
+                    _product(shape[across.axis + 1:]) <= 4 and down.weights.size * across.weights.size <= 1 << 16:
+                return down, across
+    return None
+
+
+def _alone(line, shape):
+    return (None, line, None) if _product(shape[line.axis + 1:]) <= 4 else (line, None, None)
+
+
+def _steps(lines, shape, dtype, kind, cval, together):
+    """The passes that the lines are: (down, across, colours), each a line or None. together: lines of any order may be one
+    pass, as nothing is cut between them."""
+    colours = [line for line in lines if _is_colours(line, shape)]
+    if not together:
+        return [(None, None, line) if line in colours else _alone(line, shape) for line in lines]
+    others, steps = [line for line in lines if line not in colours], []
+    pair = _pair(others, shape, cval)
+    if pair:
+        steps.append((*pair, None))
+    steps += [_alone(line, shape) for line in others if not pair or line not in pair]
+    for line in colours:  # channels are mixed before they are filtered, if that leaves their type as it is
+        if steps and _SMALL.get(dtype.name, dtype) == _SMALL.get(kind.name, kind):
+            steps[0] = (*steps[0][:2], line)
+        else:
+            steps.append((None, None, line))
+    return steps
+
+
+def _reach(dtype, lines):
+    """What no sum of the lines exceeds, for arrays of this type; 0 or infinite if that is not known."""
+    level = 2 ** (8 * dtype.itemsize) if dtype.name in _SMALL else 1 if dtype == bool else np.inf
+    sums = _product(float(np.abs(line.weights).sum()) for line in lines)
+    return sums * level if sums > 0 else 0
+
+
+def _are_exact(dtype, lines, kind, cval):
+    """Whether nothing is cut between passes, and they go in any order: results are floats; or all weights are integers and
+    all sums exact, so that the low bits are those of the whole sum, wherever it is wrapped around."""
+    if cval != 0 and any(line.mode == "constant" for line in lines):  # which is no 0 to the next pass
+        return False
+    if kind.kind == "f":
+        return True
+    whole = all((np.rint(line.weights) == line.weights).all() for line in lines)
+    return kind.name in _SMALL and whole and 0 < _reach(dtype, lines) < 2 ** 24
+
+
+def _stage(dtype, step, kind, cval, channels):
+    """(the stage that a step of _steps() is, what is added to its results, of each channel)"""
+    down, across, colours = step
+    weights, anchor = _plane_of(down, across)
+    mode = "replicate" if down is None and across is None else (across if down is None else down).mode
+    if colours is None:
+        return _Stage(dtype, kind, weights, anchor, mode, cval), None
+    matrix = _matrix(colours, channels)
+    offset = cval * (colours.weights.sum() - matrix.sum(1)) if colours.mode == "constant" else np.zeros(1)
+    if offset.any():  # before it is cut
+        return _Stage(dtype, np.dtype(np.float32), weights, anchor, mode, 0.0, matrix), offset.astype(np.float32)
+    return _Stage(dtype, kind, weights, anchor, mode, cval, matrix), None
+
+
+def _view_of(shape, step):
+    """How a step sees an array: its shape and its axes."""
+    down, across, colours = step
+    if down is None and across is None:
+        return (_product(shape[:-2]), shape[-2], shape[-1]), "HWC"
+    return _view(shape, *(None if line is None else line.axis for line in (down, across)), colours is not None)
+
+
+def _image_of(shape, steps):
+    """How all steps can see the array as one image, whose pixels are its last axis if that is short; or None."""
+    pixels = len(shape) > 2 and shape[-1] <= 4
+    width = len(shape) - (2 if pixels else 1)
+    if width < 1 or _product(shape[:width - 1]) != 1:
+        return None
+    for down, across, colours in steps:
+        if (down and down.axis != width - 1) or (across and across.axis != width) or (colours and not pixels):
+            return None
+    return shape[width - 1:], "HWC" if pixels else "HW"
+
+
+@functools.lru_cache(256)
+def _plan(shape, dtype, lines, kind, cval):
+    """What _lines() runs for arrays of this shape and type: (stages, how they see the array, what is added, or None)."""
+    steps = _steps(lines, shape, dtype, kind, cval, _are_exact(dtype, lines, kind, cval))
+    image = _image_of(shape, steps) if all(line.mode != "wrap" for line in lines) else None  # which needs whole images
+    runs = []
+    for step in steps:
+        stage, offset = _stage(dtype, step, kind, cval, shape[-1])
+        dtype = kind
+        stages, view, before = runs[-1] if runs else ([], None, None)
+        if image and runs and before is None and offset is None and stages[-1].is_continued_by(stage):
+            runs[-1] = [*stages, stage], image, None
+        else:
+            runs.append(([stage], _view_of(shape, step), offset))
+    return runs
+
+
+def _lines(array, lines, kind, cval, output=None):
+    """The array correlated with lines of weights, one after the other. Between them, values have the type of the result, as
+    SciPy keeps them there."""
+    if kind == np.float32 and any(_is_colours(line, array.shape) for line in lines) and array.dtype.itemsize == 1 and \
+            _are_exact(array.dtype, lines, np.dtype(np.int16), cval) and _reach(array.dtype, lines) < 2 ** 15:
+        values = _lines(array, lines, np.dtype(np.int16), cval)  # a quarter of the time of mixing floats
+        return _store(values, output) if output is not None else values.astype(kind)
+    runs = _plan(array.shape, array.dtype, tuple(lines), kind, cval)
+    values = array if runs else _cut(array.copy(), kind)
+    for number, (stages, view, offset) in enumerate(runs):
+        values = _run(values, stages, *view, output if number == len(runs) - 1 and offset is None else None)
+        if offset is not None:
+            values = _cut(values + offset, kind)
+    return values
+
+
+def _sum(array, parts, kind, cval, output=None):
+    """The sum of the parts, each an array correlated with lines, in the type of the result, as SciPy adds them."""
+    if not parts:
+        raise _NotOurs("there are no axes")
+    total = None
+    for lines in parts:
+        part = _lines(array, lines, kind, cval, output if len(parts) == 1 else None)
+        total = part if total is None else np.add(total, part, out=total)
+    return total
+
+
+# ---- Planes of weights ----
 
 def _store(result, output):
-    if output is None:
+    if output is None or result is output:
         return result
     output[...] = result
     return output
-
-
-def _finish(result, kind, output):
-    return _store(_cut(result, kind), output)
-
-
-def _lines(array, lines, kind, cval):
-    """Passes along axes, one after the other: (weights, axis, mode, origin). Between them, values have the type of the
-    result, as SciPy keeps them there."""
-    cutting = _cutting(array, kind, [line[0] for line in lines], [line[2] for line in lines], cval) if lines else {}
-    values = np.ascontiguousarray(array) if cutting else _floats(array)
-    if kind == np.float32 and values.ndim == 2 and len(lines) == 2 and {line[1] for line in lines} == {0, 1} and \
-            lines[0][2] == lines[1][2] and (cval == 0 or lines[0][2] != "constant"):
-        (down, _, mode, down_origin), (across, _, _, across_origin) = sorted(lines, key=lambda line: line[1])
-        place = down.size // 2 + down_origin, across.size // 2 + across_origin
-        if not (0 <= place[0] < down.size and 0 <= place[1] < across.size):
-            raise _NotOurs("the origin lies outside the filter")
-        return _filter(values, Filter(np.outer(down, across), anchor=place), border=mode)  # both at once
-    for weights, axis, mode, origin in lines:
-        values = _along(values, weights, axis, mode, cval, origin, **cutting)
-        if kind.kind != "f" and len(lines) > 1 and not cutting:
-            values = _floats(_cut(values, kind))
-    return values
 
 
 def _weights(weights, dimensions):
@@ -206,39 +454,36 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
     if not all(0 <= size // 2 + one < size for one, size in zip(origins, weights.shape)):
         raise _NotOurs("the origin lies outside the filter")
     if len(chosen) == 0:
-        return _finish(_floats(array), kind, output)
+        return _store(_cut(array.copy(), kind), output)
     several = [i for i, size in enumerate(weights.shape) if size > 1] or [0]  # one weight along an axis is none
     weights = weights.reshape([weights.shape[i] for i in several])
     chosen, origins = [chosen[i] for i in several], [origins[i] for i in several]
-    cutting = _cutting(array, kind, [weights], [mode], cval) if weights.ndim <= 2 else {}
-    values = array if cutting else _floats(array)
-    if chosen == [0, 1] and array.ndim == 3 and array.shape[2] <= 4:
-        kernel = Filter(weights, anchor=[size // 2 + one for size, one in zip(weights.shape, origins)])
-        result = _filter(np.ascontiguousarray(values), kernel, border=mode, border_value=cval, axes="HWC", **cutting)
-        return _finish(result, kind, output)
-    values = np.ascontiguousarray(np.moveaxis(values, chosen, range(-len(chosen), 0)))
-    planes = values.reshape(-1, *values.shape[values.ndim - len(chosen):])
-    result = _sum_of_planes(planes, weights, mode, cval, origins, **cutting)
-    result = np.moveaxis(result.reshape(values.shape), range(-len(chosen), 0), chosen)
-    return _finish(result, kind, output)
-
-
-def _sum_of_planes(values, weights, mode, cval, origins, **options):
-    """Correlates each of values[0], values[1] ... with weights of 1, 2 or 3 dimensions."""
     if weights.ndim == 1:
-        return _along(values, weights, 1, mode, cval, origins[0], **options)
+        return _store(_lines(array, [_Line(weights, chosen[0], mode, origins[0])], kind, cval, output), output)
+    anchor = [size // 2 + one for size, one in zip(weights.shape, origins)]
+    if weights.ndim == 2 and chosen[0] == chosen[1] - 1 and _product(array.shape[chosen[1] + 1:]) <= 4:
+        view = _view(array.shape, *chosen, False)
+        return _store(_run(array, [_stage_of(array.dtype, kind, weights, anchor, mode, cval)], *view, output), output)
+    values = np.ascontiguousarray(np.moveaxis(array, chosen, range(-len(chosen), 0)))
     if weights.ndim == 2:
-        kernel = Filter(weights, anchor=[size // 2 + one for size, one in zip(weights.shape, origins)])
-        return _filter(values, kernel, border=mode, border_value=cval, axes="NHW", **options)
-    depth, place = weights.shape[0], weights.shape[0] // 2 + origins[0]
-    options = {"constant_values": cval} if mode == "constant" else {}
-    padded = np.pad(values, ((0, 0), (place, depth - 1 - place), (0, 0), (0, 0)), _PADS[mode], **options)
-    result = np.zeros_like(values)
+        result = _run(values, [_stage_of(values.dtype, kind, weights, anchor, mode, cval)],
+                      *_view(values.shape, values.ndim - 2, values.ndim - 1, False))
+    else:
+        result = _cut(_sum_of_planes(_floats(values), weights, mode, cval, anchor), kind)
+    return _store(np.moveaxis(result, range(-len(chosen), 0), chosen), output)
+
+
+def _sum_of_planes(values, weights, mode, cval, anchor):
+    """Correlates the last three axes of an array of floats with weights: plane by plane of the first of these axes."""
+    planes, result = values.reshape(-1, *values.shape[-3:]), np.zeros_like(values)
+    sums = result.reshape(planes.shape)
+    height, width = planes.shape[2:]
     for number, plane in enumerate(weights):
-        kernel = Filter(plane, anchor=[size // 2 + one for size, one in zip(plane.shape, origins[1:])])
-        part = np.ascontiguousarray(padded[:, number:number + values.shape[1]])
-        flat = part.reshape(-1, *values.shape[2:])
-        result += _filter(flat, kernel, border=mode, border_value=cval, axes="NHW").reshape(values.shape)
+        seen = _positions(mode, np.arange(planes.shape[1]) + number - anchor[0], planes.shape[1])
+        part = planes[:, seen]
+        part[:, seen < 0] = cval
+        stage = _stage_of(values.dtype, values.dtype, plane, anchor[1:], mode, cval)
+        sums += _run(part, [stage], (-1, height, width), "NHW")
     return result
 
 
@@ -263,7 +508,7 @@ def _one_line(input, weights, axis, output, mode, cval, origin, turned):
     weights, origin = _weights(weights, 1), operator.index(origin)
     if turned:
         weights, origin = weights[::-1], -origin - (1 - weights.size % 2)
-    return _finish(_lines(array, [(weights, axis, _mode(mode), origin)], kind, cval), kind, output)
+    return _store(_lines(array, [_Line(weights, axis, _mode(mode), origin)], kind, cval, output), output)
 
 
 @_or_scipy
@@ -280,9 +525,15 @@ def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, o
 
 def _gaussian_line(sigma, order, truncate, radius):
     """The weights of a Gaussian, or of its derivative, for correlation."""
-    sigma, reach = float(sigma), int(truncate * float(sigma) + 0.5) if radius is None else radius
-    if sigma <= 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or operator.index(order) < 0:
+    sigma, order = float(sigma), operator.index(order)
+    reach = int(truncate * sigma + 0.5) if radius is None else radius
+    if sigma <= 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or order < 0:
         raise _NotOurs("sigma, order or radius is none that a Gaussian has")
+    return _bell(sigma, order, int(reach))
+
+
+@functools.lru_cache(64)
+def _bell(sigma, order, reach):
     x = np.arange(-reach, reach + 1)
     bell = np.exp(-0.5 * (x / sigma) ** 2)
     bell /= bell.sum()
@@ -298,11 +549,11 @@ def gaussian_filter1d(input, sigma, axis=-1, order=0, output=None, mode="reflect
     return _one_line(input, _gaussian_line(sigma, order, truncate, radius), axis, output, mode, cval, 0, False)
 
 
-def _gaussian(array, sigma, order, kind, mode, cval, truncate, radius, axes):
+def _gaussian(array, sigma, order, mode, truncate, radius, axes):
+    """The lines of a Gaussian, or of its derivatives."""
     chosen = _axes(axes, array.ndim)
     values = [_per_axis(one, len(chosen)) for one in (sigma, order, mode, radius)]
-    lines = [(_gaussian_line(s, o, truncate, r), axis, _mode(m), 0) for axis, s, o, m, r in zip(chosen, *values) if s > 1e-15]
-    return _lines(array, lines, kind, cval)
+    return [_Line(_gaussian_line(s, o, truncate, r), axis, _mode(m)) for axis, s, o, m, r in zip(chosen, *values) if s > 1e-15]
 
 
 @_or_scipy
@@ -310,7 +561,7 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
     """scipy.ndimage.gaussian_filter: a Gaussian, or its derivatives, along all axes or those named."""
     array = _take(input)
     kind, output = _output(output, array)
-    return _finish(_gaussian(array, sigma, order, kind, mode, cval, truncate, radius, axes), kind, output)
+    return _store(_lines(array, _gaussian(array, sigma, order, mode, truncate, radius, axes), kind, cval, output), output)
 
 
 def _uniform_line(size, origin):
@@ -338,8 +589,8 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     for axis, one, start, border in zip(chosen, *values):
         weights, start = _uniform_line(one, start)
         if weights.size > 1:
-            lines.append((weights, axis, _mode(border), start))
-    return _finish(_lines(array, lines, kind, cval), kind, output)
+            lines.append(_Line(weights, axis, _mode(border), start))
+    return _store(_lines(array, lines, kind, cval, output), output)
 
 
 def _edges(input, axis, output, mode, cval, smooth):
@@ -347,9 +598,9 @@ def _edges(input, axis, output, mode, cval, smooth):
     kind, output = _output(output, array)
     axis, = _axes(axis, array.ndim)
     modes = [_mode(one) for one in _per_axis(mode, array.ndim)]
-    lines = [(np.array((-1.0, 0, 1)), axis, modes[axis], 0)]
-    lines += [(np.array(smooth), other, modes[other], 0) for other in range(array.ndim) if other != axis]
-    return _finish(_lines(array, lines, kind, cval), kind, output)
+    lines = [_Line(np.array((-1.0, 0, 1)), axis, modes[axis])]
+    lines += [_Line(np.array(smooth), other, modes[other]) for other in range(array.ndim) if other != axis]
+    return _store(_lines(array, lines, kind, cval, output), output)
 
 
 @_or_scipy
@@ -364,13 +615,20 @@ def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
     return _edges(input, axis, output, mode, cval, (1.0, 2, 1))
 
 
-def _sum(parts):
-    """The sum of arrays, in their type, as SciPy adds them."""
-    total = None
-    for part in parts:
-        total = part if total is None else np.add(total, part, out=total)
-    if total is None:
-        raise _NotOurs("there are no axes")
+def _second_differences(array, lines, kind, cval, output):
+    """The sum of what single lines of weights make: those of two neighbouring axes by one plane of weights."""
+    pair = _pair([line for line in lines if not _is_colours(line, array.shape)], array.shape, cval)
+    if not pair or not _are_exact(array.dtype, lines, kind, cval):
+        return _sum(array, [[line] for line in lines], kind, cval, output)
+    (down, across), others = pair, [line for line in lines if line not in pair]
+    weights = np.zeros((down.weights.size, across.weights.size))
+    weights[:, across.place] += down.weights
+    weights[down.place] += across.weights
+    view = _view(array.shape, down.axis, across.axis, False)
+    stage = _stage_of(array.dtype, kind, weights, (down.place, across.place), down.mode, cval)
+    total = _run(array, [stage], *view, None if others else output)
+    for line in others:
+        total = np.add(total, _lines(array, [line], kind, cval), out=total)
     return total
 
 
@@ -381,21 +639,22 @@ def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     kind, output = _output(output, array)
     chosen = _axes(axes, array.ndim)
     modes = [_mode(one) for one in _per_axis(mode, len(chosen))]
-    values = _floats(array)
-    parts = (_along(values, np.array((1.0, -2, 1)), axis, one, cval, 0) for axis, one in zip(chosen, modes))
-    return _store(_sum(_cut(part, kind) for part in parts), output)
+    lines = [_Line(np.array((1.0, -2, 1)), axis, one) for axis, one in zip(chosen, modes)]
+    return _store(_second_differences(array, lines, kind, cval, output), output)
 
 
-def _derivatives(array, sigma, kind, mode, cval, axes, which, options):
-    """The derivatives of order `which` of a smoothed array, along each of the axes."""
+def _derivatives(array, sigma, mode, axes, which, options):
+    """The derivatives of order `which` of a smoothed array along each of the axes, each as a list of lines."""
     wrong = options.keys() - {"truncate", "radius", "order"}
     if wrong:
         raise _NotOurs(f"the option {sorted(wrong)[0]} is not taken")
     truncate, radius = options.get("truncate", 4.0), options.get("radius")
     chosen = _axes(axes, array.ndim)
+    parts = []
     for number, border in enumerate(_per_axis(mode, len(chosen))):  # which SciPy has for the whole derivative along an axis
         order = [which if other == number else 0 for other in range(len(chosen))]
-        yield _gaussian(array, sigma, order, kind, border, cval, truncate, radius, axes)
+        parts.append(_gaussian(array, sigma, order, border, truncate, radius, axes))
+    return parts
 
 
 @_or_scipy
@@ -403,8 +662,21 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
     """scipy.ndimage.gaussian_laplace: the sum of the second derivatives of a Gaussian."""
     array = _take(input)
     kind, output = _output(output, array)
-    parts = _derivatives(array, sigma, kind, mode, cval, axes, 2, kwargs)
-    return _store(_sum(_cut(part, kind) for part in parts), output)
+    return _store(_sum(array, _derivatives(array, sigma, mode, axes, 2, kwargs), kind, cval, output), output)
+
+
+def _magnitude(array, parts, kind, cval):
+    """The root of the sum of the squares of the parts: in the type of the result, as SciPy adds them."""
+    total = None
+    for lines in parts:
+        part = _lines(array, lines, kind, cval)
+        part = np.multiply(part, part, out=part) if part is not array else np.multiply(part, part)
+        total = part if total is None else np.add(total, part, out=total)
+    if total is None:
+        raise _NotOurs("there are no axes")
+    if kind.kind == "u" and kind.itemsize <= 2:  # the same levels as those of NumPy's root, which is of float16 for uint8
+        return np.sqrt(total, out=total, dtype=np.float32, casting="unsafe")
+    return np.sqrt(total, total, casting="unsafe")
 
 
 @_or_scipy
@@ -412,6 +684,4 @@ def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=
     """scipy.ndimage.gaussian_gradient_magnitude: the root of the sum of squares of the first derivatives of a Gaussian."""
     array = _take(input)
     kind, output = _output(output, array)
-    parts = (_cut(part, kind) for part in _derivatives(array, sigma, kind, mode, cval, axes, 1, kwargs))
-    total = _sum((np.multiply(part, part) for part in parts))
-    return _store(np.sqrt(total, total, casting="unsafe"), output)
+    return _store(_magnitude(array, _derivatives(array, sigma, mode, axes, 1, kwargs), kind, cval), output)
