@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""direct for layers on a GPU: small filters on images whose rows of outputs begin anywhere in memory, with the bits of the CPU."""
+"""direct for layers on a GPU: small filters on images whose rows of outputs begin anywhere in memory, with the bits of the CPU.
+
+The same for gemm, with so many outputs that it takes its wider tiles on a GPU of 132 multiprocessors.
+"""
 import pathlib
 import subprocess
 import sys
@@ -19,13 +22,13 @@ def has_gpu():
 
 
 class Ragged(CommandTest):
-    def compare(self, images, channels, height, width, filters, size, *words):
+    def compare(self, images, channels, height, width, filters, size, *words, algorithm="direct"):
         lot = numpy.random.default_rng(width)
         numpy.save(self.folder / "in.npy", lot.standard_normal((images, channels, height, width), dtype=numpy.float32))
         numpy.save(self.folder / "bank.npy", lot.standard_normal((filters, channels, size, size), dtype=numpy.float32))
-        for device in ("cuda", "cpu"):
-            self.gconv("-i", "in.npy", "--layout", "nchw", "-f", "./bank.npy", "-d", device, "-a", "direct", "-o",
-                       f"{device}.npy", *words)
+        for device, own in (("cuda", algorithm), ("cpu", "direct")):
+            self.gconv("-i", "in.npy", "--layout", "nchw", "-f", "./bank.npy", "-d", device, "-a", own, "-o", f"{device}.npy",
+                       *words)
         made, expected = ((self.folder / f"{device}.npy").read_bytes() for device in ("cuda", "cpu"))
         self.assertEqual(made, expected, f"{images} x {channels} x {height} x {width}, {filters} of {size}, {words}")
 
@@ -47,6 +50,12 @@ class Ragged(CommandTest):
     def test_more_blocks_than_the_device_takes_at_a_time(self):
         for width in (225, 226):
             self.compare(17, 3, 225, width, 9, 3, "--padding", "valid")
+
+    def test_wide_tiles_of_gemm(self):
+        self.compare(3, 3, 104, 108, 64, 3, "--activation", "tanh", algorithm="gemm")
+        self.compare(3, 5, 103, 109, 100, 3, "--activation", "relu", algorithm="gemm")
+        self.compare(3, 2, 150, 150, 20, 3, "--activation", "leaky:0.1", algorithm="gemm")
+        self.compare(9, 70, 67, 59, 70, 1, algorithm="gemm")
 
     def test_activations(self):
         for activation in ("relu", "leaky:0.1", "tanh"):

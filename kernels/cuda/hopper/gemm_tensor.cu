@@ -13,10 +13,11 @@
 namespace {
 
 /* Returns whether float16 is estimated to be faster than TF32, including the search for the largest sample. It is not, if
- * units are taps of a row: then float16 packs more units, and takes longer than estimated. */
+ * units are taps of a row in planes: then float16 packs more units, and takes longer than estimated. */
 bool is_half_faster(const gconv_layer_problem *problem) {
   const tensor::cut half = tensor::cut_problem(problem, tensor::fp16::U, 1);
-  return half.how != tensor::NARROW && half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles;
+  return (half.how != tensor::NARROW || half.flow.steps) &&
+         half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles;
 }
 
 template <class E> constexpr gconv_layer_algorithm row = tensor::algorithm_of<tensor::product<E, 1>>("", "");

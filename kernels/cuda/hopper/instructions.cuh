@@ -75,6 +75,17 @@ DEVICE void publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* ---- Kernels that follow each other: the next one is scheduled while the last blocks of this one are at work ---- */
+
+/* Waits until the kernel before has ended. All threads of a kernel that launch_behind() launches call it first. */
+DEVICE void await_kernel_before() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+/* Lets blocks of the kernel behind be scheduled as soon as there is room for them. */
+DEVICE void admit_kernel_behind() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 #endif
 #ifdef HOPPER
 
@@ -151,5 +162,18 @@ DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t a
 }
 
 #endif
+
+/* Launches a kernel that waits by itself for the kernel before it in the stream. */
+template <class... TAKEN, class... GIVEN>
+cudaError_t launch_behind(void (*kernel)(TAKEN...), dim3 grid, unsigned threads, size_t bytes, cudaStream_t stream,
+                          const GIVEN &...given) {
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = bytes, config.stream = stream;
+  config.attrs = &early, config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, TAKEN(given)...);
+}
 
 } // namespace hopper

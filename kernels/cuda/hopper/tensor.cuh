@@ -211,7 +211,9 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
   if (a.partial) {
     const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
     const int64_t count = plane * a.problem.filters * a.problem.images;
-    finish_sums<<<(unsigned)std::min<int64_t>((count + 255) / 256, 16 * processors), 256, 0, stream>>>(a, plane, count);
+    const int wide = plane % 4 == 0 && (uintptr_t)a.out % 16 == 0 ? 4 : 1;
+    const unsigned blocks = (unsigned)std::min<int64_t>((count / wide + 255) / 256, 16 * processors);
+    (wide == 4 ? finish_sums<4> : finish_sums<1>)<<<blocks, 256, 0, stream>>>(a, plane, count);
   }
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
@@ -251,7 +253,7 @@ static __global__ void prepare_digits(const float *weights, int64_t taps, const 
 
 /* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
 template <class E, int D> struct product {
-  static constexpr bool FLOWS = E::U == 8 && D == 2;
+  static constexpr bool FLOWS = E::U == 8 && E::SCALED;
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
   /* Behind the weights: 1 / scale of each filter, then the steps. */

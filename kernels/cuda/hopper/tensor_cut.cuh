@@ -45,7 +45,8 @@ enum : int32_t {
   SLACK_BYTES = 4096, /* memcheck takes the two units of an operand for adjacent, and the last would reach beyond */
   MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
-  MOST_BUFFERS = 8, /* of planes */
+  MOST_BUFFERS = 8, /* of planes, and 3 if weights do not stay */
+  SLOT_STEPS = 4,   /* at most */
   PROCESSORS = 132  /* for which a cut is made */
 };
 
@@ -114,9 +115,9 @@ struct cut {
   int64_t items;
 
   /* Shared memory. */
-  int32_t plane_bytes; /* of the planes of a digit */
-  int32_t buffers, slots, slot_bytes;
-  bool resident;  /* all weights stay in shared memory */
+  int32_t plane_bytes;                            /* of the planes of a digit */
+  int32_t buffers, slots, slot_bytes, slot_steps; /* slot_steps: steps whose weights are in a slot */
+  bool resident;                                  /* all weights stay in shared memory */
   bool alternate; /* the warpgroups multiply in turns, one while the other stores; both keep an item's common operand */
 
   struct flow flow;
@@ -215,13 +216,18 @@ inline int64_t laid_bytes(const cut &c) {
 /* Decides what a block keeps in shared memory. Returns false if even the least does not fit. */
 inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
-  c.slot_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
+  const int32_t step_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
   const int32_t table = (c.steps * 4 + 127) / 128 * 128;
   const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
   const int32_t all = c.steps * c.chunks;
-  c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * c.slot_bytes >= 2 * set_bytes;
+  c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * step_bytes >= 2 * set_bytes;
   c.slots = c.resident ? all : LEAST_SLOTS;
-  c.buffers = std::min<int32_t>((room - c.slots * c.slot_bytes) / set_bytes, c.resident ? MOST_BUFFERS : 2);
+  c.buffers = 0;
+  for (int32_t steps = c.resident ? 1 : SLOT_STEPS; steps > 0 && c.buffers < 2; steps--)
+    if (c.steps % steps == 0) {
+      c.slot_steps = steps, c.slot_bytes = steps * step_bytes;
+      c.buffers = std::min<int32_t>((room - c.slots * c.slot_bytes) / set_bytes, c.resident ? MOST_BUFFERS : 3);
+    }
   if (c.buffers < 2)
     return false;
   c.alternate = c.resident && c.split_chunks <= c.buffers + (c.sets == 2);
@@ -236,8 +242,8 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = PROCESSORS, outputs = (double)p->images * p->filters * p->out_height * p->out_width;
   const double inputs = (double)p->images * p->channels * p->height * p->width;
   const double multiplying = (double)c.split_chunks * c.steps * (c.digits == 2 ? 3 : 1) * 256;
-  const double copying =
-      (double)c.split_chunks * (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps * c.slot_bytes)) / 20;
+  const double copying = (double)c.split_chunks *
+                         (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps / c.slot_steps * c.slot_bytes)) / 20;
   /* Two cases of slow stores. If strips end within 32 bytes of memory, two tiles far apart write to these bytes, which took
    * twice as long. If rows begin within 32 bytes, each group of eight of BAND is stored to two such pieces, which took 1.4
    * times as long. */
@@ -403,7 +409,8 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
   c.steps = c.flow.steps = FLOW_STEPS;
   c.sets = 1;
   c.flow.pairs = ceil_div(c.filters, CONSUMERS * ROWS), c.filter_tiles = c.flow.pairs * CONSUMERS;
-  if (c.unit != 8 || c.digits != 2 || c.filters <= ROWS || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * FLOW_STEPS)
+  if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.filters <= ROWS || c.planes > 64 ||
+      list_flow_taps(c, p, NULL) > 2 * FLOW_STEPS)
     return;
   double limit = best.cycles + 3500; /* cycles of launching the kernel that packs planes */
   for (int32_t target : {0, 128, 64, 32}) {
@@ -418,7 +425,7 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
     const double processors = PROCESSORS, filters = CONSUMERS * ROWS, pairs = c.flow.pairs * c.groups;
     const double tiles = ceil((double)c.items / std::max(floor(processors / pairs), 1.0));
     const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);
-    const double multiplying = filters * c.steps * 3 * (c.strips > 1 ? 1.3 : 1.12),
+    const double multiplying = filters * c.steps * (c.digits == 2 ? 3 : 1) * (c.strips > 1 ? 1.3 : 1.12),
                  storing = filters * (int32_t)FLOW_TILE * 4 / (torn ? 8 : 17);
     c.cycles = ceil(pairs / processors) * (tiles * std::max(multiplying, storing) +
                                            (1 + tiles / (double)c.segment_tiles) * (c.flow.halo + 1) * 1000 + 12600);

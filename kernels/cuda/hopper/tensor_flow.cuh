@@ -38,7 +38,7 @@ DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], u
   if (D == 2)
     UNROLLED_FOR (int i = 0; i < FLOW_STEPS; i++) {
       const uint64_t units = units_of(i);
-      E::multiply(sums, weights[i][1], units, i > 0);
+      E::multiply(sums, weights[i][D - 1], units, i > 0);
       E::multiply(sums, weights[i][0], units + digit, 1);
     }
   UNROLLED_FOR (int i = 0; i < FLOW_STEPS; i++)

@@ -20,13 +20,14 @@ DEVICE void copy_weights(const arguments &a, const memory &m) {
   ring slot;
   for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
     const item it = item_of(a, number);
-    for (int32_t step = it.first_chunk * c.steps; step < it.end_chunk * c.steps; step++) {
+    for (int32_t step = it.first_chunk * c.steps; step < it.end_chunk * c.steps; step += c.slot_steps) {
       slots.wait_empty(slot);
       barrier_expect(&slots.full[slot.place], (uint32_t)c.slot_bytes);
       for (int32_t side = 0; side < sides; side++) {
         const int64_t tile = (int64_t)it.group * c.filter_tiles + it.filter_tile + side;
-        bulk_copy(m.slots + slot.place * c.slot_bytes + side * bytes, a.weights + (tile * c.chunks * c.steps + step) * bytes,
-                  (uint32_t)bytes, &slots.full[slot.place]);
+        bulk_copy(m.slots + slot.place * c.slot_bytes + side * bytes,
+                  a.weights + (tile * c.chunks * c.steps + step) * (bytes / c.slot_steps), (uint32_t)bytes,
+                  &slots.full[slot.place]);
       }
       slot.advance(c.slots);
     }
@@ -95,8 +96,8 @@ DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   const int32_t set = c.sets == 2 ? consumer : 0, side = c.sets == 2 ? 0 : consumer;
   places p;
   p.planes = (shared_address(m.planes) + set * c.digits * c.plane_bytes) >> 4;
-  p.weights = (shared_address(m.slots) + side * c.digits * TILE_UNITS * ROWS * UNIT) >> 4 | (uint32_t)(ROWS * UNIT >> 4)
-                                                                                                << 16;
+  p.weights = (shared_address(m.slots) + side * (c.slot_bytes / (CONSUMERS / c.sets))) >> 4 | (uint32_t)(ROWS * UNIT >> 4)
+                                                                                                  << 16;
   p.steps = shared_address(m.steps);
   p.digit = (uint32_t)c.plane_bytes >> 4;
   p.buffer = (uint32_t)(c.sets * c.digits * c.plane_bytes) >> 4;
@@ -153,30 +154,33 @@ DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rin
     barrier_arrive(done);
 }
 
-/* The same with weights that are copied step by step. Slots and buffers are given back when the instructions that read them
- * have ended, one step later. */
+/* The same with weights that are copied some steps at a time. Slots and buffers are given back when the instructions that
+ * read them have ended, one step later. */
 template <class E, int D>
 DEVICE void multiply_passing(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
+  constexpr uint32_t STEP = D * TILE_UNITS * ROWS * UNIT >> 4;
   const bool leader = threadIdx.x % 32 == 0;
   uint32_t slot_done = 0, buffer_done = 0, add = 0;
   for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
     const uint32_t planes = p.planes + r.buffer.place * p.buffer;
     uint32_t entry = load_word(p.steps);
     barrier_wait(p.full + r.buffer.place * 8, r.buffer.parity);
-    for (int32_t step = 1; step <= c.steps; step++) {
-      const uint32_t now = entry, slot = r.slot.place;
-      entry = load_word(p.steps + (step < c.steps ? step * 4 : 0));
-      barrier_wait(p.slot_full + slot * 8, r.slot.parity);
-      multiply_step<E, D>(p.weights + slot * p.slot, planes, p.digit, now, add, sums);
-      add = 1;
-      r.slot.advance(c.slots);
-      multiply_wait<1>();
-      if (leader && slot_done)
-        barrier_arrive(slot_done);
-      if (leader && buffer_done)
-        barrier_arrive(buffer_done);
-      slot_done = p.slot_empty + slot * 8;
-      buffer_done = 0;
+    for (int32_t step = 1; step <= c.steps; r.slot.advance(c.slots)) {
+      uint32_t weights = p.weights + r.slot.place * p.slot;
+      barrier_wait(p.slot_full + r.slot.place * 8, r.slot.parity);
+      for (int32_t i = 0; i < c.slot_steps; i++, step++, weights += STEP) {
+        const uint32_t now = entry;
+        entry = load_word(p.steps + (step < c.steps ? step * 4 : 0));
+        multiply_step<E, D>(weights, planes, p.digit, now, add, sums);
+        add = 1;
+        multiply_wait<1>();
+        if (leader && slot_done)
+          barrier_arrive(slot_done);
+        if (leader && buffer_done)
+          barrier_arrive(buffer_done);
+        slot_done = buffer_done = 0;
+      }
+      slot_done = p.slot_empty + r.slot.place * 8;
     }
     buffer_done = p.empty + r.buffer.place * 8;
     r.buffer.advance(c.buffers);

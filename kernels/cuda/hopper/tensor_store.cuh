@@ -5,6 +5,8 @@
 #include "kernels/activation.h"
 #include "tensor_work.cuh"
 
+#include <type_traits>
+
 namespace tensor {
 
 /* ---- Infinite samples and NaN ---- */
@@ -180,20 +182,34 @@ DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filt
     store_parts<W, false, false>(a, out, plane, filters, out_places, f, exchange, sums);
 }
 
-/* Adds the splits in their order. */
+/* Makes an output of a sum. */
+DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t at, float sum) {
+  if (!is_finite(sum)) {
+    const int32_t row = at / a.problem.out_width;
+    sum = plain_sum(a.problem, a.in, a.plain_weights, image, k, row, at - row * a.problem.out_width);
+  }
+  return gconv_activate(&a.problem, sum + __ldg(a.biases + k));
+}
+
+/* Adds the splits in their order, for V neighbouring outputs at a time. They are of one filter: `plane` and `count`, its
+ * outputs and those of all filters and images, are multiples of V. */
+template <int V>
 static __global__ void __launch_bounds__(256)
     finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {
-  for (int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += (int64_t)gridDim.x * 256) {
-    const int64_t k = i / plane % a.problem.filters;
-    float sum = 0;
-    for (int32_t split = 0; split < a.c.splits; split++)
-      sum += a.partial[split * count + i];
-    if (!is_finite(sum)) {
-      const int32_t at = (int32_t)(i % plane), row = at / a.problem.out_width;
-      sum = plain_sum(a.problem, a.in, a.plain_weights, (int32_t)(i / plane / a.problem.filters), (int32_t)k, row,
-                      at - row * a.problem.out_width);
+  typedef typename std::conditional<V == 4, float4, float>::type together;
+  for (int64_t i = ((int64_t)blockIdx.x * 256 + threadIdx.x) * V; i < count; i += (int64_t)gridDim.x * 256 * V) {
+    const int64_t of = quotient(i, plane);
+    const int32_t image = (int32_t)quotient(of, a.problem.filters), k = (int32_t)(of - (int64_t)image * a.problem.filters);
+    float sums[V] = {};
+    UNROLLED_4_FOR (int32_t split = 0; split < a.c.splits; split++) {
+      const together part = *(const together *)(a.partial + split * count + i);
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        sums[v] += ((const float *)&part)[v];
     }
-    a.out[i] = gconv_activate(&a.problem, sum + a.biases[k]);
+    together out;
+    UNROLLED_FOR (int v = 0; v < V; v++)
+      ((float *)&out)[v] = finished_sum(a, image, k, (int32_t)(i - of * plane) + v, sums[v]);
+    *(together *)(a.out + i) = out;
   }
 }
 

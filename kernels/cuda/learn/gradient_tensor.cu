@@ -246,6 +246,9 @@ DEVICE void add_stage(const gradient_arguments &a, const float *stage, int32_t d
 template <int FILTERS, int TAPS, int GROUPS, int BLOCKS, bool SPLIT>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ gradient_arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#ifdef COPY_ENGINE
+  hopper::admit_kernel_behind();
+#endif
   extern __shared__ __align__(128) float shared[];
   const gconv_layer_problem &p = a.p;
   const thread_place own = place_of_thread<FILTERS, GROUPS>(a);
@@ -336,6 +339,9 @@ DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
 /* Sums the leaves: a block has PART numbers of each. */
 __global__ void __launch_bounds__(PARTS *PART)
     sum_leaves(const __grid_constant__ gradient_arguments a, cut c, int32_t leaves) {
+#ifdef COPY_ENGINE
+  hopper::await_kernel_before();
+#endif
   __shared__ float parts[PARTS][PART];
   const int32_t at = (int32_t)threadIdx.x % PART, part = (int32_t)threadIdx.x / PART, i = (int32_t)blockIdx.x * PART + at;
   float sum = 0;
@@ -436,5 +442,9 @@ void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, c
   const dim3 grid((unsigned)(a.tiles * a.blocks * a.p.groups), (unsigned)splits);
   const int32_t warps = a.warps_m * a.warps_n * a.warps_k;
   tensor->multiply<<<grid, 32 * (unsigned)warps, (size_t)shared_bytes(tensor->c, a), stream>>>(a);
-  sum_leaves<<<(unsigned)((a.leaf + PART - 1) / PART), PARTS * PART, 0, stream>>>(a, tensor->c, (int32_t)splits);
+  const unsigned blocks = (unsigned)((a.leaf + PART - 1) / PART);
+  if (a.boxes) /* a GPU that has a copy engine can launch so, too */
+    hopper::launch_behind(sum_leaves, blocks, PARTS * PART, 0, stream, a, tensor->c, (int32_t)splits);
+  else
+    sum_leaves<<<blocks, PARTS * PART, 0, stream>>>(a, tensor->c, (int32_t)splits);
 }

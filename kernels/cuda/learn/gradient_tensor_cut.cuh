@@ -165,7 +165,7 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
   const double reads = least + 2.0 * c.filters * reads_of_gradients(*a);
   const double products = 3 * 1.6 * c.filters * c.taps * c.groups;
   const double steps = 2.0 * a->steps * a->warps_m * a->warps_n;
-  return std::max(steps * std::max(reads, products), a->floats * 4 / 24.0) + 150;
+  return std::max(steps * std::max(reads, products), a->floats * 4 / 24.0) + 250;
 }
 
 /* Finds the rows and columns of a stage, which together are whole steps: zeros fill them up. */
@@ -189,7 +189,7 @@ inline bool find_stage(const cut &c, gradient_arguments *a) {
         if (tried.stages < 2)
           break;
         tried.chunks = (p.out_height + tried.rows - 1) / tried.rows * ((p.out_width + tried.columns - 1) / tried.columns);
-        const double of_block = std::max((double)tried.chunks * tried.cases / most_splits(c, tried), 1.0);
+        const double of_block = ceil((double)tried.chunks * tried.cases / most_splits(c, tried));
         const double all = of_block * cycles + tried.floats * 4 / 12.0;
         if (all < best && (!a->boxes || std::max(tried.x_pitch, tried.x_plane / tried.x_pitch) <= 256)) {
           best = all;

@@ -3,18 +3,23 @@
  * gemm: a layer as a product of matrices (implicit GEMM). The matrix of samples is never made.
  *
  * The sums are K x T weights by T x (N P Q) samples, with T = C/G R S taps in the order of the definition. A block makes a
- * tile of M filters by POSITIONS outputs. It copies a slice of both operands to shared memory, 8 taps at a time, while it
+ * tile of M filters by some outputs. It copies a slice of both operands to shared memory, 8 taps at a time, while it
  * multiplies the slices before (cp.async, STAGES slices under way). Samples are gathered one by one; a thread always gathers
- * for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The copy fills zeros for
- * samples outside the image. A thread holds 8 x 8 sums in registers, so a tap costs 64 multiply-adds and four loads of four
- * numbers.
+ * for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The table goes through
+ * shared memory, too. The copy fills zeros for samples outside the image. A thread holds 8 x 8 sums in registers, so a tap
+ * costs 64 multiply-adds and four loads of four numbers.
  *
- * A gathered sample takes some 12 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
+ * A gathered sample takes some 8 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
  * or 128. gemm is the fastest with at least as many filters; tiled and direct are with few.
+ *
+ * Sums in order cannot be split. So blocks are small, 128 threads, and four of them share a multiprocessor: 132
+ * multiprocessors should all have the same number of blocks. Where tiles of 8 x 4 sums a thread do that better, those are
+ * taken.
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
 #include "../../core/copies.cuh"
+#include "../../core/launch.cuh"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
@@ -25,22 +30,21 @@
 
 namespace {
 
-enum : int { THREADS = 256, SLICE = 8, STAGES = 4, TALL = 128 };
+enum : int { THREADS = 128, SLICE = 8, STAGES = 4, TALL = 128, ALONG = 8 /* filters of a thread */ };
 
 /* What a tap adds to the address, the row and the column of a sample. */
 struct offset {
-  int32_t samples;
-  int16_t row, column;
+  int32_t samples, row, column, unused;
 };
-static_assert(sizeof(offset) == 8, "two floats");
+static_assert(sizeof(offset) == sizeof(int4), "");
 
 struct gemm_arguments {
   gconv_layer_problem problem;
   const float *in, *weights, *biases;
   const offset *offsets;
   float *out;
-  int64_t positions;   /* N P Q */
-  int32_t taps, tiles; /* of filters, of a group */
+  int64_t positions;     /* N P Q */
+  int32_t slices, tiles; /* of taps; of filters, of a group */
 };
 
 /* The place of the sample under the first tap of an output. */
@@ -49,11 +53,13 @@ struct anchor {
   int32_t row, column;
 };
 
-template <int M> __host__ __device__ constexpr int positions_of() {
-  return THREADS * 64 / M;
+/* A tile of M filters. A thread has 8 filters by V positions. */
+template <int M, int V> __host__ __device__ constexpr int positions_of() {
+  return THREADS * ALONG * V / M;
 }
-template <int M> __host__ __device__ constexpr int stage_floats() {
-  return SLICE * (M + positions_of<M>());
+/* A stage: weights, samples, and the offsets of the taps that are staged when this stage is multiplied. */
+template <int M, int V> __host__ __device__ constexpr int stage_floats() {
+  return SLICE * (M + positions_of<M, V>() + 4);
 }
 
 /* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
@@ -62,7 +68,7 @@ DEVICE anchor anchor_of(const gemm_arguments &a, int64_t position, int32_t group
   const gconv_layer_problem &p = a.problem;
   if (position >= a.positions)
     return {a.in, -(1 << 30), 0};
-  const int64_t row = position / p.out_width, image = row / p.out_height;
+  const int64_t row = quotient(position, p.out_width), image = quotient(row, p.out_height);
   anchor at;
   at.row = (int32_t)(row - image * p.out_height) * p.stride_y - p.pad_top;
   at.column = (int32_t)(position - row * p.out_width) * p.stride_x - p.pad_left;
@@ -71,117 +77,148 @@ DEVICE anchor anchor_of(const gemm_arguments &a, int64_t position, int32_t group
   return at;
 }
 
-/* Starts to copy taps first .. first + 7 of M filters, and the samples under them. */
-template <int M>
-DEVICE void stage(const gemm_arguments &a, const float *weights, const anchor *anchors, int32_t first, float *to) {
-  constexpr int N = positions_of<M>(), ROWS = N < THREADS ? THREADS / N : 1, EACH = N < THREADS ? 1 : N / THREADS;
-  if (first < a.taps)
-    for (int i = threadIdx.x; i < SLICE * M / 4; i += THREADS)
-      if (first + i / (M / 4) < a.taps)
-        copy_async<16>(to + 4 * i, weights + (int64_t)first * M + 4 * i);
-  to += SLICE * M + threadIdx.x % N;
-  UNROLLED_FOR (int i = 0; i < SLICE; i += ROWS) {
-    const int row = i + (int)threadIdx.x / N % ROWS, tap = first + row;
-    if (tap >= a.taps)
-      break;
-    const int2 entry = __ldg((const int2 *)a.offsets + tap);
-    const int32_t down = entry.y << 16 >> 16, right = entry.y >> 16;
-    UNROLLED_FOR (int e = 0; e < EACH; e++) {
-      const anchor &at = anchors[e];
-      const bool inside = (uint32_t)(at.row + down) < (uint32_t)a.problem.height &&
-                          (uint32_t)(at.column + right) < (uint32_t)a.problem.width;
-      copy_async_or_zero<4>(shared_address(to + row * N + e * THREADS), inside ? at.in + entry.x : a.in, inside);
+/* What a thread copies next: weights, offsets, and samples of its outputs. */
+template <int M, int V> struct source {
+  static constexpr int N = positions_of<M, V>(), ROWS = N < THREADS ? THREADS / N : 1, EACH = N < THREADS ? 1 : N / THREADS;
+  const float *weights;
+  const offset *offsets;
+  anchor anchors[EACH];
+};
+
+/* Starts to copy the next 8 taps of M filters, and the samples under them. `taps`: their offsets. */
+template <int M, int V>
+DEVICE void stage(const gconv_layer_problem &p, source<M, V> &from, const offset *taps, uint32_t to) {
+  typedef source<M, V> own;
+  int4 tap[SLICE / own::ROWS];
+  UNROLLED_FOR (int i = 0; i < SLICE / own::ROWS; i++)
+    tap[i] = *(const int4 *)(taps + threadIdx.x / own::N % own::ROWS + i * own::ROWS);
+  if (threadIdx.x < SLICE)
+    copy_async<16>(to + 4 * SLICE * (M + own::N) + 16 * threadIdx.x, from.offsets);
+  UNROLLED_FOR (int i = 0; i < SLICE * M; i += 4 * THREADS)
+    if (SLICE * M >= 4 * THREADS || threadIdx.x < SLICE * M / 4)
+      copy_async<16>(to + 4 * i + 16 * threadIdx.x, from.weights + i);
+  to += 4 * (SLICE * M + threadIdx.x);
+  UNROLLED_FOR (int i = 0; i < SLICE / own::ROWS; i++)
+    UNROLLED_FOR (int e = 0; e < own::EACH; e++) {
+      const anchor &at = from.anchors[e];
+      const bool inside =
+          (uint32_t)(at.row + tap[i].y) < (uint32_t)p.height && (uint32_t)(at.column + tap[i].z) < (uint32_t)p.width;
+      copy_async_or_zero<4>(to + 4 * (i * own::ROWS * own::N + e * THREADS), at.in + tap[i].x, inside);
     }
+  from.weights += SLICE * M;
+  from.offsets += SLICE;
+}
+
+/* The place of a thread in the tile. A warp has 32 filters by 8 V outputs. A thread has 4 neighbours, and 4 that are 16
+ * (outputs: 32) further on. Lanes 2 i and 2 i + 1 have the same filters, lanes i and i ^ 2 the same outputs: then a load of
+ * four numbers takes two cycles of shared memory, and four if neighbours all differ. */
+template <int M> DEVICE int filter_place() {
+  return threadIdx.x / 32 % (M / 32) * 32 + threadIdx.x / 2 % 4 * 4;
+}
+template <int M, int V> DEVICE int output_place() {
+  return threadIdx.x / 32 / (M / 32) * 8 * V + (threadIdx.x % 2 + threadIdx.x % 32 / 8 * 2) * 4;
+}
+
+template <int COUNT> DEVICE void load_fours(const float *from, int apart, float (&v)[COUNT]) {
+  UNROLLED_FOR (int i = 0; i < COUNT; i += 4) {
+    const float4 four = *(const float4 *)(from + i / 4 * apart);
+    v[i] = four.x, v[i + 1] = four.y, v[i + 2] = four.z, v[i + 3] = four.w;
   }
 }
 
-/* The place of a thread in the tile. A warp has 32 filters by 64 outputs. A thread has 4 neighbours, and 4 that are 16
- * (outputs: 32) further on. */
-template <int M> DEVICE int filter_place() {
-  return threadIdx.x / 32 % (M / 32) * 32 + threadIdx.x % 32 / 8 * 4;
-}
-template <int M> DEVICE int output_place() {
-  return threadIdx.x / 32 / (M / 32) * 64 + threadIdx.x % 8 * 4;
-}
-
-DEVICE void load_eight(const float *from, int apart, float (&v)[8]) {
-  const float4 low = *(const float4 *)from, high = *(const float4 *)(from + apart);
-  v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-}
-
-template <int M> DEVICE void multiply_tap(const float *slice, int tap, float (&sums)[8][8]) {
-  constexpr int N = positions_of<M>();
-  float w[8], x[8];
-  load_eight(slice + tap * M + filter_place<M>(), 16, w);
-  load_eight(slice + SLICE * M + tap * N + output_place<M>(), 32, x);
-  UNROLLED_FOR (int k = 0; k < 8; k++)
-    UNROLLED_FOR (int v = 0; v < 8; v++)
-      sums[k][v] = fmaf(w[k], x[v], sums[k][v]);
+/* Multiplies eight taps. Weights and samples of a tap are loaded while the one before is multiplied. */
+template <int M, int V> DEVICE void multiply_slice(const float *slice, float (&sums)[ALONG][V]) {
+  constexpr int N = positions_of<M, V>();
+  const float *weights = slice + filter_place<M>(), *samples = slice + SLICE * M + output_place<M, V>();
+  float w[2][ALONG], x[2][V];
+  load_fours(weights, 16, w[0]);
+  load_fours(samples, 32, x[0]);
+  UNROLLED_FOR (int i = 0; i < SLICE; i++) {
+    if (i + 1 < SLICE) {
+      load_fours(weights + (i + 1) * M, 16, w[(i + 1) % 2]);
+      load_fours(samples + (i + 1) * N, 32, x[(i + 1) % 2]);
+    }
+    UNROLLED_FOR (int k = 0; k < ALONG; k++)
+      UNROLLED_FOR (int v = 0; v < V; v++)
+        sums[k][v] = fmaf(w[i % 2][k], x[i % 2][v], sums[k][v]);
+  }
 }
 
-template <int M>
-DEVICE void store(const gemm_arguments &a, int64_t first, int32_t tile, int32_t group, const float (&sums)[8][8]) {
+/* Returns whether the activation is the identity or relu, and applies it without a branch for each number. */
+DEVICE bool activate_simply(const gconv_layer_problem &p, float (&y)[4]) {
+  if (p.activation != GCONV_ACTIVATION_NONE && p.activation != GCONV_ACTIVATION_RELU)
+    return false;
+  const bool relu = p.activation == GCONV_ACTIVATION_RELU;
+  UNROLLED_FOR (int v = 0; v < 4; v++)
+    y[v] = relu && y[v] < 0 ? 0.0f : y[v];
+  return true;
+}
+
+template <int M, int V>
+DEVICE void store(const gemm_arguments &a, int64_t first, int32_t tile, int32_t group, const float (&sums)[ALONG][V]) {
   const gconv_layer_problem &p = a.problem;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   const int32_t filters = p.filters / p.groups;
-  UNROLLED_FOR (int half = 0; half < 2; half++) {
-    const int64_t position = first + output_place<M>() + 32 * half, image = position / plane;
+  UNROLLED_FOR (int part = 0; part < V / 4; part++) {
+    const int64_t position = first + output_place<M, V>() + 32 * part, image = quotient(position, plane);
     const int64_t in_plane = position - image * plane;
     const bool whole = plane % 4 == 0 && position < a.positions;
-    UNROLLED_FOR (int i = 0; i < 8; i++) {
+    UNROLLED_FOR (int i = 0; i < ALONG; i++) {
       const int32_t in_group = tile * M + filter_place<M>() + i % 4 + i / 4 * 16, k = group * filters + in_group;
       if (in_group >= filters)
         continue;
       const float bias = __ldg(a.biases + k);
       float y[4];
       UNROLLED_FOR (int v = 0; v < 4; v++)
-        y[v] = gconv_activate(&p, sums[i][half * 4 + v] + bias);
+        y[v] = sums[i][part * 4 + v] + bias;
+      if (!activate_simply(p, y))
+        UNROLLED_FOR (int v = 0; v < 4; v++)
+          y[v] = gconv_activate(&p, y[v]);
       float *to = a.out + (image * p.filters + k) * plane + in_plane;
       if (whole)
         *(float4 *)to = make_float4(y[0], y[1], y[2], y[3]);
       else
         UNROLLED_FOR (int v = 0; v < 4; v++)
           if (position + v < a.positions) {
-            const int64_t other = (position + v) / plane;
+            const int64_t other = quotient(position + v, plane);
             a.out[(other * p.filters + k) * plane + position + v - other * plane] = y[v];
           }
     }
   }
 }
 
-template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(const __grid_constant__ gemm_arguments a) {
-  constexpr int N = positions_of<M>(), EACH = N < THREADS ? 1 : N / THREADS;
+template <int M, int V>
+__global__ void __launch_bounds__(THREADS, V == 8 ? 4 : 5) multiply_layer(const __grid_constant__ gemm_arguments a) {
+  typedef source<M, V> own;
   extern __shared__ float4 shared[];
-  float *stages = (float *)shared;
+  const float *stages = (const float *)shared;
   const int32_t tile = (int32_t)blockIdx.y % a.tiles, group = (int32_t)blockIdx.y / a.tiles;
-  const int64_t first = (int64_t)blockIdx.x * N;
-  const float *weights = a.weights + (int64_t)blockIdx.y * a.taps * M;
-  anchor anchors[EACH];
-  UNROLLED_FOR (int e = 0; e < EACH; e++)
-    anchors[e] = anchor_of(a, first + threadIdx.x % N + e * THREADS, group);
-  float sums[8][8] = {};
-  for (int i = 0; i < STAGES - 1; i++) {
-    stage<M>(a, weights, anchors, i * SLICE, stages + i * stage_floats<M>());
+  const int64_t first = (int64_t)blockIdx.x * own::N;
+  own from;
+  from.weights = a.weights + (int64_t)blockIdx.y * a.slices * SLICE * M + 4 * threadIdx.x;
+  from.offsets = a.offsets + (STAGES - 1) * SLICE + threadIdx.x;
+  UNROLLED_FOR (int e = 0; e < own::EACH; e++)
+    from.anchors[e] = anchor_of(a, first + threadIdx.x % own::N + e * THREADS, group);
+  float sums[ALONG][V] = {};
+  int now = 0, next = 0;
+  for (; next < STAGES - 1; next++) {
+    if (next < a.slices)
+      stage<M, V>(a.problem, from, a.offsets + next * SLICE, shared_address(stages + next * stage_floats<M, V>()));
     commit_copies();
   }
-  int now = 0, next = STAGES - 1;
-  for (int32_t tap = 0; tap < a.taps; tap += SLICE) {
+  ROLLED_FOR (int32_t left = a.slices; left > 0; left--) {
     await_copies<STAGES - 2>();
     __syncthreads();
-    stage<M>(a, weights, anchors, tap + (STAGES - 1) * SLICE, stages + next * stage_floats<M>());
+    const float *slice = stages + now * stage_floats<M, V>();
+    if (left >= STAGES)
+      stage<M, V>(a.problem, from, (const offset *)(slice + SLICE * (M + own::N)),
+                  shared_address(stages + next * stage_floats<M, V>()));
     commit_copies();
-    const float *slice = stages + now * stage_floats<M>();
-    if (tap + SLICE <= a.taps) {
-      UNROLLED_FOR (int i = 0; i < SLICE; i++)
-        multiply_tap<M>(slice, i, sums);
-    } else {
-      for (int i = 0; tap + i < a.taps; i++)
-        multiply_tap<M>(slice, i, sums);
-    }
+    multiply_slice<M, V>(slice, sums);
     now = now + 1 == STAGES ? 0 : now + 1;
     next = next + 1 == STAGES ? 0 : next + 1;
   }
-  store<M>(a, first, tile, group, sums);
+  store<M, V>(a, first, tile, group, sums);
 }
 
 /* ---- Launching ---- */
@@ -195,39 +232,67 @@ int32_t tiles_of(const gconv_layer_problem *problem) {
   return (problem->filters / problem->groups - 1) / tile_of(problem) + 1;
 }
 
-size_t weight_floats(const gconv_layer_problem *problem) {
-  return (size_t)problem->groups * (size_t)tiles_of(problem) * (size_t)gconv_layer_taps(problem) * (size_t)tile_of(problem);
-}
-size_t prepared_floats(const gconv_layer_problem *problem) {
-  return weight_floats(problem) + 2 * (size_t)gconv_layer_taps(problem);
+int64_t slices_of(const gconv_layer_problem *problem) {
+  return (gconv_layer_taps(problem) + SLICE - 1) / SLICE;
 }
 
-/* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. */
+size_t weight_floats(const gconv_layer_problem *problem) {
+  return (size_t)((int64_t)problem->groups * tiles_of(problem) * slices_of(problem) * SLICE * tile_of(problem));
+}
+/* Offsets are read some slices ahead. */
+int64_t offset_count(const gconv_layer_problem *problem) {
+  return (slices_of(problem) + STAGES - 1) * SLICE;
+}
+size_t prepared_floats(const gconv_layer_problem *problem) {
+  return weight_floats(problem) + (size_t)offset_count(problem) * sizeof(offset) / sizeof(float);
+}
+
+/* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that fill the last slice up
+ * have weights of -0 outside the image: a sum keeps its bits if -0 is added to it, and -0 would become 0 if 0 was. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-  const int64_t taps = gconv_layer_taps(problem), high = tile_of(problem), tiles = tiles_of(problem);
+  const int64_t taps = gconv_layer_taps(problem), all = slices_of(problem) * SLICE, high = tile_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
+  const int64_t tiles = tiles_of(problem);
   for (int64_t i = 0; i < count; i++) {
-    const int64_t tap = i / high % taps, tile = i / high / taps, filter = tile % tiles * high + i % high;
-    prepared[i] = filter < filters ? weights[(tile / tiles * filters + filter) * taps + tap] : 0;
+    const int64_t tap = i / high % all, tile = i / high / all, filter = tile % tiles * high + i % high;
+    prepared[i] = tap < taps && filter < filters ? weights[(tile / tiles * filters + filter) * taps + tap] : -0.0f;
   }
   offset *offsets = (offset *)(prepared + count);
-  for (int64_t tap = 0; tap < taps; tap++) {
+  for (int64_t tap = 0; tap < offset_count(problem); tap++) {
     const int64_t s = tap % problem->columns, r = tap / problem->columns % problem->rows,
                   c = tap / problem->columns / problem->rows;
     const int64_t down = r * problem->dilation_y, right = s * problem->dilation_x;
-    offsets[tap] = {(int32_t)((c * problem->height + down) * problem->width + right), (int16_t)down, (int16_t)right};
+    offsets[tap] = {0, -(1 << 30), 0, 0};
+    if (tap < taps)
+      offsets[tap] = {(int32_t)((c * problem->height + down) * problem->width + right), (int32_t)down, (int32_t)right, 0};
   }
   return GCONV_OK;
 }
 
-template <int M> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
-  const int bytes = STAGES * stage_floats<M>() * (int)sizeof(float);
-  const cudaError_t error = cudaFuncSetAttribute(multiply_layer<M>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+/* Returns how many blocks of 8 x V sums a thread the busiest multiprocessor has. */
+int64_t most_blocks(const gconv_layer_problem &problem, int64_t units, int V) {
+  const int64_t wide = THREADS * ALONG * V / tile_of(&problem);
+  const int64_t positions = (int64_t)problem.images * problem.out_height * problem.out_width;
+  return ((positions + wide - 1) / wide * tiles_of(&problem) * problem.groups + units - 1) / units;
+}
+
+/* Returns whether threads have 8 x 8 sums: not if one block would be alone, or if halves share the work better. */
+bool is_wide(const gconv_layer_problem &problem, int64_t units) {
+  const int64_t blocks = most_blocks(problem, units, 8);
+  return blocks > 1 && most_blocks(problem, units, 4) >= 2 * blocks;
+}
+
+template <int M, int V> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+  const int bytes = STAGES * stage_floats<M, V>() * (int)sizeof(float);
+  const cudaError_t error = cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess)
     return error;
-  const dim3 grid((unsigned)((a.positions - 1) / positions_of<M>() + 1), (unsigned)(a.tiles * a.problem.groups));
-  multiply_layer<M><<<grid, THREADS, bytes, stream>>>(a);
+  const dim3 grid((unsigned)((a.positions - 1) / positions_of<M, V>() + 1), (unsigned)(a.tiles * a.problem.groups));
+  multiply_layer<M, V><<<grid, THREADS, bytes, stream>>>(a);
   return cudaPeekAtLastError();
+}
+template <int M> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+  return is_wide(a.problem, multiprocessors()) ? launch<M, 8>(a, stream) : launch<M, 4>(a, stream);
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
@@ -239,7 +304,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.offsets = (const offset *)(a.weights + weight_floats(problem));
   a.biases = gconv_layer_biases(problem, e->weights);
   a.positions = (int64_t)problem->images * problem->out_height * problem->out_width;
-  a.taps = (int32_t)gconv_layer_taps(problem), a.tiles = tiles_of(problem);
+  a.slices = (int32_t)slices_of(problem), a.tiles = tiles_of(problem);
   const int32_t high = tile_of(problem);
   const cudaStream_t stream = (cudaStream_t)e->stream;
   CUDA_TRY(high == 32 ? launch<32>(a, stream) : high == 64 ? launch<64>(a, stream) : launch<TALL>(a, stream));
@@ -262,17 +327,18 @@ const char *supports(const gconv_layer_problem *problem) {
   return NULL;
 }
 
-/* Counts whole tiles, in blocks of which two fit on a multiprocessor, at the part of the peak that was measured. */
+/* Counts the blocks of the busiest multiprocessor, which does so many multiply-adds at the part of the peak that was
+ * measured: less if there are few blocks, if tiles are low, or if a block is soon done. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const double high = tile_of(problem), wide = THREADS * 64 / high;
+  const int64_t units = (int64_t)machine->units;
+  const int V = is_wide(*problem, units) ? 8 : 4;
+  const double blocks = (double)most_blocks(*problem, units, V), taps = (double)(slices_of(problem) * SLICE);
+  const double part = (V == 8 ? 0.67 : blocks > 1 ? 0.55 : 0.33) * (tile_of(problem) == 32 ? 0.88 : 1);
+  const double fma = blocks * units * THREADS * ALONG * V * (taps + 40);
   const double positions = (double)problem->images * problem->out_height * problem->out_width;
-  const double blocks = ceil(positions / wide) * tiles_of(problem) * problem->groups;
-  const double rounds =
-      std::max(ceil(blocks / machine->units) / 2, 1.0); /* half a wave: one block alone is as fast as 0.6 */
-  const double fma = rounds * 2 * machine->units * high * wide * (double)gconv_layer_taps(problem);
   const double bytes =
       4 * (positions * problem->filters + (double)problem->images * problem->channels * problem->height * problem->width);
-  return std::max(fma / (0.42 * machine->fma_per_ms), bytes / (0.7 * machine->bytes_per_ms)) + machine->launch_ms;
+  return std::max(fma / (part * machine->fma_per_ms), bytes / (0.7 * machine->bytes_per_ms)) + machine->launch_ms;
 }
 
 } // namespace
