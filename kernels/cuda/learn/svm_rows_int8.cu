@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of the RBF kernel by tensor cores of int8, which multiply 29 times as fast as those of float64. Sums of x y are
+ * Rows of the RBF kernel by tensor cores of int8, which multiply 28 times as fast as those of float64. Sums of x y are
  * integers, made of digits (svm_digits.cuh); they are not the sums in float64 that the exact family demands, but so near to
  * them that nearly all values e^(-gamma d) round to the same float32. A value that is too near to the middle between two is
  * unsure: it is made anew in float64. Three kernels follow each other:
