@@ -346,17 +346,23 @@ cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gc
   cudaMemsetAsync(bytes + at.most, 0, sizeof most, stream);
   cut(cases, members, count, at.points, at, bytes + at.point_digits, bytes + at.point_lines, NULL,
       (bounds *)(bytes + at.most), stream);
-  cudaMemcpyAsync(&most, bytes + at.most, sizeof most, cudaMemcpyDeviceToHost, stream);
-  cudaError_t error = cudaStreamSynchronize(stream);
-  if (error != cudaSuccess || !allow<multiply_digits>(sizeof(block_memory)) || !allow<mend_tiles>(svm_tiles::RING_BYTES))
+  cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess)
+    error = cudaMemcpyAsync(&most, bytes + at.most, sizeof most, cudaMemcpyDeviceToHost, stream);
+  if (error == cudaSuccess)
+    error = cudaStreamSynchronize(stream);
+  if (error != cudaSuccess)
     return error;
   const cudaLaunchConfig_t config = find_launch(&cluster);
-  error = cudaOccupancyMaxActiveClusters(&digits->clusters, multiply_digits, &config);
+  if (!allow<multiply_digits>(sizeof(block_memory)) || !allow<mend_tiles>(svm_tiles::RING_BYTES) ||
+      cudaOccupancyMaxActiveClusters(&digits->clusters, multiply_digits, &config) != cudaSuccess || digits->clusters == 0) {
+    cudaGetLastError(); /* this device cannot do it: digits do not serve */
+    return cudaSuccess;
+  }
   /* Of 2^29 places between two numbers, those up to 2^53 gamma D from the middle are unsure, on either side. */
   const double unsure = formula->gamma * largest_difference(most, most, (double)cases->pitch) * 0x1p25;
-  digits->serve = error == cudaSuccess && digits->clusters > 0 && formula->form == GCONV_SVM_FORM_EXP && !formula->direct &&
-                  formula->gamma > 0 && unsure < MOST_OF_ALL;
-  return error;
+  digits->serve = formula->form == GCONV_SVM_FORM_EXP && !formula->direct && formula->gamma > 0 && unsure < MOST_OF_ALL;
+  return cudaSuccess;
 }
 
 void gconv_svm_gpu_rows_by_digits(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
