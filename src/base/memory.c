@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20 }; /* bytes */
 
@@ -61,6 +63,17 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
 
 void gconv_release(void *memory) {
   free(memory);
+}
+
+uint64_t gconv_memory_there(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 30, limit;
+  FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+  if (file && fscanf(file, "%" SCNu64, &limit) == 1 && limit < bytes)
+    bytes = limit;
+  if (file)
+    fclose(file);
+  return bytes;
 }
 
 void *gconv_grown(void *items, size_t count, size_t size) {

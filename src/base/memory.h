@@ -33,6 +33,10 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
 /* NULL is allowed. */
 void gconv_release(void *memory);
 
+/* Bytes of memory that the machine has, or the limit of the control group where that is less. Where Linux promises more than
+ * there is, allocations succeed that end the process once they are used: what may be so large is compared with this. */
+uint64_t gconv_memory_there(void);
+
 /* Every list that grows item by item grows by this function. Returns `items`, an array of `count` items of `size` bytes from
  * malloc(), with room for one more. It is moved to twice the room whenever `count` is 0 or a power of two: so no capacity
  * needs to be kept, and each item is copied twice on average, however long the list becomes. NULL without memory: `items` is

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory: what images take of it, and so whether they go whole, how many together, or by rows; and what all workers share.
  */
+#include "base/memory.h"
 #include "batch/run.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Groups of several images take up to GROUP_BYTES, and an image whose group would take more than LARGE_BYTES goes by rows,
  * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
@@ -26,20 +25,8 @@ static double row_bytes_of(const gconv_image *image) {
 
 /* ---- What all workers share ---- */
 
-/* The machine's memory, or the limit of the control group where that is less. */
-static uint64_t memory_there(void) {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 30, limit;
-  FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
-  if (file && fscanf(file, "%" SCNu64, &limit) == 1 && limit < bytes)
-    bytes = limit;
-  if (file)
-    fclose(file);
-  return bytes;
-}
-
 gconv_budget gconv_budget_begin(uint64_t bytes, const gconv_operation *operation) {
-  uint64_t all = bytes > 0 ? bytes : memory_there() / 2;
+  uint64_t all = bytes > 0 ? bytes : gconv_memory_there() / 2;
   uint64_t shared = (uint64_t)(PROGRAM_BYTES + gconv_operation_held_bytes(operation));
   return (gconv_budget){.bytes = all > shared ? all - shared : 0,
                         .shared = shared,

@@ -6,11 +6,20 @@
 
 #include "gconv_learn.h"
 
+/* An entry of a sparse row: all others are 0. */
+typedef struct gconv_entry {
+  uint32_t column; /* from 0 on */
+  float value;
+} gconv_entry;
+
 typedef struct gconv_dataset_type {
   /* As gconv_dataset_read(), whose arguments are checked: there is at least one case, and all are below info.cases. Several
    * threads may call it. */
   gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
                        float *targets);
+  /* The entries of the input of a case, columns ascending, which the data set owns; and its target, unless that is NULL.
+   * False: they are not kept so. NULL: of no case. */
+  bool (*entries)(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count, float *target);
   /* Frees the data set with all that it owns. */
   void (*free)(gconv_dataset *dataset);
   /* The class of a case; NULL where there are no classes. */

@@ -25,21 +25,38 @@ static size_t target_case(const table_set *set, size_t index) {
   return set->by_sample ? index * (size_t)set->hop + (size_t)set->window / 2 : index;
 }
 
+static void get_target(const table_set *set, size_t index, float *target) {
+  const float *from = (const float *)(const void *)targets_of(set)->targets.bytes;
+  const size_t outputs = gconv_dataset_target_floats(&set->base.info);
+  if (outputs > 0)
+    memcpy(target, from + target_case(set, index) * outputs, outputs * sizeof *target);
+}
+
 static gconv_status read_table(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                float *inputs, float *targets) {
   (void)epoch;
   const table_set *set = (const table_set *)dataset;
-  const float *from = (const float *)(const void *)targets_of(set)->targets.bytes;
   size_t width = gconv_dataset_input_floats(&dataset->info), outputs = gconv_dataset_target_floats(&dataset->info);
   for (size_t i = 0; i < count; i++) {
     if (set->window > 0)
       gconv_signal_get(&set->signal, cases[i] * (size_t)set->hop, (size_t)set->window, inputs + i * width);
     else
       gconv_table_get(&set->inputs, cases[i], inputs + i * width);
-    if (targets && outputs > 0)
-      memcpy(targets + i * outputs, from + target_case(set, cases[i]) * outputs, outputs * sizeof *targets);
+    if (targets)
+      get_target(set, cases[i], targets + i * outputs);
   }
   return GCONV_OK;
+}
+
+static bool get_entries(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count,
+                        float *target) {
+  const table_set *set = (const table_set *)dataset;
+  if (!set->inputs.sparse || set->window > 0)
+    return false;
+  *count = gconv_table_entries(&set->inputs, index, entries);
+  if (target)
+    get_target(set, index, target);
+  return true;
 }
 
 static size_t class_of(const gconv_dataset *dataset, size_t index) {
@@ -64,7 +81,8 @@ static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
   return gconv_store_digest(&set->signal.store, hash);
 }
 
-static const gconv_dataset_type type = {.read = read_table, .free = free_table, .class_of = class_of, .digest = digest};
+static const gconv_dataset_type type = {
+    .read = read_table, .entries = get_entries, .free = free_table, .class_of = class_of, .digest = digest};
 
 static table_set *make_set(const gconv_dataset_options *options) {
   table_set *set = calloc(1, sizeof *set);

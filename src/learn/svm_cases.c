@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cases of a support vector machine, and how their columns are scaled. */
 #include "base/memory.h"
+#include "learn/dataset.h"
 #include "learn/svm.h"
 
 #include <math.h>
@@ -93,6 +94,28 @@ static gconv_status add_cases(const gconv_dataset *data, size_t room, size_t *nu
   return GCONV_OK;
 }
 
+/* Of cases that are kept as entries, which the data set holds to finite numbers. */
+static gconv_status add_sparse_cases(const gconv_dataset *data, gconv_svm_cases *cases) {
+  const size_t all = gconv_dataset_get_info(data)->cases;
+  for (size_t i = 0; i < all; i++) {
+    const gconv_entry *entries;
+    size_t count;
+    if (!data->type->entries(data, i, &entries, &count, &cases->targets[i]))
+      return gconv_fail(GCONV_UNSUPPORTED, "case %zu is not kept as entries", i + 1);
+    for (size_t k = 0; k < count; k++)
+      GCONV_TRY(gconv_svm_cases_entry(cases, entries[k].column, entries[k].value));
+    GCONV_TRY(gconv_svm_cases_end_row(cases));
+  }
+  return GCONV_OK;
+}
+
+static bool is_sparse(const gconv_dataset *data) {
+  const gconv_entry *entries;
+  size_t count;
+  return data->type->entries && gconv_dataset_get_info(data)->cases > 0 &&
+         data->type->entries(data, 0, &entries, &count, NULL);
+}
+
 gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases) {
   enum { FLOATS = 1 << 20 };
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
@@ -101,7 +124,7 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
   float *inputs = malloc(room * cases->columns * sizeof *inputs);
   cases->targets = malloc((info->cases + 1) * sizeof *cases->targets);
   gconv_status status = numbers && inputs && cases->targets
-                            ? add_cases(data, room, numbers, inputs, cases)
+                            ? is_sparse(data) ? add_sparse_cases(data, cases) : add_cases(data, room, numbers, inputs, cases)
                             : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", info->cases);
   if (status == GCONV_OK)
     gconv_svm_cases_finish(cases);

@@ -126,8 +126,9 @@ struct gconv_svm_gpu_matrix {
   gconv_svm_gpu *gpu;
   size_t count, padded, working, slots;
   uint32_t *cases; /* owned: of members; also in `members` */
-  gconv_svm_gpu_room rows, members, g, block, round;
-  bool borrowed; /* rows */
+  gconv_svm_gpu_room rows, members, g, block, round, digit_memory;
+  gconv_svm_gpu_digits digits; /* of members, where there are any */
+  bool borrowed;               /* rows */
   parts at;
   uint8_t *staged; /* pinned, of the host: at.bytes */
 };
@@ -158,6 +159,24 @@ static gconv_status allocate_rows(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_o
   return GCONV_OK;
 }
 
+/* Makes digits of the members, where rows are made faster by them, and a quarter of the memory that is left suffices. */
+static gconv_status make_digits(gconv_svm_gpu_matrix *m) {
+  const gconv_svm_gpu *gpu = m->gpu;
+  const gconv_svm_formula *formula = &gpu->formula;
+  const size_t pitch = gpu->own.cases.pitch;
+  if (formula->form != GCONV_SVM_FORM_EXP || formula->direct || !gconv_svm_gpu_digits_pay(m->working, m->count, pitch))
+    return GCONV_OK;
+  const size_t bytes = gconv_svm_gpu_digits_bytes(m->count, m->working, pitch);
+  if (bytes == 0 || bytes > gconv_svm_gpu_left() / 4)
+    return GCONV_OK;
+  GCONV_TRY(gconv_svm_gpu_need(gpu, bytes, "the digits of cases", &m->digit_memory));
+  CUDA_TRY(gconv_svm_gpu_digits_make(formula, &gpu->own.cases, (const uint32_t *)m->members.memory, m->count, m->working,
+                                     m->digit_memory.memory, gpu->stream, &m->digits));
+  if (!m->digits.serve)
+    gconv_svm_gpu_release(&m->digit_memory);
+  return GCONV_OK;
+}
+
 static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *order) {
   const size_t pitch = gconv_svm_padded(m->working);
   m->at = lay_out(m->working);
@@ -175,7 +194,7 @@ static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *ord
   CUDA_TRY(
       cudaMemcpyAsync(m->members.memory, m->cases, m->count * sizeof *m->cases, cudaMemcpyHostToDevice, m->gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
-  return GCONV_OK;
+  return make_digits(m);
 }
 
 gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu_order *order, gconv_svm_gpu_matrix **made) {
@@ -207,6 +226,7 @@ void gconv_svm_gpu_matrix_free(gconv_svm_gpu_matrix *m) {
   gconv_svm_gpu_release(&m->g);
   gconv_svm_gpu_release(&m->block);
   gconv_svm_gpu_release(&m->round);
+  gconv_svm_gpu_release(&m->digit_memory);
   cudaFreeHost(m->staged);
   free(m->cases);
   cudaGetLastError();
@@ -242,7 +262,7 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
     CUDA_TRY(send(m, m->at.rows, m->at.bytes));
     gconv_svm_gpu_rows(&m->gpu->formula, &m->gpu->own.cases, (const uint32_t *)(device + m->at.columns),
                        (float *const *)(device + m->at.rows), some, (const uint32_t *)m->members.memory, m->count,
-                       m->gpu->stream);
+                       &m->digits, m->gpu->stream);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaStreamSynchronize(m->gpu->stream)); /* what was staged may change */
     first += some;

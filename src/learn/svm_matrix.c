@@ -52,7 +52,15 @@ gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *m
                                    gconv_svm_points *points) {
   size_t padded = gconv_svm_padded(count), factors[] = {padded, cases->columns, sizeof *points->numbers};
   *points = (gconv_svm_points){.count = count, .columns = cases->columns};
-  GCONV_TRY(gconv_allocate(gconv_product(3, factors), "the cases, by columns", (void **)&points->numbers));
+  const size_t bytes = gconv_product(3, factors);
+  const uint64_t there = gconv_memory_there();
+  if (bytes > there || gconv_allocate(bytes, "the cases", (void **)&points->numbers) != GCONV_OK)
+    return gconv_fail(
+        GCONV_NO_MEMORY,
+        "no memory for %zu cases of %zu numbers, which the CPU keeps with their zeros: that takes %.1f GiB, and "
+        "this machine has %.1f; train on fewer cases, or on fewer columns",
+        count, cases->columns, (double)padded * (double)cases->columns * (double)sizeof *points->numbers / 0x1p30,
+        (double)there / 0x1p30);
   GCONV_TRY(gconv_allocate(padded * sizeof *points->norms, "norms", (void **)&points->norms));
   for (size_t i = 0; i < padded * cases->columns; i++)
     points->numbers[i] = 0;

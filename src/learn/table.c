@@ -71,12 +71,19 @@ gconv_status gconv_table_end_row(gconv_table *table, size_t label) {
   return status;
 }
 
+size_t gconv_table_entries(const gconv_table *table, size_t index, const gconv_entry **entries) {
+  const uint64_t *ends = (const uint64_t *)(const void *)table->ends.bytes;
+  const uint64_t first = index > 0 ? ends[index - 1] : 0;
+  *entries = ends[index] > first ? (const gconv_entry *)(const void *)table->inputs.bytes + first : NULL;
+  return (size_t)(ends[index] - first);
+}
+
 void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
   if (table->sparse) {
-    const uint64_t *ends = (const uint64_t *)(const void *)table->ends.bytes;
-    const gconv_entry *entries = (const gconv_entry *)(const void *)table->inputs.bytes;
+    const gconv_entry *entries;
+    const size_t count = gconv_table_entries(table, index, &entries);
     memset(numbers, 0, table->columns * sizeof *numbers);
-    for (uint64_t i = index > 0 ? ends[index - 1] : 0; i < ends[index]; i++)
+    for (size_t i = 0; i < count; i++)
       numbers[entries[i].column] = entries[i].value;
     return;
   }

@@ -4,6 +4,7 @@
 #ifndef GCONV_LEARN_TABLE_H
 #define GCONV_LEARN_TABLE_H
 
+#include "learn/dataset.h"
 #include "learn/labels.h"
 #include "learn/lines.h"
 #include "learn/store.h"
@@ -14,12 +15,6 @@ enum {
 
 /* What an empty field means. */
 typedef enum gconv_missing { GCONV_MISSING_ERROR, GCONV_MISSING_MEAN, GCONV_MISSING_DROP } gconv_missing;
-
-/* An entry of a sparse row: all others are 0. */
-typedef struct gconv_entry {
-  uint32_t column; /* from 0 on */
-  float value;
-} gconv_entry;
 
 typedef struct gconv_table {
   /* What is asked for; set before the table is read. */
@@ -73,6 +68,8 @@ void gconv_table_free(gconv_table *table);
 /* Continues a hash (base/checksum.h) with the numbers and labels. */
 uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash);
 
+/* Returns how many entries a case of a sparse table has; *entries are the table's. */
+size_t gconv_table_entries(const gconv_table *table, size_t index, const gconv_entry **entries);
 /* Puts case `index` into numbers[0 .. columns). */
 void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
 

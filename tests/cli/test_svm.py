@@ -316,6 +316,14 @@ class Svm(CommandTest):
         self.usage_error("has 2 columns, where the model takes 3", "classify", "m.model", "two.csv", "--label", "3")
         self.usage_error("--windows and --raw are for networks", "classify", "m.model", "t.libsvm", "--windows", "5")
 
+    def test_too_large(self):
+        """Few entries in many columns are read as they are; what their zeros would take is told at once."""
+        (self.folder / "wide.libsvm").write_text("".join(f"{i % 2} {1 + i % 9}:1 {1 << 24}:{i}\n" for i in range(20000)))
+        refused = self.gconv("svm", "wide.libsvm", "-d", "cpu", "-o", "m.model", status=1).stderr
+        self.assertIn("no memory for 20000 cases of 16777216 numbers, which the CPU keeps with their zeros: that takes 2500.0 GiB", refused)
+        self.assertIn("train on fewer cases", refused)
+        self.assertFalse((self.folder / "m.model").exists())
+
     def test_progress_and_signals(self):
         """On a terminal, a line tells how far training is; a signal leaves nothing, and says so."""
         x, _ = self.blobs("t.libsvm", 1500, 3, 4, spread=3.0)

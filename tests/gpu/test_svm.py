@@ -79,6 +79,17 @@ class Machines(CommandTest):
             self.check("-c", 10, "-g", 0.5, "-m", 1)
         self.check("-c", 1, "-g", 0.1, "--shrinking", "no")
 
+    def test_many_columns(self):
+        """Rows by digits (kernels/cuda/learn/svm_rows_int8.cu), which so many columns have."""
+        random, kinds = np.random.default_rng(5), np.arange(2200) % 2
+        for scale, gamma in ((1, 2e-5), (255, 2e-9)):
+            x = random.normal(size=(2200, 4000)) + 0.1 * random.normal(size=(2, 4000))[kinds]
+            np.save(self.folder / "x.npy", (x * scale if scale == 1 else np.round(x * scale)).astype(np.float32))
+            (self.folder / "y.txt").write_text("\n".join(map(str, kinds)) + "\n")
+            for device in ("cpu", "cuda"):
+                self.gconv("svm", "x.npy", "-t", "y.txt", "-g", str(gamma), "-o", f"{device}.model", "-d", device)
+            self.assertTrue((self.folder / "cpu.model").read_bytes() == (self.folder / "cuda.model").read_bytes(), "the models differ")
+
     def test_kernels(self):
         self.draw(900, 9, 3, apart=0.8)
         self.check("-k", "linear", "-c", 0.1)

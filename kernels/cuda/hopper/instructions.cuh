@@ -55,6 +55,26 @@ DEVICE void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barr
                : "memory");
 }
 
+/* The same to the memory of all blocks of a cluster that `blocks` has a bit of: to the same place, reported to the barrier
+ * there. */
+DEVICE void bulk_copy_to_all(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint16_t blocks) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+               "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
+               : "memory");
+}
+/* Arrives at the barrier at this place of another block of the cluster. */
+DEVICE void barrier_arrive_there(uint64_t *barrier, uint32_t block) {
+  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+               "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
+               "r"(block)
+               : "memory");
+}
+/* All threads of the blocks of a cluster wait for each other. */
+DEVICE void cluster_wait() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 /* Copies from shared to global memory. The thread may wait for the copies started before a commit: for all but the last LEFT
  * commits to be read, or for all to be done. */
 DEVICE void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
@@ -159,6 +179,16 @@ DEFINE_MULTIPLY_HELD(128, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%68", "
 DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
   const uint32_t held[4] = {a.x, a.y, a.z, a.w};
   multiply<128>(c, held, b, add);
+}
+
+/* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has the numbers 4 t to 4 t + 3 of the
+ * thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 16 further on. */
+#define INTEGERS_4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
+#define INTEGERS_16(i) INTEGERS_4(i), INTEGERS_4(i + 4), INTEGERS_4(i + 8), INTEGERS_4(i + 12)
+DEVICE void multiply_int8(int32_t (&c)[32], const uint32_t (&a)[4], uint64_t b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {" NUMBERS_TO_31 "}, {%32, %33, %34, %35}, %36, 1;"
+               : INTEGERS_16(0), INTEGERS_16(16)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 #endif

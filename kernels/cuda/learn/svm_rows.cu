@@ -135,8 +135,14 @@ void launch(const gconv_svm_formula *formula, size_t rows, size_t points, size_t
 } // namespace
 
 void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
-                        float *const *rows, size_t row_count, const uint32_t *members, size_t count, cudaStream_t stream) {
+                        float *const *rows, size_t row_count, const uint32_t *members, size_t count,
+                        const gconv_svm_gpu_digits *digits, cudaStream_t stream) {
   const size_t padded = gconv_svm_padded(count);
+  if (digits && digits->serve && row_count <= digits->most_rows &&
+      gconv_svm_gpu_digits_pay(row_count, count, cases->pitch)) {
+    gconv_svm_gpu_rows_by_digits(formula, cases, wanted, rows, row_count, members, digits, stream);
+    return;
+  }
   launch<make_rows<true>, make_rows<false>>(formula, row_count, padded, 1, stream, *cases, wanted, rows, row_count, members,
                                             count, padded);
 }

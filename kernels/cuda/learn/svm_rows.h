@@ -29,9 +29,33 @@ typedef struct gconv_svm_gpu_square {
   float *matrix;
 } gconv_svm_gpu_square;
 
-/* rows[r][p] = K(case wanted[r], case members[p]) for p < padded; 0 from `count` on. */
+/* Members as digits (svm_digits.cuh), of which tensor cores of int8 make rows that have the same bytes, faster where there
+ * are many columns and rows. */
+typedef struct gconv_svm_gpu_digits {
+  void *memory; /* of gconv_svm_gpu_digits_bytes(), which the caller has allocated */
+  size_t count, most_rows;
+  int clusters; /* of blocks, at once */
+  bool serve;   /* rows may be made so: few values are unsure */
+} gconv_svm_gpu_digits;
+
+/* Whether so many rows are made faster by digits. */
+bool gconv_svm_gpu_digits_pay(size_t rows, size_t count, size_t columns);
+/* What digits of `count` members take, for up to most_rows rows at a time; 0 where the current device, or so few or many
+ * columns, cannot have them. */
+size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns);
+/* Makes them, and waits for it. */
+cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
+                                      const uint32_t *members, size_t count, size_t most_rows, void *memory,
+                                      cudaStream_t stream, gconv_svm_gpu_digits *digits);
+/* The rows of gconv_svm_gpu_rows(), by digits of the same members. There are at most most_rows. */
+void gconv_svm_gpu_rows_by_digits(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
+                                  float *const *rows, size_t row_count, const uint32_t *members,
+                                  const gconv_svm_gpu_digits *digits, cudaStream_t stream);
+
+/* rows[r][p] = K(case wanted[r], case members[p]) for p < padded; 0 from `count` on. digits: of these members, or NULL. */
 void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
-                        float *const *rows, size_t row_count, const uint32_t *members, size_t count, cudaStream_t stream);
+                        float *const *rows, size_t row_count, const uint32_t *members, size_t count,
+                        const gconv_svm_gpu_digits *digits, cudaStream_t stream);
 /* The matrices of several problems, which are in memory of the device; the largest has `most` members. */
 void gconv_svm_gpu_squares(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
                            const gconv_svm_gpu_square *squares, size_t count, size_t most, cudaStream_t stream);

@@ -60,33 +60,44 @@ __device__ inline double power_of(int i) {
   return exponential(i * (-0.6931471805599453 / POWERS));
 }
 
-/* values[l] = (float)exponential(distances[l] * -gamma) for distances from 0 on, with a third of the operations of float64,
- * for which tensor cores have to wait: x = t ln 2 / POWERS, t = -n + f, e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS), the
- * latter by its series.
+/* Returns (float)exponential(distance * -gamma) for distances from 0 on, with a third of the operations of float64, for
+ * which tensor cores have to wait: x = t ln 2 / POWERS, t = -n + f, e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS), the latter by
+ * its series. scale: quick_scale(gamma).
  *
  * exponential() and this one have relative errors that sum up to less than 2^-42: 2^-44.5 of the series, 2^-45 of the
  * rounded t, and 2^-46 each of exponential() here and in powers[]. So both round to the same float32, unless a value is
- * within 2^-42 of the middle between two of them: such values, one in 65,000, are left to exponential(). MARGIN is 2^-40 to
- * 2^-41 of a value. So are those near -87, below which values are 0, and all of a gamma below 0. */
+ * within 2^-42 of the middle between two of them, one in 65,000: then, it is unsure. MARGIN is 2^-40 to 2^-41 of a value, in
+ * units of a float64's last bit. Unsure are also those near -87, below which values are 0, and all of a gamma below 0. */
+enum { MARGIN = 1 << 12, MIDDLE = 1 << 28, REST = (1 << 29) - 1 }; /* the last two: of the 29 bits that float32 lacks */
+
+__device__ inline double quick_scale(double gamma) {
+  return -gamma * (POWERS * 1.4426950408889634);
+}
+
+__device__ inline float quick_exponential(double distance, double scale, const double *powers, uint32_t margin,
+                                          bool &unsure) {
+  const double magic = 6755399441055744.0, u = 0.6931471805599453 / POWERS;
+  const double t = distance * scale, shifted = t + magic, f = t - (shifted - magic);
+  const uint32_t n = 0u - (uint32_t)__double2loint(shifted), high = (uint32_t)__double2hiint(t);
+  double e = fma(f, u * u * u * u / 24, u * u * u / 6);
+  e = fma(e, f, u * u / 2);
+  e = fma(e, f, u);
+  e = fma(e, f, 1.0) * powers[n % POWERS];
+  const bool near_middle = ((uint32_t)__double2loint(e) & REST) - (MIDDLE - margin) < 2u * margin;
+  const bool ordinary = high - 0x80000000u < 0x40bf4000u; /* -8000 < t <= -0.0 */
+  const bool zero = high >= 0xc0bfa400u;                  /* t <= -8100: x < -87 */
+  unsure = !zero && (near_middle || !ordinary);
+  return zero ? 0.0f : (float)__hiloint2double(__double2hiint(e) - (int)(n / POWERS * (1u << 20)), __double2loint(e));
+}
+
+/* values[l] = (float)exponential(distances[l] * -gamma), by two, so that they overlap. */
 __device__ inline void exponentials_as_floats(const double (&distances)[2], double gamma, const double *powers,
                                               float (&values)[2]) {
-  enum { MIDDLE = 1 << 28, REST = (1 << 29) - 1, MARGIN = 1 << 12 }; /* of the 29 bits that float32 lacks */
-  const double magic = 6755399441055744.0, u = 0.6931471805599453 / POWERS, scale = -gamma * (POWERS * 1.4426950408889634);
-  bool unsure = false;
-  UNROLLED_FOR (int l = 0; l < 2; l++) {
-    const double t = distances[l] * scale, shifted = t + magic, f = t - (shifted - magic);
-    const uint32_t n = 0u - (uint32_t)__double2loint(shifted), high = (uint32_t)__double2hiint(t);
-    double e = fma(f, u * u * u * u / 24, u * u * u / 6);
-    e = fma(e, f, u * u / 2);
-    e = fma(e, f, u);
-    e = fma(e, f, 1.0) * powers[n % POWERS];
-    const bool near_middle = ((uint32_t)__double2loint(e) & REST) - (MIDDLE - MARGIN) < 2u * MARGIN;
-    const bool ordinary = high - 0x80000000u < 0x40bf4000u; /* -8000 < t <= -0.0 */
-    const bool zero = high >= 0xc0bfa400u;                  /* t <= -8100: x < -87 */
-    values[l] = zero ? 0.0f : (float)__hiloint2double(__double2hiint(e) - (int)(n / POWERS * (1u << 20)), __double2loint(e));
-    unsure |= !zero && (near_middle || !ordinary);
-  }
-  if (unsure)
+  const double scale = quick_scale(gamma);
+  bool unsure[2];
+  UNROLLED_FOR (int l = 0; l < 2; l++)
+    values[l] = quick_exponential(distances[l], scale, powers, MARGIN, unsure[l]);
+  if (unsure[0] || unsure[1])
     UNROLLED_FOR (int l = 0; l < 2; l++)
       values[l] = (float)exponential(distances[l] * -gamma);
 }

@@ -26,6 +26,8 @@ struct gconv_rbf {
   double *norms;
   uint32_t *wanted, *members;
   float **rows;
+  void *digit_memory;
+  gconv_svm_gpu_digits digits;
   float *partial_values; /* of blocks: the smallest, then the largest */
   uint32_t *partial_places, *where;
   cudaTextureObject_t texture;
@@ -221,10 +223,18 @@ void make_row(const gconv_rbf *r) {
   }
 }
 
+gconv_svm_formula formula_of(const gconv_rbf *r) {
+  return {GCONV_SVM_FORM_EXP, 0, (double)r->order.gamma, 0, false};
+}
+
+gconv_svm_gpu_cases cases_of(const gconv_rbf *r) {
+  return {r->x, r->norms, r->order.cases, r->pitch};
+}
+
 void make_many(const gconv_rbf *r) {
-  const gconv_svm_formula formula = {GCONV_SVM_FORM_EXP, 0, (double)r->order.gamma, 0, false};
-  const gconv_svm_gpu_cases cases = {r->x, r->norms, r->order.cases, r->pitch};
-  gconv_svm_gpu_rows(&formula, &cases, r->wanted, r->rows, GCONV_RBF_TOGETHER, r->members, r->order.cases, NULL);
+  const gconv_svm_formula formula = formula_of(r);
+  const gconv_svm_gpu_cases cases = cases_of(r);
+  gconv_svm_gpu_rows(&formula, &cases, r->wanted, r->rows, GCONV_RBF_TOGETHER, r->members, r->order.cases, &r->digits, NULL);
 }
 
 void do_turn(const gconv_rbf *r) {
@@ -335,6 +345,19 @@ gconv_status put_many(gconv_rbf *r) {
   return status;
 }
 
+/* As for the kernel matrix of a trainer, the cases become digits once. */
+gconv_status put_digits(gconv_rbf *r) {
+  const gconv_svm_formula formula = formula_of(r);
+  const gconv_svm_gpu_cases cases = cases_of(r);
+  const size_t bytes = gconv_svm_gpu_digits_bytes(r->order.cases, GCONV_RBF_TOGETHER, r->pitch);
+  if (bytes == 0)
+    return GCONV_OK;
+  CUDA_TRY(cudaMalloc(&r->digit_memory, bytes));
+  CUDA_TRY(gconv_svm_gpu_digits_make(&formula, &cases, r->members, r->order.cases, GCONV_RBF_TOGETHER, r->digit_memory, NULL,
+                                     &r->digits));
+  return GCONV_OK;
+}
+
 gconv_status fill(gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
   const bool many = methods[o->method].kind == GCONV_RBF_MANY;
@@ -350,8 +373,10 @@ gconv_status fill(gconv_rbf *r) {
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_values));
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_places));
   GCONV_TRY(allocate(2, &r->where));
-  if (many)
+  if (many) {
     GCONV_TRY(put_many(r));
+    GCONV_TRY(put_digits(r));
+  }
   CUDA_TRY(cudaEventCreate(&r->begin));
   CUDA_TRY(cudaEventCreate(&r->end));
   return GCONV_OK;
@@ -400,8 +425,8 @@ extern "C" void gconv_rbf_free(gconv_rbf *rbf) {
   if (rbf->texture)
     cudaDestroyTextureObject(rbf->texture);
   void *owned[] = {
-      rbf->x,    rbf->query, rbf->out, rbf->norms, rbf->members, rbf->rows, rbf->partial_values, rbf->partial_places,
-      rbf->where};
+      rbf->x,     rbf->query,       rbf->out, rbf->norms, rbf->members, rbf->rows, rbf->partial_values, rbf->partial_places,
+      rbf->where, rbf->digit_memory};
   for (void *memory : owned)
     cudaFree(memory);
   if (rbf->begin)
