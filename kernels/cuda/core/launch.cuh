@@ -12,6 +12,8 @@ namespace {
 
 /* ---- The device ---- */
 
+enum { LANES = 32 }; /* threads of a warp */
+
 /* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
 inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   int device, value;
@@ -43,8 +45,8 @@ template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *b
   return error;
 }
 
-/* Returns how many blocks of a kernel the device runs at a time, or 1 if the driver does not tell. The last answer is
- * remembered for each device, because asking takes longer than a launch. */
+/* Allows the kernel so much shared memory, and returns how many blocks of it the device runs at a time, or 1 if the driver
+ * does not tell. The last answer is remembered for each device, because asking takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
   static std::atomic<uint64_t>
       remembered[16]; /* device + 1, bytes, threads, blocks, in 12, 24, 16 and 12 bits; 0: nothing is remembered */

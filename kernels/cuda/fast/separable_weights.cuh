@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* separable on tensor cores: the shape of a problem, and its columns and rows as matrices. On the host. */
+/* separable to the right: the shape of a problem, and its columns and rows as matrices. On the host. Downwards shares
+ * exponents, writer and taps. */
 #pragma once
 
-#include "base/status.h"
 #include "kernels/factor.h"
 #include "separable_tensor.cuh"
-
-#include <stdlib.h>
 
 namespace {
 

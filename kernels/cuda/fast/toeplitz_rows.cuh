@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { LANES = 32, WARPS = 4 };                         /* warps of a block */
+enum { WARPS = 4 };                                     /* of a block */
 enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
