@@ -198,7 +198,7 @@ inline walk_arguments make_arguments(const gconv_execution *execution, int32_t f
   a.bias = gconv_biases(problem, execution->host_weights)[filter];
   a.factor = a.unscale * problem->epilogue.scale;
   a.plain = finishes_at_once(execution, filter) && problem->out_type == GCONV_F32 && !problem->keep_alpha &&
-            is_dense<false>(execution) && begins_at_multiples(execution, 8);
+            is_dense<false>(execution);
   return a;
 }
 
@@ -266,7 +266,7 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   a.first_filter = filter;
   a.left = left_of(problem);
   a.plain = finishes_at_once(execution, filter);
-  a.dense = is_dense<true>(execution) && begins_at_multiples(execution, 16); /* the widest word */
+  a.dense = is_dense<true>(execution);
   *bytes = lay_out(problem, strips_of(problem), &a);
   const int words = step_of_type(problem->in_type) * problem->channels * (int)gconv_type_bytes(problem->out_type) /
                     (problem->out_type == GCONV_U8 ? 8 : 16);

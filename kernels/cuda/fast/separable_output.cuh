@@ -122,8 +122,7 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, t
   }
 }
 
-/* Returns the place of channel c of a pixel of the output, in any layout; NULL for alpha that the first filter has stored.
- */
+/* Returns the place of channel c of a pixel of the output, in any layout; NULL for alpha that is there already. */
 DEVICE uint8_t *place_of_sample(const arguments &a, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
