@@ -136,13 +136,6 @@ inline void write_filters(const gconv_problem *problem, const float *factors, fl
     prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem));
 }
 
-/* See direction_bound(). */
-inline double error_bound(const gconv_problem *problem) {
-  const double along = direction_bound(problem->columns, row_chunks(problem));
-  const double down = direction_bound(problem->rows, COUNTS[walk_of(problem)] / 2 + 1);
-  return problem->structure.residual + problem->structure.growth * ((1 + down) * (1 + along) - 1);
-}
-
 /* ---- Launching ---- */
 
 /* Returns the steps of a block's pieces, if `blocks` blocks share the image, such that the longest share is short. It is
@@ -342,15 +335,14 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-double tensor_bound(const gconv_problem *problem) {
-  double rank = problem->structure.rank;
-  double down = direction_bound(problem->rows, chunks_of(problem));
-  double along = direction_bound(rank * problem->columns, rank * (GROUP_COUNTS[size_of(problem)] + 1) / 2.0);
-  return problem->structure.residual + problem->structure.growth * ((1 + down) * (1 + along) - 1);
-}
-
+/* See direction_bound(). */
 double error_bound(const gconv_problem *problem) {
-  return walk::takes(problem) ? walk::error_bound(problem) : tensor_bound(problem);
+  const bool walks = walk::takes(problem);
+  const double rank = walks ? 1 : problem->structure.rank;
+  const double chunks = walks ? walk::COUNTS[walk::walk_of(problem)] / 2 + 1 : chunks_of(problem);
+  const double row = walks ? walk::row_chunks(problem) : rank * (GROUP_COUNTS[size_of(problem)] + 1) / 2.0;
+  const double down = direction_bound(problem->rows, chunks), along = direction_bound(rank * problem->columns, row);
+  return problem->structure.residual + problem->structure.growth * ((1 + down) * (1 + along) - 1);
 }
 
 const char *supports(const gconv_problem *problem) {
@@ -374,37 +366,31 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* Costs measured on an H200, in multiply-adds of float32: loading and storing a sample, more if channels are taken apart;
- * the way between the two directions, for each pair; and the products, of which tensor cores do 8 in the time of one.
- * Filling and emptying the pipeline takes 10 us; with floats, it was 38 us on small images. */
-double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
+/* What a sample costs to the right, measured on an H200, in multiply-adds of float32: loading and storing it, more if
+ * channels are taken apart; the way between the two directions, for each pair; and the products, of which tensor cores do 8
+ * in the time of one. */
+double right_work(const gconv_problem *problem) {
   const bool bytes = problem->in_type == GCONV_U8;
-  double samples = (double)samples_of(problem);
   double carried = (bytes ? 30 : 70) * (problem->channels == 1 ? 1 : bytes ? 1.6 : 2.4);
   double products = (bytes ? 2 : 3) * STRIP * chunks_of(problem) + 3 * GROUP * GROUP_COUNTS[size_of(problem)];
-  double pairs = launched_filters(problem) * pairs_of(problem), launches = problem->filters / launched_filters(problem);
-  double compute = samples * (carried + pairs * (25 + products / 8)) / machine->fma_per_ms;
-  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
-  double memory = samples * moved / (0.8 * machine->bytes_per_ms);
-  double filling = problem->in_type == GCONV_F32 ? 0.038 : 0.01;
-  return launches * (machine->launch_ms + filling + (compute > memory ? compute : memory));
+  return carried + launched_filters(problem) * pairs_of(problem) * (25 + products / 8);
 }
 
-/* The same downwards: tensor cores do 4 products in the time of a multiply-add, and all else takes as long as 4. */
-double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
-  double samples = (double)samples_of(problem);
-  double products = 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
-  double compute = samples * (4 + products / 4) / machine->fma_per_ms;
-  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
-  double memory = samples * moved / (0.88 * machine->bytes_per_ms);
-  return problem->filters * (machine->launch_ms + 0.01 + (compute > memory ? compute : memory));
+/* The same downwards: tensor cores do 4 products in the time of one, and all else takes as long as 4. */
+double down_work(const gconv_problem *problem) {
+  return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }
 
-/* To the right, problems of several filters were measured to take 1.6 to 2.4 times the estimate. */
+/* Filling and emptying the pipeline takes 10 us; to the right with floats, it was 38 us on small images. There, problems of
+ * several filters were measured to take 1.6 to 2.4 times the estimate. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  if (walk::takes(problem))
-    return walk_ms(problem, machine);
-  return tensor_ms(problem, machine) * (problem->filters > 1 ? 1.8 : 1);
+  const bool walks = walk::takes(problem);
+  const double samples = (double)samples_of(problem), launches = problem->filters / launched_filters(problem);
+  const double compute = samples * (walks ? down_work : right_work)(problem) / machine->fma_per_ms;
+  const double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
+  const double memory = samples * moved / ((walks ? 0.88 : 0.8) * machine->bytes_per_ms);
+  const double filling = !walks && problem->in_type == GCONV_F32 ? 0.038 : 0.01;
+  return launches * (machine->launch_ms + filling + fmax(compute, memory)) * (!walks && problem->filters > 1 ? 1.8 : 1);
 }
 
 } // namespace
