@@ -284,10 +284,11 @@ struct units {
 };
 
 template <class In> DEVICE units units_of(const separable_arguments &a, float scale) {
-  const float back = 1.0f / scale, both = a.unscale * back * a.problem.epilogue.scale;
+  const float back = 1.0f / scale;
+  const auto both = [&] { return a.unscale * back * a.problem.epilogue.scale; };
   units u;
-  u.plain = a.plain && (sizeof(In) < 4 || (fabsf(both) > 0x1p-100f && fabsf(both) < 0x1p100f));
-  u.unscale = u.plain ? both : back;
+  u.plain = a.plain && (sizeof(In) < 4 || (fabsf(both()) > 0x1p-100f && fabsf(both()) < 0x1p100f));
+  u.unscale = u.plain ? both() : back;
   return u;
 }
 
