@@ -67,10 +67,14 @@ static void note_option(const gconv_bench *bench, const char *option, const char
 
 /* Measures with one number of threads. */
 static gconv_status run_with(gconv_bench *bench, int threads) {
+  gconv_profiler_close(bench->profiler);
+  bench->profiler = NULL;
   gconv_device_close(bench->device);
   bench->device = NULL;
   GCONV_TRY(gconv_bench_open(bench, bench->settings->device, threads));
   GCONV_TRY(gconv_bench_measure_machine(bench));
+  if (bench->settings->profile && gconv_profiler_open(bench->device, &bench->profiler) != GCONV_OK)
+    return gconv_fail_in(GCONV_UNSUPPORTED, "--profile");
   bench->patience_ms = HUGE_VAL;
   bench->items = gconv_bench_items(bench->settings);
   gconv_bench_print_head(bench);

@@ -10,6 +10,7 @@
 #define GCONV_BENCH_H
 
 #include "base/status.h"
+#include "bench/profile.h"
 #include "gconv_jobs.h"
 
 #include <stdio.h>
@@ -55,7 +56,7 @@ typedef struct gconv_bench_settings {
   gconv_texts filters, algorithms;
   gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
   int runs;
-  bool planar, verify, auto_check, sweep_blocks, sweep_grids;
+  bool planar, verify, auto_check, sweep_blocks, sweep_grids, profile;
   bool csv, json;
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
@@ -89,9 +90,10 @@ typedef struct gconv_bench_row {
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
   double items;    /* in an experiment with nets: the cases or windows that `ms` is the time of */
-  double speed_up; /* and the time of one core over `ms`; 0 if that is not known */
+  double speed_up; /* and the time of one core, or of another base, over `ms`; 0 if that is not known */
   bool checked;
   double error, allowed; /* against float64, in units of the samples of the output */
+  gconv_profile profile; /* of --profile */
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
@@ -102,17 +104,18 @@ typedef struct gconv_bench {
   void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
   gconv_device *device;
-  gconv_device *other;   /* of --against, once it is open */
-  int threads;           /* that it was opened with; 0: one a processor */
-  const char *type_name; /* of the device: "cpu" or "cuda" */
-  gconv_machine machine; /* as measured now */
-  gconv_bench_row *rows; /* all so far */
+  gconv_device *other;      /* of --against, once it is open */
+  gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
+  int threads;              /* that it was opened with; 0: one a processor */
+  const char *type_name;    /* of the device: "cpu" or "cuda" */
+  gconv_machine machine;    /* as measured now */
+  gconv_bench_row *rows;    /* all so far */
   size_t count;
   double patience_ms; /* what is estimated at more is not measured */
   bool unchecked;     /* results are not looked at */
   bool failed;        /* something did, which was told of */
   void *user;         /* what a gconv_bench_visit works on */
-  const char *items;  /* of an experiment with nets: "cases" or "windows", of rbf "numbers"; else NULL */
+  const char *items;  /* gconv_bench_items() */
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -165,6 +168,10 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs);
  * a second together. *outputs as gconv_plan_measure(). */
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms);
+
+/* With --profile, executes the plan several times more, and sets row->profile. A failure is said, and the row stays; where
+ * counters cannot be read, later rows have no profiles. */
+void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
 
 /* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
  * and classics; NULL past the end. */
@@ -256,10 +263,13 @@ const char *gconv_bench_experiment_at(size_t index);
 /* Measures and reports that of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 
-/* What an experiment with nets counts: "cases" or "windows", and rbf "numbers"; NULL for others, and for none. */
+/* What an experiment with methods of its own counts: "cases" or "windows", rbf "numbers", transfers "GB"; NULL for others,
+ * and for none. */
 const char *gconv_bench_items(const gconv_bench_settings *settings);
-/* The name of the column that stands behind the methods: "net", of rbf "result". */
+/* The name of the column that stands behind the methods: "net", of rbf "result", of transfers "part". */
 const char *gconv_bench_kind(const gconv_bench_settings *settings);
+/* The method that the others' speed-ups are over: "one-core", of transfers "pageable". */
+const char *gconv_bench_base(const gconv_bench_settings *settings);
 
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
@@ -268,10 +278,11 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 gconv_status gconv_bench_backprop(gconv_bench *bench);
 gconv_status gconv_bench_rbf(gconv_bench *bench);
 gconv_status gconv_bench_steps(gconv_bench *bench);
+gconv_status gconv_bench_transfers(gconv_bench *bench);
 gconv_status gconv_bench_windows(gconv_bench *bench);
 
 /* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
- * `one-core` of the same net. */
+ * of the base, `one-core`, of the same net. */
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 
 /* Says that `methods` are left out, if the device is no GPU. */
@@ -307,6 +318,7 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
+  "  transfers    batches to a GPU and back, of pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"         \
   "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
 
 /* ---- Reports and plots ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Experiments that are known by name. Most are grids of layers, each solved by every algorithm, with some outputs held to
- * float64. Others have files of their own: backprop.c, rbf.c, steps.c, windows.c.
+ * float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c,
+ * windows.c.
  */
 #include "bench/bench.h"
 
@@ -29,6 +30,7 @@ typedef struct experiment {
   gconv_status (*run)(gconv_bench *bench);
   const char *items, *axes;
   const char *kind; /* of a row: what was computed; NULL: "net" */
+  const char *base; /* the method that speed-ups are over; NULL: "one-core" */
 } experiment;
 
 static const experiment experiments[] = {
@@ -85,6 +87,7 @@ static const experiment experiments[] = {
              "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
     {.name = "rbf", .run = gconv_bench_rbf, .items = "numbers", .kind = "result"},
     {.name = "steps", .run = gconv_bench_steps},
+    {.name = "transfers", .run = gconv_bench_transfers, .items = "GB", .kind = "part", .base = "pageable"},
     {.name = "windows",
      .run = gconv_bench_windows,
      .items = "windows",
@@ -229,12 +232,21 @@ const char *gconv_bench_kind(const gconv_bench_settings *settings) {
   return chosen && chosen->kind ? chosen->kind : "net";
 }
 
+const char *gconv_bench_base(const gconv_bench_settings *settings) {
+  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
+  return chosen && chosen->base ? chosen->base : "one-core";
+}
+
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
   const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
   const bool layers = settings->batches.count > 0 || settings->layer_filters.count > 0 || settings->against;
   if (layers && (!chosen || chosen->run))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
+  if (chosen && chosen->items && settings->profile)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "--profile is for images, and for experiments with layers and the steps: --experiment "
+                      "sizes, for example");
   if (chosen && chosen->run && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);
@@ -278,8 +290,9 @@ void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status 
   gconv_bench_take_status(bench, row, status);
   gconv_bench_keep(bench, row);
   const gconv_bench_row *one = NULL, *all = bench->rows;
+  const char *base = gconv_bench_base(bench->settings);
   for (size_t i = 0; i < bench->count; i++)
-    if (strcmp(all[i].algorithm, "one-core") == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
+    if (strcmp(all[i].algorithm, base) == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
       one = &all[i];
   if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
     bench->rows[bench->count - 1].speed_up = one->ms / row->ms;

@@ -103,6 +103,8 @@ static gconv_status measure_network(gconv_bench *bench, gconv_plan *network, con
       status = gconv_set_error(GCONV_MISMATCH, "the result is further from float64 than its bound allows");
   }
   gconv_image_free(&out);
+  if (status == GCONV_OK)
+    gconv_bench_profile(bench, network, &data->in, row);
   return status;
 }
 

@@ -48,6 +48,38 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
   return status;
 }
 
+typedef struct execution {
+  gconv_plan *plan;
+  const gconv_image *image;
+  gconv_image *outputs;
+} execution;
+
+static gconv_status execute(void *user) {
+  const execution *e = user;
+  return gconv_plan_execute(e->plan, e->image, e->outputs, NULL);
+}
+
+void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
+  if (!bench->profiler || row->against)
+    return;
+  const size_t count = gconv_plan_outputs(plan);
+  execution e = {plan, image, calloc(count, sizeof *e.outputs)};
+  gconv_status status = e.outputs ? execute(&e) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  if (status == GCONV_OK)
+    status = gconv_profiler_run(bench->profiler, execute, &e, &row->profile);
+  for (size_t i = 0; e.outputs && i < count; i++)
+    gconv_image_free(&e.outputs[i]);
+  free(e.outputs);
+  if (status == GCONV_OK)
+    return;
+  gconv_bench_say(bench, "%s, %s, %s: --profile: %s", row->algorithm, row->group, row->filter, gconv_last_error());
+  bench->failed = true;
+  if (status == GCONV_UNSUPPORTED) { /* nor will the next row have one */
+    gconv_profiler_close(bench->profiler);
+    bench->profiler = NULL;
+  }
+}
+
 /* A few rows of the results, or all of them with --verify, against float64. */
 static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
                                   const gconv_image *outputs, gconv_bench_row *row) {
@@ -61,8 +93,7 @@ static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, co
   return status;
 }
 
-static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
-                                 gconv_bench_row *row) {
+static gconv_status measure_plan(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
   const gconv_plan_info *info = gconv_plan_get_info(plan);
   row->chosen = info->algorithm;
   row->rows = info->rows;
@@ -81,6 +112,8 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
                                 : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
+  if (status == GCONV_OK)
+    gconv_bench_profile(bench, plan, image, row);
   for (size_t i = 0; outputs && i < count; i++)
     gconv_image_free(&outputs[i]);
   free(outputs);
@@ -186,6 +219,7 @@ gconv_status gconv_bench_measure_machine(gconv_bench *bench) {
 
 void gconv_bench_close(gconv_bench *bench) {
   free(bench->rows);
+  gconv_profiler_close(bench->profiler);
   gconv_device_close(bench->other);
   gconv_device_close(bench->device);
   bench->device = bench->other = NULL;

@@ -53,12 +53,22 @@ static void print_text_head(const gconv_bench *bench) {
           bench->machine.launch_ms * 1e3, bench->settings->runs);
 }
 
+/* "    48%  long scoreboard 41%, wait 12%, barrier 9%" */
+static void print_profile(FILE *out, const gconv_profile *profile) {
+  if (!profile->known)
+    return;
+  fprintf(out, " %5.0f%%", 100 * profile->occupancy);
+  for (int i = 0; i < GCONV_PROFILE_REASONS && profile->stalls[i].reason[0]; i++)
+    fprintf(out, "%s %s %.0f%%", i > 0 ? "," : " ", profile->stalls[i].reason, 100 * profile->stalls[i].share);
+}
+
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char algorithm[64], error[24] = "", peak[16] = "effective";
   const bool layers = bench->settings->experiment != NULL; /* whose groups have long names */
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s\n", layers ? row->group : "", layers ? "\n" : "",
-            "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error");
+    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s%s\n", layers ? row->group : "",
+            layers ? "\n" : "", "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s",
+            "peak", "error", bench->profiler ? "  warps  waiting for" : "");
   name_algorithm(row, algorithm, sizeof algorithm);
   if (row->obstacle[0] != '\0') {
     fprintf(bench->out, "%-18s %-20.20s %s\n", algorithm, row->filter, row->obstacle);
@@ -70,18 +80,21 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
     snprintf(peak, sizeof peak, "-");
   else if (!is_effective(row))
     snprintf(peak, sizeof peak, "%.0f%%", 100 * row->of_fma);
-  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s\n", algorithm, row->filter, row->ms,
+  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s", algorithm, row->filter, row->ms,
           row->spread_ms / 2, giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * row->of_copy,
           tflop_per_s(row), peak, error);
+  print_profile(bench->out, &row->profile);
+  fprintf(bench->out, "\n");
 }
 
 /* Of an experiment with nets. A blank line is between nets. */
 static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
-  char error[24] = "", a_second[24];
+  char error[24] = "", a_second[24], over[24];
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
+  snprintf(over, sizeof over, "x %s", gconv_bench_base(bench->settings));
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
     fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method",
-            gconv_bench_kind(bench->settings), "ms", "+-", a_second, "x one core", "error");
+            gconv_bench_kind(bench->settings), "ms", "+-", a_second, over, "error");
   else if (strcmp(row->filter, row[-1].filter) != 0)
     fprintf(bench->out, "\n");
   if (row->obstacle[0] != '\0') {
@@ -101,7 +114,8 @@ static void print_csv_head(const gconv_bench *bench) {
           "device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
           "workspace_mib,workspace_bytes,chunk,threads,ms,spread_ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_"
           "per_s,"
-          "fma_tflop_per_s,error,allowed\n");
+          "fma_tflop_per_s,error,allowed%s\n",
+          bench->settings->profile ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3" : "");
 }
 
 static void print_net_csv_head(const gconv_bench *bench) {
@@ -112,9 +126,21 @@ static void print_net_csv_head(const gconv_bench *bench) {
 static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
-  fprintf(bench->out, "%s,%s,%s,%d,%.0f,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n", gconv_device_get_info(bench->device)->name,
+  fprintf(bench->out, "%s,%s,%s,%d,%.15g,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n", gconv_device_get_info(bench->device)->name,
           row->algorithm, row->filter, row->threads, row->items, row->ms, row->spread_ms, row->items / row->ms * 1e3,
           row->speed_up, row->error, row->allowed);
+}
+
+static void print_csv_profile(FILE *out, const gconv_profile *profile) {
+  if (profile->known)
+    fprintf(out, ",%.4f", profile->occupancy);
+  else
+    fprintf(out, ",");
+  for (int i = 0; i < GCONV_PROFILE_REASONS; i++)
+    if (profile->known && profile->stalls[i].reason[0])
+      fprintf(out, ",%s,%.4f", profile->stalls[i].reason, profile->stalls[i].share);
+    else
+      fprintf(out, ",,");
 }
 
 /* Prints what was measured; obstacles are for people. */
@@ -129,9 +155,12 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
           giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6,
           tflop_per_s(row), bench->machine.fma_per_ms * 2e-9);
   if (row->checked)
-    fprintf(bench->out, "%.3g,%.3g\n", row->error, row->allowed);
+    fprintf(bench->out, "%.3g,%.3g", row->error, row->allowed);
   else
-    fprintf(bench->out, ",\n");
+    fprintf(bench->out, ",");
+  if (bench->settings->profile)
+    print_csv_profile(bench->out, &row->profile);
+  fprintf(bench->out, "\n");
 }
 
 /* ---- JSON: one document ---- */
@@ -161,6 +190,14 @@ static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row
                    "error", row->error, "allowed", row->allowed);
 }
 
+static json_t *json_profile(const gconv_profile *profile) {
+  json_t *stalls = json_array();
+  for (int i = 0; i < GCONV_PROFILE_REASONS && profile->stalls[i].reason[0]; i++)
+    json_array_append_new(stalls,
+                          json_pack("{s:s, s:f}", "reason", profile->stalls[i].reason, "share", profile->stalls[i].share));
+  return json_pack("{s:f, s:o}", "occupancy", profile->occupancy, "stalls", stalls);
+}
+
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   if (bench->items)
     return json_net_row(bench, row);
@@ -183,6 +220,8 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
     json_object_set_new(json, "error", json_real(row->error));
     json_object_set_new(json, "allowed", json_real(row->allowed));
   }
+  if (row->profile.known)
+    json_object_set_new(json, "profile", json_profile(&row->profile));
   return json;
 }
 

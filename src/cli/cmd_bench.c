@@ -35,7 +35,9 @@ const gconv_command gconv_command_bench = {
         "written; of algorithms that do fewer multiply-adds, such as separable, they are effective, and no part of the\n"
         "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to\n"
         "float64, in samples of the result, of some of the rows. Several filters in one FILTER are combined to their\n"
-        "magnitude.\n\n"
+        "magnitude. With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can\n"
+        "hold, and behind `waiting for` stand the three reasons why they issue no instruction most of the time, as\n"
+        "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
     .of = GCONV_OF_BENCH,
     .run = run,

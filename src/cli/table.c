@@ -648,9 +648,12 @@ const gconv_option gconv_option_table[] = {
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
     OPTION(BENCH, 0, "verify", NULL, flag, bench.verify, KEEPS,
            .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
-    OPTION(BENCH, 0, "auto-check", NULL, flag, bench.auto_check, KEEPS, .excludes = "csv json plot algorithm",
-           .excluded = "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot and --algorithm "
-                       "are for the others",
+    OPTION(BENCH, 0, "profile", NULL, flag, bench.profile, KEEPS,
+           .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
+                   "there, and what they wait for"),
+    OPTION(BENCH, 0, "auto-check", NULL, flag, bench.auto_check, KEEPS, .excludes = "csv json plot algorithm profile",
+           .excluded = "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot, --profile and "
+                       "--algorithm are for the others",
            .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
     HEADING(BENCH, "Reports"),
     OPTION(BENCH, 0, "csv", NULL, flag, bench.csv, KEEPS, .excludes = "json", .help = "rows with commas"),

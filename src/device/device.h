@@ -74,6 +74,31 @@ bool gconv_cuda_is_open(void);
 gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
 gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds);
 gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds);
+
+/* The way of data to a GPU, through `work`, and back (trip_cuda.cu). */
+typedef enum gconv_trip_memory {
+  GCONV_TRIP_PAGEABLE,
+  GCONV_TRIP_PINNED,     /* before the first time that is taken */
+  GCONV_TRIP_PINNED_ANEW /* each time, and unpinned behind it */
+} gconv_trip_memory;
+
+typedef struct gconv_trip {
+  gconv_trip_memory memory;
+  const void *from; /* both in ordinary memory of the host */
+  void *to;
+  size_t from_bytes, to_bytes;
+  gconv_status (*work)(void *user, void *in, void *out, void *stream); /* enqueues work on memory of the device */
+  void *user;
+} gconv_trip;
+
+typedef struct gconv_trip_times {
+  double up_ms, down_ms; /* the copies, by events */
+  double whole_ms;       /* from the beginning until all is back, with pinning anew, by the clock */
+} gconv_trip_times;
+
+/* Takes the times of `runs` trips, after two others. */
+gconv_status gconv_cuda_measure_trips(gconv_device *device, const gconv_trip *trip, int runs, gconv_trip_times *times);
+
 /* Allocates memory of the current device, for cudaFree(). GCONV_NO_MEMORY says how much the device has and how much of it is
  * free, so that a user can do something about it (device_cuda.cu). */
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);

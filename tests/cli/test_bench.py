@@ -106,7 +106,7 @@ class Bench(CommandTest):
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
         figures = [f"figure-5.{i}" for i in range(1, 8)]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "backprop", "rbf", "steps", "windows"])
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "backprop", "rbf", "steps", "transfers", "windows"])
         for name in (*listed[:4], "figure-5.3", "figure-5.6"):
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
@@ -250,6 +250,17 @@ class Bench(CommandTest):
             self.assertLessEqual(row["error"], row["allowed"])
         self.assertIn("steps that the CPU has no kernel for are left out", done.stderr)
         self.usage_error("has no picture", "bench", "--experiment", "steps", "--plot", "steps.svg")
+
+    def test_profile_needs_a_gpu(self):
+        done = self.gconv("bench", "-d", "cpu", "--image", "9x8", "--sizes", "3", "--runs", "1", "--profile", status=1)
+        self.assertIn("--profile: counters are read of NVIDIA GPUs, and the device is cpu", done.stderr)
+        self.usage_error("--profile is for images", "bench", "--experiment", "rbf", "--profile")
+        self.usage_error("--profile and --algorithm are for the others", "bench", "--auto-check", "--profile")
+
+    def test_transfers_need_a_gpu(self):
+        done = self.gconv("bench", "-d", "cpu", "--experiment", "transfers", "--json")
+        self.assertEqual(json.loads(done.stdout)["rows"], [])
+        self.assertIn("copies to a GPU and back need a GPU, and are left out on the CPU", done.stderr)
 
     def test_numbers_of_threads(self):
         rows = self.rows("--sizes", "3", "-a", "direct", "--threads", "1,2")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Experiments on a GPU: every method's gradient and outputs agree with those of one core, and every step with float64."""
+import csv
 import json
 import pathlib
 import subprocess
@@ -42,6 +43,41 @@ class Experiments(CommandTest):
                           "direct", "toeplitz", "integer"])
         for row in rows:
             self.assertLessEqual(row["error"], row["allowed"], row)
+
+    def test_profile(self):
+        """Needs CUPTI, and permission to read counters; without them, the message says so."""
+        words = ("bench", "-d", "cuda", "--image", "512x384", "--sizes", "7", "-a", "direct,direct-classic", "--runs", "1", "--profile")
+        probe = subprocess.run([GCONV, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if probe.returncode != 0:
+            self.assertRegex(probe.stderr, "--profile: .*(CUPTI|lets? this user)")
+            self.skipTest(probe.stderr)
+        self.assertRegex(probe.stdout, r"error +warps +waiting for\n(direct|direct-classic) .* \d+% +[a-z ]+ \d+%, [a-z ]+ \d+%, [a-z ]+ \d+%\n")
+        profiles = [row["profile"] for row in json.loads(self.gconv(*words, "--json").stdout)["rows"]]
+        profiles += [row["profile"] for row in self.rows("batch", "--batches", "2", "--filters", "8", "--image", "40x30x3", "--sizes", "3", "-a",
+                                                         "direct,im2col,gemm", "--profile")]
+        self.assertEqual(len(profiles), 5)
+        for profile in profiles:
+            shares = [stall["share"] for stall in profile["stalls"]]
+            self.assertTrue(0 < profile["occupancy"] <= 1, profile)
+            self.assertEqual(len({stall["reason"] for stall in profile["stalls"]}), 3, profile)
+            self.assertEqual(shares, sorted(shares, reverse=True))
+            self.assertTrue(0 < shares[0] and shares[-1] >= 0 and sum(shares) <= 1.001, profile)  # NaN fails
+        rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
+        self.assertEqual([row["algorithm"] for row in rows], ["direct", "direct-classic"])
+        for row in rows:
+            self.assertTrue(0 < float(row["occupancy"]) <= 1 and row["reason_1"] and 0 < float(row["share_1"]) <= 1, row)
+
+    def test_transfers(self):
+        rows = self.rows("transfers", "--sizes", "1,8")
+        ways = {"up": ["pageable", "pinned", "gconv"], "down": ["pageable", "pinned", "gconv"], "whole": ["pageable", "pinned", "pinned-anew", "gconv"]}
+        self.assertEqual([(row["part"], row["method"]) for row in rows], 2 * [(part, way) for part in ways for way in ways[part]])
+        for row in rows:
+            self.assertTrue("obstacle" not in row and row["ms"] > 0, row)
+            self.assertAlmostEqual(row["GB_per_s"] * row["ms"], 1e3 * row["GB"], delta=1e-6)
+        for batch in rows[:10], rows[10:]:
+            ms = {(row["method"], row["part"]): row["ms"] for row in batch}
+            for way in ways["up"]:
+                self.assertGreater(ms[way, "whole"], ms[way, "up"])
 
     def test_windows(self):
         rows = self.rows("windows", "--sizes", "50,333")

@@ -15,7 +15,7 @@
  * at 31 x 31. Borders and types of samples are resolved on the way into the tile, once a sample and no longer once a tap.
  *
  * The bound: each multiply-add reads a sample from shared memory, 4 bytes. A multiprocessor gets 128 bytes a cycle from
- * there, 32 samples, and could do 128 multiply-adds. So this kernel reaches a quarter of the peak, however good the rest is.
+ * there, 32 samples, and could do 128 multiply-adds. So this kernel reaches a quarter of the peak at most.
  * A thread that makes several outputs can use a sample several times, once it is in a register: that is what
  * fast/tiled.cu does.
  *

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The experiment transfers: a batch of images on its way to the GPU, through a layer, and back. Memory of the host is
+ * pageable, as malloc() gives it, or pinned, so that the GPU itself reads and writes it. Pinning takes long; so one method
+ * pins for each batch anew. gconv's own way leaves images in pageable memory, and copies them through small pinned slabs.
+ * `items` are gigabytes that are copied. Results of all ways must have the same bits.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "bench/bench.h"
+#include "bench/make_plan.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef GCONV_WITH_CUDA
+
+enum { SIDE = 256, CHANNELS = 3, FILTERS = 16, SIZE = 8 };
+
+typedef struct transfer {
+  gconv_bench_layer data;
+  gconv_plan *plan;
+  gconv_image out, expected;       /* of one way; of gconv's own */
+  gconv_array in_array, out_array; /* without data */
+  gconv_trip_times *times;         /* of each run */
+  double *numbers;                 /* one of them, of each run */
+} transfer;
+
+static void free_transfer(transfer *t) {
+  gconv_plan_free(t->plan);
+  gconv_bench_free_layer(&t->data);
+  gconv_image_free(&t->out);
+  gconv_image_free(&t->expected);
+  free(t->times);
+  free(t->numbers);
+}
+
+static size_t bytes_of(const gconv_image *image) {
+  return (size_t)image->frames * (size_t)image->channels * image->plane_bytes;
+}
+
+static gconv_array describe(const gconv_image *image) {
+  return (gconv_array){
+      .type = image->type,
+      .shape = {image->frames, image->channels, image->height, image->width},
+      .stride = {(int64_t)image->plane_bytes * image->channels, (int64_t)image->plane_bytes, (int64_t)image->row_bytes,
+                 sizeof(float)},
+  };
+}
+
+static gconv_status prepare(gconv_bench *bench, int32_t images, transfer *t) {
+  const gconv_bench_image shape = {SIDE, SIDE, CHANNELS, true};
+  const int runs = bench->settings->runs;
+  t->times = calloc((size_t)runs, sizeof *t->times);
+  t->numbers = calloc((size_t)runs, sizeof *t->numbers);
+  if (!t->times || !t->numbers)
+    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  GCONV_TRY(gconv_bench_make_layer(&shape, images, FILTERS, SIZE, &t->data));
+  const gconv_layer layer = {.bank = &t->data.bank, .padding = GCONV_LAYER_VALID, .groups = 1};
+  const gconv_network_options options = {.algorithm = "auto"};
+  GCONV_TRY(gconv_plan_layers(bench->device, &t->data.in, &layer, 1, &options, 0, &t->plan));
+  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->expected, NULL));
+  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->out, NULL));
+  t->in_array = describe(&t->data.in);
+  t->out_array = describe(&t->out);
+  return GCONV_OK;
+}
+
+/* ---- The ways ---- */
+
+static gconv_status work(void *user, void *in, void *out, void *stream) {
+  const transfer *t = user;
+  gconv_array from = t->in_array, to = t->out_array;
+  from.data = in;
+  to.data = out;
+  return gconv_plan_execute_device(t->plan, &from, &to, 1, stream);
+}
+
+static gconv_status go_by_slabs(const transfer *t, int runs) {
+  for (int i = -2; i < runs; i++) {
+    gconv_timings timings;
+    gconv_image out = t->out; /* which has its pixels */
+    const double start = gconv_now_ms();
+    GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &out, &timings));
+    if (i >= 0)
+      t->times[i] = (gconv_trip_times){timings.upload_ms, timings.download_ms, gconv_now_ms() - start};
+  }
+  return GCONV_OK;
+}
+
+typedef struct way {
+  const char *name;
+  int memory; /* a gconv_trip_memory; -1: gconv's own */
+} way;
+
+static const way ways[] = {{"pageable", GCONV_TRIP_PAGEABLE},
+                           {"pinned", GCONV_TRIP_PINNED},
+                           {"pinned-anew", GCONV_TRIP_PINNED_ANEW},
+                           {"gconv", -1}};
+
+static gconv_status go(gconv_bench *bench, const transfer *t, const way *by) {
+  const gconv_trip trip = {.memory = (gconv_trip_memory)by->memory,
+                           .from = t->data.in.data,
+                           .to = t->out.data,
+                           .from_bytes = bytes_of(&t->data.in),
+                           .to_bytes = bytes_of(&t->out),
+                           .work = work,
+                           .user = (void *)t};
+  memset(t->out.data, 0, trip.to_bytes);
+  GCONV_TRY(by->memory < 0 ? go_by_slabs(t, bench->settings->runs)
+                           : gconv_cuda_measure_trips(bench->device, &trip, bench->settings->runs, t->times));
+  if (memcmp(t->out.data, t->expected.data, trip.to_bytes) != 0)
+    return gconv_fail(GCONV_MISMATCH, "its results differ from those of gconv's own way");
+  return GCONV_OK;
+}
+
+/* ---- Rows ---- */
+
+enum { UP, DOWN, WHOLE, PARTS };
+
+static gconv_bench_row make_row(const gconv_bench *bench, const transfer *t, const way *by, int part) {
+  static const char *const names[] = {"up", "down", "whole"};
+  const double up = (double)bytes_of(&t->data.in) * 1e-9, down = (double)bytes_of(&t->out) * 1e-9;
+  const int runs = bench->settings->runs;
+  gconv_bench_row row = {.algorithm = by->name, .place = t->data.in.frames, .checked = true};
+  row.items = part == UP ? up : part == DOWN ? down : up + down;
+  snprintf(row.filter, sizeof row.filter, "%s", names[part]);
+  snprintf(row.group, sizeof row.group, "%d x %dx%dx%d, %d filters %dx%d: %.1f MB up, %.1f MB down", t->data.in.frames,
+           CHANNELS, SIDE, SIDE, FILTERS, SIZE, SIZE, 1e3 * up, 1e3 * down);
+  for (int i = 0; i < runs; i++)
+    t->numbers[i] = part == UP ? t->times[i].up_ms : part == DOWN ? t->times[i].down_ms : t->times[i].whole_ms;
+  row.ms = gconv_bench_median(t->numbers, runs); /* which sorts them */
+  row.spread_ms = t->numbers[3 * runs / 4] - t->numbers[runs / 4];
+  return row;
+}
+
+/* All ways are measured before rows are printed, which stand by parts. */
+static gconv_status measure(gconv_bench *bench, int32_t images) {
+  enum { WAYS = sizeof ways / sizeof *ways };
+  gconv_bench_row rows[PARTS][WAYS];
+  transfer t = {.plan = NULL};
+  gconv_status status = prepare(bench, images, &t);
+  for (int i = 0; status == GCONV_OK && i < WAYS; i++) {
+    const gconv_status gone = go(bench, &t, &ways[i]);
+    for (int part = 0; part < PARTS; part++) {
+      rows[part][i] = make_row(bench, &t, &ways[i], part);
+      gconv_bench_take_status(bench, &rows[part][i], gone);
+    }
+  }
+  for (int i = 0; status == GCONV_OK && i < PARTS * WAYS; i++)
+    if (ways[i % WAYS].memory != GCONV_TRIP_PINNED_ANEW || i / WAYS == WHOLE) /* its copies are those of pinned memory */
+      gconv_bench_end_row(bench, &rows[i / WAYS][i % WAYS], GCONV_OK);
+  free_transfer(&t);
+  return status;
+}
+
+#endif
+
+gconv_status gconv_bench_transfers(gconv_bench *bench) {
+  gconv_status status = GCONV_OK;
+  gconv_bench_say_left_out(bench, "copies to a GPU and back");
+#ifdef GCONV_WITH_CUDA
+  static const int32_t batches[] = {1, 4, 16, 64, 256};
+  const gconv_bench_list *sizes = &bench->settings->sizes;
+  const int count = sizes->count > 0 ? sizes->count : (int)(sizeof batches / sizeof *batches);
+  for (int i = 0; status == GCONV_OK && strcmp(bench->type_name, "cuda") == 0 && i < count; i++)
+    status = measure(bench, sizes->count > 0 ? sizes->items[i] : batches[i]);
+#endif
+  return status;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters of a GPU, with functions here in the place of NVIDIA's: the test needs neither a GPU nor CUPTI. */
+#include "base/library.h"
+#include "bench/cupti.h"
+#include "bench/profile.h"
+#include "device/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- NVIDIA's side ---- */
+
+enum { NO_PERMISSION = 35, PASSES = 3 };
+
+static struct {
+  const char *missing; /* a part of the name of a library that is not there */
+  const char *fails;   /* the name of a function that fails, with `result` */
+  int result;
+  int passes, pushes, pops, enabled, hosts, contexts, current;
+  size_t metrics; /* that were asked for */
+} nvidia;
+
+static const char *names[] = {"smsp__warp_issue_stalled_barrier_per_warp_active",
+                              "smsp__warp_issue_stalled_long_scoreboard_per_warp_active",
+                              "smsp__warp_issue_stalled_not_selected_per_warp_active",
+                              "smsp__warp_issue_stalled_selected_per_warp_active",
+                              "smsp__warp_issue_stalled_wait_per_warp_active",
+                              "smsp__warp_issue_stalled_drain_per_warp_active",
+                              "smsp__average_warp_latency",
+                              "smsp__warp_issue_stalled_per_warp_active"};
+
+static double value_of(const char *metric) {
+  static const struct {
+    const char *part;
+    double value;
+  } values[] = {{"sm__warps_active.avg.pct", 37.5},
+                {"barrier", 12},
+                {"long_scoreboard_per_warp_active.pct", 40},
+                {"not_selected", 3},
+                {"wait", 20},
+                {"drain", 1}};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    if (strstr(metric, values[i].part))
+      return values[i].value;
+  fail_msg("nobody should ask for %s", metric);
+  return 0;
+}
+
+static int outcome(const char *name) {
+  return nvidia.fails && strcmp(nvidia.fails, name) == 0 ? nvidia.result : 0;
+}
+
+/* DO(name, structure, what it does) */
+#define FUNCTIONS(DO)                                                                                                       \
+  DO(ProfilerInitialize, cupti_head, (void)p)                                                                               \
+  DO(DeviceGetChipName, cupti_chip, p->name = "GX1")                                                                        \
+  DO(ProfilerGetCounterAvailability, cupti_availability, p->bytes = 8)                                                      \
+  DO(ProfilerHostInitialize, cupti_host, (assert_string_equal(p->chip, "GX1"), p->host = &nvidia, nvidia.hosts++))          \
+  DO(ProfilerHostDeinitialize, cupti_host_end, (assert_ptr_equal(p->host, &nvidia), nvidia.hosts--))                        \
+  DO(ProfilerHostGetBaseMetrics, cupti_base_metrics, (p->names = names, p->count = sizeof names / sizeof *names))           \
+  DO(ProfilerHostConfigAddMetrics, cupti_add_metrics, nvidia.metrics = p->count)                                            \
+  DO(ProfilerHostGetConfigImageSize, cupti_config_size, p->bytes = 16)                                                      \
+  DO(ProfilerHostGetConfigImage, cupti_config_image, memset(p->image, 7, p->bytes))                                         \
+  DO(RangeProfilerEnable, cupti_enable, (p->profiler = &nvidia, nvidia.enabled++))                                          \
+  DO(RangeProfilerDisable, cupti_profiler, nvidia.enabled--)                                                                \
+  DO(RangeProfilerGetCounterDataSize, cupti_counters_size, p->bytes = 24)                                                   \
+  DO(RangeProfilerCounterDataImageInitialize, cupti_counters, memset(p->image, 0, p->bytes))                                \
+  DO(RangeProfilerSetConfig, cupti_set_config, assert_int_equal(p->config[p->config_bytes - 1], 7))                         \
+  DO(RangeProfilerStart, cupti_profiler, nvidia.passes++)                                                                   \
+  DO(RangeProfilerPushRange, cupti_push, nvidia.pushes++)                                                                   \
+  DO(RangeProfilerPopRange, cupti_profiler, nvidia.pops++)                                                                  \
+  DO(RangeProfilerStop, cupti_stop, p->complete = nvidia.passes == PASSES)                                                  \
+  DO(RangeProfilerDecodeData, cupti_decode, assert_int_equal(nvidia.passes, PASSES))
+
+#define DEFINE(name, type, act)                                                                                             \
+  static int name(type *p) {                                                                                                \
+    assert_true(p->size > 0 && p->size <= sizeof *p);                                                                       \
+    act;                                                                                                                    \
+    return outcome(#name);                                                                                                  \
+  }
+FUNCTIONS(DEFINE)
+
+static int ProfilerHostEvaluateToGpuValues(cupti_evaluate *p) {
+  assert_int_equal(nvidia.enabled, 0);
+  for (size_t i = 0; i < p->count; i++)
+    p->values[i] = value_of(p->names[i]);
+  return outcome("ProfilerHostEvaluateToGpuValues");
+}
+
+static int GetResultString(int result, const char **text) {
+  *text = result == 7 ? "CUPTI_ERROR_INVALID_OPERATION" : NULL;
+  return 0;
+}
+
+static int Init(unsigned flags) {
+  return (int)flags;
+}
+static int DeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return outcome("DeviceGet");
+}
+static int DevicePrimaryCtxRetain(void **context, int device) {
+  assert_int_equal(device, 3);
+  *context = &nvidia;
+  nvidia.contexts++;
+  return 0;
+}
+static int DevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  nvidia.contexts--;
+  return 0;
+}
+static int CtxPushCurrent_v2(void *context) {
+  assert_ptr_equal(context, &nvidia);
+  nvidia.current++;
+  return 0;
+}
+static int CtxPopCurrent_v2(void **context) {
+  *context = &nvidia;
+  nvidia.current--;
+  return 0;
+}
+
+const char *__wrap_gconv_library_load(gconv_library *library);
+const char *__wrap_gconv_library_load(gconv_library *library) {
+#define ROW(name, type, act) {"cupti" #name, (void (*)(void))name},
+  static const struct {
+    const char *name;
+    void (*function)(void);
+  } rows[] = {FUNCTIONS(ROW){"cuptiProfilerHostEvaluateToGpuValues", (void (*)(void))ProfilerHostEvaluateToGpuValues},
+              {"cuptiGetResultString", (void (*)(void))GetResultString},
+              {"cuInit", (void (*)(void))Init},
+              {"cuDeviceGet", (void (*)(void))DeviceGet},
+              {"cuDevicePrimaryCtxRetain", (void (*)(void))DevicePrimaryCtxRetain},
+              {"cuDevicePrimaryCtxRelease_v2", (void (*)(void))DevicePrimaryCtxRelease_v2},
+              {"cuCtxPushCurrent_v2", (void (*)(void))CtxPushCurrent_v2},
+              {"cuCtxPopCurrent_v2", (void (*)(void))CtxPopCurrent_v2}};
+  if (nvidia.missing && strstr(library->files[0], nvidia.missing))
+    return "it was not found";
+  for (const gconv_symbol *symbol = library->symbols; symbol->name; symbol++) {
+    size_t i = 0;
+    while (i < sizeof rows / sizeof *rows && strcmp(rows[i].name, symbol->name) != 0)
+      i++;
+    assert_true(i < sizeof rows / sizeof *rows);
+    memcpy(symbol->address, &rows[i].function, sizeof rows[i].function);
+  }
+  return NULL;
+}
+
+/* ---- Tests ---- */
+
+static gconv_device device = {.info.name = "cuda:3"};
+
+static int reset(void **state) {
+  (void)state;
+  memset(&nvidia, 0, sizeof nvidia);
+  return 0;
+}
+
+/* All that was taken is given back. */
+static int look(void **state) {
+  (void)state;
+  return nvidia.enabled | nvidia.hosts | nvidia.contexts | nvidia.current | (nvidia.pushes - nvidia.pops);
+}
+
+static gconv_status count_work(void *user) {
+  assert_int_equal(nvidia.enabled, 1);
+  return ++*(int *)user == 2 && nvidia.fails && strcmp(nvidia.fails, "work") == 0
+             ? gconv_fail(GCONV_MISMATCH, "the work went wrong")
+             : GCONV_OK;
+}
+
+static void refuse(const char *text) {
+  gconv_profiler *profiler = (gconv_profiler *)&nvidia;
+  assert_int_equal(gconv_profiler_open(&device, &profiler), GCONV_UNSUPPORTED);
+  assert_null(profiler);
+  assert_non_null(strstr(gconv_last_error(), text));
+}
+
+static void test_what_is_missing_is_told(void **state) {
+  (void)state;
+  nvidia.missing = "libcupti.so";
+  refuse("CUPTI of CUDA 12.6 or later: it was not found. It is in the CUDA toolkit");
+  nvidia.missing = "libcuda.so";
+  refuse("it was not found");
+  nvidia.missing = NULL;
+  strcpy(device.info.name, "cpu");
+  refuse("the device is cpu");
+  strcpy(device.info.name, "cuda:3");
+  nvidia.fails = "DeviceGet", nvidia.result = 101;
+  refuse("error 101");
+  nvidia.fails = "ProfilerGetCounterAvailability", nvidia.result = NO_PERMISSION;
+  refuse("run as root, in a container with the capability SYS_ADMIN, or load the kernel module nvidia with "
+         "NVreg_RestrictProfilingToAdminUsers=0");
+  nvidia.fails = "ProfilerHostConfigAddMetrics", nvidia.result = 7;
+  refuse("cuptiProfilerHostConfigAddMetrics: CUPTI_ERROR_INVALID_OPERATION (7)");
+}
+
+static void test_largest_stalls_are_found(void **state) {
+  (void)state;
+  gconv_profiler *profiler;
+  gconv_profile profile;
+  int works = 0;
+  assert_int_equal(gconv_profiler_open(&device, &profiler), GCONV_OK);
+  assert_int_equal(nvidia.metrics, 1 + 5); /* the occupancy, and stalls without "selected" */
+  assert_int_equal(gconv_profiler_run(profiler, count_work, &works, &profile), GCONV_OK);
+  assert_int_equal(works, PASSES);
+  assert_true(profile.known);
+  assert_float_equal(profile.occupancy, 0.375, 1e-9);
+  static const struct {
+    const char *reason;
+    double share;
+  } expected[GCONV_PROFILE_REASONS] = {{"long scoreboard", 0.4}, {"wait", 0.2}, {"barrier", 0.12}};
+  for (int i = 0; i < GCONV_PROFILE_REASONS; i++) {
+    assert_string_equal(profile.stalls[i].reason, expected[i].reason);
+    assert_float_equal(profile.stalls[i].share, expected[i].share, 1e-9);
+  }
+  gconv_profiler_close(profiler);
+}
+
+static void test_failures_end_the_session(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *text;
+    int result;
+    gconv_status status;
+  } cases[] = {
+      {"work", "the work went wrong", 0, GCONV_MISMATCH},
+      {"RangeProfilerSetConfig", "cuptiRangeProfilerSetConfig: CUPTI_ERROR_INVALID_OPERATION (7)", 7, GCONV_UNSUPPORTED},
+      {"RangeProfilerStart", "unknown (999)", 999, GCONV_UNSUPPORTED},
+      {"ProfilerHostEvaluateToGpuValues", "(7)", 7, GCONV_UNSUPPORTED},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    gconv_profiler *profiler;
+    gconv_profile profile;
+    int works = 0;
+    reset(state);
+    assert_int_equal(gconv_profiler_open(&device, &profiler), GCONV_OK);
+    nvidia.fails = cases[i].name, nvidia.result = cases[i].result;
+    assert_int_equal(gconv_profiler_run(profiler, count_work, &works, &profile), cases[i].status);
+    assert_non_null(strstr(gconv_last_error(), cases[i].text));
+    assert_false(profile.known);
+    assert_int_equal(nvidia.enabled, 0);
+    gconv_profiler_close(profiler);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_what_is_missing_is_told, reset, look),
+      cmocka_unit_test_setup_teardown(test_largest_stalls_are_found, reset, look),
+      cmocka_unit_test_setup_teardown(test_failures_end_the_session, reset, look),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
