@@ -11,7 +11,8 @@ typedef struct gconv_target {
   int64_t image, plane, row;
 } gconv_target;
 
-/* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. */
+/* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. On CUDA,
+ * rows of input and output begin at multiples of 16 bytes, but for stacked channels of interleaved outputs. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
   const float *weights;      /* taps, divisors, biases, and what prepare() wrote (problem.h) */

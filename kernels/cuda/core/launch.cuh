@@ -12,6 +12,8 @@ namespace {
 
 /* ---- The device ---- */
 
+enum { LANES = 32 }; /* threads of a warp */
+
 /* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
 inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   int device, value;
@@ -43,8 +45,8 @@ template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *b
   return error;
 }
 
-/* Returns how many blocks of a kernel the device runs at a time, or 1 if the driver does not tell. The last answer is
- * remembered for each device, because asking takes longer than a launch. */
+/* Allows the kernel so much shared memory, and returns how many blocks of it the device runs at a time, or 1 if the driver
+ * does not tell. The last answer is remembered for each device, because asking takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
   static std::atomic<uint64_t>
       remembered[16]; /* device + 1, bytes, threads, blocks, in 12, 24, 16 and 12 bits; 0: nothing is remembered */
@@ -149,26 +151,13 @@ inline bool is_level(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
-/* Returns whether all input rows begin at multiples of 16 bytes. */
-inline bool in_begins_at_16(const gconv_execution *execution) {
-  return ((int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image) % 16 == 0;
-}
-
-/* Returns whether the samples of an output row lie side by side. ALPHA: the same holds for alpha that is kept. */
+/* Returns whether the samples of an output row lie side by side; then rows begin at multiples of 16 bytes. ALPHA: the same
+ * holds for alpha that is kept. */
 template <bool ALPHA> bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   return execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size) &&
          (!ALPHA || !problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * size);
-}
-
-/* Returns whether all output rows of all filters begin at multiples of so many bytes, a power of two. */
-inline bool begins_at_multiples(const gconv_execution *execution, int64_t bytes) {
-  const gconv_target *out = execution->out;
-  int64_t places = (int64_t)(uintptr_t)out->base | out->row | out->plane | out->image;
-  if (execution->problem->filters > 1 && !gconv_is_combined(execution->problem))
-    places |= out[1].base - out[0].base;
-  return places % bytes == 0;
 }
 
 } // namespace

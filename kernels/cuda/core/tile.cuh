@@ -9,8 +9,6 @@
 
 namespace {
 
-enum { LANES = 32 }; /* threads of a warp */
-
 /* The shape of a tile. Each tile row is divided into `piles`, as cards are dealt: sample t goes to pile t % piles, as number
  * t / piles. There are as many piles as samples lie between neighbouring taps (channels x dilation). So the samples that the
  * taps of one output meet lie side by side, for any layout of the image. */

@@ -112,7 +112,6 @@ struct band_arguments : arguments {
   int32_t floats;        /* shared memory of a warp: for those rows, or for the results of the band */
   int32_t samples;       /* of an output row: Q * C */
   int32_t skip;          /* columns of the table that are not used */
-  bool aligned;          /* rows of the input begin at multiples of 16 bytes */
   bool quads;            /* output samples can be stored four at a time */
 };
 
@@ -147,28 +146,17 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
   }
 }
 
-/* Four samples that are loaded at a time, and how they become levels. */
-template <class In> struct four;
-template <> struct four<float> {
-  float4 word;
-  DEVICE void unpack(float *levels) const {
-    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
-  }
-};
-template <> struct four<uint8_t> {
-  uint32_t word;
-  DEVICE void unpack(float *levels) const {
-    UNROLLED_FOR (int i = 0; i < 4; i++)
-      levels[i] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440 + i));
-  }
-};
-template <> struct four<uint16_t> {
-  uint2 word;
-  DEVICE void unpack(float *levels) const {
-    UNROLLED_FOR (int i = 0; i < 4; i++)
-      levels[i] = level_of_bits(__byte_perm(i < 2 ? word.x : word.y, 0x4b000000, i % 2 ? 0x7432 : 0x7410));
-  }
-};
+/* Loads four samples at a time as levels. */
+DEVICE float4 load_levels(const uint8_t *from) {
+  const uint32_t word = __ldg((const uint32_t *)from);
+  const auto level = [&](int i) { return level_of_bits(__byte_perm(word, 0x4b000000, 0x7440 + i)); };
+  return make_float4(level(0), level(1), level(2), level(3));
+}
+DEVICE float4 load_levels(const uint16_t *from) {
+  const uint2 word = __ldg((const uint2 *)from);
+  const auto level = [](uint32_t two, int bytes) { return level_of_bits(__byte_perm(two, 0x4b000000, bytes)); };
+  return make_float4(level(word.x, 0x7410), level(word.x, 0x7432), level(word.y, 0x7410), level(word.y, 0x7432));
+}
 
 /* Copies `count` samples that are inside the row, in groups of four. Floats are copied asynchronously, without registers, so
  * many rows are under way at a time. fetch_rows() waits for them. */
@@ -178,14 +166,9 @@ DEVICE void fetch_inside(const float *row, int32_t lane, int32_t count, float *t
     copy_async<16>(to + n, row + n);
 }
 template <class In> DEVICE void fetch_inside(const In *row, int32_t lane, int32_t count, float *to) {
-  using word = decltype(four<In>::word);
 #pragma unroll 3
-  for (int32_t n = 4 * lane; n < count; n += 128) {
-    const four<In> samples = {__ldg((const word *)(row + n))};
-    float x[4];
-    samples.unpack(x);
-    *(float4 *)(to + n) = make_float4(x[0], x[1], x[2], x[3]);
-  }
+  for (int32_t n = 4 * lane; n < count; n += 128)
+    *(float4 *)(to + n) = load_levels(row + n);
 }
 
 /* Copies input row `y`, or its replacement if it is outside the image, to shared memory as levels. */
@@ -403,7 +386,7 @@ DEVICE bool find_band(const band_arguments &a, band *b) {
   b->count = a.pitch;
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
-  b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
+  b->inside = b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
   const int32_t sheet = blockIdx.z / problem.filters;
   const plane_rows plane = plane_of(a, sheet);
   b->filter = blockIdx.z - sheet * problem.filters;
@@ -478,14 +461,12 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
-  a.aligned = in_begins_at_16(execution);
   a.pitch = (int32_t)band_pitch(problem);
   a.samples = problem->out_width * problem->channels;
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));
   a.fetched = spanned < fitting ? spanned : fitting;
   a.floats = a.fetched * a.pitch > BAND_ROWS * BAND_SAMPLES ? a.fetched * a.pitch : BAND_ROWS * BAND_SAMPLES;
-  a.quads = !problem->keep_alpha && is_dense<false>(execution) &&
-            begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
+  a.quads = !problem->keep_alpha && is_dense<false>(execution);
   return a;
 }
 

@@ -269,13 +269,6 @@ inline bool slides_taps(const gconv_execution *execution, int32_t size) {
   return whole;
 }
 
-/* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
-inline bool slides_layout(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  return is_dense<false>(execution) && in_begins_at_16(execution) && begins_at_multiples(execution, 16) &&
-         (!problem->keep_alpha || problem->channels == 4);
-}
-
 /* Returns whether slide() takes the problem, with its filters extended to the frame `in` (direct_slide.cuh). */
 inline bool slides(const gconv_execution *execution, frame in) {
   const gconv_problem *problem = execution->problem;
@@ -291,8 +284,9 @@ inline bool slides(const gconv_execution *execution, frame in) {
                  (samples + 1) * problem->out_height / 32 * problem->images * problem->planes < INT32_MAX;
   bool combined = gconv_is_combined(problem) && problem->filters > 1;
   bool loaded = lies_by_four(problem, in.size, in.shift) || (problem->channels == 1 && !combined);
-  return shape && loaded && near && wide && indexed && slides_layout(execution) && is_level(problem) &&
-         (!combined || is_plain_pair(execution, in.size)) && slides_taps(execution, in.size);
+  return shape && loaded && near && wide && indexed && is_dense<false>(execution) && is_level(problem) &&
+         (!problem->keep_alpha || problem->channels == 4) && (!combined || is_plain_pair(execution, in.size)) &&
+         slides_taps(execution, in.size);
 }
 
 inline bool is_power_of_two(float x) {

@@ -283,8 +283,7 @@ gconv_status execute(const gconv_execution *execution) {
   static_cast<arguments &>(a) = common_arguments(execution);
   a.weights = execution->weights;
   a.taps = gconv_prepared(problem, execution->weights);
-  a.fours = a.phases == a.out_phases && !problem->keep_alpha && is_dense<false>(execution) &&
-            begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
+  a.fours = a.phases == a.out_phases && !problem->keep_alpha && is_dense<false>(execution);
   a.plain = is_plain(execution, 0, problem->filters) ||
             (gconv_is_combined(problem) && gconv_is_plain(&problem->epilogue)); /* scale and offset, after combining */
   int number = filters.each == 8 ? 3 : filters.each / 2;

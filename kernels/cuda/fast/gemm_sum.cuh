@@ -151,10 +151,8 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
  * access. */
 template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
-    UNROLLED_FOR (int k = 0; k < F; k += 4) {
-      const float4 four = *(const float4 *)(from + k);
-      taps[k] = four.x, taps[k + 1] = four.y, taps[k + 2] = four.z, taps[k + 3] = four.w;
-    }
+    UNROLLED_FOR (int k = 0; k < F; k += 4)
+      load_four(from + k, taps + k);
   } else {
     UNROLLED_FOR (int k = 0; k < F; k++)
       taps[k] = from[k];

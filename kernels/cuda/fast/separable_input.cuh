@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* separable on tensor cores: copies input from global to shared memory, and converts it there to float16 in the order of the
- * tensor cores. */
+/* separable to the right: copies input from global to shared memory, and converts it there to float16 in the order of the
+ * tensor cores. Downwards takes the largest magnitudes and scale_for(). */
 #pragma once
 
 #include "../core/copies.cuh"
@@ -33,7 +33,7 @@ __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, in
   }
 }
 
-/* Starts to copy a row of a unit: one word for each channel. WIDE: the words are at multiples of 8 bytes, otherwise of 4. */
+/* Starts to copy a row of a unit, a word for each channel. WIDE: words are at multiples of their size, otherwise of 4. */
 template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
   ROLLED_FOR (int i = 0; i < words; i++, to += stride, from += BYTES) {
     copy_async<WIDE ? BYTES : 4, true>(to, from);
@@ -45,8 +45,8 @@ template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t 
 template <class In> struct raw_type { using word = uint2; };
 template <> struct raw_type<float> { using word = float4; };
 
-/* Copies a row of a unit from input row `source`, or fills it with the level of the border. With a zero border, blocks at
- * the top and at the bottom have many such rows. This must be fast, because all other blocks would wait for them. */
+/* Copies a row of a unit from input row `source`, or fills it with the level of the border, which must be as fast:
+ * with a zero border, blocks at the top and at the bottom have many such rows, and all others wait for them. */
 template <class In, bool WIDE>
 DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source, int words, int stride) {
   constexpr int PIXELS = splitting<In>::PIXELS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* separable on tensor cores: from sums, through shared memory, to the output. */
+/* separable to the right: from sums, through shared memory, to the output. */
 #pragma once
 
 #include "separable_shapes.cuh"
@@ -7,15 +7,15 @@
 namespace {
 
 /* Turns the sums of filter k of the launch into responses, and combines them with those of the filters before. */
-DEVICE void respond(const separable_arguments &a, const float (&sums)[TILES][4], float unscale, int k,
-                    float (&values)[TILES][4]) {
+DEVICE void respond(const separable_arguments &a, const float (&sums)[AT_ONCE][4], float unscale, int k,
+                    float (&values)[AT_ONCE][4]) {
   const gconv_problem &problem = a.problem;
   const int filter = a.first_filter + k;
   const float divisor = gconv_divisors(&problem, a.weights)[filter], bias = gconv_biases(&problem, a.weights)[filter];
   const float first = a.unscales[filter];
   const gconv_combine combine = problem.epilogue.combine;
   const bool combined = gconv_is_combined(&problem);
-  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++) {
+  UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
     float &value = values[i / 4][i % 4];
     float response = gconv_response(sums[i / 4][i % 4] * first * unscale, divisor, bias);
     value = !combined ? response
@@ -24,8 +24,8 @@ DEVICE void respond(const separable_arguments &a, const float (&sums)[TILES][4],
   }
 }
 
-DEVICE void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
-  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++) {
+DEVICE void finish(const gconv_problem &problem, float (&values)[AT_ONCE][4]) {
+  UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
     float &value = values[i / 4][i % 4];
     if (gconv_is_combined(&problem))
       value = gconv_combine_last(problem.epilogue.combine, value);
@@ -34,8 +34,8 @@ DEVICE void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
 }
 
 /* The same if the epilogue is only scale and offset. */
-DEVICE void finish_plain(const float (&sums)[TILES][4], float scale, float offset, float (&values)[TILES][4]) {
-  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++)
+DEVICE void finish_plain(const float (&sums)[AT_ONCE][4], float scale, float offset, float (&values)[AT_ONCE][4]) {
+  UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++)
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
@@ -67,18 +67,18 @@ DEVICE void stage_one(float y, float *to) {
   *to = y;
 }
 
-/* Stages the finished values of TILES groups. A lane has two pixels of rows g and g + 8. `pixel` is the first of them. */
-template <class Out> DEVICE void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
+/* Stages the finished values of AT_ONCE groups. A lane has two pixels of rows g and g + 8. `pixel` is the first of them. */
+template <class Out> DEVICE void stage_tiles(const separable_arguments &a, const float (&y)[AT_ONCE][4], uint8_t *pixel) {
   const int C = a.problem.channels;
   Out *top = (Out *)pixel, *bottom = (Out *)(pixel + 8 * a.stage_row);
   if (C == 1) {
-    UNROLLED_FOR (int j = 0; j < TILES; j++) {
+    UNROLLED_FOR (int j = 0; j < AT_ONCE; j++) {
       stage_two(y[j][0], y[j][1], top + j * GROUP);
       stage_two(y[j][2], y[j][3], bottom + j * GROUP);
     }
     return;
   }
-  UNROLLED_FOR (int j = 0; j < TILES; j++) {
+  UNROLLED_FOR (int j = 0; j < AT_ONCE; j++) {
     stage_one(y[j][0], top + j * GROUP * C);
     stage_one(y[j][1], top + j * GROUP * C + C);
     stage_one(y[j][2], bottom + j * GROUP * C);
@@ -87,7 +87,7 @@ template <class Out> DEVICE void stage_tiles(const separable_arguments &a, const
 }
 
 /* Stages values whose first pixel within the step is `first`. */
-DEVICE void stage(const separable_arguments &a, const tile &t, const team &who, const float (&y)[TILES][4], int first) {
+DEVICE void stage(const separable_arguments &a, const tile &t, const team &who, const float (&y)[AT_ONCE][4], int first) {
   const gconv_type type = a.problem.out_type;
   uint8_t *row = t.shared + a.stage + (who.strip * STRIP + who.lane / 4) * a.stage_row;
   const int sample = (first + who.lane % 4 * 2) * a.problem.channels + who.channel;
@@ -122,22 +122,17 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, t
   }
 }
 
-/* Writes one sample to its place in the output, for any layout. */
-DEVICE void write_sample(const arguments &a, const uint8_t *from, uint8_t *pixel, int c, bool first) {
+/* Returns the place of channel c of a pixel of the output, in any layout; NULL for alpha that is there already. */
+DEVICE uint8_t *place_of_sample(const arguments &a, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
-  uint8_t *to = pixel + (alpha ? a.out_alpha : c * a.out_channel);
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
-    return; /* alpha is stored once, with the first filter */
-  if (a.problem.out_type == GCONV_U8)
-    *to = *from;
-  else if (a.problem.out_type == GCONV_U16)
-    *(uint16_t *)to = *(const uint16_t *)from;
-  else
-    *(uint32_t *)to = *(const uint32_t *)from;
+    return NULL;
+  return pixel + (alpha ? a.out_alpha : c * a.out_channel);
 }
 
 /* Writes what a strip has staged. Its first pixel is output column `column`; pixels outside of the block's columns are left
- * out. Words have 8 columns of u8, or 4 of other types. So no word is cut by the first column. */
+ * out. Words have 8 samples of u8 and u16, 4 of f32. The block's first column is a multiple of 8 columns behind `column`, so
+ * it cuts no word. */
 template <class Word>
 __device__ __noinline__ void write_part(const separable_arguments &a, tile t, team who, int column, int columns) {
   const int bytes = a.problem.channels * sample_bytes(a.problem.out_type), size = (int)sizeof(Word);
@@ -180,9 +175,11 @@ __device__ __noinline__ void write_samples(const separable_arguments &a, tile t,
   const int C = a.problem.channels, bytes = sample_bytes(a.problem.out_type), samples = columns * C;
   for (int i = who.member; i < STRIP * samples; i += who.count) {
     int row = who.strip * STRIP + i / samples, sample = i % samples, q = column + sample / C;
-    if (row < t.rows && q >= t.column && q < t.end)
-      write_sample(a, t.shared + a.stage + row * a.stage_row + sample * bytes, t.out + row * a.out_row + q * a.out_pixel,
-                   sample % C, a.first_filter == 0);
+    if (row >= t.rows || q < t.column || q >= t.end)
+      continue;
+    const uint8_t *from = t.shared + a.stage + row * a.stage_row + sample * bytes;
+    if (uint8_t *to = place_of_sample(a, t.out + row * a.out_row + q * a.out_pixel, sample % C, a.first_filter == 0))
+      BY_TYPE(a.problem.out_type, Type, *(Type *)to = *(const Type *)from);
   }
 }
 

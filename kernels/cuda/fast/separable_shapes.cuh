@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* separable on tensor cores: the shapes and numbers that its parts share. separable_tensor.cuh explains the algorithm. */
+/* separable to the right: the shapes and numbers that its parts share. Downwards takes split() and LARGEST_LEVEL. */
 #pragma once
 
 #include "../core/launch.cuh"
@@ -13,13 +13,12 @@ namespace {
 /* ---- Shapes ---- */
 
 enum {
-  STRIP = 16,            /* output rows of a warp, and of a product of the tensor cores */
+  STRIP = 16,            /* output rows of a warp, and of a product; also input rows of a chunk */
   GROUP = 8,             /* columns of a product */
-  TILES = 4,             /* groups that a warp processes together */
-  UNITS = 8,             /* a row of the step is cut into units of 4 input rows, each read by one thread */
+  AT_ONCE = 4,           /* groups that a warp processes together */
+  UNITS = 8,             /* four input rows of a step are cut into so many units side by side, each copied by one thread */
   PITCH = 4 * UNITS + 2, /* 16-byte words of 4 split rows; 2 more, so that lanes that read 4 rows use different banks */
   ALIGNMENT = 4,         /* the first input column of a block is a multiple of this, so that whole words can be copied */
-  LANES = 32
 };
 
 /* How samples become float16. A unit is 4 rows by PIXELS columns. Split into float16, it takes four words of 16 bytes for
@@ -34,7 +33,8 @@ template <class In> __host__ __device__ constexpr int step_of() {
 
 /* Levels of integers are multiplied by this in float16. Then a level below 2048 is its own bit pattern. */
 constexpr float INTEGER_SCALE = 0x1p-24f;
-/* Levels of f32 are scaled to at most this. So a column with taps of up to 2^9 in sum keeps products below 2^15. */
+/* To the right, levels of f32 are scaled to at most this; downwards, they begin there. So the first direction with taps of
+ * up to 2^9 in sum keeps products below 2^15. */
 constexpr float LARGEST_LEVEL = 64;
 constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
 constexpr float LARGEST_SCALE = 0x1p126f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * separable: columns times rows on the tensor cores, in one kernel.
+ * separable, to the right: all that separable_walk.cuh leaves. First down the columns, then along the rows, on tensor cores.
  *
  * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R *
  * S. Even so, to keep up with 4 TB/s of memory, a filter of 31 x 31 would need all multiply-adds of a GPU of 60 TFLOP/s.
@@ -22,8 +22,8 @@
  * input rows that it needs to shared memory, asynchronously. It splits them into float16 by channels, in the order in which
  * the tensor cores want them. It multiplies, and stores the outputs from shared memory in whole words.
  *
- * Speed: for a sample, tensor cores do 3 * (16 * chunks + 8 * GROUPS) multiply-adds, 264 for 31 x 31 with 2 digits each. Up
- * to about 63 x 63, this takes less time than the memory does for f32. separable is the fastest from about 5 x 5 on.
+ * Speed: for a sample, tensor cores do 3 * (16 * chunks + 8 * GROUPS) multiply-adds, 264 for 31 x 31 with 2 digits each. For
+ * filters of rank r, r times as many.
  *
  * Values of f32 are scaled by a power of two, so that they fit into float16. A block has one scale. It shrinks when a larger
  * value comes, so the error is relative to the largest value. If a value is not finite, the block computes its outputs by
@@ -60,18 +60,18 @@ DEVICE void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, ui
 /* ---- The two directions ---- */
 
 /* The last products of columns, as the left factor of the next product. */
-template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + TILES][2], low[GROUPS - 1 + TILES][2]; };
+template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + AT_ONCE][2], low[GROUPS - 1 + AT_ONCE][2]; };
 
-/* Multiplies the matrix of a column and TILES groups of X. This gives the new groups of the window. `x` is the lane's word
+/* Multiplies the matrix of a column and AT_ONCE groups of X. This gives the new groups of the window. `x` is the lane's word
  * of the first chunk. */
 template <class In, int WEIGHT_DIGITS, int GROUPS>
 DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, const team &who, int first,
                              window<GROUPS> &w) {
   const int lane = who.lane;
-  float sums[TILES][4] = {};
+  float sums[AT_ONCE][4] = {};
   ROLLED_FOR (int chunk = 0; chunk < chunks; chunk++, x += 4 * PITCH * 16, taps += 2 * LANES) {
     const uint4 high = taps[lane], low = WEIGHT_DIGITS > 1 ? taps[LANES + lane] : make_uint4(0, 0, 0, 0);
-    UNROLLED_FOR (int j = 0; j < TILES; j++) {
+    UNROLLED_FOR (int j = 0; j < AT_ONCE; j++) {
       const int group = first + j; /* 4 words for u8, 8 for other types */
       uint4 b = make_uint4(0, 0, 0, 0);
       if (sizeof(In) == 1)
@@ -85,7 +85,7 @@ DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, co
         multiply(sums[j], high.x, high.y, high.z, high.w, b.z, b.w);
     }
   }
-  UNROLLED_FOR (int j = 0; j < TILES; j++) {
+  UNROLLED_FOR (int j = 0; j < AT_ONCE; j++) {
     split(sums[j][0], sums[j][1], w.high[GROUPS - 1 + j][0], w.low[GROUPS - 1 + j][0]);
     split(sums[j][2], sums[j][3], w.high[GROUPS - 1 + j][1], w.low[GROUPS - 1 + j][1]);
   }
@@ -113,14 +113,14 @@ DEVICE void multiply_groups(const window<GROUPS> &w, int m, const uint4 &taps, f
     multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.z : taps.w);
 }
 
-/* Multiplies the window and the matrix of a row. Adds the result to the sums of TILES groups of outputs. */
+/* Multiplies the window and the matrix of a row. Adds the result to the sums of AT_ONCE groups of outputs. */
 template <int WEIGHT_DIGITS, int GROUPS>
-DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
+DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[AT_ONCE][4]) {
   constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
   const int lane = threadIdx.x % LANES;
   UNROLLED_FOR (int i = 0; i < EVEN; i++) {
     const uint4 pair = taps[i * LANES + lane];
-    UNROLLED_FOR (int j = 0; j < TILES; j += 2) {
+    UNROLLED_FOR (int j = 0; j < AT_ONCE; j += 2) {
       if (2 * i + 1 < GROUPS)
         multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
       else
@@ -129,7 +129,7 @@ DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&su
   }
   UNROLLED_FOR (int i = 0; i < ODD; i++) {
     const uint4 pair = taps[(EVEN + i) * LANES + lane];
-    UNROLLED_FOR (int j = 1; j < TILES; j += 2) {
+    UNROLLED_FOR (int j = 1; j < AT_ONCE; j += 2) {
       if (i == 0)
         multiply_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
       else if (2 * i < GROUPS)
@@ -160,12 +160,12 @@ template <int GROUPS> DEVICE void store_window(const window<GROUPS> &w, uint4 *r
     ring[m * LANES] = make_uint4(w.high[m][0], w.high[m][1], w.low[m][0], w.low[m][1]);
 }
 
-/* Makes room for TILES new groups. */
+/* Makes room for AT_ONCE new groups. */
 template <int GROUPS> DEVICE void shift_window(window<GROUPS> &w) {
   UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
     UNROLLED_FOR (int i = 0; i < 2; i++) {
-      w.high[m][i] = w.high[m + TILES][i];
-      w.low[m][i] = w.low[m + TILES][i];
+      w.high[m][i] = w.high[m + AT_ONCE][i];
+      w.low[m][i] = w.low[m + AT_ONCE][i];
     }
 }
 
@@ -175,7 +175,7 @@ DEVICE uint32_t scale_pair(uint32_t pair, __half2 factor) {
 
 /* Multiplies the values of the window by a power of two below 1. */
 template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float factor) {
-  for (int turn = 0; turn < 4 && factor < 1; turn++, factor *= 0x1p14f) {
+  for (int i = 0; i < 4 && factor < 1; i++, factor *= 0x1p14f) { /* after 2^-56, all float16 are 0 */
     __half2 part = __float2half2_rn(fmaxf(factor, 0x1p-14f));
     UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
       UNROLLED_FOR (int i = 0; i < 2; i++) {
@@ -221,9 +221,8 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
     ((uint4 *)(t.shared + a.rings))[i] = make_uint4(0, 0, 0, 0);
 }
 
-/* One warp's part of a step. It takes TILES groups of columns from pixel `first` on through both directions, and stages the
- * results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in registers.
- */
+/* One warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and stages
+ * the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with it in registers. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
                     int first, float unscale, bool plain) {
@@ -231,9 +230,9 @@ DEVICE void advance(const separable_arguments &a, const tile &t, const team &who
   const uint8_t *x = split + (who.channel * t.quads + 4 * who.strip + who.lane % 4) * PITCH * 16;
   const uint4 *taps = (const uint4 *)(t.shared + a.taps);
   uint4 *ring = ring_of<GROUPS>(a, t);
-  float values[TILES][4] = {};
+  float values[AT_ONCE][4] = {};
   ROLLED_FOR (int k = 0; k < (MANY ? a.filters : 1); k++) {
-    float sums[TILES][4] = {};
+    float sums[AT_ONCE][4] = {};
     ROLLED_FOR (int i = 0; i < (MANY ? a.pairs : 1); i++) {
       if (MANY)
         load_window(ring, w);
@@ -286,9 +285,10 @@ struct units {
 
 template <class In> DEVICE units units_of(const separable_arguments &a, float scale) {
   const float back = 1.0f / scale;
+  const auto both = [&] { return a.unscale * back * a.problem.epilogue.scale; };
   units u;
-  u.plain = a.plain && (sizeof(In) < 4 || (scale > 0x1p-60f && scale < 0x1p60f));
-  u.unscale = u.plain ? a.unscale * back * a.problem.epilogue.scale : back;
+  u.plain = a.plain && (sizeof(In) < 4 || (fabsf(both()) > 0x1p-100f && fabsf(both()) < 0x1p100f));
+  u.unscale = u.plain ? both() : back;
   return u;
 }
 
@@ -297,7 +297,7 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void compute(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
                     const units &u, int column) {
   constexpr int STEP = step_of<In>();
-  UNROLLED_FOR (int first = 0; first < STEP; first += TILES * GROUP)
+  UNROLLED_FOR (int first = 0; first < STEP; first += AT_ONCE * GROUP)
     advance<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, split, w, first, u.unscale, u.plain);
   if (a.problem.keep_alpha)
     stage_alpha<In>(a, t, who, column, STEP);
@@ -305,14 +305,15 @@ DEVICE void compute(const separable_arguments &a, const tile &t, const team &who
   write(a, t, who, column, STEP);
 }
 
-/* The number of threads to compile for, which limits registers. For u8, 80 registers: three blocks of 256 threads fit. For
- * other types, 128 registers: two blocks fit. If a window takes more than half of these, 255 registers. */
+/* The number of threads to compile for, which limits registers. For u8 to 5 groups, 80 registers: three blocks of 256
+ * threads fit. Otherwise 128 registers: two blocks fit. If a window takes more than half of these, 255 registers. */
 template <class In> constexpr int bound_of(int groups) {
   return groups > 9 ? 256 : sizeof(In) == 1 && groups <= 5 ? 768 : 512;
 }
 
 /* Block: a warp for each strip and convolved channel. Grid: segments side by side, then blocks of strips one below the
- * other, then planes of all images. While one step is computed, the next is converted, and the one after that is copied. */
+ * other, then planes of all images. While a warp computes a step, the next is copied. Then the warp converts that one, and
+ * starts to copy the one after it. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
   constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns behind the inputs */

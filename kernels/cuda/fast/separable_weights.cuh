@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* separable on tensor cores: the shape of a problem, and its columns and rows as matrices. On the host. */
+/* separable to the right: the shape of a problem, and its columns and rows as matrices. On the host. Downwards shares
+ * exponents, writer and taps. */
 #pragma once
 
-#include "base/status.h"
 #include "kernels/factor.h"
 #include "separable_tensor.cuh"
-
-#include <stdlib.h>
 
 namespace {
 
@@ -185,12 +183,10 @@ void write_group(const gconv_problem *problem, const float *row, int exponent, i
 /* Writes the fragments that row_fragments describes. */
 void write_row(const gconv_problem *problem, const float *row, int exponent, __half *to, digit_writer *writer) {
   int groups = GROUP_COUNTS[size_of(problem)];
-  for (int m = 0; m < groups; m += 2, to += LANES * 8)
-    for (int half = 0; half < 2; half++)
-      write_group(problem, row, exponent, m + half, to + 2 * half, writer);
-  for (int m = -1; m < groups; m += 2, to += LANES * 8)
-    for (int half = 0; half < 2; half++)
-      write_group(problem, row, exponent, m + half, to + 2 * half, writer);
+  for (int first = 0; first >= -1; first--)
+    for (int m = first; m < groups; m += 2, to += LANES * 8)
+      for (int half = 0; half < 2; half++)
+        write_group(problem, row, exponent, m + half, to + 2 * half, writer);
 }
 
 /* Writes the fragments of the filter's pairs. All pairs have the same product of scales. Returns the factor that undoes it.

@@ -232,7 +232,7 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   a.left = s.left;
   a.rows = s.rows;
   a.words = s.words;
-  a.whole = in_begins_at_16(execution) ? problem->width * problem->channels : 0;
+  a.whole = problem->width * problem->channels;
   a.reach =
       (int32_t)(a.left + s.shift + a.samples + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x);
   a.combined = gconv_is_combined(problem);

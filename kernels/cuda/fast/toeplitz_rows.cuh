@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { LANES = 32, WARPS = 4 };                         /* warps of a block */
+enum { WARPS = 4 };                                     /* of a block */
 enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
@@ -26,7 +26,7 @@ struct banded_arguments : arguments {
   int32_t left;              /* start of the window of output sample 0, in samples; a multiple of 4 */
   int32_t rows, words;       /* of the bands of a filter */
   int32_t reach;             /* end of the input samples of a row that outputs need */
-  int32_t whole;             /* samples of an input row that may be loaded 16 bytes at a time; 0 if rows are not aligned */
+  int32_t whole;             /* samples of an input row, which are loaded 16 bytes at a time */
   int64_t in_step, out_step; /* bytes from one row of a phase of the dilation to the next */
   int32_t across;            /* warps of a block side by side, if warps go down the rows */
   int32_t strips, strip;     /* strips of a phase of the dilation, and rows of a strip */

@@ -17,7 +17,7 @@ extern __shared__ float gconv_feature_memory[];
 
 namespace {
 
-constexpr int LANES = 32, MOST_WARPS = 8, CHUNK = LANES * V; /* CHUNK: outputs of a row that a warp makes */
+constexpr int MOST_WARPS = 8, CHUNK = LANES * V; /* CHUNK: outputs of a row that a warp makes */
 
 /* ---- Places ---- */
 
