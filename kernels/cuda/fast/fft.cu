@@ -70,9 +70,8 @@ struct tile_engine {
   line_order order; /* of rows and of columns */
   size_t shared;
   int threads, blocks; /* threads of a block; blocks of a multiprocessor, of an H200's size */
-  double work,
-      back; /* the time of a sample of a tile, measured on an H200, as the multiply-adds that it makes in that time: */
-            /* all but the rows back, and the rows back, of which only those are made that are stored */
+  double work; /* time of a sample of a tile, but for the rows back: the multiply-adds that an H200 makes meanwhile */
+  double back; /* time of a sample of the rows back, of which only those are made that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
