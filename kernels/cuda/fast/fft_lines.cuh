@@ -140,15 +140,10 @@ DEVICE void load_anywhere(const arguments &a, const real_tile &tile, int y, int 
 
 template <class In, int STEP, int N>
 DEVICE void load_line(const arguments &a, const tile_pair &pair, int width, int y, int x, float2 (&points)[N]) {
-  const gconv_problem &problem = a.problem;
-  const real_tile &first = pair.first, &second = pair.second;
-  bool inside = first.left >= 0 && first.left + width <= problem.width && second.left >= 0 &&
-                second.left + width <= problem.width && (unsigned)(first.top + y) < (unsigned)problem.height &&
-                (unsigned)(second.top + y) < (unsigned)problem.height;
-  if (inside)
+  if (lie_inside(a.problem, pair, y, 1, width))
     return load_inside<In, STEP>(a, pair, y, x, points);
-  load_anywhere<In, STEP, 0>(a, first, y, x, points);
-  load_anywhere<In, STEP, 1>(a, second, y, x, points);
+  load_anywhere<In, STEP, 0>(a, pair.first, y, x, points);
+  load_anywhere<In, STEP, 1>(a, pair.second, y, x, points);
 }
 
 /* The first pass, on the points j, j + STEP .. of row y. */

@@ -70,6 +70,13 @@ template <class In> DEVICE float level_at(const In *sample) {
   return level_of(__ldg(sample));
 }
 
+/* Returns whether so many rows of both tiles, from row y on, and so many columns lie inside the image. */
+DEVICE bool lie_inside(const gconv_problem &problem, const tile_pair &pair, int y, int rows, int columns) {
+  const int top = pair.first.top + y, other = pair.second.top + y, left = pair.first.left, other_left = pair.second.left;
+  return min(min(top, other), min(left, other_left)) >= 0 && max(top, other) + rows <= problem.height &&
+         max(left, other_left) + columns <= problem.width;
+}
+
 /* Loads N points that are STEP pixels of `channels` samples apart, from `first` and `second` on. */
 template <class In, int STEP, int N>
 DEVICE void load_points(const In *first, const In *second, int channels, float2 (&points)[N]) {

@@ -73,11 +73,6 @@ template <int A> struct tile_order {
 /* Where the rows and columns of two tiles are in the image: row numbers, and elements of a row, or GCONV_OUTSIDE. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
-template <int A> DEVICE bool lies_inside(const gconv_problem &problem, const real_tile &tile) {
-  return tile.top >= 0 && tile.left >= 0 && tile.top + tile_shape<A>::SIZE <= problem.height &&
-         tile.left + tile_shape<A>::SIZE <= problem.width;
-}
-
 template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
   constexpr int N = tile_shape<A>::SIZE;
   for (int i = threadIdx.x; i < 4 * N; i += tile_shape<A>::THREADS) {
@@ -262,7 +257,7 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   __syncthreads();
   for (int index = blockIdx.x, turn = 0; 2 * index < a.t.tiles; index += gridDim.x, turn ^= 1) {
     const tile_pair &pair = pairs[turn];
-    const bool inside = lies_inside<A>(a.t.problem, pair.first) && lies_inside<A>(a.t.problem, pair.second);
+    const bool inside = lie_inside(a.t.problem, pair, 0, shape::SIZE, shape::SIZE);
     if (!inside) {
       find_places<A>(a.t.problem, pair, found);
       __syncthreads();
