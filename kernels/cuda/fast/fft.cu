@@ -5,7 +5,7 @@
  * A tile of N x N samples is transformed, multiplied by the spectrum of the filter, and transformed back. The product of
  * spectra is a circular convolution: N - R + 1 rows and N - S + 1 columns of the result do not wrap around, and are stored.
  * The work hardly depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the
- * part of the tile that is lost. direct takes R * S. On an H200, fft overtakes direct at 11 x 11.
+ * part of the tile that is lost. direct takes R * S multiply-adds. On an H200, fft overtakes it at 11 x 11.
  *
  * There are two engines, and the one with less work is taken. For filters to some 55 x 55, and for larger ones on small
  * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of

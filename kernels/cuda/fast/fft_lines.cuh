@@ -22,18 +22,18 @@ namespace {
 
 /* ---- Shapes ---- */
 
-enum { LINE_THREADS = 256, BLOCK_POINTS = 4096, LINE_BLOCKS = 3 }; /* of a block; of a block; of a multiprocessor */
-enum { GROUP = 17 };                                               /* where the 17th point lies: there is a gap before it */
+enum { LINE_THREADS = 256, LINE_BLOCKS = 3 }; /* threads of a block, blocks of a multiprocessor */
+enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap behind them */
 
 /* A line in shared memory. Its gaps let points 16 apart use different banks, and neighbours, too. */
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
   static constexpr int LENGTH = SIZE / 16 * GROUP;
-  static constexpr int PART = LENGTH / P;              /* distance from k1 to k1 + 1 */
-  static constexpr int ROW = LENGTH + 8;               /* distance from a row to the next, in the other half of the banks */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;     /* rows of a block at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8; /* columns of a block at a time, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
+  static constexpr int PART = LENGTH / P;                            /* distance from k1 to k1 + 1 */
+  static constexpr int ROW = LENGTH + 8;                             /* from a row to the next: half of the banks on */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;                   /* rows of a block at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;               /* columns of a block at a time, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2); /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
@@ -43,11 +43,11 @@ template <int P_, int Q_> struct line_shape {
 
 struct line_arguments {
   tiling t;
-  int32_t first_pair;    /* first pair of the batch */
-  int32_t columns;       /* that lie together: those of a block of filter_lines(), whose lines may have another length */
-  int32_t height, width; /* points of a tile */
-  const float2 *twists_y,
-      *twists_x;             /* of columns and of rows: of the first pass, w^(j 2^k) at k * Q * 16 + j; of the second */
+  int32_t first_pair;        /* first pair of the batch */
+  int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
+  int32_t height, width;     /* points of a tile */
+  const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
+  const float2 *twists_x;    /* the same of rows */
   const float2 *spectrum;    /* of the filter, in the order of columns_order */
   int32_t k;                 /* number of the filter */
   float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
