@@ -3,17 +3,17 @@
  * fft: products of spectra, tile by tile (overlap-save), for large filters.
  *
  * A tile of N x N samples is transformed, multiplied by the spectrum of the filter, and transformed back. The product of
- * spectra is a circular convolution, so only N - R + 1 rows and N - S + 1 columns of the result are valid. The work hardly
- * depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the part of the tile
- * that is lost. direct takes R * S. On an H200, fft overtakes direct at about 9 x 9.
+ * spectra is a circular convolution: N - R + 1 rows and N - S + 1 columns of the result do not wrap around, and are stored.
+ * The work hardly depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the
+ * part of the tile that is lost. direct takes R * S multiply-adds. On an H200, fft overtakes it at 11 x 11.
  *
  * There are two engines, and the one with less work is taken. For filters to some 55 x 55, and for larger ones on small
  * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of
  * 512 to 4096 points a side are in device memory, and single lines of them in shared memory (fft_lines.cuh). This file holds
  * the choice, the launches and the descriptor.
  *
- * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
- * the tile that shares its points. These outputs are NaN, and are computed again by the definition.
+ * fft is not of the exact family; error_bound() says how far it may be off. Sums that are not finite are computed again by
+ * the definition (check_sums() in fft_samples.cuh).
  */
 #include "../core/alpha.cuh"
 #include "../core/launch.cuh"
@@ -37,12 +37,12 @@ int extent_x(const gconv_problem *problem) {
 /* How the output is cut into tiles of height x width points. */
 struct cutting {
   int height, width;
-  int valid_y, valid_x, first_x; /* as in struct tiling */
+  int valid_y, valid_x, first_x; /* see struct tiling */
   int64_t tiles_y, tiles_x, tiles, pairs;
 };
 
 /* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
- * tiles begin there. Then loads and stores of 8 neighbours are whole sectors of memory. */
+ * tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is one sector of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
   if (extent_y(problem) > height || extent_x(problem) > width)
@@ -52,7 +52,7 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   if (c->valid_y < 1 || c->valid_x < 1)
     return false;
   int first = (8 - problem->pad_left % 8) % 8, aligned = (c->valid_x - first) / 8 * 8;
-  if (problem->stride_x == 1 && problem->pad_left >= 0 && aligned >= 0.93 * c->valid_x) {
+  if (problem->stride_x == 1 && aligned >= 0.93 * c->valid_x) {
     c->first_x = first;
     c->valid_x = aligned;
   }
@@ -67,21 +67,19 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
 
 /* Tiles in shared memory. */
 struct tile_engine {
-  int size, radix; /* N, A */
+  line_order order; /* of rows and of columns */
   size_t shared;
-  int threads, blocks; /* threads of a block; blocks of a multiprocessor */
-  double work, back;   /* cost of a sample of a tile, in multiply-adds, measured on an H200: all but the rows back, */
-                       /* and the rows back, of which only valid ones are made */
+  int threads, blocks; /* threads of a block; blocks of a multiprocessor, of an H200's size */
+  double work; /* time of a sample of a tile, but for the rows back: the multiply-adds that an H200 makes meanwhile */
+  double back; /* time of a sample of the rows back, of which only those are made that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
 template <int A> tile_engine tile_engine_of(double work, double back) {
   using shape = tile_shape<A>;
-  tile_engine engine = {shape::SIZE, A, shape::SHARED, shape::THREADS, shape::BLOCKS, work, back};
-  engine.kernel = convolve_tiles<A>;
-  engine.make_spectra = make_spectra<tile_order<A>>;
-  return engine;
+  return {{A, 1, 8}, shape::SHARED, shape::THREADS,    shape::BLOCKS,
+          work,      back,          convolve_tiles<A>, make_spectra<tile_order<A>>};
 }
 
 const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};
@@ -91,7 +89,7 @@ struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
-  double work; /* cost of a sample of tiles with such lines, as tile_engine.work */
+  double work; /* of a sample of tiles with such lines, see tile_engine */
   void (*enter)(line_arguments);
   void (*filter)(line_arguments);
   void (*leave)(line_arguments);
@@ -114,36 +112,40 @@ struct solution {
   const tile_engine *tile;              /* set: tiles in shared memory; NULL: lines */
   const line_engine *lines_y, *lines_x; /* for columns, which run along y, and for rows */
   cutting c;
-  int64_t at_a_time;       /* blocks of the tile engine, or pairs of tiles in a batch of the line engine */
+  int64_t at_a_time;       /* pairs of tiles: one for each block of the tile engine, or a batch of the line engine */
   size_t state, workspace; /* bytes */
-  double work;             /* cost in multiply-adds */
+  double work;             /* multiply-adds, see tile_engine; as if each filter took all passes */
 };
 
 size_t point_bytes(const cutting &c) {
   return (size_t)c.height * c.width * sizeof(float2);
 }
 
+/* How many times the points of a pair of tiles are kept from one filter to the next: their spectrum, and combined values. */
+size_t kept_times(const gconv_problem *problem) {
+  return problem->filters > 1 ? 1 + gconv_is_combined(problem) : 0;
+}
+
 /* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
-  if (!cut(problem, engine.size, engine.size, &s->c) || engine.shared > shared_limit())
+  const int size = size_of(engine.order);
+  if (!cut(problem, size, size, &s->c) || engine.shared > shared_limit())
     return false;
   s->tile = &engine;
   s->at_a_time = (int64_t)multiprocessors() * engine.blocks;
   int64_t rounds = (s->c.pairs - 1) / s->at_a_time + 1;
-  double sample = engine.work + engine.back * s->c.valid_y / engine.size;
-  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * sample;
+  double sample = engine.work + engine.back * s->c.valid_y / size;
+  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * size * size * sample;
   s->at_a_time = s->c.pairs < s->at_a_time ? s->c.pairs : s->at_a_time;
   s->state = 8 * TWISTS * sizeof(float2) + problem->filters * point_bytes(s->c);
-  size_t kept = (problem->filters > 1) + gconv_is_combined(problem);
-  s->workspace = (size_t)s->at_a_time * kept * point_bytes(s->c);
-  s->workspace = fmax(s->workspace, row_spectra_bytes(problem, {engine.radix, 1, 8}));
+  s->workspace = (size_t)s->at_a_time * kept_times(problem) * point_bytes(s->c);
+  s->workspace = fmax(s->workspace, row_spectra_bytes(problem, engine.order));
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
 const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batches gain nothing */
 
-/* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. Each batch takes three
- * launches, and leaves the device half idle at its end. */
+/* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
   if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
@@ -152,7 +154,7 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
   s->lines_x = &x;
   s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * fmax(y.work, x.work);
   s->state = (y.twists + x.twists) * sizeof(float2) + problem->filters * point_bytes(s->c);
-  size_t pair = (1 + (problem->filters > 1) + gconv_is_combined(problem)) * point_bytes(s->c);
+  size_t pair = (1 + kept_times(problem)) * point_bytes(s->c) + sizeof(int32_t);
   if (s->state + pair > problem->workspace_limit)
     return false;
   size_t room = fmin(problem->workspace_limit - s->state, batch_bytes);
@@ -214,8 +216,8 @@ gconv_status acquire(const gconv_execution *execution, void **state) {
   float2 *twists = (float2 *)*state, *spectra = spectra_of(s, twists);
   double2 *rows = (double2 *)execution->workspace;
   if (s.tile) {
-    make_twists<<<TWISTS - 1, 8, 0, stream>>>(s.tile->size, TWISTS, 1, twists);
-    s.tile->make_spectra(execution, {s.tile->radix, 1, 8}, {s.tile->radix, 1, 8}, rows, spectra);
+    make_twists<<<TWISTS, 8, 0, stream>>>(size_of(s.tile->order), TWISTS, 1, twists);
+    s.tile->make_spectra(execution, s.tile->order, s.tile->order, rows, spectra);
   } else {
     make_line_twists(s.lines_y->order, stream, twists);
     make_line_twists(s.lines_x->order, stream, twists + s.lines_y->twists);
@@ -289,6 +291,7 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
   a.points = (float2 *)execution->workspace;
   a.filtered = execution->problem->filters > 1 ? a.points + points : a.points;
   a.combined = a.filtered + points;
+  a.spoilt = (int32_t *)(a.points + (1 + kept_times(execution->problem)) * points);
   for (int64_t first = 0; first < s.c.pairs; first += s.at_a_time) {
     a.first_pair = (int32_t)first;
     execute_batch(execution, s, (unsigned)fmin(s.at_a_time, s.c.pairs - first), a);
@@ -325,7 +328,7 @@ const char *supports(const gconv_problem *problem) {
 }
 
 /* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
- * 0.75. The first block begins after the time of two launches. */
+ * 0.75. Each batch takes 1 + 2 * filters launches. Besides, two launches pass before the first block works. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))
@@ -338,14 +341,11 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 }
 
 /*
- * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 N^2 levels of butterflies adds errors of at most
- * about 4 u to the root mean square of its values (Higham, Accuracy and Stability, 24.1). That root mean square is at most
- * max |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back. Independent errors add as their squares do.
- * The bound is 16 standard deviations of the result. Measured errors stay below a hundredth of it.
- *
- * A bound that holds for any input would be far larger: it adds the errors of the levels themselves, and lets all of a
- * tile's error fall on one sample. It grows with N log N, from 6e-4 at 64 to 7e-2 at 4096. With that bound, verification
- * would not notice that a tap of a large filter is missing.
+ * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 (points of a tile) levels of butterflies, the
+ * product and the rounded spectrum add errors of at most about 4 u to the root mean square of their values (Higham, Accuracy
+ * and Stability, 24.1). That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max |x| on
+ * the way back. Independent errors add as their squares do. The bound is 16 standard deviations of the result. A bound that
+ * holds for any input would be useless (docs/algorithms.md).
  */
 double error_bound(const gconv_problem *problem) {
   solution s;

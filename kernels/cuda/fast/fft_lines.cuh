@@ -5,15 +5,13 @@
  *
  *     enter_lines    image -> rows forward -> points
  *     filter_lines   points -> columns forward, product, columns back -> points
- *     leave_lines    points -> rows back (only the valid ones) -> image
+ *     leave_lines    points -> rows back (only those that are stored) -> image
  *
  * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
- * that are 16 apart, twist, 16 neighbours. The way back has the opposite order, so points are never reordered. As in the
- * tile engine, a point holds a sample of each of two real tiles.
+ * that are 16 apart, twist, 16 neighbours. The way back has the opposite order.
  *
  * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second, of which 130
- * were reached, not counting what is lost at the edges of tiles. The transforms of a library move twice as many bytes: rows
- * and columns are separate kernels there, and so are gathering samples, the product, and storing.
+ * were reached, not counting what is lost at the edges of tiles.
  */
 #pragma once
 
@@ -24,22 +22,18 @@ namespace {
 
 /* ---- Shapes ---- */
 
-enum {
-  LINE_THREADS = 256,
-  LINE_BLOCKS = 3,
-  BLOCK_POINTS = 4096
-}; /* threads of a block; blocks of a multiprocessor; points of a block */
+enum { LINE_THREADS = 256, LINE_BLOCKS = 3 }; /* threads of a block, blocks of a multiprocessor */
+enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap behind them */
 
-/* A line in shared memory. It has a gap after every 16 points, so that points 16 apart use different banks, and neighbours,
- * too. */
+/* A line in shared memory. Its gaps let points 16 apart use different banks, and neighbours, too. */
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
-  static constexpr int LENGTH = SIZE + SIZE / 16;
-  static constexpr int PART = LENGTH / P;              /* distance from k1 to k1 + 1 */
-  static constexpr int ROW = LENGTH + 8;               /* distance from a row to the next, in different banks */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;     /* rows of a block at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8; /* columns of a block at a time, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
+  static constexpr int LENGTH = SIZE / 16 * GROUP;
+  static constexpr int PART = LENGTH / P;                            /* distance from k1 to k1 + 1 */
+  static constexpr int ROW = LENGTH + 8;                             /* from a row to the next: half of the banks on */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;                   /* rows of a block at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;               /* columns of a block at a time, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2); /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
@@ -49,15 +43,16 @@ template <int P_, int Q_> struct line_shape {
 
 struct line_arguments {
   tiling t;
-  int32_t first_pair;    /* first pair of the batch */
-  int32_t columns;       /* of a block of filter_lines() */
-  int32_t height, width; /* points of a tile */
-  const float2 *twists_y,
-      *twists_x;          /* twists of the first pass, exp(-2 pi i j 2^k / N) at k * Q * 16 + j; then those of the second */
-  const float2 *spectrum; /* of the filter, in the order of columns_order */
-  int32_t k;              /* number of the filter */
+  int32_t first_pair;        /* first pair of the batch */
+  int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
+  int32_t height, width;     /* points of a tile */
+  const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
+  const float2 *twists_x;    /* the same of rows */
+  const float2 *spectrum;    /* of the filter, in the order of columns_order */
+  int32_t k;                 /* number of the filter */
   float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
   float2 *combined;          /* of the batch: the combined responses */
+  int32_t *spoilt;           /* of each pair of the batch: whether a sum is not finite */
 };
 
 /* The order of a spectrum is that in which the threads of filter_lines() read it. Columns are stored as enter_lines() leaves
@@ -88,14 +83,22 @@ template <class Line, int PITCH, int SIGN> DEVICE void pass_middle(float2 *line,
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
   UNROLLED_FOR (int i = 0; i < Line::Q; i++)
-    points[i] = at[17 * PITCH * i];
+    points[i] = at[GROUP * PITCH * i];
   if (SIGN == BACKWARD)
     twist<SIGN>(factors, 16, points);
   transform_points<SIGN>(points);
   if (SIGN == FORWARD)
     twist<SIGN>(factors, 16, points);
   UNROLLED_FOR (int i = 0; i < Line::Q; i++)
-    at[17 * PITCH * i] = points[i];
+    at[GROUP * PITCH * i] = points[i];
+}
+
+/* The second pass, on all rows of a block. */
+template <class Line, int SIGN> DEVICE void pass_middle_of_rows(float2 *lines, const float2 *twists) {
+  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
+    int row = task / (Line::SIZE / Line::Q);
+    pass_middle<Line, 1, SIGN>(lines + row * Line::ROW, twists, task % (Line::SIZE / Line::Q));
+  }
 }
 
 /* ---- Points in memory ---- */
@@ -137,15 +140,10 @@ DEVICE void load_anywhere(const arguments &a, const real_tile &tile, int y, int 
 
 template <class In, int STEP, int N>
 DEVICE void load_line(const arguments &a, const tile_pair &pair, int width, int y, int x, float2 (&points)[N]) {
-  const gconv_problem &problem = a.problem;
-  const real_tile &first = pair.first, &second = pair.second;
-  bool inner = first.left >= 0 && first.left + width <= problem.width && second.left >= 0 &&
-               second.left + width <= problem.width && (unsigned)(first.top + y) < (unsigned)problem.height &&
-               (unsigned)(second.top + y) < (unsigned)problem.height;
-  if (inner)
+  if (lie_inside(a.problem, pair, y, 1, width))
     return load_inside<In, STEP>(a, pair, y, x, points);
-  load_anywhere<In, STEP, 0>(a, first, y, x, points);
-  load_anywhere<In, STEP, 1>(a, second, y, x, points);
+  load_anywhere<In, STEP, 0>(a, pair.first, y, x, points);
+  load_anywhere<In, STEP, 1>(a, pair.second, y, x, points);
 }
 
 /* The first pass, on the points j, j + STEP .. of row y. */
@@ -166,19 +164,18 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   __shared__ tile_pair pair;
   const int top = blockIdx.x * Line::ROWS;
   locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    a.spoilt[blockIdx.y] = false;
   __syncthreads();
   ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
     enter_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
   }
   __syncthreads();
-  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
-    int row = task / (Line::SIZE / Line::Q);
-    pass_middle<Line, 1, FORWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
-  }
+  pass_middle_of_rows<Line, FORWARD>(lines, a.twists_x);
   __syncthreads();
   const stored_place place = place_of_thread<Line>(a, top);
-  float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
+  float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
   UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = at[i];
   transform_points<FORWARD>(points);
@@ -228,7 +225,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   __syncthreads();
   const float2 *spectrum = a.spectrum + (int64_t)blockIdx.y * C * Line::SIZE + c;
   ROLLED_FOR (int m = first; m < Line::SIZE / 16; m += TASKS)
-    multiply_part<C, C * Line::SIZE / 16>(spectrum + m * C, lines + 17 * C * m + c);
+    multiply_part<C, C * Line::SIZE / 16>(spectrum + m * C, lines + GROUP * C * m + c);
   __syncthreads();
   ROLLED_FOR (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
     pass_middle<Line, C, BACKWARD>(lines + c, a.twists_y, task);
@@ -249,7 +246,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 
 /* The last pass, on the points j, j + STEP .. of row y. Stores them in the image. */
 template <class Line>
-DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j, const float2 *line) {
+DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j, const float2 *line, float *check) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P];
   const float2 *at = line + j + j / 16;
@@ -257,12 +254,13 @@ DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, in
     points[k] = at[k * Line::PART];
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
+  check_sums(points, check);
   float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
   finish_points(a.t, a.k, before, STEP, points);
   store_points<STEP>(a.t, a.k, pair, y, j - a.t.first_x, points);
 }
 
-/* Grid: x counts groups of ROWS valid rows, y pairs of tiles. */
+/* Grid: x counts groups of ROWS rows that are stored, y pairs of tiles. */
 template <class Line>
 __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const __grid_constant__ line_arguments a) {
   extern __shared__ float2 lines[];
@@ -271,7 +269,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
   locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
   {
     const stored_place place = place_of_thread<Line>(a, top);
-    float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
+    float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
     const float2 *from = a.filtered + place.first;
     UNROLLED_FOR (int i = 0; i < 16; i++)
       points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
@@ -280,29 +278,28 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
       at[i] = points[i];
   }
   __syncthreads();
-  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
-    int row = task / (Line::SIZE / Line::Q);
-    pass_middle<Line, 1, BACKWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
-  }
+  pass_middle_of_rows<Line, BACKWARD>(lines, a.twists_x);
   __syncthreads();
+  float check = 0;
   ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
-    leave_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
+    leave_part<Line>(a, pair, top + row, j, lines + row * Line::ROW, &check);
   }
+  if (!(check == 0))
+    a.spoilt[blockIdx.y] = true;
 }
 
-/* ---- Samples that are not finite ---- */
+/* ---- Sums that are not finite ---- */
 
-/* Computes the outputs of spoilt tiles again. One point of a pair tells whether it is: it was written behind the columns,
- * where all points depend on all samples. Grid: x counts groups of rows, of which there may be more; y pairs of tiles. */
+/* Computes the outputs of spoilt pairs again. Grid: x counts rows, of which there may be more; y pairs of tiles. */
 __global__ void __launch_bounds__(LINE_THREADS) mend_lines(const __grid_constant__ line_arguments a) {
   __shared__ tile_pair pair;
-  if (!is_spoilt(a.filtered[(int64_t)blockIdx.y * a.height * a.width]))
+  if (!a.spoilt[blockIdx.y])
     return;
   locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
   __syncthreads();
   for (int y = blockIdx.x; y < a.t.valid_y; y += gridDim.x)
-    mend_points(&a.t, &pair, y, threadIdx.x, LINE_THREADS, (a.t.valid_x - 1) / LINE_THREADS + 1);
+    mend_row(a.t, pair, y, threadIdx.x, LINE_THREADS);
 }
 
 } // namespace

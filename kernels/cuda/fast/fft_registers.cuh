@@ -56,20 +56,21 @@ template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
     return make_float2(-a.x, -a.y);
   if (4 * e == 3 * N)
     return make_float2(a.y, -a.x);
-  constexpr float half = 0.70710678118654752f; /* half of the root of 2 is the root of a half */
+  constexpr float root = 0.70710678118654752f; /* of a half */
   if (8 * e == N)
-    return make_float2((a.x - a.y) * half, (a.x + a.y) * half);
+    return make_float2((a.x - a.y) * root, (a.x + a.y) * root);
   if (8 * e == 3 * N)
-    return make_float2(-(a.x + a.y) * half, (a.x - a.y) * half);
+    return make_float2(-(a.x + a.y) * root, (a.x - a.y) * root);
   if (8 * e == 5 * N)
-    return make_float2((a.y - a.x) * half, -(a.x + a.y) * half);
+    return make_float2((a.y - a.x) * root, -(a.x + a.y) * root);
   if (8 * e == 7 * N)
-    return make_float2((a.x + a.y) * half, (a.y - a.x) * half);
+    return make_float2((a.x + a.y) * root, (a.y - a.x) * root);
   return times(a, root_of_unity<N>(e, std::make_integer_sequence<int, N>()));
 }
 
 /* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are transformed as Q transforms of P
- * points, a twist, and P transforms of Q points, with n = Q * i + j and k = k1 + P * k2. */
+ * points, a twist (a product by roots of unity: twiddle factors), and P transforms of Q points, with n = Q * i + j and k =
+ * k1 + P * k2. */
 template <int P, int Q, int SIGN> struct transform {
   static constexpr int N = P * Q;
   static DEVICE void apply(float2 (&x)[N]);
@@ -142,7 +143,7 @@ __host__ __device__ constexpr int powers_of_twist(int N) {
 }
 
 /* Multiplies points[k] by w^k, or by its conjugate if SIGN is BACKWARD. powers[i] is w^(2^i). Other powers are products of
- * at most log2 N of these; loading them would take longer. */
+ * at most log2 N of these. */
 template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
   float2 w[N];
   UNROLLED_FOR (int k = 1; k < N; k++) {
@@ -155,7 +156,7 @@ template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[power
 /* ---- Twists and spectra, made on the device once for a plan ---- */
 
 /* They are computed in float64, so that their error is one rounding. They follow the definition instead of a fast transform:
- * filters are smaller than tiles, and this takes a few milliseconds for the largest. */
+ * filters are smaller than tiles, and this takes 0.1 ms to 63 x 63 taps, 9 to 18 ms at 1023 x 1023. */
 
 /* The order in which a transform leaves a line of P * Q * S points: at position (k1 * Q + k2) * S + k3 is frequency k1 + P *
  * (k2 + Q * k3). */
@@ -184,14 +185,14 @@ __device__ inline double2 tap_value(double2 tap) {
   return tap;
 }
 
-/* Returns the sum over i < count of taps[i * distance] * exp(2 pi i f * (i * dilation) / size), by Horner's rule. This is
+/* Returns the sum over n < count of taps[n * distance] * exp(2 pi i f * (n * dilation) / size), by Horner's rule. This is
  * the conjugate of the spectrum for convolution, because gconv correlates. */
 template <class Tap>
 __device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, int dilation, int f, int size) {
   double2 w, sum = {0, 0};
   sincospi(2.0 * (double)((int64_t)f * dilation % size) / size, &w.y, &w.x);
-  for (int i = count - 1; i >= 0; i--) {
-    double2 tap = tap_value(taps[i * distance]);
+  for (int n = count - 1; n >= 0; n--) {
+    double2 tap = tap_value(taps[n * distance]);
     sum = make_double2(fma(sum.x, w.x, fma(-sum.y, w.y, tap.x)), fma(sum.x, w.y, fma(sum.y, w.x, tap.y)));
   }
   return sum;
@@ -204,7 +205,8 @@ __global__ void transform_filter_rows(const float *taps, int columns, int dilati
     rows[(int64_t)r * size + f] = transform_taps(taps + (int64_t)r * columns, columns, 1, dilation, f, size);
 }
 
-/* Makes the spectrum, divided by the points of a tile, in the order of Order::position_of(). Grid: x counts points. */
+/* Makes the spectrum in the order of Order::position_of(). It is divided by the points of a tile, so that no transform has
+ * to scale. Grid: x counts points. */
 template <class Order>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
                                          float2 *spectrum) {
@@ -216,11 +218,11 @@ __global__ void transform_filter_columns(const double2 *rows, int count, int dil
   spectrum[i] = make_float2((float)(sum.x / (double)size), (float)(sum.y / (double)size));
 }
 
-/* to[j * step_j + i * step_i] = exp(-2 pi i j 2^i / size) for j < blockDim.x and i < gridDim.x. */
-__global__ void make_twists(int size, int step_j, int step_i, float2 *to) {
+/* to[j * step_j + k * step_k] = exp(-2 pi i j 2^k / size) for j < blockDim.x and k < gridDim.x. */
+__global__ void make_twists(int size, int step_j, int step_k, float2 *to) {
   double2 w;
   sincospi(-2.0 * (double)(((int64_t)threadIdx.x << blockIdx.x) % size) / size, &w.y, &w.x);
-  to[threadIdx.x * step_j + blockIdx.x * step_i] = make_float2((float)w.x, (float)w.y);
+  to[threadIdx.x * step_j + blockIdx.x * step_k] = make_float2((float)w.x, (float)w.y);
 }
 
 /* Bytes for the spectra of rows, on the device. */

@@ -7,11 +7,12 @@
 
 namespace {
 
-/* How all samples are cut into tiles. Two tiles share their points: one is the real parts, the other the imaginary parts. */
+/* How all samples are cut into tiles. Two tiles share points: a sample of one is the real part of a point, a sample of the
+ * other its imaginary part. Taps are real, so h * (a + ib) = h * a + i (h * b): the tiles do not mix, but for rounding. */
 struct tiling : arguments {
   const float *weights;
-  int32_t valid_y, valid_x; /* valid output pixels of a tile, before striding */
-  int32_t first_x;          /* first valid column */
+  int32_t valid_y, valid_x; /* rows and columns of a tile that are stored, before striding */
+  int32_t first_x;          /* the first column that is stored */
   int32_t tiles_y, tiles_x;
   int32_t colours; /* channels that are filtered, all but alpha that is kept */
   int32_t tiles;   /* tiles of all images, planes and channels */
@@ -26,7 +27,7 @@ struct real_tile {
   int32_t p, q;      /* its first output pixel */
 };
 
-/* Two tiles that share points. A last tile without a partner is paired with itself. */
+/* A last tile without a partner is paired with itself. */
 struct tile_pair {
   real_tile first, second;
   bool two;
@@ -51,7 +52,7 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
 }
 
 /* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads did so,
- * it would take as long as a tenth of their points. */
+ * it would take a tenth of their time. Behind the last pair there is nothing to find. */
 DEVICE void locate_pair(const tiling &t, int pair, tile_pair *shared) {
   const int half = threadIdx.x;
   if (half > 1 || 2 * pair >= t.tiles)
@@ -69,14 +70,16 @@ template <class In> DEVICE float level_at(const In *sample) {
   return level_of(__ldg(sample));
 }
 
-/* Loads N points that are STEP columns apart and lie inside the image, from `first` and `second` on. */
+/* Returns whether so many rows of both tiles, from row y on, and so many columns lie inside the image. */
+DEVICE bool lie_inside(const gconv_problem &problem, const tile_pair &pair, int y, int rows, int columns) {
+  const int top = pair.first.top + y, other = pair.second.top + y, left = pair.first.left, other_left = pair.second.left;
+  return min(min(top, other), min(left, other_left)) >= 0 && max(top, other) + rows <= problem.height &&
+         max(left, other_left) + columns <= problem.width;
+}
+
+/* Loads N points that are STEP pixels of `channels` samples apart, from `first` and `second` on. */
 template <class In, int STEP, int N>
-DEVICE void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
-  if (channels == 1) { /* with constant distances, the loop is faster */
-    UNROLLED_FOR (int i = 0; i < N; i++)
-      points[i] = make_float2(level_at(first + i * STEP), level_at(second + i * STEP));
-    return;
-  }
+DEVICE void load_points(const In *first, const In *second, int channels, float2 (&points)[N]) {
   UNROLLED_FOR (int i = 0; i < N; i++)
     points[i] = make_float2(level_at(first + i * STEP * channels), level_at(second + i * STEP * channels));
 }
@@ -84,11 +87,13 @@ DEVICE void load_inner(const In *first, const In *second, int channels, float2 (
 /* Loads the points of columns x, x + STEP .. of row y, for two tiles that lie inside the image there. */
 template <class In, int STEP, int N>
 DEVICE void load_inside(const arguments &a, const tile_pair &pair, int y, int x, float2 (&points)[N]) {
-  const real_tile &first = pair.first, &second = pair.second;
-  const int channels = a.problem.channels;
-  load_inner<In, STEP, N>((const In *)(first.in + (first.top + y) * a.in_row) + (int64_t)(first.left + x) * channels,
-                          (const In *)(second.in + (second.top + y) * a.in_row) + (int64_t)(second.left + x) * channels,
-                          channels, points);
+  const int channels = a.problem.channels, left = pair.first.left + x, other_left = pair.second.left + x;
+  const In *first = (const In *)(pair.first.in + (pair.first.top + y) * a.in_row) + (int64_t)left * channels;
+  const In *second = (const In *)(pair.second.in + (pair.second.top + y) * a.in_row) + (int64_t)other_left * channels;
+  if (channels == 1) /* with constant distances, the loop is faster */
+    load_points<In, STEP>(first, second, 1, points);
+  else
+    load_points<In, STEP>(first, second, channels, points);
 }
 
 /* ---- From points to memory ---- */
@@ -125,8 +130,8 @@ template <int N> DEVICE void finish_points(const tiling &t, int k, float2 *befor
   }
 }
 
-/* Stores points of valid row y that are STEP columns apart, from valid column x on. x may be negative; only valid points are
- * stored. PART 0 stores the real parts, PART 1 the imaginary parts. */
+/* Stores points of row y that are STEP columns apart, from column x on: those that are outputs. x may be negative. PART 0
+ * stores the real parts, PART 1 the imaginary parts. */
 template <class Out, int STEP, int PART, int N>
 DEVICE void store_part(const tiling &t, int k, const real_tile &tile, int y, int x, const float2 (&points)[N]) {
   const gconv_problem &problem = t.problem;
@@ -150,7 +155,7 @@ DEVICE void store_part(const tiling &t, int k, const real_tile &tile, int y, int
   }
 }
 
-/* Finishes and stores points of both tiles as output of filter k. */
+/* Stores finished points of both tiles as output of filter k. If filters are combined, the last one has their output. */
 template <int STEP, int N>
 DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, int x, const float2 (&points)[N]) {
   const bool combined = gconv_is_combined(&t.problem);
@@ -164,34 +169,32 @@ DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, i
   });
 }
 
-/* ---- Samples that are not finite ---- */
+/* ---- Sums that are not finite ---- */
 
-/* Transforms spread a NaN or an infinity over all points of the two tiles that share them: every point depends on every
- * sample, and the twists multiply an infinity by 0, or subtract it from itself. So one point tells, from the product with
- * the spectrum on. */
-DEVICE bool is_spoilt(float2 point) {
-  return !(fabsf(point.x) < INFINITY && fabsf(point.y) < INFINITY);
+/* A NaN or an infinity spreads over the two tiles that share points, as in a transform every point depends on every sample.
+ * Transforms of large samples may also overflow where the sums of the definition do not. What depends on a point that is not
+ * finite is not finite either. So finite sums are right, and others are computed again. Those of integers are not: they
+ * overflow only if the taps add up to more than 1e33. */
+
+/* Adds 0 times each sum to `check`: it stays 0 while all are finite, and becomes NaN otherwise. */
+template <int N> DEVICE void check_sums(const float2 (&sums)[N], float *check) {
+  UNROLLED_FOR (int i = 0; i < N; i++)
+    *check = fmaf(sums[i].x, 0.0f, fmaf(sums[i].y, 0.0f, *check));
 }
 
-/* Computes outputs of all filters again, by the definition, and stores them: those of valid row y that are `step` columns
- * apart, from valid column x on. */
-DEVICE void mend_points(const tiling *t, const tile_pair *pair, int y, int x, int step, int count) {
-  const gconv_problem &problem = t->problem;
-  const int down = y / problem.stride_y;
-  for (int part = 0; part <= (int)pair->two; part++) {
-    const real_tile &tile = part == 0 ? pair->first : pair->second;
-    const int limit = min(t->valid_x, (problem.out_width - tile.q) * problem.stride_x);
-    if (y >= t->valid_y || down * problem.stride_y != y || tile.p + down >= problem.out_height)
+/* Computes outputs of row y of both tiles by the definition, and stores them: those of columns x, x + step ... */
+DEVICE void mend_row(const tiling &t, const tile_pair &pair, int y, int x, int step) {
+  const auto sum_of = [&](const real_tile &tile, int k) {
+    return defined_sum(t, t.weights, k, tile.in, tile.top + y, tile.left + t.first_x + x, 0);
+  };
+  for (; x < t.valid_x; x += step) {
+    if (x < 0 || x % t.problem.stride_x != 0 || y % t.problem.stride_y != 0)
       continue;
-    for (int i = 0, column = x; i < count; i++, column += step) {
-      const int q = column / problem.stride_x;
-      if ((unsigned)column >= (unsigned)limit || q * problem.stride_x != column)
-        continue;
-      const auto sum_of = [&](int k) {
-        return defined_sum(*t, t->weights, k, tile.in, tile.top + y, tile.left + t->first_x + column, 0);
-      };
-      uint8_t *to = tile.out + (tile.p + down) * t->out_row + (tile.q + q) * t->out_pixel;
-      BY_TYPE(problem.out_type, Out, store_responses<Out>(*t, t->weights, 0, to, sum_of));
+    float2 before;
+    for (int k = 0; k < t.problem.filters; k++) {
+      float2 sums[] = {make_float2(sum_of(pair.first, k), sum_of(pair.second, k))};
+      finish_points(t, k, &before, 1, sums);
+      store_points<1>(t, k, pair, y, x, sums);
     }
   }
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fft's engine for smaller filters: one block transforms a tile, multiplies it and transforms it back, in one kernel,
- * without leaving its shared memory.
+ * fft's engine for smaller filters: one block transforms a pair of tiles, multiplies it and transforms it back, in one
+ * kernel, without leaving its shared memory.
  *
- * A tile has N x N points, N = 8 * A. A point holds a sample of one real tile in its real part, and one of another tile in
- * its imaginary part. Filters are real, so the two tiles do not mix. A line is transformed in two passes: A points that are
- * 8 apart, a twist, then 8 neighbours. The way back has the opposite order, so points are never reordered. Rows belong to a
- * warp, and so do columns. So only the warp waits between the passes of a line; the block waits between rows and columns.
+ * A tile has N x N points, N = 8 * A. A line is transformed in two passes: A points that are 8 apart, a twist, then 8
+ * neighbours. The way back has the opposite order, so points are never reordered. Rows belong to a warp, and so do columns.
+ * So only the warp waits between the passes of a line; the block waits between rows and columns. With passes of A and of 8:
  *
- *     memory -> A 8 rows  | barrier |  A 8 columns, product, 8 A columns  | barrier |  8 A rows, only valid ones -> memory
+ *     memory -> rows: A 8  | barrier |  columns: A 8, product, 8 A  | barrier |  rows that are stored: 8 A -> memory
  *
  * A point, which holds two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues
- * an instruction in half of its cycles. Loads ahead of time, and twists in tables, were tried and gained nothing.
+ * an instruction in half of its cycles.
  */
 #pragma once
 
@@ -22,19 +21,25 @@ namespace {
 
 /* ---- Shapes ---- */
 
-/* Shared memory has 16 banks of 8 bytes. The gaps put all points that half a warp reads or writes at a time into 16
- * different banks. Such points are: two neighbouring rows at 8 neighbouring columns; A points that are 8 apart in a row; 8
- * columns of two rows that are 1 or 8 apart. */
+/* For points of 8 bytes, shared memory is 16 banks, and serves half a warp at a time. The gaps put the 16 points that half a
+ * warp reads or writes into different banks. Such points are: two neighbouring rows at 8 neighbouring columns; 16 points
+ * that are 8 apart in rows; 8 columns of two rows that are 1 or 8 apart. At A = 20, some 16 points that are 8 apart begin in
+ * one row and end in the next, and take two turns. */
 enum { TWISTS = 6 }; /* the powers of a point's twists (5 at most), and a gap: so 8 points use different banks */
+
+/* Returns the least d >= x that leads to the other half of the banks: d % 16 is 8. */
+constexpr int half_of_banks_on(int x) {
+  return (x + 7) / 16 * 16 + 8;
+}
 
 template <int A> struct tile_shape {
   static constexpr int SIZE = 8 * A;
   static constexpr int THREADS = 32 * A;
   static constexpr int GAP = A == 8 ? 8 : 16; /* columns between gaps */
   static constexpr int ROW = SIZE + SIZE / GAP;
-  static constexpr int ODD_ROW = (ROW + 7) / 16 * 16 + 8; /* distance from an even row to the next row */
-  static constexpr int TWO_ROWS = ODD_ROW + ROW;          /* distance from an even row to the next even row */
-  static constexpr int EIGHT_ROWS = (4 * TWO_ROWS + 7) / 16 * 16 + 8;
+  static constexpr int ODD_ROW = half_of_banks_on(ROW); /* distance from an even row to the next row */
+  static constexpr int TWO_ROWS = ODD_ROW + ROW;        /* distance from an even row to the next even row */
+  static constexpr int EIGHT_ROWS = half_of_banks_on(4 * TWO_ROWS);
   static constexpr int POINTS = EIGHT_ROWS * A;
   static constexpr size_t SHARED = (POINTS + 8 * TWISTS) * sizeof(float2) + 4 * SIZE * sizeof(int);
   static constexpr int BLOCKS = A == 8 ? 4 : 1; /* blocks of a multiprocessor */
@@ -68,11 +73,6 @@ template <int A> struct tile_order {
 /* Where the rows and columns of two tiles are in the image: row numbers, and elements of a row, or GCONV_OUTSIDE. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
-template <int A> DEVICE bool lies_inside(const gconv_problem &problem, const real_tile &tile) {
-  return tile.top >= 0 && tile.left >= 0 && tile.top + tile_shape<A>::SIZE <= problem.height &&
-         tile.left + tile_shape<A>::SIZE <= problem.width;
-}
-
 template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
   constexpr int N = tile_shape<A>::SIZE;
   for (int i = threadIdx.x; i < 4 * N; i += tile_shape<A>::THREADS) {
@@ -88,10 +88,10 @@ template <int A> __device__ void find_places(const gconv_problem &problem, const
   }
 }
 
-/* Loads points x, x + 8, x + 16 .. of row y. The tiles may lie inside the image or outside. */
+/* Loads the points x, x + 8 .. of row y. The tiles may lie inside the image or outside. */
 template <class In, int A>
-DEVICE void load_outside(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
-                         float2 (&points)[A]) {
+DEVICE void load_anywhere(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
+                          float2 (&points)[A]) {
   const float level = a.problem.border_level;
   const int row0 = found.rows[0][y], row1 = found.rows[1][y];
   const In *in0 = (const In *)(pair.first.in + max(row0, 0) * a.in_row);
@@ -131,24 +131,15 @@ template <int A, int SIGN> DEVICE void pass_rows(float2 *tile, int top, int lane
   }
 }
 
-/* Loads the points j, j + 8 .. of row y. */
-template <class In, int A>
-DEVICE void load_row(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found, int y, int j,
-                     float2 (&points)[A]) {
-  if (inner)
-    load_inside<In, 8>(a, pair, y, j, points);
-  else
-    load_outside<In, A>(a, pair, found, y, j, points);
-}
-
 /* Loads four rows from `top` on, and transforms them. */
 template <int A>
-DEVICE void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found, const float2 *twists,
+DEVICE void enter_rows(const arguments &a, const tile_pair &pair, bool inside, const places<A> &found, const float2 *twists,
                        int top, int lane, float2 *tile) {
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  BY_TYPE(a.problem.in_type, In, load_row<In>(a, pair, inner, found, y, j, points));
+  BY_TYPE(a.problem.in_type, In,
+          inside ? load_inside<In, 8>(a, pair, y, j, points) : load_anywhere<In>(a, pair, found, y, j, points));
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
   UNROLLED_FOR (int k = 0; k < A; k++)
@@ -209,7 +200,7 @@ template <int A> DEVICE void multiply_columns(const tile_arguments &a, int k, in
   }
 }
 
-/* Transforms 8 columns, multiplies them by the spectrum of filter k, and transforms them back. */
+/* Transforms 8 columns (for the first filter), multiplies them by the spectrum of filter k, and transforms them back. */
 template <int A>
 DEVICE void filter_columns(const tile_arguments &a, int k, const float2 *twists, int warp, int lane, float2 *tile) {
   float2 *columns = tile + tile_shape<A>::across(8 * warp);
@@ -224,7 +215,7 @@ DEVICE void filter_columns(const tile_arguments &a, int k, const float2 *twists,
 /* Transforms four rows from `top` on back, and stores them. */
 template <int A>
 DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, const float2 *twists, int top, int lane,
-                       float2 *tile) {
+                       float2 *tile, float *check) {
   using shape = tile_shape<A>;
   pass_rows<A, BACKWARD>(tile, top, lane);
   __syncwarp();
@@ -234,22 +225,23 @@ DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, co
     points[i] = at[shape::across(8 * i)];
   twist<A, BACKWARD>(twists, j, points);
   transform_points<BACKWARD>(points);
+  check_sums(points, check);
   float2 *before = a.combined + ((int64_t)blockIdx.x * (2 * A) + top / 4) * (A * 32) + lane;
   finish_points(a.t, k, before, 32, points);
   store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
-/* A thread computes the outputs of its points again. This is no part of the kernel, whose registers it would take. */
-template <int A> static __device__ __noinline__ void mend_rows(const tiling *t, const tile_pair *pair) {
-  for (int y = threadIdx.x / 8; y < t->valid_y; y += 4 * A)
-    mend_points(t, pair, y, (int)threadIdx.x % 8 - t->first_x, 8, A);
+/* A thread computes its outputs again. This is a function of its own, because it would take registers of the kernel. */
+template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const tile_pair &pair) {
+  for (int y = threadIdx.x / 8; y < t.valid_y; y += 4 * A)
+    mend_row(t, pair, y, (int)threadIdx.x % 8 - t.first_x, 8);
 }
 
 /* ---- The kernel ---- */
 
-/* Processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2 further
- * down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load those of the next tiles without waiting for
- * other warps. */
+/* A block processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2
+ * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load those of the next tiles without
+ * waiting for other warps, but at the border of the image. */
 template <int A>
 __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
     convolve_tiles(const __grid_constant__ tile_arguments a) {
@@ -265,25 +257,26 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   __syncthreads();
   for (int index = blockIdx.x, turn = 0; 2 * index < a.t.tiles; index += gridDim.x, turn ^= 1) {
     const tile_pair &pair = pairs[turn];
-    const bool inner = lies_inside<A>(a.t.problem, pair.first) && lies_inside<A>(a.t.problem, pair.second);
-    if (!inner) {
+    const bool inside = lie_inside(a.t.problem, pair, 0, shape::SIZE, shape::SIZE);
+    if (!inside) {
       find_places<A>(a.t.problem, pair, found);
       __syncthreads();
     }
     for (int top = 4 * warp; top < shape::SIZE; top += 4 * A)
-      enter_rows<A>(a.t, pair, inner, found, twists, top, lane, tile);
+      enter_rows<A>(a.t, pair, inside, found, twists, top, lane, tile);
     __syncthreads();
     locate_pair(a.t, index + gridDim.x, &pairs[turn ^ 1]);
+    float check = 0;
     for (int k = 0; k < a.t.problem.filters; k++) {
       filter_columns<A>(a, k, twists, warp, lane, tile);
       __syncthreads();
       for (int top = 4 * warp; top < a.t.valid_y; top += 4 * A)
-        leave_rows<A>(a, k, pair, twists, top, lane, tile);
+        leave_rows<A>(a, k, pair, twists, top, lane, tile, &check);
       if (k + 1 < a.t.problem.filters)
         __syncthreads();
     }
-    if (is_spoilt(tile[shape::down(4 * warp)])) /* a point of the warp's own rows, before their last pass */
-      mend_rows<A>(&a.t, &pair);
+    if (!(check == 0) && a.t.problem.in_type == GCONV_F32)
+      mend_rows<A>(a.t, pair);
     __syncwarp();
   }
 }
