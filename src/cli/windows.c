@@ -230,9 +230,11 @@ static gconv_image part_of(const gconv_image *image, size_t first, int32_t count
 }
 
 /* If more than half of a batch is filled, the plan for a whole batch computes it in one call, and zeros behind the windows,
- * too; nobody reads these results. If less is filled, the plan for a few windows is called as often as it takes. */
+ * too; nobody reads these results. If less is filled, the plan for a few windows is called as often as it takes. To make
+ * that plan takes longer than to compute some windows in vain, as at the end of a signal. */
 static gconv_status compute_with(const windows *w, engine *e, const worker *b) {
-  group *g = b->count > (size_t)e->all.windows / 2 ? &e->all : &e->few;
+  const size_t least = (size_t)e->all.windows / (e->few.plan ? 2 : 4);
+  group *g = b->count > least ? &e->all : &e->few;
   size_t each = (size_t)g->windows, rest = (each - b->count % each) % each; /* of a call; zeros of the last one */
   if (!g->plan)
     GCONV_TRY(make_group(w, g->windows, g));
