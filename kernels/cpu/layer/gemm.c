@@ -183,6 +183,7 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
+      p.half = V == 1 && 2 * (problem->filters / problem->groups - b * VECTORS * w->set->lanes) <= w->set->lanes;
       p.weights =
           weights + ((int64_t)b * VECTORS * depth + (int64_t)c * problem->rows * problem->columns * V) * w->set->lanes;
       add_panel(w, &p, x, sums, V);
