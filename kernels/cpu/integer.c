@@ -17,6 +17,13 @@
  * 65535 if all taps together weigh no more than 257. A sum of two products saturates at 32767, therefore no pair weighs more
  * than 128 on either side.
  *
+ * A larger filter that is a column times a row goes in two steps: the sums along each row are kept, 16 bits each, and are
+ * then added down the columns:
+ *
+ *     input row  ->  sums along it  ->  a ring of such rows  ->  sums down the columns
+ *
+ * Sums of sums are the same modulo 2^16, whatever wraps around in between, so that the steps need no other bounds.
+ *
  * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. So do those of the
  * range "wrap" that need no more than a division by an integer, and means: sums n of taps that are not negative, whose
  * levels are n times a factor below 1, rounded. Such a product is taken in integers where that is right for every n there
@@ -28,6 +35,8 @@
 #include "kernels/factor.h"
 #include "tile.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -53,10 +62,26 @@ typedef struct integer_quotient {
 
 typedef struct integer_filter {
   float unit;
-  int32_t low, count;
+  int32_t low, count; /* pairs; of a filter in two steps, those of its row */
+  int32_t down;       /* taps of its column that are not 0; 0: one step */
   integer_quotient quotient;
   uint16_t fill[1];
-} integer_filter; /* its pairs follow */
+} integer_filter; /* its pairs follow; and, as the first taps of pairs, those of its column */
+
+/* What a filter takes in one step, in instructions for 64 samples: 8 a pair. And in two: 8 a pair of the row, 4 a tap of the
+ * column and a wait for L2, and some for keeping the rows between them. */
+static double cost_of_one(const gconv_problem *problem) {
+  return 8 * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
+}
+
+static double cost_of_two(const gconv_problem *problem) {
+  return 8 * ceil(problem->columns / 2.0) + 6.0 * problem->rows + 8;
+}
+
+/* A filter of rank 1 is a column times a row. */
+static bool goes_in_two(const gconv_problem *problem) {
+  return problem->filters == 1 && problem->structure.rank == 1 && cost_of_two(problem) < cost_of_one(problem);
+}
 
 static size_t filter_bytes(const gconv_problem *problem) {
   size_t taps = (size_t)problem->rows * (size_t)problem->columns;
@@ -142,24 +167,71 @@ static void add_tap(integer_filter *filter, integer_pair *pairs, bool *open, int
   *open = true;
 }
 
-static void prepare_filter(const gconv_problem *problem, const float *weights, int32_t k, integer_filter *filter,
-                           integer_pair *pairs) {
-  const float *taps = weights + (size_t)k * (size_t)problem->rows * (size_t)problem->columns;
-  gconv_integers integers = gconv_find_integers(taps, (int64_t)problem->rows * problem->columns);
-  bool open = false;
+/* Of a tap by itself, the sign reaches into the second byte. */
+static void clear_signs(const integer_filter *filter, integer_pair *pairs) {
+  for (int32_t i = 0; i < filter->count; i++)
+    if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
+      pairs[i].taps &= 255;
+}
+
+/* Sets what does not depend on the number of steps. Returns the number that the taps are integers times. */
+static float begin_filter(const gconv_problem *problem, const float *weights, int32_t k, integer_filter *filter) {
+  const int64_t plane = (int64_t)problem->rows * problem->columns;
+  gconv_integers integers = gconv_find_integers(weights + k * plane, plane);
   if (integers.unit == 0)
     integers = (gconv_integers){.unit = problem->structure.step, .positive = problem->structure.steps};
   *filter = (integer_filter){.unit = integers.unit, .low = integers.negative * 255};
   if (integers.negative == 0 && gconv_biases(problem, weights)[k] == 0)
     filter->quotient =
         quotient_of(problem, (double)integers.unit, integers.positive, (double)gconv_divisors(problem, weights)[k]);
+  return integers.unit;
+}
+
+static int32_t integer_of(float tap, float unit) {
+  return (int32_t)rintf(tap / unit);
+}
+
+static void prepare_filter(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
+                           integer_pair *pairs) {
+  bool open = false;
   for (int32_t r = 0; r < problem->rows; r++)
     for (int32_t s = 0; s < problem->columns; s++, taps++)
       if (*taps != 0)
-        add_tap(filter, pairs, &open, (int32_t)rintf(*taps / integers.unit), r, s);
-  for (int32_t i = 0; i < filter->count; i++) /* of a tap by itself, the sign reaches into the second byte */
-    if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
-      pairs[i].taps &= 255;
+        add_tap(filter, pairs, &open, integer_of(*taps, unit), r, s);
+  clear_signs(filter, pairs);
+}
+
+/* The largest number that divides all integers of a row; 0 if they are 0. */
+static int32_t divisor_of(const float *row, int32_t count, float unit) {
+  int32_t divisor = 0;
+  for (int32_t s = 0; s < count; s++)
+    for (int32_t a = abs(integer_of(row[s], unit)); a != 0;) { /* Euclid's algorithm */
+      int32_t rest = divisor % a;
+      divisor = a;
+      a = rest;
+    }
+  return divisor;
+}
+
+/* The same of a filter that is a column times a row: the row is the first one that is not 0, divided by what divides it. */
+static void prepare_steps(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
+                          integer_pair *pairs) {
+  const int32_t columns = problem->columns;
+  const float *row = taps;
+  int32_t divisor, pivot = 0;
+  bool open = false;
+  while ((divisor = divisor_of(row, columns, unit)) == 0)
+    row += columns;
+  for (int32_t s = 0; s < columns; s++)
+    if (row[s] != 0) {
+      pivot = s;
+      add_tap(filter, pairs, &open, integer_of(row[s], unit) / divisor, 0, s);
+    }
+  clear_signs(filter, pairs);
+  for (int32_t r = 0; r < problem->rows; r++, taps += columns)
+    if (taps[pivot] != 0)
+      pairs[filter->count + filter->down++] = (integer_pair){
+          .row = {r, r}, .taps = (int16_t)(integer_of(taps[pivot], unit) * divisor / integer_of(row[pivot], unit))};
 }
 
 static size_t prepared_floats(const gconv_problem *problem) {
@@ -170,7 +242,12 @@ static gconv_status prepare(const gconv_problem *problem, const float *weights, 
   for (int32_t k = 0; k < problem->filters; k++) {
     void *filter = (char *)prepared + (size_t)k * filter_bytes(problem);
     void *pairs = (integer_filter *)filter + 1;
-    prepare_filter(problem, weights, k, filter, pairs);
+    const float *taps = weights + (size_t)k * (size_t)problem->rows * (size_t)problem->columns;
+    const float unit = begin_filter(problem, weights, k, filter);
+    if (goes_in_two(problem))
+      prepare_steps(problem, taps, unit, filter, pairs);
+    else
+      prepare_filter(problem, taps, unit, filter, pairs);
   }
   return GCONV_OK;
 }
@@ -182,6 +259,7 @@ typedef struct integer_sum {
   const uint8_t **sources; /* two of each pair: where the samples under the taps begin, for the current output row */
   int16_t *taps;
   size_t count;
+  bool down;    /* sources are rows of sums, one of each tap */
   uint16_t low; /* what is added to the sums */
   float unit;
   int shift; /* levels are sum / 2^shift, and become integers without floats; -1: they do not */
@@ -195,11 +273,11 @@ typedef struct integer_sum {
 #define TEMPLATE "integer_template.h"
 #include "each_isa.h"
 
-/* The workspace: a ring of input rows with their borders; for each filter, its sums of a piece and an integer_sum with its
- * sources and taps; and the columns of a span. */
+/* The workspace: a ring of input rows with their borders, or, in two steps, of sums along them, and one input row; for each
+ * filter, its sums of a piece and an integer_sum with its sources and taps; and the columns of a span. */
 typedef struct places {
   size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; pixels and floats of a piece; of a filter */
-  size_t sums, filters, sources, taps, columns, end;
+  size_t line, sums, filters, sources, taps, columns, end;
 } places;
 
 static places places_of(const gconv_problem *problem) {
@@ -209,8 +287,11 @@ static places places_of(const gconv_problem *problem) {
                .stride = PIECE + SLACK,
                .pairs = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_pair)};
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
-  at.row = gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 64) | 64;
-  at.sums = at.ring_rows * at.row;
+  const size_t line = gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 64) | 64;
+  const size_t samples = (size_t)problem->out_width * (size_t)problem->channels;
+  at.row = goes_in_two(problem) ? gconv_round_up(samples * sizeof(uint16_t) + SLACK * sizeof(uint16_t), 64) | 64 : line;
+  at.line = at.ring_rows * at.row;
+  at.sums = at.line + (goes_in_two(problem) ? line : 0);
   at.filters = at.sums + filters * at.stride * sizeof(float);
   at.sources = at.filters + gconv_round_up(filters * sizeof(integer_sum), GCONV_ALIGNMENT);
   at.taps = at.sources + filters * 2 * at.pairs * sizeof(uint8_t *);
@@ -225,7 +306,9 @@ typedef struct walk {
   uint8_t *ring;
   float *sums;
   integer_sum *filters;
-  bool levels; /* no filter needs floats */
+  bool levels;       /* no filter needs floats */
+  bool two;          /* steps; filters[0] is the one down the columns */
+  integer_sum along; /* the other one */
 } walk;
 
 /* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With more, adding half a level would not fit into 16 bits. */
@@ -308,31 +391,60 @@ static void begin_filters(walk *w, uint8_t *memory) {
   }
 }
 
+/* Divides a filter of two steps: its first pairs are the step along rows, whose sources stay where they are. */
+static void begin_steps(walk *w) {
+  const gconv_problem *problem = w->execution->problem;
+  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
+  const integer_filter *filter = filter_at(w->execution, 0);
+  const integer_pair *pairs = pairs_of(filter);
+  integer_sum *down = &w->filters[0];
+  w->along = *down;
+  w->along.low = 0;
+  for (int32_t i = 0; i < 2 * filter->count; i++)
+    w->along.sources[i] = w->ring + w->at.line + (size_t)pairs[i / 2].column[i % 2] * step;
+  down->down = true;
+  down->sources += 2 * filter->count;
+  down->taps += filter->count;
+  down->count = (size_t)filter->down;
+  for (int32_t i = 0; i < filter->down; i++)
+    down->taps[i] = pairs[filter->count + i].taps;
+}
+
 /* Points the sources of all filters to the rows of an output row, the first of which is in slot `begin` of the ring. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
-  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
+  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels, each = w->two ? 1 : 2;
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
-    const integer_pair *pairs = pairs_of(filter);
-    for (int32_t i = 0; i < 2 * filter->count; i++) {
-      size_t slot = begin + (size_t)pairs[i / 2].row[i % 2] * (size_t)problem->dilation_y;
+    const integer_pair *pairs = pairs_of(filter) + (w->two ? filter->count : 0);
+    for (size_t i = 0; i < each * w->filters[k].count; i++) {
+      const integer_pair *pair = &pairs[i / each];
+      size_t slot = begin + (size_t)pair->row[i % each] * (size_t)problem->dilation_y;
       slot = slot < w->at.ring_rows ? slot : slot - w->at.ring_rows;
-      w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)pairs[i / 2].column[i % 2] * step;
+      w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)pair->column[i % each] * step;
     }
   }
 }
 
 /* Points them to the rows of the next output row. */
 static void advance_sources(walk *w) {
-  const size_t ring = w->at.ring_rows * w->at.row;
+  const size_t ring = w->at.ring_rows * w->at.row, each = w->two ? 1 : 2;
   for (int32_t k = 0; k < w->execution->problem->filters; k++) {
     integer_sum *sum = &w->filters[k];
-    for (size_t i = 0; i < 2 * sum->count; i++) {
+    for (size_t i = 0; i < each * sum->count; i++) {
       const uint8_t *next = sum->sources[i] + w->at.row;
       sum->sources[i] = next < w->ring + ring ? next : next - ring;
     }
   }
+}
+
+/* Fills a slot of the ring from row y of the image. */
+static void load_row(walk *w, int64_t y, const gconv_span *span, size_t slot) {
+  const gconv_problem *problem = w->execution->problem;
+  uint8_t *to = w->ring + slot * w->at.row;
+  gconv_load_bytes(w->execution, y, span, w->two ? w->ring + w->at.line : to);
+  if (w->two)
+    GCONV_CALL_ISA(sum_along, (&w->along, (size_t)problem->out_width * (size_t)problem->channels, to));
 }
 
 /* Makes a piece of output row p: `count` samples from sample `first` on. */
@@ -372,10 +484,12 @@ static void make_row(walk *w, int32_t p) {
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   uint8_t *memory = execution->workspace;
-  walk w = {.execution = execution, .at = places_of(problem), .ring = memory};
+  walk w = {.execution = execution, .at = places_of(problem), .ring = memory, .two = goes_in_two(problem)};
   w.sums = (void *)(memory + w.at.sums);
   w.filters = (void *)(memory + w.at.filters);
   begin_filters(&w, memory);
+  if (w.two)
+    begin_steps(&w);
   const gconv_span span =
       gconv_span_of(problem, -(int64_t)problem->pad_left, gconv_reach(problem), (void *)(memory + w.at.columns));
   int64_t loaded = execution->first_row; /* all rows below have been in the ring, the next one goes into `slot` */
@@ -383,7 +497,7 @@ static gconv_status execute(const gconv_execution *execution) {
   find_sources(&w, slot);
   for (int32_t p = execution->first_row; p < execution->end_row; p++) {
     for (; loaded < p + (int64_t)w.at.ring_rows; loaded++) {
-      gconv_load_bytes(execution, loaded - problem->pad_top, &span, w.ring + slot * w.at.row);
+      load_row(&w, loaded - problem->pad_top, &span, slot);
       slot = slot + 1 < w.at.ring_rows ? slot + 1 : 0;
     }
     make_row(&w, p);
@@ -419,7 +533,7 @@ static const char *supports(const gconv_problem *problem) {
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double load = 0.06, store = 0.1, pair = 0.013, slower = gconv_cpu_fuses() ? 1 : 3;
   const double rows = (double)problem->images * problem->planes * problem->out_height;
-  const double filter = store + pair * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
+  const double filter = store + pair / 8 * (goes_in_two(problem) ? cost_of_two(problem) : cost_of_one(problem));
   const double thread_ms = rows * problem->out_width * problem->channels * (load + problem->filters * filter) * 1e-6;
   return gconv_cpu_ms(problem, machine, slower * thread_ms, rows);
 }

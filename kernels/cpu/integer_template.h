@@ -46,6 +46,21 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
   }
 }
 
+/* The same of rows of sums, as NAME(keep_words) left them. */
+GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, BYTES *words) {
+  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->low);
+  for (size_t t = 0; t < s->count; t++) {
+    const BYTES tap = OF(set1_epi16)(s->taps[t]);
+    const uint8_t *from = s->sources[t] + x * sizeof(uint16_t);
+    UNROLL for (int i = 0; i < 4; i++) words[i] =
+        OF(add_epi16)(words[i], OF(mullo_epi16)(LOAD_BYTES(from + i * NAME(BYTES_OF)), tap));
+  }
+}
+
+GCONV_INLINE TARGET void NAME(keep_words)(const BYTES *words, uint8_t *to) {
+  UNROLL for (int i = 0; i < 4; i++) STORE_BYTES(to + i * NAME(BYTES_OF), words[i]);
+}
+
 /* Makes 16 bits of the range "wrap" from sums that are `low` too large. */
 GCONV_INLINE TARGET BYTES NAME(wrapped)(const integer_sum *s, BYTES sum) {
   sum = OF(sub_epi16)(sum, OF(set1_epi16)((short)s->low));
@@ -116,6 +131,20 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, uint16_t *wor
   }
 }
 
+GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, uint16_t *words) {
+  for (int i = 0; i < NAME(WIDTH); i++)
+    words[i] = s->low;
+  for (size_t t = 0; t < s->count; t++) {
+    const uint16_t tap = (uint16_t)s->taps[t], *from = (const uint16_t *)(const void *)s->sources[t] + x;
+    for (int i = 0; i < NAME(WIDTH); i++)
+      words[i] = (uint16_t)(words[i] + (uint32_t)tap * from[i]);
+  }
+}
+
+GCONV_INLINE TARGET void NAME(keep_words)(const uint16_t *words, uint8_t *to) {
+  memcpy(to, words, NAME(WIDTH) * sizeof *words);
+}
+
 GCONV_INLINE TARGET void NAME(wrap_words)(const integer_sum *s, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++) {
     words[i] = (uint16_t)(words[i] - s->low);
@@ -148,30 +177,57 @@ GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
 
 #endif
 
-static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
+/* `down` is a constant where this is inlined. */
+GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const bool down, size_t x, NAME(words) words) {
+  if (down)
+    NAME(add_down)(s, x, words);
+  else
+    NAME(add)(s, x, words);
+}
+
+/* Makes the sums of a row along it, and keeps them as they are. */
+static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
   const integer_sum copy = *sum, *s = &copy; /* the compiler knows that what is stored does not change it */
+  NAME(words) words;
+  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
+    NAME(fill)(s, false, x, words);
+    NAME(keep_words)(words, to + x * sizeof(uint16_t));
+  }
+}
+
+GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+                                              uint8_t *to) {
+  const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   size_t x = 0;
   for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
-    NAME(add)(s, first + x, words);
+    NAME(fill)(s, down, first + x, words);
     NAME(put_levels)(s, words, to + x);
   }
   if (x < samples) {
     uint8_t rest[NAME(WIDTH)];
-    NAME(add)(s, first + x, words);
+    NAME(fill)(s, down, first + x, words);
     NAME(put_levels)(s, words, rest);
     memcpy(to + x, rest, samples - x);
   }
 }
 
+static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
+  if (sum->down)
+    NAME(make_levels_of)(sum, true, first, samples, to);
+  else
+    NAME(make_levels_of)(sum, false, first, samples, to);
+}
+
 /* The same as integers of 16 bits, for the range "wrap". */
-static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
+GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+                                             uint16_t *to) {
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
     bool whole = x + NAME(WIDTH) <= samples;
-    NAME(add)(s, first + x, words);
+    NAME(fill)(s, down, first + x, words);
     NAME(wrap_words)(s, words);
     NAME(put_words)(words, whole ? to + x : all);
     if (!whole)
@@ -179,14 +235,29 @@ static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t
   }
 }
 
-static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
+static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
+  if (sum->down)
+    NAME(make_words_of)(sum, true, first, samples, to);
+  else
+    NAME(make_words_of)(sum, false, first, samples, to);
+}
+
+GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+                                            float *sums) {
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
-    NAME(add)(s, first + x, words);
+    NAME(fill)(s, down, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
       sums[x + (size_t)i] = (float)((int32_t)all[i] - (int32_t)s->low) * s->unit;
   }
+}
+
+static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
+  if (sum->down)
+    NAME(make_sums_of)(sum, true, first, samples, sums);
+  else
+    NAME(make_sums_of)(sum, false, first, samples, sums);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/samples.h"
+#include "base/cpu.h"
 #include "base/npy_header.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,13 +135,25 @@ static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, si
   return GCONV_OK;
 }
 
+/* Sets *largest to the largest of the numbers without their signs, as bits: those of NaN are above those of infinity. */
+GCONV_INLINE void find_largest_body(const float *numbers, size_t count, uint32_t *largest) {
+  uint32_t all = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, &numbers[i], sizeof bits);
+    bits &= 0x7fffffff;
+    all = bits > all ? bits : all;
+  }
+  *largest = all;
+}
+GCONV_VECTORIZED(find_largest, (const float *numbers, size_t count, uint32_t *largest), (numbers, count, largest))
+
 /* Counts numbers up to the first that is not finite. */
 static size_t count_finite(const float *numbers, size_t count) {
-  bool finite = true;
+  uint32_t largest;
   size_t first = 0;
-  for (size_t i = 0; i < count; i++)
-    finite &= fabsf(numbers[i]) <= FLT_MAX;
-  if (finite)
+  find_largest(numbers, count, &largest);
+  if (largest < 0x7f800000)
     return count;
   while (isfinite(numbers[first]))
     first++;

@@ -265,9 +265,10 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
 static void copy_weights(const gconv_layer *layer, float *weights) {
   const gconv_bank *bank = layer->bank;
   size_t plane = (size_t)bank->rows * (size_t)bank->columns, planes = (size_t)bank->filters * (size_t)bank->channels;
-  for (size_t i = 0; i < planes; i++)
+  memcpy(weights, bank->weights, planes * plane * sizeof *weights);
+  for (size_t i = 0; i < planes && layer->flip; i++)
     for (size_t t = 0; t < plane; t++)
-      weights[i * plane + t] = bank->weights[i * plane + (layer->flip ? plane - 1 - t : t)];
+      weights[i * plane + t] = bank->weights[i * plane + plane - 1 - t];
   for (int32_t k = 0; k < bank->filters; k++)
     weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
 }

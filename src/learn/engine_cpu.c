@@ -26,16 +26,16 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
   const gconv_learn_layer *layer = own->layer = &e->net->layers[i];
   e->largest = larger(e->largest, larger(gconv_learn_in_floats(layer), gconv_learn_out_floats(layer)));
   own->at = e->all;
-  if (i < e->tail) {
-    own->value = e->values;
+  own->value = e->values;
+  if (i < e->tail && layer->kind != GCONV_LAYER_CONV)
     e->values += padded(gconv_learn_in_floats(layer));
-  }
   if (layer->kind != GCONV_LAYER_CONV)
     return GCONV_OK;
   const gconv_layer_problem *p = &layer->problem;
   e->work += (double)gconv_learn_out_floats(layer) * (double)gconv_layer_taps(p) * (i > 0 ? 3 : 2);
   if (i < e->tail) {
-    GCONV_TRY(gconv_learn_conv_prepare(p, i > 0, &own->conv));
+    GCONV_TRY(gconv_learn_conv_prepare(p, i > 0, i > 0 && yields_rows(&e->net->layers[i - 1]), &own->conv));
+    e->values += padded(own->conv.input_floats);
     own->parameters = own->conv.parameters;
     own->bands = (size_t)gconv_learn_bands(p);
   } else {
@@ -68,6 +68,7 @@ static gconv_status prepare_layers(gconv_cpu_engine *e) {
   }
   if (e->tail == e->net->count)
     e->first = e->all;
+  e->last_value = e->values;
   e->values += padded(e->tail > 0 ? gconv_learn_out_floats(&e->net->layers[e->tail - 1]) : 0);
   for (int i = 0; i < GCONV_LEARN_ARRAYS; i++)
     GCONV_TRY(floats_of(e->all, &e->arrays[i]));

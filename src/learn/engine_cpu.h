@@ -56,6 +56,7 @@ typedef struct gconv_cpu_engine {
   float *panels;          /* turned weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
   size_t values;          /* floats that a case keeps before the tail */
+  size_t last_value;      /* where the last output before the tail is among them */
   size_t features;        /* floats of a case that go into the tail */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
   bool mixed;             /* there are layers before the tail, and a tail */
@@ -88,6 +89,11 @@ static inline size_t padded(size_t floats) { /* with what kernels may read behin
 
 static inline size_t divide_up(size_t a, size_t b) {
   return a / b + (a % b != 0);
+}
+
+/* Whether a layer writes its output, and can be differentiated, row by row. */
+static inline bool yields_rows(const gconv_learn_layer *layer) {
+  return layer->kind == GCONV_LAYER_CONV && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
 /* Tasks of a pass, at most. Many share out the work more evenly: 15,360 cases are 120 slices, which 8 tasks of 16 part as 64

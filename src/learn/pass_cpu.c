@@ -71,20 +71,29 @@ static gconv_status read_cases(const pass *p, size_t first, size_t count, float 
 /* ---- Before the tail: a case --------------------------------------------------------------------------------------------
  */
 
+/* The output of layer i, and how it lies: as the input of the next layer, or, the last one before the tail, without gaps. */
+static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gconv_learn_layout *layout) {
+  const gconv_cpu_layer *next = &e->layers[i + 1];
+  bool is_input = i + 1 < e->tail;
+  *layout = is_input && next->conv.is_staged ? next->conv.input : gconv_learn_plain_output(&e->layers[i].layer->problem);
+  return values + (is_input ? next->value : e->last_value);
+}
+
 /* Runs a case whose input is at values[0] through the layers before the tail. */
 static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) {
   for (size_t i = 0; i < e->tail; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     const gconv_layer_problem *problem = &own->layer->problem;
     const float *x = values + own->value;
-    float *y = values + (i + 1 < e->tail ? e->layers[i + 1].value : own->value + padded(gconv_learn_in_floats(own->layer)));
+    gconv_learn_layout layout;
+    float *y = output_of(e, i, values, &layout);
     size_t places = gconv_learn_out_places(own->layer);
     if (own->layer->kind == GCONV_LAYER_MEAN)
       gconv_learn_mean_rows(x, problem->channels, (int64_t)problem->height * problem->width, y);
     else if (own->layer->kind == GCONV_LAYER_RESIDUAL)
       gconv_learn_sum(x, values, gconv_learn_out_floats(own->layer), y);
     else
-      gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y);
+      gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y, &layout);
     if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
   }
@@ -92,8 +101,7 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
 
 /* Where the last output before the tail is. */
 static float *features_of(const gconv_cpu_engine *e, float *values) {
-  const gconv_cpu_layer *last = &e->layers[e->tail - 1];
-  return values + last->value + padded(gconv_learn_in_floats(last->layer));
+  return values + e->last_value;
 }
 
 /* The gradient of the weights of a layer, from one case. */
@@ -110,32 +118,40 @@ static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float
   memcpy(leaf + own->at, gconv_tree_sum(&s->bands), own->parameters * sizeof *leaf);
 }
 
-static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, const gconv_cpu_layer *own, const float *dz, float *dx) {
+/* Sets dx: the gradient of the input of layer i; or, if that is said, that of the sums of the layer before. */
+static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *x, const float *dz, bool sums,
+                            float *dx) {
+  const gconv_cpu_layer *own = &e->layers[i];
   const gconv_layer_problem *problem = &own->layer->problem;
   size_t plane = (size_t)problem->height * (size_t)problem->width;
   if (own->layer->kind == GCONV_LAYER_RESIDUAL)
     memcpy(dx, dz, gconv_learn_in_floats(own->layer) * sizeof *dx);
   else if (own->layer->kind == GCONV_LAYER_MEAN)
-    for (size_t i = 0; i < gconv_learn_in_floats(own->layer); i++)
-      dx[i] = dz[i / plane] / (float)plane;
+    for (size_t k = 0; k < gconv_learn_in_floats(own->layer); k++)
+      dx[k] = dz[k / plane] / (float)plane;
   else
-    gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace, dx);
+    gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace,
+                            sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
 }
 
 /* Goes back through the layers before the tail: gradients[0] of the seat has the gradient of their output. */
-static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, const float *values, float *leaf) {
+static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
+  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* as losses yield them */
   for (size_t i = e->tail; i-- > 0;) {
     const gconv_cpu_layer *own = &e->layers[i];
-    const float *x = values + own->value, *y = x + padded(gconv_learn_in_floats(own->layer));
+    const float *x = values + own->value;
+    gconv_learn_layout layout;
+    const float *y = output_of(e, i, values, &layout);
     int64_t places = (int64_t)gconv_learn_out_places(own->layer);
-    if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
+    if (!of_sums)
       gconv_learn_differentiate_rows(&own->layer->problem, y, dz, places, own->layer->problem.filters, places);
     if (is_trained(e, i))
       sum_bands(s, own, x, dz, leaf);
     if (i == 0)
       break;
-    backward_inputs(e, s, own, dz, dx);
+    of_sums = own->layer->kind == GCONV_LAYER_CONV && yields_rows(e->layers[i - 1].layer);
+    backward_inputs(e, s, i, x, dz, of_sums, dx);
     float *swap = dz;
     dz = dx;
     dx = swap;

@@ -99,13 +99,13 @@ static void draw_samples(uint64_t *lot, const gconv_image *image, contents kind,
 
 /* ---- Filters ---- */
 
-typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, EIGHT_BITS, KERNELS } kernel;
+typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, WHOLE_OUTER, ZERO, SHIFT, EIGHT_BITS, KERNELS } kernel;
 
 /* Filters that sum to 0 do not go with premultiplied alpha. */
 static kernel draw_kernel(uint64_t *lot, bool premultiply, bool integers) {
   static const kernel sums[] = {ROUGH, POSITIVE, SHIFT};
   if (integers && !premultiply)
-    return gconv_lot_chance(lot, 85) ? WHOLE : EIGHT_BITS;
+    return gconv_lot_chance(lot, 65) ? WHOLE : gconv_lot_chance(lot, 60) ? WHOLE_OUTER : EIGHT_BITS;
   return premultiply ? GCONV_LOT_PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
 }
 
@@ -113,6 +113,8 @@ static double draw_tap(uint64_t *lot, kernel kind) {
   switch (kind) {
   case WHOLE:
     return gconv_lot_below(lot, 9) - 4;
+  case WHOLE_OUTER:
+    return gconv_lot_below(lot, 6) - 2;
   case EIGHT_BITS: /* all that a byte with a sign holds, mostly the extremes */
     return gconv_lot_chance(lot, 30) ? gconv_lot_below(lot, 256) - 128 : gconv_lot_chance(lot, 50) ? 127 : -128;
   case POSITIVE:
@@ -130,16 +132,19 @@ static bool draw_taps(uint64_t *lot, gconv_filter *f, kernel kind) {
   f->taps = malloc((size_t)taps * sizeof *f->taps);
   if (!f->taps)
     return false;
+  const bool outer = kind == OUTER || kind == WHOLE_OUTER;
   double sum = 0, factor = 1;
   for (int32_t i = 0; i < taps; i++) {
     bool first_row = i < f->columns, first_column = i % f->columns == 0;
-    if (kind == OUTER && first_column && !first_row) /* every other row is a multiple of the first: separable */
+    if (outer && first_column && !first_row) /* every other row is a multiple of the first: separable */
       factor = draw_tap(lot, kind);
-    f->taps[i] = (float)(kind == OUTER && !first_row ? factor * f->taps[i % f->columns] : draw_tap(lot, kind));
+    f->taps[i] = (float)(outer && !first_row ? factor * f->taps[i % f->columns] : draw_tap(lot, kind));
     sum += f->taps[i];
   }
   for (int32_t i = 0; kind == POSITIVE && i < taps; i++) /* a blur: keeps brightness */
     f->taps[i] = (float)(f->taps[i] / sum);
+  for (int32_t i = 0, zero = kind == WHOLE_OUTER && gconv_lot_chance(lot, 20); zero && i < f->columns; i++)
+    f->taps[i] = 0;
   if (kind == SHIFT)
     f->taps[gconv_lot_below(lot, taps)] = 1;
   return true;

@@ -183,6 +183,7 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
+      p.half = V == 1 && 2 * (problem->filters / problem->groups - b * VECTORS * w->set->lanes) <= w->set->lanes;
       p.weights =
           weights + ((int64_t)b * VECTORS * depth + (int64_t)c * problem->rows * problem->columns * V) * w->set->lanes;
       add_panel(w, &p, x, sums, V);
@@ -290,9 +291,10 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   for (int32_t g = 0; g < problem->groups; g++, weights += filters * depth)
     for (int32_t b = 0; b < blocks_of_group(problem); b++) {
       int64_t first = (int64_t)b * VECTORS * lanes, width = vectors_of_block(problem, b) * lanes;
-      for (int64_t t = 0; t < depth; t++)
-        for (int64_t k = first; k < first + width; k++)
-          *prepared++ = k < filters ? weights[k * depth + t] : 0;
+      for (int64_t i = 0; i < width; i++)
+        for (int64_t t = 0; t < depth; t++)
+          prepared[t * width + i] = first + i < filters ? weights[(first + i) * depth + t] : 0;
+      prepared += depth * width;
     }
   return GCONV_OK;
 }

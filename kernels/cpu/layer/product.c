@@ -15,7 +15,8 @@ void gconv_product_row(const gconv_product *product, const gconv_panel *panel, c
   int64_t tiles = gconv_divide_up(count, product->pixels);
   for (int64_t i = 0; i < tiles; i++) {
     int64_t N = count / tiles + (i < count % tiles);
-    product->tiles[panel->step != 1][N][V](panel, x, sums);
+    gconv_product_tile *const *of_N = product->tiles[panel->step != 1][N];
+    (panel->half && of_N[0] ? of_N[0] : of_N[V])(panel, x, sums);
     x += N * panel->step;
     sums += N * V * product->lanes;
   }

@@ -20,6 +20,7 @@ typedef struct gconv_panel {
   int64_t step;           /* floats from one pixel's samples to the next one's */
   int32_t channels, taps;
   bool begins; /* sums begin at 0, whatever is in memory */
+  bool half;   /* of V = 1 vectors, the lower half alone is wanted */
 } gconv_panel;
 
 /* sums[i][filter] += all taps of the panel, in their order, for the pixels i = 0 .. N - 1 at x. */
@@ -29,7 +30,7 @@ typedef struct gconv_product {
   int lanes, pixels; /* of a vector; of the widest tile */
   /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes */
   void (*turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch);
-  /* [0][N][V] for panels whose step is 1, [1][N][V] for those of any step */
+  /* [0][N][V] for panels whose step is 1, [1][N][V] for those of any step; V = 0: half a vector, NULL on some processors */
   gconv_product_tile *tiles[2][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
 } gconv_product;
 

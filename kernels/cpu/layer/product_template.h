@@ -22,6 +22,40 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) STORE(sums + (i * V + v) * LANES, sum[i][v]);
 }
 
+/* The same for the lower half of a vector, as N half sums: half vectors take half as long. */
+#if LANES == 16
+#define HALF __m256
+#define OF_HALF(operation) _mm256_##operation
+#elif LANES == 8
+#define HALF __m128
+#define OF_HALF(operation) _mm_##operation
+#endif
+#ifdef HALF
+GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float *sums, const int N, const int64_t step) {
+  HALF sum[GCONV_PRODUCT_PIXELS];
+  UNROLL for (int i = 0; i < N; i++) sum[i] = p->begins ? OF_HALF(setzero_ps)() : OF_HALF(loadu_ps)(sums + i * LANES);
+  const float *weights = p->weights;
+  for (int32_t c = 0; c < p->channels; c++, x += p->channel)
+    for (int32_t t = 0; t < p->taps; t++, weights += LANES) {
+      const float *samples = x + p->offsets[t];
+      const HALF weight = OF_HALF(loadu_ps)(weights);
+      UNROLL for (int i = 0; i < N; i++) sum[i] = OF_HALF(fmadd_ps)(weight, OF_HALF(set1_ps)(samples[i * step]), sum[i]);
+    }
+  UNROLL for (int i = 0; i < N; i++) OF_HALF(storeu_ps)(sums + i * LANES, sum[i]);
+}
+#define HALF_TILE(N)                                                                                                        \
+  static TARGET __attribute__((noinline)) void NAME(tile_##N##_0)(const gconv_panel *p, const float *x, float *sums) {      \
+    NAME(half)(p, x, sums, N, 1);                                                                                           \
+  }                                                                                                                         \
+  static TARGET __attribute__((noinline)) void NAME(apart_##N##_0)(const gconv_panel *p, const float *x, float *sums) {     \
+    NAME(half)(p, x, sums, N, p->step);                                                                                     \
+  }
+#define FIRST(kind, N) NAME(kind##_##N##_0)
+#else
+#define HALF_TILE(N)
+#define FIRST(kind, N) NULL
+#endif
+
 #define TILE(N, V)                                                                                                          \
   static TARGET __attribute__((noinline)) void NAME(tile_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {    \
     NAME(tile)(p, x, sums, N, V, 1);                                                                                        \
@@ -29,7 +63,7 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
   static TARGET __attribute__((noinline)) void NAME(apart_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {   \
     NAME(tile)(p, x, sums, N, V, p->step);                                                                                  \
   }
-#define TILES(N) TILE(N, 1) TILE(N, 2)
+#define TILES(N) HALF_TILE(N) TILE(N, 1) TILE(N, 2)
 TILES(1)
 TILES(2)
 TILES(3)
@@ -89,7 +123,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 }
 
 #define ROW(kind, N)                                                                                                        \
-  { NULL, NAME(kind##_##N##_1), NAME(kind##_##N##_2) }
+  { FIRST(kind, N), NAME(kind##_##N##_1), NAME(kind##_##N##_2) }
 #define TO_6(kind) {NULL}, ROW(kind, 1), ROW(kind, 2), ROW(kind, 3), ROW(kind, 4), ROW(kind, 5), ROW(kind, 6)
 #define TO_14(kind)                                                                                                         \
   TO_6(kind), ROW(kind, 7), ROW(kind, 8), ROW(kind, 9), ROW(kind, 10), ROW(kind, 11), ROW(kind, 12), ROW(kind, 13),         \
@@ -108,3 +142,7 @@ static const gconv_product NAME(product) = {
 #undef ROW
 #undef TO_6
 #undef TO_14
+#undef FIRST
+#undef HALF_TILE
+#undef HALF
+#undef OF_HALF

@@ -2,7 +2,7 @@
 #include "conv.h"
 #include "base/memory.h"
 #include "elements.h"
-#include "kernels/learn_problem.h"
+#include "kernels/learn_math.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,14 +140,33 @@ static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
   return GCONV_OK;
 }
 
-gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, gconv_learn_conv *conv) {
+gconv_learn_layout gconv_learn_plain_output(const gconv_layer_problem *p) {
+  return (gconv_learn_layout){(int64_t)p->out_height * p->out_width, p->out_width, 0};
+}
+
+/* Decides how the input lies. A stage of phases, or one that leaves rows or columns out that no tap reaches, is a copy. */
+static void prepare_input(gconv_learn_conv *conv, bool staged) {
+  const gconv_layer_problem *p = &conv->problem;
+  const gconv_layer_stage *stage = &conv->stage;
+  conv->is_staged = staged && !stage->in_place && p->stride_y == 1 && p->stride_x == 1 && p->pad_top >= 0 &&
+                    p->pad_left >= 0 && (int64_t)p->pad_top + p->height <= (int64_t)p->out_height + stage->reach_y &&
+                    (int64_t)p->pad_left + p->width <= stage->pitch;
+  if (conv->is_staged)
+    conv->input = (gconv_learn_layout){stage->channel, stage->pitch, p->pad_top * stage->pitch + p->pad_left};
+  else
+    conv->input = (gconv_learn_layout){(int64_t)p->height * p->width, p->width, 0};
+  conv->input_floats = (size_t)(conv->input.channel * p->channels);
+}
+
+gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, gconv_learn_conv *conv) {
   const gconv_layer_problem *p = problem;
   *conv = (gconv_learn_conv){.problem = *p, .taps = gconv_layer_taps(p)};
   conv->group_filters = gconv_learn_padded(p->filters / p->groups);
   conv->weights = (size_t)p->groups * (size_t)conv->taps * (size_t)conv->group_filters;
   conv->parameters = conv->weights + (size_t)p->groups * (size_t)conv->group_filters;
   conv->stage = gconv_layer_stage_of(p, p->out_height, 1);
-  conv->staged = gconv_layer_stage_floats(&conv->stage, p->channels);
+  prepare_input(conv, staged);
+  conv->staged = conv->is_staged ? 0 : gconv_layer_stage_floats(&conv->stage, p->channels);
   conv->places = ((int64_t)p->out_height - 1) * conv->stage.pitch + p->out_width;
   conv->sums_pitch = gconv_learn_padded(conv->places);
   conv->sums = (size_t)conv->sums_pitch * (size_t)(p->filters / p->groups);
@@ -234,22 +253,32 @@ static float *channels_of(const gconv_learn_conv *conv, float *workspace) {
   return sums_of(conv, workspace) + padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK);
 }
 
+/* The stage of the input for output rows first .. first + rows - 1. */
+static const float *stage_input(const gconv_learn_conv *conv, const float *x, int32_t first, int32_t rows, float *staged) {
+  if (conv->is_staged)
+    return x + first * conv->stage.pitch;
+  return gconv_layer_stage_fill(&conv->stage, &conv->problem, x, conv->problem.channels, first, rows, staged);
+}
+
 /* ---- Forward ---- */
 
-void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, const float *x, float *workspace, float *y) {
+void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, const float *x, float *workspace, float *y,
+                              const gconv_learn_layout *output) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
   float *sums = sums_of(conv, workspace);
-  const float *staged = gconv_layer_stage_fill(&conv->stage, p, x, p->channels, 0, p->out_height, workspace);
+  const float *staged = stage_input(conv, x, 0, p->out_height, workspace);
+  const gconv_learn_rows rows = {
+      .rows = p->out_height, .count = p->out_width, .from = conv->stage.pitch, .to = output->pitch};
   gconv_gather gather = {
       .a_pitch = conv->group_filters, .offsets = conv->offsets, .count = conv->taps, .out_pitch = conv->sums_pitch};
+  y += output->first;
   for (int32_t g = 0; g < p->groups; g++) {
     const float *biases = own + conv->weights + g * conv->group_filters;
     gather.a = own + g * conv->taps * conv->group_filters;
     gconv_learn_gather(&gather, filters, conv->places, staged + g * channels * conv->stage.channel, sums);
-    for (int64_t k = 0; k < filters; k++)
-      for (int32_t row = 0; row < p->out_height; row++, y += p->out_width)
-        gconv_learn_activate_row(p, sums + k * conv->sums_pitch + row * conv->stage.pitch, biases[k], p->out_width, y);
+    for (int64_t k = 0; k < filters; k++, y += output->channel)
+      gconv_learn_activate_rows(p, &rows, sums + k * conv->sums_pitch, biases[k], y);
   }
 }
 
@@ -265,29 +294,38 @@ static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float 
              (size_t)p->out_width * sizeof *dz);
 }
 
+/* x and dx: the first channel of the group. */
 static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
-                        float *dx) {
+                        const gconv_layer_problem *before, const float *x, float *dx) {
   const gconv_layer_problem *p = &conv->problem;
-  int64_t channels = p->channels / p->groups;
-  for (int64_t c = 0; c < channels; c++, sums += pitch)
-    for (int32_t j = 0; j < phase->rows; j++) {
-      float *to = dx + (c * p->height + phase->first_y + (int64_t)j * p->stride_y) * p->width + phase->first_x;
-      const float *from = sums + j * conv->pitch;
-      if (p->stride_x == 1)
-        gconv_learn_unsign(from, phase->columns, to);
-      else
-        for (int32_t i = 0; i < phase->columns; i++)
-          to[(int64_t)i * p->stride_x] = from[i] + 0.0f;
+  const gconv_learn_layout *input = &conv->input;
+  const gconv_learn_rows rows = {phase->rows, phase->columns, p->stride_y * input->pitch, conv->pitch,
+                                 (int64_t)p->stride_y * p->width};
+  int64_t channels = p->channels / p->groups, plane = (int64_t)p->height * p->width;
+  x += input->first + phase->first_y * input->pitch + phase->first_x;
+  dx += (int64_t)phase->first_y * p->width + phase->first_x;
+  for (int64_t c = 0; c < channels; c++, sums += pitch, x += input->channel, dx += plane) {
+    if (p->stride_x == 1) {
+      gconv_learn_differentiate_to(before, &rows, x, sums, dx);
+      continue;
     }
+    for (int64_t j = 0; j < rows.rows; j++)
+      for (int64_t i = 0; i < rows.count; i++) {
+        const float gradient = sums[j * rows.from + i] + 0.0f;
+        const int64_t across = i * p->stride_x;
+        dx[j * rows.to + across] =
+            before ? gconv_learn_slope(before->activation, before->slope, x[j * rows.y + across], gradient) : gradient;
+      }
+  }
 }
 
 void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, const float *dz, float *workspace,
-                             float *dx) {
+                             const gconv_layer_problem *before, const float *x, float *dx) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
   float *sums = sums_of(conv, workspace);
   stage_gradient(conv, dz, workspace);
-  for (int32_t g = 0; g < p->groups; g++, dx += channels * p->height * p->width)
+  for (int32_t g = 0; g < p->groups; g++, dx += channels * p->height * p->width, x += channels * conv->input.channel)
     for (int32_t i = 0; i < conv->phase_count; i++) {
       const gconv_learn_phase *phase = &conv->phases[i];
       int64_t places = ((int64_t)phase->rows - 1) * conv->pitch + phase->columns;
@@ -297,7 +335,7 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
                              .count = filters * phase->taps,
                              .out_pitch = gconv_learn_padded(places)};
       gconv_learn_gather(&gather, channels, places, workspace + g * filters * conv->channel, sums);
-      store_phase(conv, phase, sums, gather.out_pitch, dx);
+      store_phase(conv, phase, sums, gather.out_pitch, before, x, dx);
     }
 }
 
@@ -329,7 +367,8 @@ static void weights_by_channels(const gconv_learn_conv *conv, const float *stage
   float *x = channels_of(conv, workspace), *sums = x + padded(conv->by_channel);
   if (channels < conv->group_channels)
     memset(x, 0, conv->by_channel * sizeof *x);
-  int64_t floats = conv->stage.in_place ? (rows + conv->stage.reach_y) * conv->stage.pitch : conv->stage.channel;
+  bool bands = conv->stage.in_place || conv->is_staged; /* the stage of a band is a part of one of all rows */
+  int64_t floats = bands ? (rows + conv->stage.reach_y) * conv->stage.pitch : conv->stage.channel;
   gconv_learn_turn(staged, conv->stage.channel, channels, floats, x, conv->group_channels);
   int64_t width = conv->taps_at_once * conv->group_channels;
   gconv_gather gather = {.a = turned,
@@ -354,7 +393,7 @@ void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, cons
   int32_t band_rows = gconv_learn_band_rows(p), first = band * band_rows;
   int64_t rows = smaller(band_rows, p->out_height - first), pitch = conv->group_filters * p->groups;
   float *turned = sums_of(conv, workspace);
-  const float *staged = gconv_layer_stage_fill(&conv->stage, p, x, p->channels, first, (int32_t)rows, workspace);
+  const float *staged = stage_input(conv, x, first, (int32_t)rows, workspace);
   if (filters < conv->group_filters)
     memset(turned, 0, (size_t)(rows * p->out_width * pitch) * sizeof *turned);
   for (int32_t g = 0; g < p->groups; g++)

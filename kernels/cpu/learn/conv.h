@@ -15,6 +15,11 @@
 #include "../layer/stage.h"
 #include "product.h"
 
+/* Where a tensor of a case lies: sample (c, y, x) at first + c * channel + y * pitch + x. */
+typedef struct gconv_learn_layout {
+  int64_t channel, pitch, first;
+} gconv_learn_layout;
+
 /* A phase of the gradient of inputs. */
 typedef struct gconv_learn_phase {
   int32_t first_y, first_x, rows, columns; /* of the input: every stride-th, from the first */
@@ -29,9 +34,12 @@ typedef struct gconv_learn_conv {
   int64_t taps, group_filters; /* of a group: C/G * R * S; K/G, padded */
   size_t weights, parameters;  /* floats: of the weights; with the biases */
   gconv_layer_stage stage;     /* of the input */
-  int64_t *offsets;            /* owned: taps of them */
-  int64_t places, sums_pitch;  /* from the first output to the last, in the staged input; padded */
-  gconv_learn_phase *phases;   /* owned; none in the first layer, which needs no gradient of its inputs */
+  bool is_staged;              /* the input lies in its stage, with zeros around it, which nobody overwrites */
+  gconv_learn_layout input;
+  size_t input_floats;
+  int64_t *offsets;           /* owned: taps of them */
+  int64_t places, sums_pitch; /* from the first output to the last, in the staged input; padded */
+  gconv_learn_phase *phases;  /* owned; none in the first layer, which needs no gradient of its inputs */
   int32_t phase_count;
   int32_t above, left;           /* zeros around the gradient, in its stage */
   int64_t pitch, channel;        /* of that stage */
@@ -46,8 +54,10 @@ typedef struct gconv_learn_conv {
   size_t by_channel, of_taps; /* floats of a workspace: that stage; sums [filter][tap][channel] */
 } gconv_learn_conv;
 
-/* Free with gconv_learn_conv_free(), on failure too. */
-gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, gconv_learn_conv *conv);
+/* `inputs`: the gradient of inputs is wanted. `staged`: whoever writes the input can write it into a stage, where one is
+ * needed and has room for all of it: then nothing is copied, neither forward nor for the gradient of weights. Free with
+ * gconv_learn_conv_free(), on failure too. */
+gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, gconv_learn_conv *conv);
 void gconv_learn_conv_free(gconv_learn_conv *conv);
 
 /* Between the layout of gconv_learn_net and this engine's. Padding becomes 0. */
@@ -60,11 +70,17 @@ void gconv_learn_conv_turn(const gconv_learn_conv *conv, const float *own, float
 /* Floats of a workspace for one case, with slack. */
 size_t gconv_learn_conv_workspace(const gconv_learn_conv *conv);
 
-/* y = activation(sums + biases), but of softmax. x, y, dz and dx are C x H x W and K x P x Q of a case; behind x and dz are
- * GCONV_STAGE_SLACK floats that may be read. */
-void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, const float *x, float *workspace, float *y);
+/* Where the output lies without gaps. */
+gconv_learn_layout gconv_learn_plain_output(const gconv_layer_problem *problem);
+
+/* y = activation(sums + biases), but of softmax. x is a case as conv->input has it, y as `output` has it, dz and dx are
+ * K x P x Q and C x H x W without gaps; behind x and dz are GCONV_STAGE_SLACK floats that may be read. */
+void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, const float *x, float *workspace, float *y,
+                              const gconv_learn_layout *output);
+/* dx is the gradient of x; or, where x are the outputs of layer `before`, whose activation is not softmax, that of its sums.
+ * `before` may be NULL. */
 void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, const float *dz, float *workspace,
-                             float *dx);
+                             const gconv_layer_problem *before, const float *x, float *dx);
 /* One band of the gradient of weights and biases. */
 void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, const float *dz, int32_t band, float *workspace,
                               float *gradient);

@@ -48,9 +48,10 @@ void gconv_learn_dense_forward(const gconv_learn_dense *dense, const float *own,
   gconv_gather gather = {
       .a = own, .a_pitch = dense->padded, .offsets = dense->offsets, .count = dense->inputs, .out_pitch = GCONV_LEARN_PITCH};
   gconv_learn_gather(&gather, dense->outputs, cases, x, y);
+  const gconv_learn_rows row = {.rows = 1, .count = cases};
   for (int64_t k = 0; k < dense->outputs; k++)
-    gconv_learn_activate_row(&dense->problem, y + k * GCONV_LEARN_PITCH, own[(int64_t)dense->weights + k], cases,
-                             y + k * GCONV_LEARN_PITCH);
+    gconv_learn_activate_rows(&dense->problem, &row, y + k * GCONV_LEARN_PITCH, own[(int64_t)dense->weights + k],
+                              y + k * GCONV_LEARN_PITCH);
   if (dense->problem.activation == GCONV_ACTIVATION_SOFTMAX)
     gconv_softmax_rows(y, GCONV_LEARN_PITCH, dense->outputs, cases);
 }

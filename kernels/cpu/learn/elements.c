@@ -12,37 +12,51 @@ enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at 
 
 /* A loop for each activation, as a choice within the loop would keep it from becoming vector code. */
 #define ACTIVATE(name, activation)                                                                                          \
-  GCONV_INLINE void name##_body(const float *from, float bias, float slope, int64_t count, float *to) {                     \
-    for (int64_t i = 0; i < count; i++)                                                                                     \
-      to[i] = gconv_learn_activate(activation, slope, from[i] + bias);                                                      \
+  GCONV_INLINE void name##_body(const gconv_learn_rows *r, const float *from, float bias, float slope, float *to) {         \
+    for (int64_t row = 0; row < r->rows; row++, from += r->from, to += r->to)                                               \
+      for (int64_t i = 0; i < r->count; i++)                                                                                \
+        to[i] = gconv_learn_activate(activation, slope, from[i] + bias);                                                    \
   }                                                                                                                         \
-  GCONV_VECTORIZED(name, (const float *from, float bias, float slope, int64_t count, float *to),                            \
-                   (from, bias, slope, count, to))
+  GCONV_VECTORIZED(name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),                \
+                   (r, from, bias, slope, to))
 ACTIVATE(activate_none, GCONV_ACTIVATION_NONE)
 ACTIVATE(activate_relu, GCONV_ACTIVATION_RELU)
 ACTIVATE(activate_leaky, GCONV_ACTIVATION_LEAKY)
 ACTIVATE(activate_sigmoid, GCONV_ACTIVATION_SIGMOID)
 ACTIVATE(activate_tanh, GCONV_ACTIVATION_TANH)
 
-void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *from, float bias, int64_t count, float *to) {
-  static void (*const rows[])(const float *, float, float, int64_t, float *) = {
+void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *from,
+                               float bias, float *to) {
+  static void (*const functions[])(const gconv_learn_rows *, const float *, float, float, float *) = {
       activate_none, activate_relu, activate_leaky, activate_sigmoid, activate_tanh, activate_none};
-  rows[problem->activation](from, bias, problem->slope, count, to);
+  functions[problem->activation](rows, from, bias, problem->slope, to);
 }
 
 /* ---- Derivatives ---- */
 
 #define DIFFERENTIATE(name, activation)                                                                                     \
-  GCONV_INLINE void name##_body(const float *y, float *dy, float slope, int64_t count) {                                    \
-    for (int64_t i = 0; i < count; i++)                                                                                     \
-      dy[i] = gconv_learn_slope(activation, slope, y[i], dy[i] + 0.0f);                                                     \
+  GCONV_INLINE void name##_body(const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to) {     \
+    for (int64_t row = 0; row < r->rows; row++, y += r->y, from += r->from, to += r->to)                                    \
+      for (int64_t i = 0; i < r->count; i++)                                                                                \
+        to[i] = gconv_learn_slope(activation, slope, y[i], from[i] + 0.0f);                                                 \
   }                                                                                                                         \
-  GCONV_VECTORIZED(name, (const float *y, float *dy, float slope, int64_t count), (y, dy, slope, count))
+  GCONV_VECTORIZED(name, (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),            \
+                   (r, y, from, slope, to))
 DIFFERENTIATE(differentiate_none, GCONV_ACTIVATION_NONE)
 DIFFERENTIATE(differentiate_relu, GCONV_ACTIVATION_RELU)
 DIFFERENTIATE(differentiate_leaky, GCONV_ACTIVATION_LEAKY)
 DIFFERENTIATE(differentiate_sigmoid, GCONV_ACTIVATION_SIGMOID)
 DIFFERENTIATE(differentiate_tanh, GCONV_ACTIVATION_TANH)
+
+void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *y,
+                                  const float *from, float *to) {
+  static void (*const functions[])(const gconv_learn_rows *, const float *, const float *, float, float *) = {
+      differentiate_none, differentiate_relu, differentiate_leaky, differentiate_sigmoid, differentiate_tanh};
+  if (problem)
+    functions[problem->activation](rows, y, from, problem->slope, to);
+  else
+    differentiate_none(rows, y, from, 1, to);
+}
 
 GCONV_INLINE void differentiate_softmax_body(const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count) {
   float sum[BLOCK] = {0};
@@ -58,29 +72,16 @@ GCONV_VECTORIZED(differentiate_softmax, (const float *y, float *dy, int64_t pitc
 
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
                                     int64_t filters, int64_t count) {
-  static void (*const rows[])(const float *, float *, float, int64_t) = {
-      differentiate_none, differentiate_relu, differentiate_leaky, differentiate_sigmoid, differentiate_tanh};
+  const bool dense = pitch == count;
+  const gconv_learn_rows rows = {dense ? 1 : filters, dense ? filters * count : count, pitch, pitch, pitch};
   if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
     for (int64_t i = 0; i < count; i += BLOCK)
       differentiate_softmax(y + i, dy + i, pitch, filters, count - i < BLOCK ? count - i : BLOCK);
-  else if (pitch == count)
-    rows[problem->activation](y, dy, problem->slope, filters * count);
   else
-    for (int64_t k = 0; k < filters; k++)
-      rows[problem->activation](y + k * pitch, dy + k * pitch, problem->slope, count);
+    gconv_learn_differentiate_to(problem, &rows, y, dy, dy);
 }
 
 /* ---- Sums ---- */
-
-GCONV_INLINE void unsign_body(const float *restrict from, int64_t count, float *restrict to) {
-  for (int64_t i = 0; i < count; i++)
-    to[i] = from[i] + 0.0f;
-}
-GCONV_VECTORIZED(unsign, (const float *restrict from, int64_t count, float *restrict to), (from, count, to))
-
-void gconv_learn_unsign(const float *from, int64_t count, float *to) {
-  unsign(from, count, to);
-}
 
 GCONV_INLINE void normalize_body(float *x, size_t count, float mean, float std) {
   for (size_t i = 0; i < count; i++)

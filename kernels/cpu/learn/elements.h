@@ -5,15 +5,24 @@
 
 #include "kernels/learn_problem.h"
 
+/* Some rows, and the distance from one to the next. */
+typedef struct gconv_learn_rows {
+  int64_t rows, count; /* of `count` numbers each */
+  int64_t y, from, to; /* distances of three arrays */
+} gconv_learn_rows;
+
 /* to[i] = activation(from[i] + bias); of softmax, the sum alone. `to` may be `from`. */
-void gconv_learn_activate_row(const gconv_layer_problem *problem, const float *from, float bias, int64_t count, float *to);
+void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *from,
+                               float bias, float *to);
 
 /* dy becomes the gradient of the sums, in place. */
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
                                     int64_t filters, int64_t count);
 
-/* to[i] = from[i] + 0.0f: zeros lose their sign. */
-void gconv_learn_unsign(const float *from, int64_t count, float *to);
+/* The same from one array to another, but for softmax. NULL in the place of the problem: to[i] = from[i] + 0.0f, so that
+ * zeros lose their sign. */
+void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *y,
+                                  const float *from, float *to);
 
 /* x[i] = (x[i] - mean) / std */
 void gconv_learn_normalize(float *x, size_t count, float mean, float std);
