@@ -23,33 +23,32 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
         sums[i][m] = fmaf(j == 0 ? four[i].x : j == 1 ? four[i].y : j == 2 ? four[i].z : four[i].w, xs[j][m], sums[i][m]);
 }
 
-/* The outputs of sums. What depends on the activation is outside of the loops, so that values are under way side by side. */
+/* Calls use(the layer's activation). What depends on it is chosen once, outside of the loops of `use`, so that their values
+ * are under way side by side. */
+template <class Use> __device__ __forceinline__ void with_activation(const resident_layer &l, Use use) {
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    use(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    use(GCONV_ACTIVATION_SIGMOID);
+  else
+    use(l.activation);
+}
+
+/* The outputs of sums. */
 template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
-  const auto all = [&](gconv_activation activation) {
+  with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
       values[m] = gconv_learn_activate(activation, l.slope, values[m]);
-  };
-  if (l.activation == GCONV_ACTIVATION_TANH)
-    all(GCONV_ACTIVATION_TANH);
-  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
-    all(GCONV_ACTIVATION_SIGMOID);
-  else
-    all(l.activation);
+  });
 }
 
 /* The gradients of sums, from those of outputs. */
 template <int N>
 __device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
-  const auto all = [&](gconv_activation activation) {
+  with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
       gradients[m] = gconv_learn_slope(activation, l.slope, outputs[m], gradients[m]);
-  };
-  if (l.activation == GCONV_ACTIVATION_TANH)
-    all(GCONV_ACTIVATION_TANH);
-  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
-    all(GCONV_ACTIVATION_SIGMOID);
-  else
-    all(l.activation);
+  });
 }
 
 /* Stores outputs of a layer, of cases from n on. All blocks need them, or, if the next layer is by cases, the block of the
