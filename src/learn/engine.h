@@ -18,9 +18,6 @@ typedef struct gconv_engine_order {
   uint64_t memory;         /* of gconv_training_options */
   bool exact;              /* whether sums must be those of kernels/learn_problem.h, to the bit */
   gconv_math math;         /* if not: of gconv_training_options */
-  /* What the host can do while the GPU works: train() calls it with `user` before it waits for the GPU. NULL: nothing. */
-  void (*meanwhile)(void *user);
-  void *user;
 } gconv_engine_order;
 
 /* Some cases of a data set. */
@@ -59,19 +56,21 @@ typedef struct gconv_engine_type {
   /* The parameters become the best ones; whether they are all finite. */
   void (*keep)(void *engine);
   bool (*is_finite)(const void *engine);
-  /* The losses of at most order.batch cases, and their gradient. NULL, as update() is, where there is train(). */
+  /* The losses of at most order.batch cases, and their gradient. NULL, as update() is, where there is start(). */
   gconv_status (*backward)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Changes the parameters by the gradient. */
   gconv_status (*update)(void *engine, const gconv_learn_step *step);
   /* The losses of any number of cases. They are summed by a tree. */
   gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
-  /* Takes some of `count` steps, at least one: *taken says how many, and sums[i] what step i came to, before its change.
-   * Step i has the cases from i * order.batch on, at most order.batch of them; where that are all of the data, each step has
-   * them. A step whose loss is not finite is the last
-   * one, and changes nothing. Before a step whose loss, multiplied by gconv_learn_loss_factor(), is below `best`, keep() is
-   * done. NULL: steps are taken one by one, by backward() and update(). */
-  gconv_status (*train)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
-                        double best, gconv_learn_sums *sums, size_t *taken);
+  /* Starts some of `count` steps, at least one. Step i has the cases from i * order.batch on, at most order.batch of them;
+   * where that are all of the data, each step has them. A step whose loss is not finite is the last one, and changes
+   * nothing. Before a step whose loss, multiplied by gconv_learn_loss_factor(), is below `best`, keep() is done. The next
+   * call must be await(), or free(); the caller can do other work before. NULL: steps are taken one by one, by backward()
+   * and update(). */
+  gconv_status (*start)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
+                        double best);
+  /* Waits for these steps: *taken says how many, and sums[i] what step i came to, before its change. */
+  gconv_status (*await)(void *engine, gconv_learn_sums *sums, size_t *taken);
   /* Whether the sums are those of kernels/learn_problem.h, to the bit. NULL: always. */
   bool (*is_exact)(const void *engine);
   /* Writes how the engine goes about the network, and why: part of a sentence, without a point. NULL: there is one way. */

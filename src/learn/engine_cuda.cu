@@ -54,6 +54,9 @@ struct engine {
   gconv_learn_tensor **tensors;     /* of each layer, NULL where its gradient is found by chains; the array is the host's */
   gconv_resident *resident;         /* NULL: the network is not resident */
   const gconv_held_cases *arranged; /* what the resident network has in place: all of these, in their order; or NULL */
+  /* Of the steps that are to be awaited: */
+  size_t started;
+  double best, factor; /* the parameters before become the best ones if loss * factor of the first step is below `best` */
 };
 
 /* ---- Making one ---- */
@@ -497,8 +500,7 @@ gconv_status take_step(engine *e, const gconv_learn_cases *cases, const gconv_le
   return GCONV_OK;
 }
 
-gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count, double best,
-                   gconv_learn_sums *sums, size_t *taken) {
+gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count, double best) {
   engine *e = (engine *)state;
   const gconv_held_cases *held;
   gconv_cuda_guest guest(e->order.device->index);
@@ -519,13 +521,20 @@ gconv_status train(void *state, const gconv_learn_cases *cases, const gconv_lear
     GCONV_TRY(take_resident(e, cases, held, steps, count, best));
   for (size_t i = 0; i < count && !resident; i++)
     GCONV_TRY(take_step(e, cases, &steps[i], i, best));
-  if (e->order.meanwhile)
-    e->order.meanwhile(e->order.user);
+  e->started = count;
+  e->best = single ? best : -INFINITY;
+  e->factor = gconv_learn_loss_factor(e->net, cases->count);
+  return GCONV_OK;
+}
+
+gconv_status await(void *state, gconv_learn_sums *sums, size_t *taken) {
+  engine *e = (engine *)state;
+  gconv_cuda_guest guest(e->order.device->index);
   GCONV_TRY(finish(e));
-  if (single && e->outcomes[0].loss * gconv_learn_loss_factor(e->net, cases->count) < best)
+  if (e->outcomes[0].loss * e->factor < e->best)
     copy_array(e, GCONV_LEARN_GRADIENT, GCONV_LEARN_BEST);
   bool finite = true;
-  for (*taken = 0; *taken < count && finite; ++*taken) {
+  for (*taken = 0; *taken < e->started && finite; ++*taken) {
     sums[*taken] = {e->outcomes[*taken].loss, (size_t)e->outcomes[*taken].hits};
     finite = isfinite(sums[*taken].loss);
   }
@@ -568,5 +577,5 @@ void explain(const void *state, FILE *text) {
 
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy,  set,   get,      keep,   is_finite,
-                                                        NULL,   NULL,   evaluate, train, is_exact, explain};
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy,  set,   get,   keep,     is_finite,
+                                                        NULL,   NULL,   evaluate, start, await, is_exact, explain};

@@ -37,7 +37,7 @@ void gconv_trainer_free(gconv_trainer *trainer) {
   free(trainer->order);
   free(trainer->next);
   free(trainer->chosen);
-  free(trainer->ahead.before);
+  gconv_ahead_free(&trainer->ahead);
   free(trainer);
 }
 
@@ -147,8 +147,7 @@ static void draw_order(const gconv_trainer *t, uint64_t epoch, size_t *order) {
 }
 
 /* The same of the next epoch, ahead of it: while a device works. */
-static void draw_next(void *trainer) {
-  gconv_trainer *t = trainer;
+static void draw_next(gconv_trainer *t) {
   const uint64_t next = t->state.epochs + 1;
   if (is_full(t) || t->next_epoch == next || next >= t->options.epochs)
     return;
@@ -169,9 +168,7 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
                               t->options.batch,
                               t->options.memory,
                               strcmp(t->options.algorithm, "exact") == 0,
-                              t->options.math,
-                              draw_next,
-                              t};
+                              t->options.math};
   GCONV_TRY(t->type->create(&order, &t->engine));
   float *values = malloc(t->net.parameters * sizeof *values);
   if (!values)
@@ -344,7 +341,7 @@ static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
 static gconv_status take_steps(gconv_trainer *t) {
   size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
   double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
-  if (!t->type->train)
+  if (!t->type->start)
     return take_step(t, left);
   if (gconv_ahead_goes(t)) {
     gconv_learn_sums sums;
@@ -352,10 +349,13 @@ static gconv_status take_steps(gconv_trainer *t) {
     tell_full_step(t, &sums);
     return GCONV_OK;
   }
+  t->ahead.finite = false;
   for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
     t->steps[count] = gconv_training_step(&t->options, t->state.epochs, t->state.steps + count + 1);
   gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
-  GCONV_TRY(t->type->train(t->engine, &cases, t->steps, count, best, t->sums, &taken));
+  GCONV_TRY(t->type->start(t->engine, &cases, t->steps, count, best));
+  draw_next(t);
+  GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
   if (judges_before_step(t)) {
     tell_full_step(t, &t->sums[0]);
     return GCONV_OK;
@@ -390,7 +390,7 @@ static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   gconv_training_state *s = &t->state;
   const gconv_training_options *o = &t->options;
   double loss = t->validation ? epoch->validation_loss : epoch->loss;
-  if (!isfinite(loss) || !t->type->is_finite(t->engine)) {
+  if (!isfinite(loss) || !(t->ahead.finite || t->type->is_finite(t->engine))) {
     s->ending = GCONV_ENDING_DIVERGED;
   } else if (!judges_before_step(t) && loss < s->best_loss) {
     t->type->keep(t->engine);

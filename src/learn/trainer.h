@@ -31,13 +31,21 @@ typedef struct gconv_training_state {
 
 enum { GCONV_TRAINER_STEPS = 1024 }; /* that an engine is asked for at a time */
 
+/* What there was before some steps. */
+typedef struct gconv_ahead_start {
+  float *arrays; /* owned: the engine's */
+  double best_loss;
+  uint64_t epochs, steps; /* done */
+} gconv_ahead_start;
+
 /* Full batches without validation: the engine is asked for the steps of several epochs at a time, which are told one by one
  * (ahead.c). */
 typedef struct gconv_ahead {
-  size_t taken, told; /* steps, whose sums are in the trainer */
-  float *before;      /* owned: the engine's arrays before them */
-  double best_loss;   /* likewise */
-  bool never;         /* the engine takes one step at a time, or training diverges */
+  size_t taken, told;          /* steps, whose sums are in the trainer */
+  bool finite;                 /* all that they made is; false behind other steps */
+  bool at_work;                /* the engine is at steps that are to be awaited */
+  bool never;                  /* the engine takes one step at a time, or training diverges */
+  gconv_ahead_start now, next; /* before the steps that were taken, and before those that the engine is at */
 } gconv_ahead;
 
 struct gconv_trainer {
@@ -64,6 +72,7 @@ bool gconv_ahead_goes(const gconv_trainer *trainer);
 gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
 /* Makes the engine's arrays those behind the step that was told last. Needed before anybody looks at them. */
 gconv_status gconv_ahead_settle(gconv_trainer *trainer);
+void gconv_ahead_free(gconv_ahead *ahead);
 
 /* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);

@@ -10,9 +10,9 @@
  *
  * Shared memory gives a warp a register of all its lanes a cycle, while four warps multiply. So each number that was read is
  * used several times: in 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all
- * lanes share. In 4, lanes are a table of outputs and inputs. Rows of values begin at odd multiples of 16 bytes, so that
- * lanes which read the same column of neighbouring rows meet no conflicts of banks. Loops are unrolled only where
- * multiply-adds are: a step is so short that fetching its instructions counts.
+ * lanes share. In 4, lanes are a table of outputs and inputs; in 1 and 3 of a whole slice, of outputs and cases. Rows of
+ * values begin at odd multiples of 16 bytes, so that lanes which read the same column of neighbouring rows meet no conflicts
+ * of banks. Loops are unrolled only where multiply-adds are: a step is so short that fetching its instructions counts.
  *
  * On GPUs that have clusters, four blocks take the steps of one slice together. A step of 64-63-26 with 32 cases is a matter
  * of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update follow each other. So blocks
@@ -27,11 +27,12 @@
  * while the others compute.
  *
  * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
- * When all blocks have, they share out the parameters: each is changed by the sum of its leaves. Then all read the
- * parameters, and the kernel goes on with the next step. Its inputs stay in shared memory if a block has one slice.
+ * When all blocks have, they share out the parameters: each is changed by the sum of its leaves. All blocks read it as soon
+ * as it is there, and the kernel goes on with the next step. Its inputs stay in shared memory if a block has one slice.
  *
  * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_cases.cuh the last layer of a
- * cluster; resident_steps.cuh and resident_slices.cuh the kernels; this file what the host decides.
+ * cluster; resident_tiles.cuh 1 to 3 of a slice; resident_steps.cuh and resident_slices.cuh the kernels; this file what the
+ * host decides.
  */
 #include "device/cuda_error.h"
 #include "resident.h"
@@ -192,8 +193,7 @@ static gconv_status allocate_for(gconv_resident *made) {
   const size_t places = (size_t)net->first;
   CUDA_TRY(cudaMalloc(&made->numbers, places * sizeof *made->numbers));
   CUDA_TRY(cudaMalloc(&made->leaves, made->slices * places * sizeof *made->leaves));
-  CUDA_TRY(cudaMalloc(&made->changed, places * sizeof *made->changed));
-  CUDA_TRY(cudaMemset(made->changed, 0, places * sizeof *made->changed));
+  CUDA_TRY(cudaMalloc(&made->changed, 2 * places * sizeof *made->changed));
   CUDA_TRY(cudaMalloc(&made->losses, made->slices * sizeof *made->losses));
   CUDA_TRY(cudaMalloc(&made->hits, made->slices * sizeof *made->hits));
   CUDA_TRY(cudaMalloc(&made->arrived, sizeof *made->arrived));
@@ -291,7 +291,7 @@ static gconv_status start_large_steps(const gconv_resident *resident, resident_n
   int32_t taken = (int32_t)count;
   void *arguments[] = {&net, &run, &steps, &taken, &of};
   GCONV_TRY(allow_shared(take_large_steps, net));
-  CUDA_TRY(cudaMemsetAsync(resident->arrived, 0, sizeof *resident->arrived, stream));
+  prepare_meetings<<<((unsigned)of.places + 255) / 256, 256, 0, stream>>>(of);
   CUDA_TRY(cudaLaunchCooperativeKernel(take_large_steps, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));
   return GCONV_OK;

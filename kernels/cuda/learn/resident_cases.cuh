@@ -75,11 +75,7 @@ __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y
 /* The gradient of a sum of the last layer, from its output and how that differs from its target. */
 __device__ __forceinline__ float sum_gradient(const resident_net &net, const resident_layer &l, float factor, float y,
                                               float d) {
-  const float dy = net.loss == GCONV_LOSS_SSE   ? d
-                   : net.loss != GCONV_LOSS_MAE ? d * factor
-                   : d > 0                      ? factor
-                   : d < 0                      ? -factor
-                                                : 0.0f;
+  const float dy = output_gradient(net, factor, d);
   return net.loss == GCONV_LOSS_CROSS_ENTROPY ? dy : gconv_learn_slope(l.activation, l.slope, y, dy);
 }
 

@@ -23,33 +23,32 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
         sums[i][m] = fmaf(j == 0 ? four[i].x : j == 1 ? four[i].y : j == 2 ? four[i].z : four[i].w, xs[j][m], sums[i][m]);
 }
 
-/* The outputs of sums. What depends on the activation is outside of the loops, so that values are under way side by side. */
+/* Calls use(the layer's activation). What depends on it is chosen once, outside of the loops of `use`, so that their values
+ * are under way side by side. */
+template <class Use> __device__ __forceinline__ void with_activation(const resident_layer &l, Use use) {
+  if (l.activation == GCONV_ACTIVATION_TANH)
+    use(GCONV_ACTIVATION_TANH);
+  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
+    use(GCONV_ACTIVATION_SIGMOID);
+  else
+    use(l.activation);
+}
+
+/* The outputs of sums. */
 template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
-  const auto all = [&](gconv_activation activation) {
+  with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
       values[m] = gconv_learn_activate(activation, l.slope, values[m]);
-  };
-  if (l.activation == GCONV_ACTIVATION_TANH)
-    all(GCONV_ACTIVATION_TANH);
-  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
-    all(GCONV_ACTIVATION_SIGMOID);
-  else
-    all(l.activation);
+  });
 }
 
 /* The gradients of sums, from those of outputs. */
 template <int N>
 __device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
-  const auto all = [&](gconv_activation activation) {
+  with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
       gradients[m] = gconv_learn_slope(activation, l.slope, outputs[m], gradients[m]);
-  };
-  if (l.activation == GCONV_ACTIVATION_TANH)
-    all(GCONV_ACTIVATION_TANH);
-  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
-    all(GCONV_ACTIVATION_SIGMOID);
-  else
-    all(l.activation);
+  });
 }
 
 /* Stores outputs of a layer, of cases from n on. All blocks need them, or, if the next layer is by cases, the block of the
@@ -172,6 +171,16 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
   }
 }
 
+/* The lane's place in a table of 1 or 4 rows. Shared memory reads 16 bytes a lane in half of the time if lanes i and i ^ 1
+ * read the same, or lanes i and i ^ 2. So of four rows, the former are in a column, the latter in a row. */
+template <int ROWS> __device__ __forceinline__ int32_t row_of_lane() {
+  static_assert(ROWS == 1 || ROWS == 4, "bits 0 and 4 of the lane");
+  return ROWS == 1 ? 0 : (lane_of() & 1) + (lane_of() >> 3 & 2);
+}
+template <int ROWS> __device__ __forceinline__ int32_t column_of_lane() {
+  return ROWS == 1 ? lane_of() : lane_of() >> 1 & 7;
+}
+
 /* The sums over `count` cases of x dz, for K outputs k, k + ROWS ... and C inputs c, c + 32 / ROWS ... */
 template <int K, int C, int ROWS, int ROOM>
 __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t count, int32_t k, int32_t c,
@@ -207,7 +216,7 @@ __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t cou
 __device__ float sum_bias(const float *dz, int32_t count) {
   float sum = 0;
   int32_t n = 0;
-  ROLLED_FOR (; n + 4 <= count; n += 4) {
+  UNROLLED_4_FOR (; n + 4 <= count; n += 4) {
     const float4 four = *(const float4 *)(dz + n);
     sum = sum + four.x;
     sum = sum + four.y;
@@ -232,8 +241,8 @@ __device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_
     const int32_t own = own_rows<BLOCKS>(l.outputs);
     const int32_t wide = (l.inputs + COLUMNS * C - 1) / (COLUMNS * C), tasks = (own + K * ROWS - 1) / (K * ROWS) * wide;
     for (; task < tasks; task += WORKERS) {
-      const int32_t k = own_row<BLOCKS>(task / wide * K * ROWS) + lane_of() / COLUMNS;
-      const int32_t c = task % wide * COLUMNS * C + lane_of() % COLUMNS;
+      const int32_t k = own_row<BLOCKS>(task / wide * K * ROWS) + row_of_lane<ROWS>();
+      const int32_t c = task % wide * COLUMNS * C + column_of_lane<ROWS>();
       float sums[K][C] = {};
       sum_gradients<K, C, ROWS, ROOM>(l, i == 0 ? x_at : l.x, count, k, c, sums);
       UNROLLED_FOR (int a = 0; a < K; a++)
@@ -263,47 +272,9 @@ template <int ROOM> __device__ float target_of(const resident_net &net, int32_t 
   return !net.classes ? target : target == (float)k ? 1.0f : 0.0f;
 }
 
-/* By the workers: the gradient of the sums of the last layer. A lane has a case, whose outputs are shared out among some
- * warps. Returns whether the thread saw a loss that is not finite. */
-template <int ROOM> __device__ bool differentiate(const resident_net &net, int32_t x_at, int32_t count, float factor) {
-  const resident_layer l = net.layers[net.count - 1];
-  constexpr int32_t groups = ROOM / 32, shares = WORKERS / groups;
-  const int32_t n = warp_of() % groups * 32 + lane_of();
-  const int32_t share = warp_of() / groups;
-  const float *y = shared + net.y + n, *soft = shared + net.soft + n;
-  const bool softens = net.loss == GCONV_LOSS_CROSS_ENTROPY;
-  bool bad = false;
-  if (softens) {
-    float largest = y[0];
-    UNROLLED_8_FOR(int32_t k = 1; k < l.outputs; k++)
-    largest = fmaxf(largest, y[k * PITCH<ROOM>]);
-    for (int32_t k = share; k < l.outputs; k += shares)
-      shared[net.soft + k * PITCH<ROOM> + n] = gconv_exp_negative(y[k * PITCH<ROOM>] - largest);
-    meet_workers();
-  }
-  float sum = 0;
-  if (softens)
-    UNROLLED_8_FOR(int32_t k = 0; k < l.outputs; k++)
-  sum += soft[k * PITCH<ROOM>];
-  for (int32_t k = share; k < l.outputs; k += shares) {
-    const int32_t at = k * PITCH<ROOM>;
-    const float own = softens ? soft[at] / sum : y[at];
-    if (softens)
-      shared[net.y + at + n] = own;
-    if (n >= count)
-      continue;
-    const float d = own - target_of<ROOM>(net, x_at, k, n);
-    bad = bad || !isfinite(own) || !isfinite(d);
-    float dy = net.loss == GCONV_LOSS_SSE   ? d
-               : net.loss != GCONV_LOSS_MAE ? d * factor
-               : d > 0                      ? factor
-               : d < 0                      ? -factor
-                                            : 0.0f;
-    if (!softens)
-      dy = gconv_learn_slope(l.activation, l.slope, own, dy);
-    shared[l.dz + at + n] = dy;
-  }
-  return bad;
+/* The gradient of an output, from how it differs from its target; of cross-entropy, the gradient of its sum. */
+__device__ __forceinline__ float output_gradient(const resident_net &net, float factor, float d) {
+  return net.loss == GCONV_LOSS_SSE ? d : net.loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
 }
 
 /* The loss of case n, whose outputs are y[k * apart]; of cross-entropy, the output of its class, from which loss_from()
@@ -330,8 +301,11 @@ __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, con
   const int32_t target = (int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n];
   const float own = y[target * apart];
   bool miss = false;
-  UNROLLED_8_FOR(int32_t k = 0; k < net.outputs; k++)
-  miss |= (k < target ? !(y[k * apart] < own) : k > target ? !(y[k * apart] <= own) : false);
+  UNROLLED_8_FOR(int32_t k = 0; k < net.outputs; k++) {
+    const float other = y[k * apart]; /* read whatever k is: lanes have other targets, and would go through other branches */
+    const bool below = other < own, above = !(other <= own);
+    miss |= (k < target && !below) || (k > target && above);
+  }
   return !miss;
 }
 

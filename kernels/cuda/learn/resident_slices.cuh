@@ -2,7 +2,7 @@
 /* The kernel that takes steps of several slices, all of the same cases, by many blocks. */
 #pragma once
 
-#include "resident_pass.cuh"
+#include "resident_tiles.cuh"
 
 namespace {
 
@@ -17,25 +17,76 @@ struct together {
   int32_t places;         /* in shared memory, of weights: a multiple of four */
   const int32_t *numbers; /* of the parameter in each place; -1: none */
   const uint8_t *are_weights;
-  float *leaves, *changed; /* of each slice; the parameters after a step */
-  double *losses;          /* of each slice, as hits are */
+  float *leaves;  /* of each slice */
+  float *changed; /* the parameters after a step, twice: after even steps, and after odd ones */
+  double *losses; /* of each slice, as hits are */
   uint32_t *hits;
-  unsigned *arrived; /* blocks, of all meetings so far; 0 before the first */
+  unsigned *arrived; /* blocks, of all meetings so far */
   float *best;
   double factor, best_loss; /* the smallest loss times factor before the first step */
 };
 
-/* Waits until all blocks are here, for the `turn`th time. */
+/* Bits of a parameter that is still to come: a NaN. One that came is 0x7fffffff if it is a NaN. */
+constexpr uint32_t PENDING = 0xffffffff;
+
+/* Waits until all blocks are here, for the `turn`th time. What they wrote before is seen behind. */
 __device__ void meet_all(const together &of, unsigned turn) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(of.arrived, 1);
-    while (*(volatile unsigned *)of.arrived < turn * gridDim.x)
-      ;
-    __threadfence();
+    unsigned arrived = 0;
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(of.arrived) : "memory");
+    while (arrived < turn * gridDim.x)
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(of.arrived) : "memory");
   }
   __syncthreads();
+}
+
+/* Loads and stores of what other blocks may store or load meanwhile. */
+__device__ __forceinline__ float4 load_shared_out(const float4 *at) {
+  float4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(at)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_shared_out(float *at, float value) {
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(at), "f"(value) : "memory");
+}
+__device__ __forceinline__ bool is_pending(float4 v) {
+  return __float_as_uint(v.x) == PENDING || __float_as_uint(v.y) == PENDING || __float_as_uint(v.z) == PENDING ||
+         __float_as_uint(v.w) == PENDING;
+}
+
+/* Before the first step. */
+__global__ void prepare_meetings(const __grid_constant__ together of) {
+  const int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i == 0)
+    *of.arrived = 0;
+  if (i < of.places)
+    of.changed[i] = of.changed[of.places + i] = of.numbers[i] >= 0 ? __uint_as_float(PENDING) : 0.0f;
+}
+
+/* Copies the parameters behind step i to shared memory, as they come. Blocks do not meet for that: each number tells by
+ * itself whether it is there. */
+__device__ void await_parameters(const together &of, int32_t i) {
+  enum { TOGETHER = 4 };
+  const float4 *from = (const float4 *)(of.changed + (i & 1) * (int64_t)of.places);
+  const int32_t quads = of.places / 4;
+  for (int32_t first = (int32_t)threadIdx.x; first < quads; first += TOGETHER * WORKING) {
+    float4 v[TOGETHER];
+    bool pending = true;
+    while (pending) {
+      pending = false;
+      UNROLLED_FOR (int e = 0; e < TOGETHER; e++)
+        v[e] = load_shared_out(from + min(first + e * WORKING, quads - 1));
+      UNROLLED_FOR (int e = 0; e < TOGETHER; e++)
+        pending = pending || is_pending(v[e]);
+    }
+    UNROLLED_FOR (int e = 0; e < TOGETHER; e++)
+      if (first + e * WORKING < quads)
+        *(float4 *)&shared[4 * (first + e * WORKING)] = v[e];
+  }
 }
 
 /* The number of the parameter in each place. */
@@ -49,13 +100,11 @@ __global__ void number_places(const __grid_constant__ resident_net net, int32_t 
 /* The gradients of a slice go to its leaf, and its loss and hits to their places. The last warps find losses of cases while
  * the others begin with the gradients of weights, which have no more parts than warps in a small network. */
 __device__ void find_leaf(const resident_net &net, int32_t x, int32_t cases, float *leaf, double *loss, uint32_t *hits) {
-  constexpr int ROOM = GCONV_LEARN_SLICE, GROUPS = ROOM / 32;
+  constexpr int ROOM = SLICE, GROUPS = SLICE_GROUPS;
   __shared__ double losses[GROUPS];
   __shared__ uint32_t are_hits[GROUPS];
-  run_forward<ROOM, 1>(net, x, net.count);
-  differentiate<ROOM>(net, x, cases, net.factor);
-  __syncthreads();
-  run_backward<ROOM, 1>(net, net.count - 1);
+  run_slice_forward(net, x, cases);
+  run_slice_backward(net);
   const int32_t group = warp_of() - (WORKERS - GROUPS);
   if (group >= 0) {
     const int32_t n = 32 * group + lane_of();
@@ -138,10 +187,27 @@ __device__ gconv_learn_outcome sum_slices(const together &of) {
   return {add_lanes(sums, groups), hits};
 }
 
-/* Adds the leaves, and changes the parameters: a block some quads of them. The last warp first finds what the step came to,
- * while the others add: it has no leaves if there are few. Returns whether that is finite. */
+/* A parameter that a thread changes: its place, its number (-1: there is none), and what the optimiser keeps of it. */
+struct own_parameter {
+  int32_t place, number;
+  bool is_weight;
+  float first, second;
+};
+
+/* Of the QUADS quads from `first` on. */
+__device__ own_parameter find_own(const together &of, const run_of &run, int32_t first) {
+  const int32_t place = 4 * first + (int32_t)threadIdx.x;
+  const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
+  if (number < 0)
+    return {place, number, false, 0.0f, 0.0f};
+  return {place, number, of.are_weights[number] != 0, run.first[number], run.second[number]};
+}
+
+/* Adds the leaves, and changes the parameters: a block some quads of them, of which `kept` are the first. The last warp
+ * first finds what the step came to, while the others add: it has no leaves if there are few. Returns whether that is
+ * finite. */
 __device__ bool change_parameters(const together &of, const run_of &run, const gconv_learn_step &step, int32_t i,
-                                  double *best_loss) {
+                                  own_parameter *kept, double *best_loss) {
   __shared__ __align__(16) float sums[ADDED][4 * QUADS];
   __shared__ double loss;
   int32_t each = 1; /* leaves that a thread adds: a power of two */
@@ -156,32 +222,36 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
         run.outcomes[i] = outcome;
     }
   }
+  float *changed = of.changed + (i & 1) * (int64_t)of.places, *next = of.changed + (~i & 1) * (int64_t)of.places;
   for (int32_t first = (int32_t)blockIdx.x * QUADS; first < quads; first += (int32_t)gridDim.x * QUADS) {
     const int32_t quad = first + (int32_t)threadIdx.x % QUADS, from = share * each;
-    const int32_t place = 4 * first + (int32_t)threadIdx.x;
-    const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
-    float parameter = number >= 0 ? run.parameters[number] : 0.0f; /* comes while the leaves do */
-    const bool is_weight = number >= 0 && of.are_weights[number];
+    const bool is_first = first == (int32_t)blockIdx.x * QUADS;
+    own_parameter own = is_first ? *kept : find_own(of, run, first);
     if (share < parts && quad < quads)
       *(float4 *)&sums[share][4 * (quad - first)] =
           add_leaves((const float4 *)of.leaves + from * (int64_t)quads + quad, quads, min(of.slices - from, each));
     __syncthreads();
     if (!isfinite(loss))
       return false;
-    if (number >= 0) {
-      float sum[ADDED];
+    if (own.number >= 0) {
+      float sum[ADDED], parameter = shared[own.place];
       UNROLLED_FOR (int j = 0; j < ADDED; j++)
         sum[j] = j < parts ? sums[j][threadIdx.x] : 0.0f;
       UNROLLED_FOR (int apart = 1; apart < ADDED; apart *= 2)
         UNROLLED_FOR (int j = 0; j < ADDED; j += 2 * apart)
           sum[j] = j + apart < parts ? sum[j] + sum[j + apart] : sum[j];
       if (loss * of.factor < *best_loss)
-        of.best[number] = parameter;
-      gconv_learn_update(&step, is_weight, sum[0], &parameter, &run.first[number], &run.second[number]);
-      run.parameters[number] = parameter;
-      of.changed[place] = parameter;
+        of.best[own.number] = parameter;
+      gconv_learn_update(&step, own.is_weight, sum[0], &parameter, &own.first, &own.second);
+      store_shared_out(&changed[own.place], isnan(parameter) ? __uint_as_float(0x7fffffff) : parameter);
+      store_shared_out(&next[own.place], __uint_as_float(PENDING)); /* all blocks have read it, before they met */
+      run.parameters[own.number] = parameter;
+      run.first[own.number] = own.first;
+      run.second[own.number] = own.second;
       if (!isfinite(parameter))
         *run.bad = 1;
+      if (is_first)
+        *kept = own;
     }
     __syncthreads();
   }
@@ -196,12 +266,17 @@ __global__ void __launch_bounds__(WORKING, 1)
   const int64_t of_block = (int64_t)net.rows * net.pitch;
   const int32_t x = net.layers[0].x;
   const bool stays = of.slices <= (int32_t)gridDim.x; /* the slice of a block */
+  own_parameter own = find_own(of, run, (int32_t)blockIdx.x * QUADS);
+  __shared__ gconv_learn_step step;
   double best_loss = of.best_loss;
   for (int32_t i = 0; i < count; i++) {
+    if (threadIdx.x < sizeof step / sizeof(float))
+      copy_async<4>((float *)&step + threadIdx.x, (const float *)&steps[i] + threadIdx.x);
+    commit_copies();
     if (i == 0)
       begin_array(net, run.parameters, 0);
     else
-      begin_floats(of.changed, of.places, 0);
+      await_parameters(of, i - 1);
     for (int32_t slice = (int32_t)blockIdx.x; slice < of.slices; slice += (int32_t)gridDim.x) {
       const int32_t cases = (int32_t)min((int64_t)GCONV_LEARN_SLICE, run.cases - (int64_t)slice * GCONV_LEARN_SLICE);
       if (i == 0 || !stays)
@@ -210,10 +285,9 @@ __global__ void __launch_bounds__(WORKING, 1)
       __syncthreads();
       find_leaf(net, x, cases, of.leaves + slice * (int64_t)of.places, &of.losses[slice], &of.hits[slice]);
     }
-    meet_all(of, 2 * (unsigned)i + 1);
-    if (!change_parameters(of, run, steps[i], i, &best_loss))
+    meet_all(of, (unsigned)i + 1);
+    if (!change_parameters(of, run, step, i, &own, &best_loss))
       return;
-    meet_all(of, 2 * (unsigned)i + 2);
   }
 }
 
