@@ -337,7 +337,8 @@ gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_opt
   uint16_t *values = NULL;
   gconv_status status = GCONV_OK;
   own.gray = false; /* which features see to */
-  own.algorithm = own.without = NULL;
+  own.algorithm = "direct"; /* the layer multiplies by 1, and must not round */
+  own.without = NULL;
   own.mean = own.std = NULL;
   own.mean_count = own.std_count = 0;
   if (own.presentation == GCONV_PRESENT_CLASSES && !own.class_values) {
