@@ -336,7 +336,7 @@ gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_opt
   gconv_network_options own = options ? *options : defaults;
   uint16_t *values = NULL;
   gconv_status status = GCONV_OK;
-  own.gray = false; /* which features see to */
+  own.gray = false;         /* which features see to */
   own.algorithm = "direct"; /* the layer multiplies by 1, and must not round */
   own.without = NULL;
   own.mean = own.std = NULL;
