@@ -2,7 +2,7 @@
 /*
  * First layers on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh): images of few channels, and filters
  * that stay in shared memory. No planes are written to memory. Tiles of the input become pairs of digits in shared memory.
- * Threads gather patches from there into the registers of an operand; one load brings the digits of two samples.
+ * Threads gather patches from there into the registers of an operand; one load brings one digit of two samples.
  *
  *     global memory --cp.async--> raw tile --largest sample, digits--> packed tile --gathered--> registers
  *                                                                                                  |

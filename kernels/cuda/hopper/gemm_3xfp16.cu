@@ -5,8 +5,8 @@
  * is the fastest algorithm if there is enough to multiply.
  *
  * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group, which
- * takes a pass over the input, and filters by their own largest magnitude. Numbers 2^17 times smaller than the largest lose
- * bits. Therefore the error bound is relative to the largest number.
+ * takes a pass over the input, and filters by their own largest magnitude. Numbers more than 2^17 times smaller than the
+ * largest lose bits. Therefore the error bound is relative to the largest number.
  *
  * First layers, with few channels, have their own kernel where it is estimated to be faster; it needs no pass over the input
  * (gather.cuh).

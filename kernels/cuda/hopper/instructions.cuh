@@ -31,6 +31,7 @@ DEVICE void barrier_arrive(uint32_t address) {
 DEVICE void barrier_arrive(uint64_t *barrier) {
   barrier_arrive(shared_address(barrier));
 }
+/* Announces bytes that copies will bring, and arrives. */
 DEVICE void barrier_expect(uint64_t *barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -147,9 +148,9 @@ template <int N> DEVICE void multiply_wait() {
       11) ", %120, %121, %122, %123, %124, %125, %126, %127"
 
 /* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
- * descriptors give their places (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w + g + 8.
- * c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 those of the second
- * row. */
+ * descriptors give their places (tensor_multiply.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w +
+ * g + 8. c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 those of the
+ * second row. */
 #define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
   DEVICE void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                                                  \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS_TO_127   \

@@ -16,9 +16,10 @@
  * has the parity of its round: the first round ends phase 0 of `full`. An empty slot of the first round has not been read by
  * anybody; there, producers ask for the phase before phase 0, which counts as ended.
  *
- * tensor.cuh has three rings: weights, a step a slot, and planes, a chunk a slot, each brought by one thread with bulk
- * copies; and places of outputs, which a warp computes. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot.
- * In gather.cuh, a warpgroup packs tiles for each of the two that multiply. The consumers are always two warpgroups.
+ * tensor.cuh has rings of weights, some steps a slot, and of planes, a chunk a slot, one for each set of planes, which
+ * single threads bring with bulk copies; and of places of outputs, one for each warpgroup that multiplies, which warps
+ * compute. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot. In gather.cuh, a warpgroup packs tiles for
+ * each of the two that multiply. The consumers are always two warpgroups.
  */
 #pragma once
 

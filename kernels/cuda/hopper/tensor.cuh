@@ -4,14 +4,14 @@
  * and steps.
  *
  * First, a kernel packs the input into planes of units, of 16-bit numbers or TF32, with zeros around the image
- * (pack_planes). Then the samples that a tile needs at one tap are one piece of each plane. No patches are made; only in
- * mode NARROW do units repeat samples, by U / stride.
+ * (pack_planes). Then the samples that a tile needs at one tap are, of each unit of channels, one piece of one plane. No
+ * patches are made; only in mode NARROW do units repeat samples, some S / stride times.
  *
  * A block of the multiplication has two warpgroups that multiply, and four more warps. Two of these copy pieces of planes,
  * one chunk at a time, and weights, in steps, to rings in shared memory (cp.async.bulk). The other two compute the places of
  * outputs. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory,
- * the sums in registers. While one warpgroup stores its results, the other multiplies. (Layers of few taps and many filters
- * have their own kernel: tensor_flow.cuh.)
+ * the sums in registers. Where all weights stay in shared memory, the two warpgroups take turns: while one stores its
+ * results, the other multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
  * |v|. Of the four products of digits, that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate

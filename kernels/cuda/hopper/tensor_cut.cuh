@@ -36,13 +36,14 @@ enum : int32_t {
   POSITIONS = 256, /* of a tile */
   ROWS = 64,       /* filters of a tile; in BAND, U times the number of filters */
   UNIT = 16,       /* bytes */
-  TILE_UNITS = 2,  /* units of a step, that is, of an instruction */
+  TILE_UNITS = 2,  /* units of a step, that is, of an instruction for each product of digits */
   CONSUMERS = 2,   /* warpgroups of a block that multiply */
   SHARED_BYTES = 227 * 1024,
   HEAD_BYTES = 2048,                                /* for barriers */
   OUT_PLACE_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* for the places of outputs of this tile and the next */
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
-  SLACK_BYTES = 4096, /* memcheck takes the two units of an operand for adjacent, and the last would reach beyond */
+  SLACK_BYTES = 4096, /* compute-sanitizer's memcheck takes the two units of an operand for adjacent, and the last would
+                         reach beyond */
   MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
   MOST_BUFFERS = 8, /* of planes, and 3 if weights do not stay */
@@ -71,14 +72,14 @@ struct divisor {
 /* Layers of few taps. Their weights stay in registers, and the input streams past them (tensor_flow.cuh). */
 enum : int32_t {
   FLOW_TILE = 128, /* positions */
-  FLOW_STEPS = 12, /* at most */
+  FLOW_STEPS = 12, /* of a tile; taps that do not exist have weights 0 */
   FLOW_SLOTS = 16  /* at most */
 };
 
 struct flow {
   int32_t steps;            /* 0: the layer does not use this kernel */
   int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
-  int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; positions that a tile needs beyond its first */
+  int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
   /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;
    * down: how many positions further on in a plane it is. */

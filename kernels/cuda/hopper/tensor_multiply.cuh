@@ -124,7 +124,7 @@ DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uin
 }
 
 /* Adds up an item, with weights that stay in shared memory. The time of a step besides its instructions decides whether
- * tensor cores wait. Such weights need no barriers, and all instructions of a chunk form one group. */
+ * tensor cores wait. Such weights need no barriers, and the warpgroup waits once a chunk, for all but its last step. */
 template <class E, int D>
 DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   if (!r.weights_there)

@@ -94,9 +94,9 @@ DEVICE finish finish_of(const arguments &a, const item &it, int32_t row) {
 struct scales {
   float first, then;
 };
-/* Returns both scales. If their product is too large for a float32, the output is not finite either. If their product is too
- * small, the output may still be finite, because sums are large. So the multiplication has two steps, with scales that are
- * both below 1. */
+/* Returns both scales. If their product is too large for a float32, the output's bound is not finite either. If their
+ * product is too small, the output may still be more than 0, because sums are large. So the multiplication has two steps,
+ * with scales that are both below 1. */
 DEVICE scales both_scales(float filter, float image) {
   const float both = filter * image;
   return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
@@ -191,8 +191,9 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
   return gconv_activate(&a.problem, sum + __ldg(a.biases + k));
 }
 
-/* Adds the splits in their order, for V neighbouring outputs at a time. They are of one filter: `plane` and `count`, its
- * outputs and those of all filters and images, are multiples of V. */
+/* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes those again
+ * that are not finite. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane` and
+ * `count`, its outputs and those of all filters and images, are multiples of V. */
 template <int V>
 static __global__ void __launch_bounds__(256)
     finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {

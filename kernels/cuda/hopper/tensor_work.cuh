@@ -159,9 +159,9 @@ struct arguments {
   const float *filter_scales;          /* NULL without scaling */
   const uint32_t *maxima;              /* of each group of each image, as bits; NULL without scaling */
   const float *biases, *plain_weights; /* as the user gave them */
-  const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL if that is not known */
-  float *partial;                      /* sums of each split, for finish_sums(); NULL: outputs go to `out` */
-  straight straight;                   /* the activation, unless it is applied by finish_sums() */
+  const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
+  float *partial;    /* sums for finish_sums(): of each split, or, of a curved activation, `out`; or NULL */
+  straight straight; /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
