@@ -53,9 +53,8 @@ typedef struct integer_pair {
   int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
 } integer_pair;
 
-/* How a sum n becomes a level: (n + half) * factor / 2^16 / 2^shift without its fraction, at most 255; a factor of 0 is
- * none.
- */
+/* How a sum n becomes a level: it is the integer part of (n + half) * factor / 2^(16 + shift), and at most 255. With a
+ * factor of 0, sums do not become levels in this way. */
 typedef struct integer_quotient {
   uint16_t factor, half, shift;
 } integer_quotient;
@@ -336,11 +335,13 @@ static int shift_of_filter(const gconv_execution *execution, int32_t k, float un
   return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
 }
 
-/* Finds how the range "wrap" makes levels of the sums of filter k, which are 0 .. `most` where its taps are. Sums that may
- * be below 0 can only be taken as they are. A division by d = 2^b .. 2^(b+1) - 1 is a product with f = 2^(16+b) / d, rounded
- * up, of 16 bits. If f * d is e too large, a sum n gets n * e / (d * 2^(16+b)) too much, which must stay below the 1 / d
- * that n / d may lack to the next integer. No float32 quotient of such n and d is rounded up to it, either: other algorithms
- * have the same levels. */
+/* Finds how the range "wrap" makes levels of the sums of filter k. Without negative taps, a sum n is 0 .. `most`, and may be
+ * divided by an integer d; other sums are taken as they are, or left to floats.
+ *
+ * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
+ * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient lacks at least 1 / d
+ * to the next integer, so it is right while n * excess < 2^(16+b). float32 rounds no quotient of such n and d up to an
+ * integer, either: algorithms that divide floats have the same levels. */
 static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;

@@ -3,29 +3,19 @@
  * gconv_plan_execute_device() on a GPU: every algorithm yields the bits of gconv_plan_execute(), whatever the strides, and
  * leaves gaps alone; executions are captured into CUDA graphs; and what both take is printed, and held to a bound.
  */
+#include "cuda_test.h"
 #include "gconv.h"
 #include "operation/operation.h"
 
 #include <algorithm>
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <vector>
 
-enum { SKIPPED = 77, GUARD = 0xA5 };
+enum { GUARD = 0xA5 };
 
 static int failures;
 static gconv_device *device;
 static cudaStream_t stream;
-
-static void check_cuda(cudaError_t error, const char *call, int line) {
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "line %d: %s: %s\n", line, call, cudaGetErrorString(error));
-  exit(EXIT_FAILURE);
-}
-#define CUDA(call) check_cuda(call, #call, __LINE__)
 
 static void check_gconv(gconv_status status, const char *call, int line) {
   if (status == GCONV_OK)

@@ -6,19 +6,9 @@
  */
 #include "kernels/cuda/learn/svm_tiles.cuh"
 
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "cuda_test.h"
 
-enum { SKIPPED = 77, BLOCKS_OF_TEST = 2048, THREADS_OF_TEST = 256, EACH = 2000 };
-
-static void check_cuda(cudaError_t error, int line) {
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "line %d: %s\n", line, cudaGetErrorString(error));
-  exit(EXIT_FAILURE);
-}
-#define CUDA(call) check_cuda(call, __LINE__)
+enum { BLOCKS_OF_TEST = 2048, THREADS_OF_TEST = 256, EACH = 2000 };
 
 struct counts {
   unsigned long long values, different, zeros, ones;

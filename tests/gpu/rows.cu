@@ -6,22 +6,13 @@
 #include "kernels/cuda/learn/svm_rows.cu"
 #include "kernels/cuda/learn/svm_rows_int8.cu"
 
+#include "cuda_test.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <vector>
 
-enum { SKIPPED = 77 };
 static int failed = 0;
-
-static void check_cuda(cudaError_t error, int line) {
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "line %d: %s\n", line, cudaGetErrorString(error));
-  exit(EXIT_FAILURE);
-}
-#define CUDA(call) check_cuda(call, __LINE__)
 
 static uint64_t state = 1;
 static uint32_t draw() {

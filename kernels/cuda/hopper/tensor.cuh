@@ -352,7 +352,10 @@ template <class E, int D> struct product {
     a.maxima = E::SCALED ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    const bool mixes = E::SCALED || c.how != WIDE; /* one digit of channels meets no weight that only fills up */
+    /* Units of channels with one digit are taken to meet no weight that only fills up. That is not so for each cut: such
+     * weights multiply samples where taps, or a chunk's rows and units, do not come out even, and an infinity is NaN there.
+     */
+    const bool mixes = E::SCALED || c.how != WIDE;
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;
