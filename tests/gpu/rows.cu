@@ -36,11 +36,12 @@ typedef enum kind {
   SPARSE,
   TOP,
   HUGE_NUMBERS,
-  RESTS
+  RESTS,
+  LAST_DIGITS
 } kind;
 static const char *const names[] = {
-    "24 bits", "normal",         "nearly equal", "columns of other scales", "lines of other scales", "subnormal",
-    "sparse",  "largest digits", "huge",         "rests of one sign"};
+    "24 bits", "normal",         "nearly equal", "columns of other scales", "lines of other scales",  "subnormal",
+    "sparse",  "largest digits", "huge",         "rests of one sign",       "last digits of one sign"};
 
 static float make(kind k, size_t line, size_t column) {
   static const float tops[] = {0x1.fdfdfcp0f, 0x1.fdfdfep0f, 0x1.fep0f, 0x1.fffffep0f, 1.0f, 0x1p-24f};
@@ -67,6 +68,8 @@ static float make(kind k, size_t line, size_t column) {
     return line % 2 ? 1 - (float)(draw() >> 10) * 0x1p-24f
            : column ? (float)((draw() % (1 << 21) + (1 << 21)) * 4 + 1) * 0x1p-32f
                     : 1.0f;
+  case LAST_DIGITS: /* the third and the fourth digit are 127, in all columns but one */
+    return column ? (float)((draw() % 64) << 16 | 0x7f7f) * 0x1p-30f : 1.0f;
   }
   return 0;
 }
@@ -188,6 +191,7 @@ int main() {
   check({TOP, 3000, 200, 2900, 600, 1e-3, true, false});
   check({HUGE_NUMBERS, 1000, 200, 900, 300, 2e-78, true, false});
   check({RESTS, 3000, 200, 2900, 600, 3e-4, true, false});
+  check({LAST_DIGITS, 3000, 200, 2900, 600, 0.03, true, false});
   check({NORMAL, 1000, 200, 900, 300, 0.1, false, true});
   check({NORMAL, 1000, 200, 900, 300, 1e9, false, true}); /* even zeros are unsure */
   return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
