@@ -145,8 +145,8 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
   return GCONV_OK;
 }
 
-/* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by the conditions of
- * slides() that most often fail. */
+/* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
+ * conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
