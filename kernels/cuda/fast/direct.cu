@@ -3,8 +3,9 @@
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s). This is the exact family. There are
  * several kernels; each takes problems that the ones before it cannot take.
  *
- * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats, which are bound by memory, and small images of one channel
- * to 7 x 7, which are bound by latency. A thread loads all of its rows at once.
+ * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats (one channel), which are bound by memory, and small images
+ * of one channel to 7 x 7, which are bound by latency. Floats need windows that begin at multiples of four samples, as with
+ * the usual padding of K / 2; otherwise they slide. A thread loads all of its rows at once.
  *
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
  * slide down the rows in registers.
@@ -12,7 +13,8 @@
  * bands (direct_bands.cuh): any filter, stride and dilation. A warp makes 8 rows of 256 samples from rows in shared memory.
  *
  * The rest goes to the classic (classic/direct_classic.cu): other filters whose responses are combined, which tiled and gemm
- * make faster, and taps some thousands of pixels apart.
+ * make faster, and bands whose rows are too long for shared memory: strides of x above 10, and taps that span more than some
+ * 2500 samples of a row, all channels counted.
  *
  * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
  * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
@@ -42,11 +44,11 @@ struct patch_shape {
 
 /* The patches for large images, which are bound by memory. Measured on an H200. */
 template <class In, int K, int C> constexpr patch_shape large_patch() {
-  const bool floats = sizeof(In) == 4 && C == 1;
-  return floats && K == 3 ? patch_shape{4, 4, 4} : floats && K == 5 ? patch_shape{4, 10, 4} : patch_shape{0, 0, 0};
+  const bool float_plane = sizeof(In) == 4 && C == 1;
+  return float_plane && K == 3 ? patch_shape{4, 4, 4} : float_plane && K == 5 ? patch_shape{4, 10, 4} : patch_shape{0, 0, 0};
 }
 
-/* The patches for small images of one channel. Some sizes exist for plain epilogues only. */
+/* The patches for small images of one channel. They exist for plain epilogues only. */
 template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch() {
   if (C > 1 || (K != 3 && K != 5 && K != 7) || !PLAIN)
     return {0, 0, 0};
@@ -55,14 +57,15 @@ template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch(
                                     : patch_shape{0, 0, 0};
 }
 
-/* Returns whether the image is so small that threads would have few rows to slide down: fewer than `thousands` thousand
- * samples for each multiprocessor. */
-bool is_small(const gconv_problem *problem, int64_t thousands) {
+/* Returns whether the image is so small that threads would have few rows to slide down: at most 1024 * `kilosamples`
+ * output samples for each multiprocessor. */
+bool is_small(const gconv_problem *problem, int64_t kilosamples) {
   const int64_t samples = (int64_t)problem->out_width * problem->channels * problem->out_height;
-  return samples * problem->images * problem->planes <= thousands * 1024 * multiprocessors();
+  return samples * problem->images * problem->planes <= kilosamples * 1024 * multiprocessors();
 }
 
-/* Launches one filter whose windows begin at multiples of four samples. */
+/* Launches one filter whose windows begin at multiples of four samples. An image is small to 16 K samples for each
+ * multiprocessor if there are patches for large images, too, otherwise to 32 K. */
 template <class In, int K, int C, bool PLAIN>
 void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filter) {
   constexpr patch_shape large = large_patch<In, K, C>(), small = small_patch<In, K, C, PLAIN>();
@@ -78,17 +81,18 @@ void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filt
 }
 
 /* Plain epilogues have instances of their own where the epilogue is a good part of the work, and for planes of floats, which
- * are used most. Pairs of filters slide with plain epilogues only. */
+ * are used most. Pairs of filters slide with plain epilogues only, and with 4 outputs of a row for a thread. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
-  constexpr bool FLOATS = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOATS;
+  constexpr bool FLOAT_PLANE = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOAT_PLANE;
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
       launch_slide<In, K, C, 4, 2, true, true>(execution, shift, 0);
       return;
     }
   for (int32_t k = 0; k < execution->problem->filters; k++)
-    if (FLOATS && !lies_by_four(execution->problem, K, shift))
-      launch_slide<In, K, C, slide_width<In, K, C>(), 1, false, !FLOATS>(execution, shift, k);
+    /* BY_FOUR = !FLOAT_PLANE is false here. For other types, the dead branch then names an instance that exists anyway. */
+    if (FLOAT_PLANE && !lies_by_four(execution->problem, K, shift))
+      launch_slide<In, K, C, slide_width<In, K, C>(), 1, false, !FLOAT_PLANE>(execution, shift, k);
     else if (PLAIN && has_plain_type(execution->problem) && is_plain(execution, k, 1))
       launch_filter<In, K, C, PLAIN>(execution, shift, k);
     else
@@ -112,11 +116,11 @@ size_launcher *const sliding_even[8] = {launch_size<float, 2, 1>,  launch_size<f
 
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const frame in = find_frame(problem);
-  const int32_t channels = problem->channels == 1 ? 0 : problem->channels - 2;
-  if (problem->channels != 2 && slides(execution, in))
-    (in.size % 2 == 0 ? sliding_even[in.size / 2 - 1] : sliding[problem->in_type][channels][in.size / 2 - 1])(execution,
-                                                                                                              in.shift);
+  const frame square = find_frame(problem);
+  const int32_t row = problem->channels == 1 ? 0 : problem->channels - 2; /* of CHANNELS(): 1, 3 or 4 */
+  if (problem->channels != 2 && slides(execution, square))
+    (square.size % 2 == 0 ? sliding_even[square.size / 2 - 1]
+                          : sliding[problem->in_type][row][square.size / 2 - 1])(execution, square.shift);
   else if (fits_bands(problem))
     launch_any_bands(execution);
   else
@@ -130,6 +134,7 @@ const char *supports(const gconv_problem *) {
   return NULL;
 }
 
+/* Tables of bands are prepared even for problems that slide: slides() asks for taps and for the layout of the output. */
 size_t prepared_floats(const gconv_problem *problem) {
   return fits_bands(problem) ? table_floats(problem) * (size_t)problem->filters : 0;
 }
@@ -140,8 +145,8 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
   return GCONV_OK;
 }
 
-/* The side of the frame with which slide() takes the problem, as far as that is known before the samples are; 0 if slide()
- * does not take it. */
+/* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
+ * conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
@@ -153,7 +158,8 @@ int32_t sliding_size(const gconv_problem *problem) {
 }
 
 /* Instructions for a sample of one filter, measured on an H200. A device issues as many instructions as multiply-adds. Of
- * slide(), three of four are multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. */
+ * slide(), three of four are multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. 18 for a
+ * tap are of a kernel before the classic, which tested borders once a window. The classic issues 73 at 7 x 7. */
 double instructions_of(const gconv_problem *problem) {
   const double taps = (double)problem->rows * problem->columns, strides = (double)problem->stride_y * problem->stride_x;
   const double row = (double)problem->out_width * problem->channels;

@@ -36,13 +36,13 @@ enum {
   BAND_ROWS = 8,         /* output rows of a band */
   BAND_SAMPLES = 256,    /* output samples of a row of the band, 8 for each lane */
   BAND_WARPS = 4,        /* warps of a block, each with a band of its own */
-  BAND_BYTES = 11 << 10, /* shared memory of a warp, unless a single row needs more: 48 KiB a block */
+  BAND_BYTES = 11 << 10, /* most shared memory of a warp: 44 KiB a block; fits_bands() refuses longer rows */
   TABLE_MARGIN = BAND_ROWS - 1,
 };
 
 /* The layout of a lane's 8 samples of a row: */
 enum band_form {
-  DENSE,   /* two groups of four neighbours; taps are neighbours, too: one channel, stride and dilation 1 */
+  DENSE,   /* two groups of four neighbours; taps are neighbours, too: one channel, stride and dilation of x 1 */
   STEPPED, /* 32 samples apart; taps are further than one sample apart */
   STRIDED, /* 32 samples apart; input samples are further apart than output samples */
 };
@@ -123,7 +123,7 @@ struct band {
   int32_t lane, filter;
   int64_t top;   /* input row for i = 0 */
   int64_t left;  /* input sample at the start of a row in shared memory, a multiple of four; negative: outside */
-  int32_t shift; /* samples from there to the first that the band needs: 0 .. 3 */
+  int32_t lead;  /* samples from there to the first that the band needs: 0 .. 3 */
   bool inside;   /* all samples of a row in shared memory are inside the image */
   int32_t count; /* samples of a row to fetch, a multiple of four */
   const uint8_t *in;
@@ -211,8 +211,8 @@ DEVICE void add_column(int k, const float (&tap)[BAND_ROWS][4], const float (&x)
         sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
 }
 
-/* Adds an input row to the sums of output rows LO .. HI - 1. `taps` is the row of the table for t = 0. places[v] is the
- * first sample for the lane's sum v. */
+/* Adds an input row to the sums of output rows LO .. HI - 1. `taps` is the row of the table for t = 0. places[v] is what
+ * find_places() sets. */
 template <band_form FORM, int LO, int HI, bool ALL>
 DEVICE void add_to_rows(const band_arguments &a, const float *row, const int32_t (&places)[8], const float4 *taps,
                         uint32_t reached, float (&sums)[BAND_ROWS][8]) {
@@ -381,11 +381,11 @@ DEVICE bool find_band(const band_arguments &a, band *b) {
   const int64_t q = b->first / problem.channels;
   const int64_t left = problem.stride_x == 1 ? b->first - (int64_t)problem.pad_left * problem.channels
                                              : (q * problem.stride_x - problem.pad_left) * problem.channels;
-  b->shift = (int32_t)left & 3;
-  b->left = left - b->shift;
+  b->lead = (int32_t)left & 3;
+  b->left = left - b->lead;
   b->count = a.pitch;
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
-    b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
+    b->count = min(a.pitch, (b->lead + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
   const int32_t sheet = blockIdx.z / problem.filters;
   const plane_rows plane = plane_of(a, sheet);
@@ -396,8 +396,8 @@ DEVICE bool find_band(const band_arguments &a, band *b) {
   return true;
 }
 
-/* Sets the place in shared memory of the first tap, for each of the lane's samples. If DENSE, also the first column of the
- * table. */
+/* Sets the place in a row in shared memory of the sample under the first tap, for each of the lane's samples. If DENSE, it
+ * is the sample under the first column of the table instead, which may be an unused one. */
 template <band_form FORM> DEVICE void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
   const gconv_problem &problem = a.problem;
   const int32_t origin = b.first / problem.channels;
@@ -405,10 +405,10 @@ template <band_form FORM> DEVICE void find_places(const band_arguments &a, const
     if (FORM == DENSE) {
       places[v] = v / 4 * 128 + 4 * b.lane + v % 4;
     } else if (FORM == STEPPED) {
-      places[v] = b.shift + 32 * v + b.lane;
+      places[v] = b.lead + 32 * v + b.lane;
     } else {
       const int32_t sample = b.first + 32 * v + b.lane, q = sample / problem.channels;
-      places[v] = b.shift + ((q - origin) * problem.stride_x - q) * problem.channels + sample;
+      places[v] = b.lead + ((q - origin) * problem.stride_x - q) * problem.channels + sample;
     }
 }
 

@@ -14,15 +14,18 @@
  * than they were read from. That costs nothing. There is no shared memory and no barrier.
  *
  * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
- * the neighbours' loads have put them. Taps are kernel parameters in uniform registers, so a multiply-add takes its tap as
- * an operand. To K = 5, floats are bound by memory bandwidth. All else is bound by the rate of instructions; for K = 15,
- * three of four are multiply-adds (ncu, H200). Most others load taps into uniform registers, and make the K - 1 input rows
- * before a strip.
+ * the neighbours' loads have put them. Taps are kernel parameters. A multiply-add takes its tap as an operand from a uniform
+ * register. There are 63 of these. All taps of a filter to 7 x 7 stay there. Of larger filters, the others are loaded again
+ * for each row, two by an instruction.
+ *
+ * Floats are bound by memory bandwidth to K = 5. At K = 7 they reach three quarters of it, and warps wait for loads in half
+ * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four are multiply-adds of
+ * outputs. Most others load taps, or make the K - 1 input rows before a strip.
  *
  * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register, with
  * zeros around it, already is the float of its level. A result that is multiplied back to the unit is rounded to the nearest
  * level, ties to even, and its bits are that integer. In exchange, the taps are scaled up by 2^e. Powers of two change no
- * rounding unless a number leaves the range of floats, and scale_taps() prevents that.
+ * rounding unless a number leaves the range of floats, and find_exponent() prevents that.
  */
 #pragma once
 
@@ -192,7 +195,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
 /* The frame: a square of K x K taps into which a filter is put. The filter's first row is the first row of the frame, its
  * first column is column `shift`. The other taps are zeros. Zeros change no sum of integers, since these sums are never -0.
  * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four. All threads load
- * at multiples of four only if the shift of the output is a multiple of four, so the frame may have to be wider. */
+ * at multiples of four only if the frame's middle column is a multiple of four samples from the output, so the frame may
+ * have to be wider. */
 struct frame {
   int32_t size; /* K; 0: there is no frame */
   int32_t shift;
@@ -215,7 +219,7 @@ inline frame find_frame(const gconv_problem *problem) {
  * e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then a tap times a level, which is
  * a whole number of units of 2^-149, is one as well: nothing of it is below the smallest float, and sums are rounded as
  * those of unscaled taps are. */
-inline bool scale_taps(const float *taps, int count, int *e) {
+inline bool find_exponent(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
     largest = fabsf(taps[i]) > largest || taps[i] != taps[i] ? fabsf(taps[i]) : largest;
@@ -264,29 +268,30 @@ inline bool slides_taps(const gconv_execution *execution, int32_t size) {
   bool whole = scale > 0x1p-60f && scale < 0x1p60f;
   for (int32_t k = 0; whole && k < problem->filters; k += group) {
     int e;
-    whole = scale_taps(execution->host_weights + (int64_t)k * taps, group * taps, &e);
+    whole = find_exponent(execution->host_weights + (int64_t)k * taps, group * taps, &e);
   }
   return whole;
 }
 
-/* Returns whether slide() takes the problem, with its filters extended to the frame `in` (direct_slide.cuh). */
-inline bool slides(const gconv_execution *execution, frame in) {
+/* Returns whether slide() takes the problem, with its filters extended to the frame `square`. The caller leaves out 2
+ * channels, for which there are no instances. */
+inline bool slides(const gconv_execution *execution, frame square) {
   const gconv_problem *problem = execution->problem;
-  const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * in.size * problem->channels;
-  bool shape = in.size > 0 && problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 &&
+  const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * square.size * problem->channels;
+  bool shape = square.size > 0 && problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 &&
                problem->dilation_x == 1;
-  const int vain = 3; /* rows that are fetched, but not used */
-  bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size, vain) &&
-              is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size, vain);
+  const int vain = 3; /* at least the rows that row_reader fetches in vain: AHEAD; along rows, a margin */
+  bool near = is_near(problem->height, problem->pad_top, problem->out_height, square.size, vain) &&
+              is_near(problem->width, problem->pad_left + square.shift, problem->out_width, square.size, vain);
   /* In narrower images, the ends of rows would be most of the work. */
   bool wide = samples >= 64 && (int64_t)problem->width * problem->channels >= 64 + margin;
   bool indexed = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX &&
                  (samples + 1) * problem->out_height / 32 * problem->images * problem->planes < INT32_MAX;
   bool combined = gconv_is_combined(problem) && problem->filters > 1;
-  bool loaded = lies_by_four(problem, in.size, in.shift) || (problem->channels == 1 && !combined);
+  bool loaded = lies_by_four(problem, square.size, square.shift) || (problem->channels == 1 && !combined);
   return shape && loaded && near && wide && indexed && is_dense<false>(execution) && is_level(problem) &&
-         (!problem->keep_alpha || problem->channels == 4) && (!combined || is_plain_pair(execution, in.size)) &&
-         slides_taps(execution, in.size);
+         (!problem->keep_alpha || problem->channels == 4) && (!combined || is_plain_pair(execution, square.size)) &&
+         slides_taps(execution, square.size);
 }
 
 inline bool is_power_of_two(float x) {
@@ -302,7 +307,7 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
   const float *taps = execution->host_weights + (int64_t)first * rows * columns;
   int e = 149;
   if (sizeof(In) < 4)
-    scale_taps(taps, F * rows * columns, &e);
+    find_exponent(taps, F * rows * columns, &e);
   for (int f = 0; f < F; f++)
     for (int r = 0; r < rows; r++)
       for (int s = 0; s < columns; s++, taps++)
@@ -320,14 +325,14 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
   }
 }
 
-/* Finds the output samples of a row whose windows lie inside the input row. */
+/* Finds the output samples of a row that slide: all that their threads load, in groups of four, lies inside the row. */
 template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a) {
   using shape = window<K, C, V>;
   const gconv_problem *problem = &a->problem;
-  const int64_t shift = (int64_t)problem->pad_left * C + shape::FIRST; /* from the window to its first output */
+  const int64_t before = (int64_t)problem->pad_left * C + shape::FIRST; /* from the window to its first output */
   const int64_t last =
-      (int64_t)problem->width * C + shift - 4 * shape::WORDS; /* the last sample whose window still ends inside the row */
-  const int64_t begin = shift <= 0 ? 0 : (shift + V - 1) / V * V;
+      (int64_t)problem->width * C + before - 4 * shape::WORDS; /* the last first output whose window ends inside the row */
+  const int64_t begin = before <= 0 ? 0 : (before + V - 1) / V * V;
   int64_t end = last < 0 ? 0 : last / V * V + V;
   end = end > a->samples / V * V ? a->samples / V * V : end;
   a->begin = (int32_t)(begin < end ? begin : 0);
@@ -375,13 +380,14 @@ void launch_patches(const gconv_execution *execution, int32_t shift, int32_t fir
   patch<In, K, C, V, ROWS, BLOCKS, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* Launches the sliding kernel, with strips as high as possible. */
+/* Launches the sliding kernel, with strips of the height that the user hinted, or that should take the least time. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
   /* Floats that are bound by memory take low blocks in the order of the rows, because memory is fastest in that order. The
-   * rows that blocks share are in the L1 cache. */
+   * rows that blocks share are in the L1 cache. NARROW blocks are 32 threads wide: these, and those of V = 16
+   * on one channel. */
   constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
@@ -395,7 +401,7 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
     a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes,
-                                    at_a_time * block.y); /* 2 output rows to begin with */
+                                    at_a_time * block.y); /* K - 1 rows before a strip, and the time of 2 to begin with */
   const dim3 grid((unsigned)divide(&a, block));
   slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of direct for squares share: reading input rows into registers as floats, sliding down them, finishing
- * sums, and the samples at the ends of rows, whose windows reach over the border. */
+ * sums, and the samples at the ends of rows, which no sliding thread makes. */
 #pragma once
 
 #include "../core/store.cuh"
@@ -13,7 +13,7 @@ enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; fewer 
 template <int K, int F> struct sliding_arguments : arguments {
   int32_t strip;       /* output rows of a thread */
   int32_t across;      /* columns of blocks */
-  int32_t begin, end;  /* the output samples of a row that slide: their windows lie inside the input row. V a thread */
+  int32_t begin, end;  /* the output samples of a row that slide, V a thread: windows of threads lie inside the input row */
   int32_t walkers;     /* blocks of a plane that slide */
   int32_t edge_blocks; /* blocks of a plane that make the other samples, at the ends of rows */
   int32_t samples;     /* of an output row: Q * C */
@@ -25,7 +25,8 @@ template <int K, int F> struct sliding_arguments : arguments {
   float taps[F][K * K];
 };
 
-/* The samples of an input row that a thread reads, in groups of four. They begin LEFT samples before its first output. */
+/* The samples of an input row that a thread reads, in groups of four. They begin FIRST samples before the first one that it
+ * needs. If the filter is centred (pad_left = K / 2), that is LEFT samples before its first output. */
 template <int K, int C, int V> struct window {
   static constexpr int PAD = K / 2 * C;
   static constexpr int LEFT = (PAD + 3) / 4 * 4;
@@ -35,12 +36,12 @@ template <int K, int C, int V> struct window {
 
 /* ---- Input rows ---- */
 
-/* Whether the instances of a size have registers for struct beyond, which finds border rows without branches, so that
- * threads do not wait there. In other sizes, a multiprocessor would hold fewer blocks with it, or the compiler would move
- * more values between registers. Measured on an H200. */
+/* The sizes whose instances have registers for struct beyond, which finds border rows without branches, so that threads do
+ * not wait there. In other sizes, a multiprocessor would hold fewer blocks with it, or the compiler would move more values
+ * between registers. A list of choices, measured on an H200. */
 template <int K> constexpr bool has_spare_registers = K >= 9 && K != 13;
 
-/* Four samples as a word, and their conversion to floats. Integers become floats in units of 2^-149. */
+/* Four samples as a word of 4, 8 or 16 bytes, and their conversion to floats. Integers become floats in units of 2^-149. */
 template <class In> struct samples4;
 template <> struct samples4<float> {
   using word = float4;
@@ -86,7 +87,8 @@ template <> struct samples4<uint16_t> {
 template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
-  /* Rows under way, which hide latency. Wide rows of one channel have fewer, and leave the registers to more warps. */
+  /* Rows under way, which hide latency: two for integers to 7 x 7 and floats to 3 x 3, else one. Wide rows of one channel
+   * have one, too, and leave the registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
   const uint8_t *in; /* the plane, from the first sample of the window on */
@@ -277,11 +279,11 @@ template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F
   *out = (uint8_t)min(max(level, 0), 255);
 }
 
-/* Rows of a window that are loaded at once for samples at the ends of rows: as many as fit into the registers that an
- * instance has for its sliding threads. */
+/* Rows of a window that are loaded at once for samples at the ends of rows: one to K = 3, all K of 4 and 5. Above, as many
+ * as fit into the registers that an instance has for its sliding threads. */
 template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (has_spare_registers<K> ? 36 : 20) / K;
 
-/* Makes one output sample at the end of a row, whose window reaches outside. ROWS input rows are loaded at once. For a
+/* Makes one output sample at the end of a row. Its window may reach outside. ROWS input rows are loaded at once. For a
  * position outside, sample 0 is loaded, and then replaced. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
