@@ -14,22 +14,22 @@
  *                               . . c b a . . .   ...
  *
  * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies by a band. So a warp
- * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are; no instruction touches
- * the samples between memory and multiplication. A u16 sample is two bytes, 256 * high + low.
+ * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are: those of u8 pass
+ * through shared memory unchanged. A u16 sample is taken apart into two bytes, 256 * high + low.
  *
  * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127. Each digit has its own
- * band and its own int32 sum. All sums are exact, and are joined in float32 at the end. One digit suffices for integer
- * filters (Sobel, boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits
- * of their largest tap, and take three digits. So the error bound is that of a chain of float32 additions.
+ * band and its own int32 sum. All sums are exact, and are joined at the end. One digit suffices for integer filters (Sobel,
+ * boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits of their largest
+ * tap, and take three digits; two would be too coarse. So the error bound is that of a chain of float32 additions.
  *
- * Speed: R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small ones in pairs. For
- * 7 x 7 taps on one channel that is 12 instructions of 6 cycles each, where float32 takes 49 * 4 of 2 cycles. Loading,
- * joining, finishing and storing take some 50 more. It beats float32 from 5 x 5 on.
+ * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small ones in pairs.
+ * For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4 of 1.
+ * In the kernel, each takes 7.2, and all other work some 70 (tile_cycles()). It beats float32 from 5 x 5 on.
  *
- * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for those of RGB, toeplitz_stage.cuh for
- * all others. The host makes the bands.
+ * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for a single one of these on RGB with a
+ * plain epilogue, toeplitz_stage.cuh for all others. The host makes the bands.
  *
- * Two kinds of problems are refused: strides would drop most of the eight neighbours, and float32 samples are not bytes.
+ * Refused are strides, which drop half of the eight neighbours or more, float32, which is not bytes, and see supports().
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
@@ -46,14 +46,14 @@ namespace {
 /* How the filters of a problem become bands. */
 struct shape {
   bool walks;    /* the kernel of toeplitz_walk.cuh or toeplitz_colour.cuh takes them */
-  int32_t words; /* W: the window in units of 16 samples; an even number for the staging kernel */
+  int32_t words; /* W: a window has 16 W samples; an even number for the staging kernel */
   int32_t rows;  /* rows of bands: R, and some of zeros */
-  int32_t bands; /* bands of a digit, 32 bytes each */
+  int32_t bands; /* bands of a digit, of 32 x 8 taps each */
   int32_t left;  /* as in banded_arguments */
   int32_t shift; /* the sample of the window under the first tap of output 0 */
 };
 
-/* The header before the scalings and bands of all filters. It has 64 bytes. */
+/* The header before the scalings and bands of all filters. It is padded to HEADER_FLOATS. */
 struct header {
   int32_t digits;
 };
@@ -63,7 +63,7 @@ shape shape_of(const gconv_problem *problem) {
   shape s;
   s.shift = (int32_t)(-(int64_t)problem->pad_left * problem->channels & 3);
   s.left = -problem->pad_left * problem->channels - s.shift;
-  int64_t window = s.shift + BLOCK + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x;
+  int64_t window = s.shift + OUTPUTS + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x;
   s.words = (int32_t)(window <= 16 * MOST_WORDS ? (window - 1) / 16 + 1 : MOST_WORDS + 1);
   s.walks = problem->in_type == GCONV_U8 && problem->rows <= MOST_WALKED_ROWS && s.words <= MOST_WALKED_WORDS;
   if (s.walks) {
@@ -84,8 +84,8 @@ gconv_problem colour_of(const gconv_problem *problem) {
   return colour;
 }
 
-/* Returns whether the colours of the image are separated, which makes windows shorter. It needs a plain epilogue. Then there
- * are bands for one colour, too. */
+/* Returns whether separating the colours of the image makes windows shorter. Then there are bands for one colour, too. They
+ * are used if the epilogue is plain as well (stores_plain_bytes()). */
 bool has_colours(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(&colour);
@@ -174,7 +174,7 @@ void write_bands(const gconv_problem *problem, const shape *s, const float *taps
   for (int32_t i = 0; i < problem->rows * problem->columns; i++) {
     int32_t integer = (int32_t)rint((double)taps[i] / quantum);
     for (int32_t d = 0; d < digits; d++)
-      for (int32_t g = 0; g < BLOCK; g++)
+      for (int32_t g = 0; g < OUTPUTS; g++)
         add_byte(s, digits, i / problem->columns, d, s->shift + g + i % problem->columns * step, g,
                  (uint8_t)digit_of(integer, d), bands);
   }
@@ -232,7 +232,7 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   a.left = s.left;
   a.rows = s.rows;
   a.words = s.words;
-  a.whole = problem->width * problem->channels;
+  a.in_samples = problem->width * problem->channels;
   a.reach =
       (int32_t)(a.left + s.shift + a.samples + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x);
   a.combined = gconv_is_combined(problem);
@@ -252,12 +252,12 @@ void launch_strips(const gconv_execution *execution, banded_arguments *a, int64_
   a->across = tiles > 2 ? 4 : (int32_t)tiles;
   cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
-  int64_t across = (tiles - 1) / a->across + 1, down = WARPS / a->across;
-  /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer. */
-  a->strip = (int32_t)choose_strip(height, problem->rows + 1, across * planes * problem->dilation_y,
+  int64_t blocks = (tiles - 1) / a->across + 1, down = WARPS / a->across;
+  /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer, an eighth of a wave. */
+  a->strip = (int32_t)choose_strip(height, problem->rows + 1, blocks * planes * problem->dilation_y,
                                    blocks_at_a_time<KERNEL>(WARPS * LANES, bytes) * down, 1);
   a->strips = (int32_t)((height - 1) / a->strip + 1);
-  dim3 grid((unsigned)across, (unsigned)(((int64_t)a->strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
+  dim3 grid((unsigned)blocks, (unsigned)(((int64_t)a->strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
   KERNEL<<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(*a);
 }
 

@@ -36,7 +36,7 @@ DEVICE void store_word(uint32_t shared, uint32_t word) {
 
 /* A warp goes down a strip of 128 pixels, Y rows in each step. R and D are those of products. */
 template <int R, int D> struct colour_walker {
-  static constexpr int UNITS = (TILE + BLOCK) / 4;                     /* units of four pixels in a row */
+  static constexpr int UNITS = (TILE + OUTPUTS) / 4;                   /* units of four pixels in a row */
   static constexpr int CHUNKS = (12 * UNITS + 12 + CHUNK - 1) / CHUNK; /* chunks of an input row of RGB */
   static constexpr int RAW_PITCH = CHUNKS * CHUNK, PLANE = 4 * UNITS, PITCH = COLOURS * PLANE; /* of rows in shared memory */
   using product = products<R, 1, D, PITCH>;
@@ -65,14 +65,14 @@ template <int R, int D> struct colour_walker {
     f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
     for (int i = 0; i < SLOTS; i++) {
       const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
-      if (own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end))
+      if (own < CHUNKS && left >= 0 && left + CHUNK <= a.in_samples && (own < source.begin || own >= source.end))
         f.copies |= 1u << i;
     }
     f.copies = keep(f.copies);
     return f;
   }
 
-  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is that of this lane's first chunk. */
   DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
@@ -126,18 +126,18 @@ template <int R, int D> struct colour_walker {
       UNROLLED_FOR (int j = 0; j < Y; j++)
         colour[j][c] = to.exchange(to.levels(sums[j]));
     }
-    const int whole = to.whole && rows >= Y ? 4 : 0;
+    const int all = to.whole && rows >= Y ? 4 : 0;
     UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step) {
       uint32_t rgb[3];
       join_colours(colour[j], rgb);
-      if (whole || j < rows)
-        store_pixels(rgb, at, whole ? 4 : to.count);
+      if (all || j < rows)
+        store_pixels(rgb, at, all ? 4 : to.count);
     }
   }
 
   /* Makes `rows` output rows from row `begin` on. */
   DEVICE void walk(const outlet &to, int begin, int rows) const {
-    const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
+    const int lane = threadIdx.x % LANES, to_windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
     const uint32_t address = keep(shared_address(raw));
     const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
@@ -153,12 +153,12 @@ template <int R, int D> struct colour_walker {
         fetch(f, coming[g], coming[g] + chunk);
     }
     UNROLLED_FOR (int g = 0; g < NEED; g++)
-      group[g] = address + RAW + g * Y * PITCH + windows;
+      group[g] = address + RAW + g * Y * PITCH + to_windows;
     ROLLED_FOR (int i = (1 - NEED) * Y; i < rows; i += Y) {
       fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
       await_copies<AHEAD>();
-      __syncwarp(); /* all lanes have read the oldest group */
-      divide(coming[0] + lead, group[NEED - 1] - windows);
+      __syncwarp(); /* the copies of all lanes are there, and all have read the oldest group */
+      divide(coming[0] + lead, group[NEED - 1] - to_windows);
       __syncwarp();
       if (i >= 0)
         make_rows(p, group, plain, rows - i, at);
@@ -183,8 +183,8 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
   const row_source source = make_source<uint8_t, LANES>(a, p.at.in, COLOURS * p.tile + a.left - lead, small::CHUNKS,
                                                         (int *)(own + small::RAW + small::PLANES));
   __syncwarp();
-  const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
-  walker.walk({p.at.in, p.at.out, p.tile + 4 * (int)(threadIdx.x % LANES), width}, p.top, p.rows);
+  const small warp = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
+  warp.walk({p.at.in, p.at.out, p.tile + 4 * (int)(threadIdx.x % LANES), width}, p.top, p.rows);
 }
 
 } // namespace

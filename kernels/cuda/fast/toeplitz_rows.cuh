@@ -8,8 +8,8 @@
 
 namespace {
 
-enum { WARPS = 4 };                                     /* of a block */
-enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
+enum { WARPS = 4 };                                         /* of a block */
+enum { OUTPUTS = 8, TILE = 16 * OUTPUTS, HALF = TILE / 2 }; /* of a window, of a warp, of half of its windows */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
 /* The factors from the sum of a filter, in quanta, to its response. */
@@ -26,7 +26,7 @@ struct banded_arguments : arguments {
   int32_t left;              /* start of the window of output sample 0, in samples; a multiple of 4 */
   int32_t rows, words;       /* of the bands of a filter */
   int32_t reach;             /* end of the input samples of a row that outputs need */
-  int32_t whole;             /* samples of an input row, which are loaded 16 bytes at a time */
+  int32_t in_samples;        /* of an input row, which are loaded 16 bytes at a time */
   int64_t in_step, out_step; /* bytes from one row of a phase of the dilation to the next */
   int32_t across;            /* warps of a block side by side, if warps go down the rows */
   int32_t strips, strip;     /* strips of a phase of the dilation, and rows of a strip */
@@ -85,12 +85,12 @@ DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], i
 
 /* ---- Samples ---- */
 
-/* Bytes of a staged row for `tiles` tiles side by side: their windows, from a multiple of 16 bytes on. */
+/* Bytes of a staged row for `tiles` tiles side by side: their windows, after a lead of 12 bytes at most, rounded up. */
 __host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_bytes) {
-  return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
+  return ((tiles * TILE - OUTPUTS + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
 }
 
-/* Returns where the windows of the tile at `tile` begin in a staged row. */
+/* Returns how many bytes lie before the first window in a staged row, which begins at a multiple of 16 bytes. */
 template <class In> DEVICE int lead_of(const banded_arguments &a) {
   return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
@@ -112,7 +112,7 @@ DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int 
   row_source s = {in, first, chunks, 0, places};
   for (int chunk = 0; chunk < chunks; chunk++) {
     const int left = first + chunk * N;
-    if (left < a.reach && (left < 0 || left + N > a.whole)) {
+    if (left < a.reach && (left < 0 || left + N > a.in_samples)) {
       s.begin = min(s.begin, chunk);
       s.end = chunk + 1;
     }
@@ -161,7 +161,7 @@ DEVICE void stage_rows(const banded_arguments &a, const row_source &s, int y, in
     const int source = index_of(problem.border, y + row * problem.dilation_y, problem.height);
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
-    else if (left >= 0 && left + N <= a.whole)
+    else if (left >= 0 && left + N <= a.in_samples)
       copy_async<CHUNK>(shared_address(to + i * CHUNK), s.in + source * a.in_row + left * (int)sizeof(In));
   }
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
@@ -193,10 +193,10 @@ DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t 
   return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
 }
 
-/* Joins the sums of the digits in float32, the lowest first. SMALL: the two lowest fit into one int32. */
+/* Joins the sums of the digits in float32. SMALL: there are one or three; then the two lowest fit into one int32. (An index
+ * such as N > 2 is 1 where it is used, and lies inside the array elsewhere.) */
 template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
-  if (SMALL && N == 2)
-    return (float)(sums[N - 1][i] * 256 + sums[0][i]);
+  static_assert(!SMALL || N != 2);
   float sum = (float)sums[N - 1][i];
   UNROLLED_FOR (int n = N - 2; n > (SMALL ? 1 : -1); n--)
     sum = fmaf(sum, 256.0f, (float)sums[n][i]);
@@ -206,7 +206,7 @@ template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
 /* Writes the sums of a tile to shared memory, in the order of samples. */
 template <bool SMALL, int N> DEVICE void stage_sums(const int (&sums)[N][4], float *stage) {
   const int lane = threadIdx.x % LANES;
-  float2 *at = (float2 *)(stage + BLOCK * (lane / 4) + 2 * (lane % 4));
+  float2 *at = (float2 *)(stage + OUTPUTS * (lane / 4) + 2 * (lane % 4));
   at[0] = make_float2(join<SMALL>(sums, 0), join<SMALL>(sums, 1));
   at[HALF / 2] = make_float2(join<SMALL>(sums, 2), join<SMALL>(sums, 3));
 }
@@ -275,7 +275,7 @@ struct plain_outlet {
   DEVICE plain_outlet(const banded_arguments &a, const outlet &to) {
     const int lane = threadIdx.x % LANES;
     const bool odd = lane % 2 == 1;
-    first = to.first - 4 * lane + BLOCK * (lane / 4) + (lane % 4 & 2) * 2 + (odd ? HALF : 0);
+    first = to.first - 4 * lane + OUTPUTS * (lane / 4) + (lane % 4 & 2) * 2 + (odd ? HALF : 0);
     count = to.samples - first;
     whole = to.first - 4 * lane + TILE <= to.samples;
     chosen = keep(odd ? 0x3276 : 0x5410);
@@ -284,7 +284,7 @@ struct plain_outlet {
   }
 
   /* Returns the levels of the lane's four sums. A value times 2^-149 is rounded to the nearest integer, and its bits are
-   * that integer. With three digits, the lowest is cut off below a quantum of 256: see error_bound(). */
+   * that integer; a negative one becomes 0. Sums of three digits lose what is below 256 quanta: see error_bound(). */
   template <int D> DEVICE uint32_t levels(const int (&sums)[D][4]) const {
     int32_t level[4];
     UNROLLED_FOR (int i = 0; i < 4; i++) {
@@ -294,8 +294,8 @@ struct plain_outlet {
     return saturate_four(level);
   }
 
-  /* Turns bytes 0, 1 of windows g and g + 8 into four neighbours: of window g for the even lane of two, of g + 8 for the odd
-   * one. */
+  /* Turns outputs 2 t, 2 t + 1 of windows g and g + 8 into four neighbours: of window g for the even lane of two, of g + 8
+   * for the odd one. */
   DEVICE uint32_t exchange(uint32_t bytes) const {
     return __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 1), chosen);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* toeplitz, any filter: input staged in shared memory. */
+/* toeplitz, all other filters: a block stages the input of its tiles in shared memory once, before the first product. */
 #pragma once
 
 #include "toeplitz_rows.cuh"
@@ -41,32 +41,32 @@ template <class In, int D> struct stager {
     }
   }
 
-  /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `ring`, the rows before. If not INNER,
+  /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `recent`, the rows before. If not INNER,
    * some of these rows may not exist. */
   template <bool INNER>
   static DEVICE void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
-                              uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
+                              uint32_t (&recent)[Y][D][2], int (&sums)[X][Y][N][4]) {
     UNROLLED_FOR (int u = 0; u < Y; u++) {
       windows<P, 2> x[X];
       if (INNER || m + u < rows)
-        load_band(bands + u * (D * 2 * LANES), ring[u]);
+        load_band(bands + u * (D * 2 * LANES), recent[u]);
       UNROLLED_FOR (int i = 0; i < X; i++)
         load_windows(input + u * pitch + i * TILE * P, x[i]);
       UNROLLED_FOR (int j = 0; j < Y; j++)
         if (INNER || (m + u >= j && m + u - j < rows))
           UNROLLED_FOR (int i = 0; i < X; i++)
-            add_products<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
+            add_products<P, 2, D>(x[i], recent[(u - j + Y) % Y], sums[i][j]);
     }
   }
 
   /* Adds the products of a filter with 32 samples of the windows. */
   static DEVICE void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows, int (&sums)[X][Y][N][4]) {
-    uint32_t ring[Y][D][2];
+    uint32_t recent[Y][D][2];
     ROLLED_FOR (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
       if (m > 0 && m + Y <= rows)
-        add_rows<true>(bands, input, pitch, m, rows, ring, sums);
+        add_rows<true>(bands, input, pitch, m, rows, recent, sums);
       else
-        add_rows<false>(bands, input, pitch, m, rows, ring, sums);
+        add_rows<false>(bands, input, pitch, m, rows, recent, sums);
   }
 
   /* Makes filter k at rows p, p + step .. */
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ b
   uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, large::X * large::Y);
   large::stage_input(a, at.in, tile, top - problem.pad_top, input);
   const int pitch = pitch_of(large::X, a.words, large::P);
-  const uint8_t *own = input + warp * large::Y * pitch + lead_of<In>(a) + (BLOCK * (lane / 4) + 4 * (lane % 4)) * large::P;
+  const uint8_t *own = input + warp * large::Y * pitch + lead_of<In>(a) + (OUTPUTS * (lane / 4) + 4 * (lane % 4)) * large::P;
   const outlet to = make_outlet(a, at.in, at.out, tile);
   ROLLED_FOR (int k = 0; k < problem.filters; k++)
     large::make_rows(a, to, own, stage, k, top + warp * large::Y * step);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toeplitz, small filters and u8: a warp goes down a strip, Y rows in each step.
+ * toeplitz, small filters and u8: a warp goes down a strip, Y = 4 rows in each step.
  *
- * The input rows are in a ring in shared memory, in groups of Y: the NEED groups that a step spans, and AHEAD more that are
- * being copied. The bands of a single filter stay in registers; those of several filters are read from the L1 cache in each
- * step.
+ * The input rows are in a ring in shared memory, in groups of Y: the NEED = 2 or 3 groups that a step spans, and AHEAD = 2
+ * more that are being copied. The bands of a single filter stay in registers; those of several filters are read from the L1
+ * cache in each step.
  *
  * All products have 32 bytes, in four words of windows. The words are loaded into the registers where the multiplication
  * wants them. If windows have 16 bytes (W = 1), a product takes those of two input rows; the first is an even row of the
  * step. So a filter has bands of two rows for even output rows of the step, and others for odd ones, with zeros at the ends:
  *
- *     output row 0, on input rows (0, 1) (2, 3): taps (a, b) (c, .)     output row 1, on the same: (., a) (b, c)
+ *     output row 0, on input rows (0, 1) (2, 3): rows of taps (0, 1) (2, .)     output row 1, on the same: (., 0) (1, 2)
  *
  * The common case (PLAIN) is one filter to u8, with an epilogue of scale and offset. Its results do not go through shared
  * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
@@ -36,7 +36,7 @@ template <int R, int W, int D, int PITCH> struct products {
   static constexpr int Y = 4, NEED = 1 + (R + Y - 2) / Y; /* groups of Y input rows */
   static constexpr int TWO = 3 - W;                       /* input rows of a product */
   static constexpr int COUNT = (R - 1) / TWO + 1;         /* products for an output row and a digit */
-  static constexpr int WORDS = TWO * COUNT * D * LANES;   /* words of the bands of a filter; each is two times 4 bytes */
+  static constexpr int PAIRS = TWO * COUNT * D * LANES;   /* pairs of words of the bands of a filter */
 
   uint2 bands[TWO][COUNT][D];
 
@@ -98,12 +98,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
     for (int i = 0; i < 2; i++) {
       const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
-      f.copies[i] = own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end);
+      f.copies[i] = own < CHUNKS && left >= 0 && left + CHUNK <= a.in_samples && (own < source.begin || own >= source.end);
     }
     return f;
   }
 
-  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is that of this lane's first chunk. */
   DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
@@ -152,8 +152,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   /* Makes `rows` output rows: top_row, top_row + step .. */
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
     const int lane = threadIdx.x % LANES, filters = a.problem.filters;
-    const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
-    const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(chunk - windows);
+    const int to_windows = lead + OUTPUTS * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
+    const uint32_t begin = keep(shared_address(ring) + to_windows), to_chunk = keep(chunk - to_windows);
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.out_row + plain.first;
@@ -165,12 +165,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
       group[g] = begin + g * Y * PITCH;
       if (g < GROUPS - 1)
-        fetch(f, group[g] - windows, group[g] + to_chunk);
+        fetch(f, group[g] - to_windows, group[g] + to_chunk);
     }
     ROLLED_FOR (int i = 0; i < rows; i += Y) {
-      fetch(f, group[GROUPS - 1] - windows, group[GROUPS - 1] + to_chunk);
+      fetch(f, group[GROUPS - 1] - to_windows, group[GROUPS - 1] + to_chunk);
       await_copies<AHEAD>();
-      __syncwarp();
+      __syncwarp(); /* the copies of all lanes are there */
       if constexpr (PLAIN) {
         int sums[Y][D][4] = {};
         p.add(group, 0, sums);
@@ -179,7 +179,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
         ROLLED_FOR (int k = 0; k < filters; k++) {
           int sums[Y][D][4] = {};
           if (filters > 1)
-            p.load_bands(from + (int64_t)k * product::WORDS);
+            p.load_bands(from + (int64_t)k * product::PAIRS);
           p.add(group, 0, sums);
           finish_rows(to, k, top_row + i * a.problem.dilation_y, rows - i, sums);
         }
@@ -221,8 +221,8 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
   const row_source source =
       make_source<uint8_t, LANES>(a, p.at.in, p.tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
   __syncwarp();
-  const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
-  walker.walk(make_outlet(a, p.at.in, p.at.out, p.tile), p.top, p.rows);
+  const small warp = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
+  warp.walk(make_outlet(a, p.at.in, p.at.out, p.tile), p.top, p.rows);
 }
 
 } // namespace
