@@ -29,7 +29,7 @@
  * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for a single one of these on RGB with a
  * plain epilogue, toeplitz_stage.cuh for all others. The host makes the bands.
  *
- * Refused are strides, which drop half of the eight neighbours or more, float32, which is not bytes, and see supports().
+ * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and sizes as in supports().
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
