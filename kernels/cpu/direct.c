@@ -9,7 +9,12 @@
  * and the epilogue take about as long as the taps.
  *
  * The additions of each sample have the order of the definition (r, then s), so the bits are those of the exact family.
+ *
+ * From bytes to bytes, filters of one row or column, and small ones, go another way to the same bits on processors that
+ * multiply bytes fast (digits.c).
  */
+#include "kernels/cpu/digits.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/window.h"
 #include "tile.h"
 
@@ -17,9 +22,13 @@ static size_t tap_plane(const gconv_problem *problem) {
   return (size_t)problem->rows * (size_t)problem->columns;
 }
 
-/* Writes the taps of all filters by columns, as tiles read them. */
+/* Floats of the taps of all filters by columns, as tiles read them. Those of digits follow. */
+static size_t tap_floats(const gconv_problem *problem) {
+  return gconv_round_up((size_t)gconv_tap_count(problem), 16);
+}
+
 static size_t prepared_floats(const gconv_problem *problem) {
-  return (size_t)gconv_tap_count(problem);
+  return tap_floats(problem) + (gconv_digits_fit(problem) ? gconv_digits_floats(problem) : 0);
 }
 
 static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
@@ -28,6 +37,8 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
     for (size_t r = 0; r < R; r++)
       for (size_t s = 0; s < S; s++)
         prepared[(k * S + s) * R + r] = taps[(k * R + r) * S + s];
+  if (gconv_digits_fit(problem))
+    gconv_digits_prepare(problem, taps, prepared + tap_floats(problem));
   return GCONV_OK;
 }
 
@@ -46,10 +57,16 @@ static void make_piece(const gconv_window *window) {
 
 static size_t workspace_bytes(const gconv_problem *problem) {
   gconv_layout layout = gconv_tile_layout(problem);
-  return gconv_window_bytes(problem, &layout, tap_plane(problem) * sizeof(float *));
+  const size_t tiles = gconv_window_bytes(problem, &layout, tap_plane(problem) * sizeof(float *));
+  const size_t digits = gconv_digits_fit(problem) ? gconv_digits_workspace(problem) : 0;
+  return tiles > digits ? tiles : digits;
 }
 
 static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  if (gconv_digits_fit(problem) &&
+      gconv_digits_execute(execution, gconv_prepared(problem, execution->weights) + tap_floats(problem)))
+    return GCONV_OK;
   return gconv_tile_walk(execution, false, make_piece);
 }
 

@@ -70,13 +70,25 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
   return span;
 }
 
-/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside. */
-static void load_columns(const gconv_problem *problem, const uint8_t *samples, const gconv_span *span, int64_t i,
-                         int64_t end, uint8_t *row) {
-  int64_t channels = problem->channels;
+/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside. These are few, and they are written for each row: so
+ * there is a loop for each number of channels, without what a vector loop would take before it. */
+GCONV_INLINE void load_columns_of(const int64_t channels, const gconv_problem *problem, const uint8_t *samples,
+                                  const gconv_span *span, int64_t i, int64_t end, uint8_t *row) {
   for (; i < end; i++)
     for (int64_t c = 0, x = span->columns[i]; c < channels; c++)
       row[i * channels + c] = x == GCONV_OUTSIDE ? (uint8_t)problem->border_level : samples[x * channels + c];
+}
+
+static void load_columns(const gconv_problem *problem, const uint8_t *samples, const gconv_span *span, int64_t i,
+                         int64_t end, uint8_t *row) {
+  if (problem->channels == 1)
+    load_columns_of(1, problem, samples, span, i, end, row);
+  else if (problem->channels == 2)
+    load_columns_of(2, problem, samples, span, i, end, row);
+  else if (problem->channels == 3)
+    load_columns_of(3, problem, samples, span, i, end, row);
+  else
+    load_columns_of(4, problem, samples, span, i, end, row);
 }
 
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row) {

@@ -35,3 +35,22 @@ gconv_isa gconv_cpu_isa(void) {
   atomic_store_explicit(&known, isa, memory_order_relaxed);
   return (gconv_isa)isa;
 }
+
+static bool has_dots(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return best_isa() == GCONV_ISA_AVX512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+         !getenv("GCONV_ISA");
+#else
+  return false;
+#endif
+}
+
+bool gconv_cpu_dots(void) {
+  static atomic_int known = -1;
+  int dots = atomic_load_explicit(&known, memory_order_relaxed);
+  if (dots < 0) {
+    dots = has_dots();
+    atomic_store_explicit(&known, dots, memory_order_relaxed);
+  }
+  return dots > 0;
+}

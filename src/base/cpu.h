@@ -30,6 +30,10 @@ static inline bool gconv_cpu_fuses(void) {
 #endif
 }
 
+/* Returns whether this processor has instructions of 512 bits that multiply bytes in fours and add them up (VNNI), and that
+ * pick bytes from a vector (VBMI); and $GCONV_ISA is not set: with "avx512", tests reach what does without them. */
+bool gconv_cpu_dots(void);
+
 /* "avx512", "avx2" or "plain" */
 const char *gconv_isa_name(gconv_isa isa);
 

@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * digits: what direct makes of bytes, from sums of integers, with the same bits.
+ *
+ * An instruction of AVX-512 VNNI multiplies four bytes of samples by four bytes of taps, and adds the products to a sum of
+ * 32 bits, for 16 sums at once. So taps become integers of three digits:
+ *
+ *     tap = (65536 * third + 256 * second + first) / 2^shift, each digit in -128 .. 127
+ *
+ * A quad is four samples that lie under four taps of an output. Quads are made once, and used by several outputs:
+ *
+ *     filter            quads                                       made for each   serve
+ *     one row           4 samples of a row, a pixel apart           input row       1 output row
+ *     2 or 3 rows       samples of 4 rows, one below the other      output tile     2 output rows
+ *     one column        the same                                    4 input rows    4 output rows
+ *
+ * Such a sum differs from that of float32, as the taps are rounded in another way, and as float32 rounds each addition. The
+ * difference has a bound, which is known when the filter is (bound_of, rounding_of). A level is the sum, cut or rounded. If
+ * the sum is further than the bound from where one level ends and the next begins, then both sums have the same level. Else
+ * the level is in doubt, and float32 makes it once more, as direct does (mend). Of noise, one sample in 2000 is in doubt.
+ *
+ * Where all samples under a filter are the same, as in a white sky, the sum may lie right where a level begins:
+ * scipy.ndimage cuts levels, and a mean of equal samples is their level. All of these would be in doubt. So prepare() finds
+ * out whether float32 keeps each such level; then the result of a flat window is its sample. In smooth areas, many sums are
+ * nearly integers. Where flat windows or doubts prevail, the samples below are copied or made by floats from the outset
+ * (digits_way).
+ */
+#include "kernels/cpu/digits.h"
+#include "base/cpu.h"
+#include "base/memory.h"
+#include "kernels/cpu/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,avx2,fma")))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum {
+  DIGITS = 3,
+  MOST_TAP = 127 * 65536 + 127 * 256 + 127,
+  MOST_SHIFT = 23,
+  MOST_FLAT = 8,     /* levels of flat windows that float32 may have to make */
+  MOST_COLUMNS = 7,  /* of a filter of several rows; with more, multiply-adds of float32 are as fast */
+  MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
+  STEP = 64,         /* samples that are made at a time */
+  FEW = 2,           /* samples in doubt, of STEP, that are made one by one */
+  LEAST_CUT = 16,    /* taps, if results are cut: most of smooth areas is in doubt then, and fewer take floats as long */
+  BLOCK = 4096,      /* samples of an output row for which quads are kept, about */
+  LEAD = 64,         /* bytes before a row that may be read */
+  SLACK = 128,       /* and behind it */
+};
+
+/* ---- Preparation ---- */
+
+/* Four taps: their digits for each row of a tile. */
+typedef struct digits_taps {
+  int32_t group;             /* which quads they meet, and from which sample on */
+  int32_t sample;            /* may be negative: those taps are 0 */
+  int32_t digits[DIGITS][4]; /* [digit][row of the tile], four bytes each; the first digit is the lowest */
+} digits_taps;
+
+typedef struct digits_filter {
+  int32_t count;     /* of its digits_taps; 0: its sums are left to floats */
+  int32_t tall;      /* so many come first whose third digits are not all 0 */
+  int32_t shift;     /* sums are levels times 2^shift */
+  int32_t start;     /* what sums begin at: the offset; what rounds them, if they are not cut; half the width of doubt */
+  int32_t width;     /* a sum is in doubt if its low `shift` bits are less */
+  bool keeps_doubts; /* if the sum of a flat window is in doubt, its level is that of its samples */
+  bool keeps_flat;   /* the same of all flat windows */
+} digits_filter;     /* its digits_taps follow */
+
+/* Output rows of a tile. */
+static int32_t tile_rows(const gconv_problem *problem) {
+  return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
+}
+
+/* Quads one below the other that a tile needs. */
+static int32_t groups_of(const gconv_problem *problem) {
+  return problem->rows == 1 ? 1 : (problem->rows + tile_rows(problem) - 1 + 3) / 4;
+}
+
+/* Four taps of a row are one digits_taps; or all taps of a column of a tile's quads. */
+static int32_t most_taps(const gconv_problem *problem) {
+  return problem->rows == 1 ? (problem->columns + 3) / 4 : groups_of(problem) * problem->columns;
+}
+
+static bool is_fitting_shape(const gconv_problem *problem) {
+  const int32_t R = problem->rows, S = problem->columns;
+  if (R <= 3)
+    return R * S > 1 && S <= (R == 1 ? MOST_LENGTH : MOST_COLUMNS);
+  return S == 1 && R <= MOST_LENGTH;
+}
+
+bool gconv_digits_fit(const gconv_problem *problem) {
+  const gconv_epilogue *e = &problem->epilogue;
+  return gconv_cpu_dots() && problem->in_type == GCONV_U8 && problem->out_type == GCONV_U8 && problem->filters == 1 &&
+         problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 && problem->dilation_x == 1 &&
+         !problem->keep_alpha && e->combine == GCONV_COMBINE_NONE && !e->absolute && !e->center &&
+         problem->border_level >= 0 && problem->border_level <= 255 &&
+         problem->border_level == rintf(problem->border_level) && is_fitting_shape(problem);
+}
+
+size_t gconv_digits_floats(const gconv_problem *problem) {
+  return (sizeof(digits_filter) + (size_t)most_taps(problem) * sizeof(digits_taps)) / sizeof(float);
+}
+
+/* What bounds the sums of a filter, in levels. */
+typedef struct digits_bounds {
+  double above, below; /* how far sums can go on either side of 0 */
+  double largest;      /* |tap| */
+  double error;        /* how far the result of float32 can be from the exact one */
+} digits_bounds;
+
+/* What float32 can add to a number by rounding it, if no number is larger: half of the distance to the next one. */
+static double half_step(double largest) {
+  int exponent;
+  frexp(largest, &exponent);
+  return ldexp(1, exponent - 25);
+}
+
+/* Returns whether the epilogue leaves a sum as it is. */
+static bool changes_nothing(const gconv_epilogue *e) {
+  return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
+}
+
+/* float32 rounds each partial sum. Then the epilogue rounds less than four times, if it changes anything. */
+static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
+  const int roundings = changes_nothing(&problem->epilogue) ? 0 : 4;
+  double above = 0, below = 0, partial = 0;
+  digits_bounds bounds = {0};
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
+    const double tap = (double)taps[i];
+    above += tap > 0 ? tap : 0;
+    below += tap < 0 ? -tap : 0;
+    partial += half_step(255 * 1.001 * fmax(above, below));
+    bounds.largest = fmax(bounds.largest, fabs(tap * scale));
+  }
+  bounds.above = most * (scale > 0 ? above : below) + offset;
+  bounds.below = most * (scale > 0 ? below : above) + offset;
+  bounds.error = 1.001 * (fabs(scale) * partial + roundings * half_step(fmax(bounds.above, bounds.below)));
+  return bounds;
+}
+
+/* Whether results are levels of 0 to 255 that are rounded; or cut, without being wrapped around. */
+static bool is_level(const gconv_problem *problem, const float *weights, const digits_bounds *bounds) {
+  if (gconv_divisors(problem, weights)[0] != 1 || gconv_biases(problem, weights)[0] != 0)
+    return false;
+  const bool stays = bounds->below == 0 && bounds->above + bounds->error < 255.99;
+  return !problem->epilogue.wrap || (stays && gconv_tap_count(problem) >= LEAST_CUT);
+}
+
+/* The largest shift with which taps have three digits, and sums 32 bits. */
+static int32_t shift_of(const digits_bounds *bounds) {
+  int32_t shift = MOST_SHIFT;
+  while (shift > 0 && (ldexp(bounds->largest, shift) > MOST_TAP - 1 ||
+                       ldexp(fmax(bounds->above, bounds->below) + 0.75, shift) > 2147483647.0))
+    shift--;
+  return shift;
+}
+
+/* Tap number i, as an integer. */
+static int32_t integer_of(const gconv_problem *problem, const float *taps, int64_t i, int32_t shift) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  return (int32_t)lrint(ldexp((double)taps[i] * scale, shift));
+}
+
+/* What the rounding of taps and of the offset can add to a sum of integers. */
+static double rounding_of(const gconv_problem *problem, const float *taps, int32_t shift) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  double above = 0, below = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
+    double error = integer_of(problem, taps, i, shift) - ldexp((double)taps[i] * scale, shift);
+    above += error > 0 ? error : 0;
+    below += error < 0 ? -error : 0;
+  }
+  return 255 * (above > below ? above : below) + 0.5;
+}
+
+/* Sets how sums become levels, and which of them are in doubt: those nearer to the next level than the errors of both sums.
+ * Returns false if too many would be. */
+static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds, digits_filter *filter) {
+  const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
+  const int32_t level = 1 << filter->shift;
+  if (2 * error > level / 256)
+    return false;
+  const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
+  filter->width = 2 * (int32_t)ceil(error);
+  filter->start = (int32_t)lrint(offset) + (problem->epilogue.wrap ? 0 : level / 2) + filter->width / 2;
+  return true;
+}
+
+/* What direct makes of a sum. */
+TARGET static inline uint32_t finished_level(const gconv_problem *problem, float sum) {
+  sum = gconv_finish(sum, &problem->epilogue);
+  return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);
+}
+
+/* What direct makes of a window of equal samples. */
+TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
+  float sum = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
+    sum = fmaf(taps[i], (float)sample, sum);
+  return finished_level(problem, sum);
+}
+
+/* Finds whether flat windows keep their level where they are in doubt. Returns false if too many do not. */
+static bool set_flat(const gconv_problem *problem, const float *taps, digits_filter *filter) {
+  int64_t sum = 0;
+  int32_t doubts = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
+    sum += integer_of(problem, taps, i, filter->shift);
+  bool kept = true;
+  for (int32_t sample = 0; sample < 256; sample++)
+    if (((sum * sample + filter->start) & ((1 << filter->shift) - 1)) < filter->width) {
+      doubts++;
+      kept = kept && flat_level(problem, taps, sample) == (uint32_t)sample;
+    }
+  filter->keeps_doubts = kept && doubts > 0;
+  filter->keeps_flat = kept && doubts == 256;
+  return kept || doubts <= MOST_FLAT;
+}
+
+/* Puts a tap into a byte of each of its digits. */
+static void put_tap(digits_taps *taps, int32_t row, int32_t byte, int32_t tap) {
+  for (int32_t digit = 0; digit < DIGITS; digit++) {
+    int32_t low = (int8_t)(tap & 255); /* -128 .. 127 */
+    taps->digits[digit][row] |= (int32_t)((uint32_t)(low & 255) << 8 * byte);
+    tap = (tap - low) / 256;
+  }
+}
+
+/* The taps of a row, of which `lead` zeros are the first. */
+static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, digits_taps *to) {
+  for (int32_t s = 0; s < problem->columns; s++)
+    put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));
+  for (int32_t i = 0; i < most_taps(problem); i++)
+    to[i].sample = (4 * i - lead) * problem->channels;
+}
+
+/* Those of several rows: row j of a tile meets the quads j rows further down. */
+static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, digits_taps *to) {
+  const int32_t S = problem->columns;
+  for (int32_t i = 0; i < most_taps(problem); i++) {
+    to[i].group = i / S;
+    to[i].sample = i % S * problem->channels;
+  }
+  for (int32_t j = 0; j < tile_rows(problem); j++)
+    for (int32_t r = 0; r < problem->rows; r++)
+      for (int32_t s = 0; s < S; s++)
+        put_tap(&to[(r + j) / 4 * S + s], j, (r + j) % 4, integer_of(problem, taps, (int64_t)r * S + s, shift));
+}
+
+static bool is_tall(const digits_taps *taps) {
+  const int32_t *third = taps->digits[DIGITS - 1];
+  return (third[0] | third[1] | third[2] | third[3]) != 0;
+}
+
+/* Moves those with a third digit to the front. Returns how many they are. */
+static int32_t sort_taps(digits_taps *taps, int32_t count) {
+  int32_t tall = 0;
+  for (int32_t i = 0; i < count; i++)
+    if (is_tall(&taps[i])) {
+      digits_taps other = taps[tall];
+      taps[tall++] = taps[i];
+      taps[i] = other;
+    }
+  return tall;
+}
+
+/* Those of a row go where the fewest quads have a third digit. */
+static void put_taps(const gconv_problem *problem, const float *taps, digits_filter *filter, digits_taps *to) {
+  const int32_t count = most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
+  int32_t best = 0;
+  for (int32_t option = 0; option <= leads + 1; option++) { /* the last time: the best one */
+    const int32_t lead = option > leads ? best : option;
+    memset(to, 0, (size_t)count * sizeof *to);
+    if (problem->rows == 1)
+      put_row(problem, taps, lead, filter->shift, to);
+    else
+      put_rows(problem, taps, filter->shift, to);
+    int32_t tall = sort_taps(to, count);
+    if (option == 0 || tall < filter->tall) {
+      best = lead;
+      filter->tall = tall;
+    }
+  }
+  filter->count = count;
+}
+
+void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared) {
+  digits_filter *filter = (void *)prepared;
+  *filter = (digits_filter){0};
+  const digits_bounds bounds = bound_of(problem, weights);
+  if (!(bounds.above + bounds.below < 1e6) || !is_level(problem, weights, &bounds))
+    return;
+  filter->shift = shift_of(&bounds);
+  if (set_doubt(problem, weights, &bounds, filter) && set_flat(problem, weights, filter))
+    put_taps(problem, weights, filter, (void *)(filter + 1));
+}
+
+/* ---- The workspace ---- */
+
+/* Quads of a column of taps with their samples, for a row of a tile. */
+typedef struct digits_source {
+  const uint8_t *quads;
+  int32_t digits[DIGITS][4];
+} digits_source;
+
+/* A ring of input rows with their borders; rings of their quads; sources; the columns of a span. */
+typedef struct places {
+  size_t block;                  /* samples of an output row that are made before the next block */
+  size_t row, rows, quad, quads; /* bytes of a row and rows of the ring; bytes of a row of quads, and their number */
+  size_t quads_at, sources, pointers, ways, columns, end;
+} places;
+
+static places places_of(const gconv_problem *problem) {
+  const size_t channels = (size_t)problem->channels, unit = STEP * channels;
+  const size_t samples = (size_t)problem->out_width * channels, blocks = (samples + BLOCK - 1) / BLOCK;
+  places at = {.block = gconv_round_up((samples + blocks - 1) / blocks, unit), .quads = (size_t)groups_of(problem)};
+  const size_t reach = at.block + (size_t)(problem->columns - 1) * channels;
+  at.rows = problem->rows == 1 ? 1 : 4 * at.quads;
+  /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
+  at.row = gconv_round_up(LEAD + reach + SLACK, 64) | 64;
+  at.quad = gconv_round_up(LEAD + 4 * (reach + STEP), 64) | 64;
+  at.quads_at = at.rows * at.row;
+  at.sources = at.quads_at + at.quads * at.quad;
+  at.pointers = gconv_round_up(at.sources + (size_t)most_taps(problem) * sizeof(digits_source), GCONV_ALIGNMENT);
+  at.ways = at.pointers + at.rows * sizeof(uint8_t *);
+  at.columns = gconv_round_up(at.ways + at.block / STEP, GCONV_ALIGNMENT);
+  at.end = at.columns + (at.block / channels + (size_t)problem->columns) * sizeof(int64_t);
+  return at;
+}
+
+size_t gconv_digits_workspace(const gconv_problem *problem) {
+  return places_of(problem).end;
+}
+
+/* How 64 samples of a tile are made. Those below them are first tried in the way that would have been best here: then flat
+ * areas, and smooth ones, where most samples are in doubt, take no sums of integers. */
+typedef enum digits_way { BY_INTEGERS, BY_FLOATS, BY_COPIES } digits_way;
+
+typedef struct walk {
+  const gconv_execution *execution;
+  const digits_filter *filter;
+  places at;
+  uint8_t *memory;
+  digits_source *sources;
+  const uint8_t **rows; /* input rows of the tile: the sample under the first tap of the block's first output */
+  gconv_span span;
+  size_t first, samples; /* of the block */
+  int64_t loaded, end;   /* input rows, counted from the first that the strip needs: those in the ring, and all */
+  int64_t top;           /* the first one of the tile; where it is in the ring, and where the tile's first quads are */
+  size_t row_slot, quad_slot;
+  int32_t p, count;       /* first output row of the tile, and how many are wanted */
+  uint8_t *ways;          /* a digits_way for every STEP samples of the block */
+  const uint8_t *next[4]; /* rows of the image that the next tile will load, about */
+} walk;
+
+/* Input row i of the tile, and row i of its quads, in their rings. */
+static uint8_t *row_at(const walk *w, size_t i) {
+  size_t slot = w->row_slot + i;
+  return w->memory + (slot < w->at.rows ? slot : slot - w->at.rows) * w->at.row + LEAD;
+}
+
+static uint8_t *quads_at(const walk *w, size_t i) {
+  size_t slot = w->quad_slot + i;
+  return w->memory + w->at.quads_at + (slot < w->at.quads ? slot : slot - w->at.quads) * w->at.quad + LEAD;
+}
+
+/* Samples of a row of quads: those that vectors of results reach. */
+static size_t quads_along(const walk *w) {
+  const gconv_problem *problem = w->execution->problem;
+  return gconv_round_up(w->samples, STEP) + (size_t)(problem->columns - 1) * (size_t)problem->channels;
+}
+
+/* ---- Quads ---- */
+
+/* Those of a row: sample i has bytes i, i + C, i + 2 C and i + 3 C. Begins 16 samples before the row. */
+TARGET static void make_along(const uint8_t *row, int32_t channels, size_t samples, uint8_t *to) {
+  uint8_t bytes_of[64];
+  for (int i = 0; i < 64; i++)
+    bytes_of[i] = (uint8_t)(i / 4 + i % 4 * channels);
+  const __m512i at = _mm512_loadu_si512(bytes_of);
+  for (int64_t i = -16; i < (int64_t)samples; i += 16) {
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(row + i)); /* at most 15 + 3 * 4 + 1 are needed */
+    _mm512_storeu_si512(to + 4 * i, _mm512_permutexvar_epi8(at, _mm512_castsi256_si512(bytes)));
+  }
+}
+
+/* Those of 16 samples of four rows. */
+TARGET static void make_16_down(const uint8_t *const *rows, size_t i, uint8_t *to) {
+  __m128i row[4];
+  UNROLL for (int r = 0; r < 4; r++) row[r] = _mm_loadu_si128((const __m128i *)(const void *)(rows[r] + i));
+  const __m128i low0 = _mm_unpacklo_epi8(row[0], row[1]), high0 = _mm_unpackhi_epi8(row[0], row[1]);
+  const __m128i low1 = _mm_unpacklo_epi8(row[2], row[3]), high1 = _mm_unpackhi_epi8(row[2], row[3]);
+  __m128i *quads = (__m128i *)(void *)(to + 4 * i);
+  _mm_storeu_si128(quads, _mm_unpacklo_epi16(low0, low1));
+  _mm_storeu_si128(quads + 1, _mm_unpackhi_epi16(low0, low1));
+  _mm_storeu_si128(quads + 2, _mm_unpacklo_epi16(high0, high1));
+  _mm_storeu_si128(quads + 3, _mm_unpackhi_epi16(high0, high1));
+}
+
+/* Those of 64. Bytes are interleaved by quarters of a vector; so the samples of each quarter are brought there first. */
+TARGET static void make_64_down(const uint8_t *const *rows, size_t i, uint8_t *to) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  __m512i row[4];
+  UNROLL for (int r = 0; r < 4; r++) row[r] = _mm512_permutexvar_epi32(order, _mm512_loadu_si512(rows[r] + i));
+  const __m512i low0 = _mm512_unpacklo_epi8(row[0], row[1]), high0 = _mm512_unpackhi_epi8(row[0], row[1]);
+  const __m512i low1 = _mm512_unpacklo_epi8(row[2], row[3]), high1 = _mm512_unpackhi_epi8(row[2], row[3]);
+  _mm512_storeu_si512(to + 4 * i, _mm512_unpacklo_epi16(low0, low1));
+  _mm512_storeu_si512(to + 4 * i + 64, _mm512_unpackhi_epi16(low0, low1));
+  _mm512_storeu_si512(to + 4 * i + 128, _mm512_unpacklo_epi16(high0, high1));
+  _mm512_storeu_si512(to + 4 * i + 192, _mm512_unpackhi_epi16(high0, high1));
+}
+
+TARGET static void make_down(const uint8_t *const *rows, size_t samples, uint8_t *to) {
+  size_t i = 0;
+  for (; i + STEP <= samples; i += STEP)
+    make_64_down(rows, i, to);
+  for (; i < samples; i += 16)
+    make_16_down(rows, i, to);
+}
+
+/* Loads the input rows of the tile that are not there, up to the last one that the strip needs. Rows behind it only meet
+ * taps that are 0, or make results that are not wanted. */
+static void load_rows(walk *w) {
+  const int64_t first = w->execution->first_row - (int64_t)w->execution->problem->pad_top;
+  for (size_t i = 0; i < w->at.rows; i++) {
+    uint8_t *row = row_at(w, i);
+    w->rows[i] = row;
+    if (w->top + (int64_t)i == w->loaded && w->loaded < w->end)
+      gconv_load_bytes(w->execution, first + w->loaded++, &w->span, row);
+  }
+}
+
+/* Makes the quads of the tile. A column has some of them from the tile before. */
+static void make_quads(walk *w) {
+  const gconv_problem *problem = w->execution->problem;
+  const size_t samples = quads_along(w);
+  if (problem->rows == 1) {
+    make_along(w->rows[0], problem->channels, samples, quads_at(w, 0));
+    return;
+  }
+  const bool kept = w->top > 0 && w->at.quads > 1;
+  for (size_t i = kept ? w->at.quads - 1 : 0; i < w->at.quads; i++)
+    make_down(w->rows + 4 * i, samples, quads_at(w, i));
+}
+
+/* Finds what to prefetch: the samples of rows that are in the image. Rows that are near each other are predicted. */
+static void expect_rows(walk *w) {
+  const gconv_execution *execution = w->execution;
+  const gconv_problem *problem = execution->problem;
+  if (execution->in_row <= GCONV_NEAR)
+    return;
+  const int64_t most = execution->first_row - (int64_t)problem->pad_top + w->end - 1;
+  for (int64_t j = 0; j < 4; j++) {
+    int64_t y = execution->first_row - (int64_t)problem->pad_top + w->loaded + j;
+    y = gconv_clamp(y, 0, most < problem->height ? most : problem->height - 1);
+    w->next[j] = gconv_input_row(execution, y) + w->first;
+  }
+}
+
+static void find_sources(walk *w) {
+  const digits_taps *taps = (const void *)(w->filter + 1);
+  for (int32_t i = 0; i < w->filter->count; i++)
+    w->sources[i].quads = quads_at(w, (size_t)taps[i].group) + 4 * (int64_t)taps[i].sample;
+}
+
+/* ---- Doubt ---- */
+
+/* Packs levels of 32 bits, which saturate. */
+GCONV_INLINE TARGET __m512i pack(const __m512i *levels) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  __m512i low = _mm512_packs_epi32(levels[0], levels[1]), high = _mm512_packs_epi32(levels[2], levels[3]);
+  return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+}
+
+/* Makes the sums of 64 samples of row j of the tile, from sample x of the block on, as direct does. */
+GCONV_INLINE TARGET void sum_floats(const walk *w, int32_t j, size_t x, __m512 *sums) {
+  const gconv_problem *problem = w->execution->problem;
+  const float *taps = w->execution->weights;
+  UNROLL for (int v = 0; v < 4; v++) sums[v] = _mm512_setzero_ps();
+  for (int32_t r = 0; r < problem->rows; r++) {
+    const uint8_t *row = w->rows[j + r] + x;
+    for (int32_t s = 0; s < problem->columns; s++, row += problem->channels) {
+      const __m512 tap = _mm512_set1_ps(*taps++);
+      UNROLL for (int v = 0; v < 4; v++) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(row + 16 * v));
+        sums[v] = _mm512_fmadd_ps(tap, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), sums[v]);
+      }
+    }
+  }
+}
+
+/* Makes bytes of 64 sums that the epilogue does not change, as pixel.h does: all are finite, and if they are cut, at least 0
+ * and below 256. Sets a bit for each that is in doubt: it lies near an integer, or, if sums are rounded, half-way between
+ * two.
+ */
+GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, uint64_t *doubt) {
+  const bool cut = w->execution->problem->epilogue.wrap;
+  const __m512 middle = _mm512_set1_ps(cut ? 0.5f : 0.0f);
+  const __m512 most = _mm512_set1_ps(0.5f - ldexpf((float)w->filter->width, -1 - w->filter->shift));
+  __m512i levels[4];
+  *doubt = 0;
+  UNROLL for (int v = 0; v < 4; v++) {
+    levels[v] = cut ? _mm512_cvttps_epi32(sums[v]) : _mm512_cvtps_epi32(sums[v]);
+    const __m512 beyond = _mm512_sub_ps(sums[v], _mm512_add_ps(_mm512_cvtepi32_ps(levels[v]), middle));
+    *doubt |= (uint64_t)_mm512_cmp_ps_mask(_mm512_abs_ps(beyond), most, _CMP_GT_OQ) << 16 * v;
+  }
+  return pack(levels);
+}
+
+/* Returns which of the wanted ones of 64 samples have a flat window: all samples under the filter are equal, in `rows` input
+ * rows. Most windows that are not flat have other samples in the last corner. */
+TARGET static uint64_t find_flat(const walk *w, int32_t j, int32_t rows, size_t x, uint64_t wanted) {
+  const gconv_problem *problem = w->execution->problem;
+  const __m512i first = _mm512_loadu_si512(w->rows[j] + x);
+  const uint8_t *corner = w->rows[j + rows - 1] + (problem->columns - 1) * problem->channels + x;
+  if (_mm512_mask_cmpeq_epi8_mask(wanted, first, _mm512_loadu_si512(corner)) == 0)
+    return 0;
+  __m512i other = _mm512_setzero_si512();
+  for (int32_t r = 0; r < rows; r++) {
+    const uint8_t *row = w->rows[j + r] + x;
+    for (int32_t s = 0; s < problem->columns; s++, row += problem->channels)
+      other = _mm512_ternarylogic_epi32(other, first, _mm512_loadu_si512(row), 0xf6); /* other | (first ^ row) */
+  }
+  return _mm512_mask_testn_epi8_mask(wanted, other, other);
+}
+
+/* Makes one level, as direct does. */
+TARGET static uint8_t level_of(const walk *w, int32_t j, size_t x) {
+  const gconv_problem *problem = w->execution->problem;
+  const float *taps = w->execution->weights;
+  float sum = 0;
+  for (int32_t r = 0; r < problem->rows; r++) {
+    const uint8_t *row = w->rows[j + r] + x;
+    for (int32_t s = 0; s < problem->columns; s++, row += problem->channels)
+      sum = fmaf(*taps++, (float)*row, sum);
+  }
+  return (uint8_t)finished_level(problem, sum);
+}
+
+/* Makes 64 samples of a row as direct does. Returns how the next ones below are best made. */
+TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
+  const size_t count = w->samples - x < STEP ? w->samples - x : STEP;
+  __m512 sums[4];
+  uint64_t doubt = 0;
+  sum_floats(w, j, x, sums);
+  if (!changes_nothing(&w->execution->problem->epilogue)) {
+    float values[STEP];
+    UNROLL for (int v = 0; v < 4; v++) _mm512_storeu_ps(values + 16 * v, sums[v]);
+    gconv_store_samples(w->execution, w->p + j, w->first + x, count, values, STEP);
+    return BY_INTEGERS;
+  }
+  const __m512i levels = levels_of_floats(w, sums, &doubt);
+  _mm512_mask_storeu_epi8(gconv_output_row(w->execution, 0, w->p + j) + w->first + x, UINT64_MAX >> (STEP - count), levels);
+  if (w->filter->keeps_flat && doubt == UINT64_MAX &&
+      find_flat(w, j, w->execution->problem->rows, x, UINT64_MAX) == UINT64_MAX)
+    return BY_COPIES;
+  return __builtin_popcountll(doubt) > FEW ? BY_FLOATS : BY_INTEGERS;
+}
+
+/* Makes once more what is in doubt of 64 samples: `doubt` has a bit for each. Returns how the next ones below are best made.
+ */
+TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt) {
+  uint8_t *to = gconv_output_row(w->execution, 0, w->p + j) + w->first + x;
+  const uint64_t flat = w->filter->keeps_doubts ? find_flat(w, j, w->execution->problem->rows, x, doubt) : 0;
+  if (flat)
+    _mm512_mask_storeu_epi8(to, flat, _mm512_loadu_si512(w->rows[j] + x));
+  doubt &= ~flat;
+  if (__builtin_popcountll(doubt) > FEW)
+    return make_floats(w, j, x);
+  for (; doubt; doubt &= doubt - 1)
+    to[__builtin_ctzll(doubt)] = level_of(w, j, x + (size_t)__builtin_ctzll(doubt));
+  return flat == UINT64_MAX && w->filter->keeps_flat ? BY_COPIES : BY_INTEGERS;
+}
+
+/* What a tile's rows found about the next ones: most of them agree, or these are made by integers. */
+static digits_way most_of(const int32_t *votes, int32_t rows) {
+  return votes[BY_COPIES] == rows ? BY_COPIES : 2 * votes[BY_FLOATS] >= rows ? BY_FLOATS : BY_INTEGERS;
+}
+
+/* Mends a tile: doubt[j] has a bit for each of 64 samples of row j. */
+TARGET __attribute__((noinline)) static void mend_tile(walk *w, size_t x, const uint64_t *doubt) {
+  const size_t left = w->samples - x;
+  const uint64_t here = left < STEP ? ((uint64_t)1 << left) - 1 : UINT64_MAX;
+  int32_t votes[3] = {0};
+  for (int32_t j = 0; j < w->count; j++)
+    if (doubt[j] & here)
+      votes[mend(w, j, x, doubt[j] & here)]++;
+  w->ways[x / STEP] = (uint8_t)most_of(votes, w->count);
+}
+
+/* Makes 64 samples of a tile in another way than by integers, as those above them were. Returns false if that cannot be. */
+TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
+  uint8_t *way = &w->ways[x / STEP];
+  const size_t left = w->samples - x;
+  const uint64_t here = left < STEP ? ((uint64_t)1 << left) - 1 : UINT64_MAX;
+  if (*way == BY_COPIES) {
+    const bool flat = find_flat(w, 0, w->execution->problem->rows + w->count - 1, x, here) == here;
+    for (int32_t j = 0; j < w->count && flat; j++)
+      _mm512_mask_storeu_epi8(gconv_output_row(w->execution, 0, w->p + j) + w->first + x, here,
+                              _mm512_loadu_si512(w->rows[0] + x));
+    *way = flat ? BY_COPIES : BY_INTEGERS;
+    return flat;
+  }
+  int32_t votes[3] = {0};
+  for (int32_t j = 0; j < w->count; j++)
+    votes[make_floats(w, j, x)]++;
+  *way = (uint8_t)most_of(votes, w->count);
+  return true;
+}
+
+/* ---- Sums ---- */
+
+/* Adds the products of 16 V samples of J output rows. sum[d][j * V + v] is that of digit d, row j of the tile, vector v. */
+GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const int digits, const int J, const int V,
+                                    __m512i sum[DIGITS][4]) {
+  __m512i quads[4];
+  UNROLL for (int v = 0; v < V; v++) quads[v] = _mm512_loadu_si512(source->quads + 4 * x + 64 * (size_t)v);
+  UNROLL for (int d = 0; d < digits; d++) UNROLL for (int j = 0; j < J; j++) {
+    const __m512i taps = _mm512_set1_epi32(source->digits[d][j]);
+    UNROLL for (int v = 0; v < V; v++) sum[d][j * V + v] = _mm512_dpbusd_epi32(sum[d][j * V + v], quads[v], taps);
+  }
+}
+
+/* Makes 16 V sums of J output rows. */
+GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const int V, __m512i sums[4]) {
+  __m512i sum[DIGITS][4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    sum[0][i] = _mm512_set1_epi32(w->filter->start);
+    sum[1][i] = sum[2][i] = _mm512_setzero_si512();
+  }
+  const digits_source *source = w->sources, *end = source + w->filter->count, *tall = source + w->filter->tall;
+  for (; source < tall; source++)
+    add_digits(source, x, 3, J, V, sum);
+  for (; source < end; source++)
+    add_digits(source, x, 2, J, V, sum);
+  UNROLL for (int i = 0; i < 4; i++) {
+    __m512i high = _mm512_add_epi32(_mm512_slli_epi32(sum[2][i], 8), sum[1][i]);
+    sums[i] = _mm512_add_epi32(_mm512_slli_epi32(high, 8), sum[0][i]);
+  }
+}
+
+/* Makes a tile: J rows of the block, 64 samples at a time, V vectors of 16 side by side. */
+GCONV_INLINE TARGET void make_tile(walk *w, const int J, const int V) {
+  const __m512i shift = _mm512_set1_epi32(w->filter->shift), up = _mm512_set1_epi32(32 - w->filter->shift);
+  const __m512i width = _mm512_sllv_epi32(_mm512_set1_epi32(w->filter->width), up);
+  uint8_t *to[4];
+  for (int j = 0; j < w->count; j++)
+    to[j] = gconv_output_row(w->execution, 0, w->p + j) + w->first;
+  for (size_t x = 0; x < w->samples; x += STEP) {
+    if (w->ways[x / STEP] != BY_INTEGERS && make_otherwise(w, x))
+      continue;
+    __m512i levels[4][4];
+    uint64_t doubt[4] = {0}, any = 0;
+    UNROLL for (int j = 0; j < J; j++) __builtin_prefetch(w->next[j] + x, 0, 2);
+    UNROLL for (int h = 0; h < 4; h += V) {
+      __m512i sums[4];
+      make_sums(w, x + 16 * (size_t)h, J, V, sums);
+      UNROLL for (int j = 0; j < J; j++) UNROLL for (int v = 0; v < V; v++) {
+        doubt[j] |= (uint64_t)_mm512_cmplt_epu32_mask(_mm512_sllv_epi32(sums[j * V + v], up), width) << 16 * (h + v);
+        levels[j][h + v] = _mm512_srav_epi32(sums[j * V + v], shift);
+      }
+    }
+    const size_t left = w->samples - x;
+    UNROLL for (int j = 0; j < J; j++) {
+      any |= doubt[j];
+      if (j >= w->count)
+        break;
+      if (left >= STEP)
+        _mm512_storeu_si512(to[j] + x, pack(levels[j]));
+      else
+        _mm512_mask_storeu_epi8(to[j] + x, ((uint64_t)1 << left) - 1, pack(levels[j]));
+    }
+    if (any)
+      mend_tile(w, x, doubt);
+  }
+}
+
+TARGET static void make_tile_of_1(walk *w) {
+  make_tile(w, 1, 4);
+}
+
+TARGET static void make_tile_of_2(walk *w) {
+  make_tile(w, 2, 2);
+}
+
+TARGET static void make_tile_of_4(walk *w) {
+  make_tile(w, 4, 1);
+}
+
+/* ---- The loop ---- */
+
+static void make_block(walk *w) {
+  const gconv_execution *execution = w->execution;
+  const gconv_problem *problem = execution->problem;
+  const int32_t J = tile_rows(problem), rows = execution->end_row - execution->first_row;
+  w->loaded = 0;
+  w->row_slot = w->quad_slot = 0;
+  memset(w->ways, BY_INTEGERS, w->at.block / STEP);
+  w->end = (int64_t)rows + problem->rows - 1;
+  for (int32_t row = 0; row < rows; row += J) {
+    w->top = row;
+    w->p = execution->first_row + row;
+    w->count = rows - row < J ? rows - row : J;
+    load_rows(w);
+    make_quads(w);
+    if (row == 0 || w->at.quads > 1)
+      find_sources(w);
+    expect_rows(w);
+    (J == 1 ? make_tile_of_1 : J == 2 ? make_tile_of_2 : make_tile_of_4)(w);
+    w->row_slot = w->row_slot + (size_t)J < w->at.rows ? w->row_slot + (size_t)J : 0;
+    w->quad_slot = w->quad_slot + 1 < w->at.quads ? w->quad_slot + 1 : 0;
+  }
+}
+
+bool gconv_digits_execute(const gconv_execution *execution, const float *prepared) {
+  const gconv_problem *problem = execution->problem;
+  const digits_filter *filter = (const void *)prepared;
+  if (filter->count == 0 || !gconv_is_dense(execution))
+    return false;
+  uint8_t *memory = execution->workspace;
+  walk w = {.execution = execution, .filter = filter, .at = places_of(problem), .memory = memory};
+  for (int j = 0; j < 4; j++)
+    w.next[j] = memory;
+  w.sources = (void *)(memory + w.at.sources);
+  w.rows = (void *)(memory + w.at.pointers);
+  w.ways = memory + w.at.ways;
+  for (int32_t i = 0; i < filter->count; i++)
+    memcpy(w.sources[i].digits, ((const digits_taps *)(const void *)(filter + 1))[i].digits, sizeof w.sources[i].digits);
+  const size_t samples = (size_t)problem->out_width * (size_t)problem->channels;
+  for (w.first = 0; w.first < samples; w.first += w.at.block) {
+    w.samples = samples - w.first < w.at.block ? samples - w.first : w.at.block;
+    const int64_t pixel = (int64_t)w.first / problem->channels, pixels = (int64_t)w.samples / problem->channels;
+    w.span =
+        gconv_span_of(problem, pixel - problem->pad_left, pixels + problem->columns - 1, (void *)(memory + w.at.columns));
+    make_block(&w);
+  }
+  return true;
+}
+
+#else /* other processors have no such instruction, or we do not use it */
+
+bool gconv_digits_fit(const gconv_problem *problem) {
+  (void)problem;
+  return false;
+}
+
+size_t gconv_digits_workspace(const gconv_problem *problem) {
+  (void)problem;
+  return 0;
+}
+
+size_t gconv_digits_floats(const gconv_problem *problem) {
+  (void)problem;
+  return 0;
+}
+
+void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared) {
+  (void)problem;
+  (void)weights;
+  (void)prepared;
+}
+
+bool gconv_digits_execute(const gconv_execution *execution, const float *prepared) {
+  (void)execution;
+  (void)prepared;
+  return false;
+}
+
+#endif
