@@ -11,6 +11,7 @@
  *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
+ *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN
  *   UNROLL     before a loop of constant length: unrolls it
  */
 #include "base/cpu.h"
@@ -44,6 +45,7 @@
 #define KEEP(v) __asm__("" : "+v"(v))
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
+#define NONZERO(v) ((unsigned)_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ))
 #include "each_isa_once.h"
 
 #define NAME(x) x##_avx2
@@ -59,6 +61,7 @@
 #define KEEP(v) __asm__("" : "+x"(v))
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
+#define NONZERO(v) ((unsigned)_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NEQ_UQ)))
 #include "each_isa_once.h"
 
 #define OF_THIS_PROCESSOR(x)                                                                                                \
@@ -94,6 +97,7 @@
 #define KEEP(v) __asm__("" : "+w"(v))
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ADD_PRODUCT FMA
+#define NONZERO(v) vaddvq_u32(vbicq_u32((uint32x4_t){1, 2, 4, 8}, vceqzq_f32(v)))
 
 #else /* one float at a time, for unknown processors */
 
@@ -108,6 +112,7 @@
 #define KEEP(v)
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
+#define NONZERO(v) ((v) != 0 ? 1u : 0u)
 
 #endif
 #include "each_isa_once.h"

@@ -14,3 +14,4 @@
 #undef KEEP
 #undef FMA
 #undef ADD_PRODUCT
+#undef NONZERO

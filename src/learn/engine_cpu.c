@@ -34,7 +34,9 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
   const gconv_layer_problem *p = &layer->problem;
   e->work += (double)gconv_learn_out_floats(layer) * (double)gconv_layer_taps(p) * (i > 0 ? 3 : 2);
   if (i < e->tail) {
-    GCONV_TRY(gconv_learn_conv_prepare(p, i > 0, i > 0 && yields_rows(&e->net->layers[i - 1]), &own->conv));
+    const gconv_learn_layer *before = i > 0 ? &e->net->layers[i - 1] : NULL;
+    GCONV_TRY(
+        gconv_learn_conv_prepare(p, before, before && yields_rows(before), before && yields_zeros(before), &own->conv));
     e->values += padded(own->conv.input_floats);
     own->parameters = own->conv.parameters;
     own->bands = (size_t)gconv_learn_bands(p);

@@ -96,6 +96,11 @@ static inline bool yields_rows(const gconv_learn_layer *layer) {
   return layer->kind == GCONV_LAYER_CONV && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
+/* Whether about half of its output is 0. */
+static inline bool yields_zeros(const gconv_learn_layer *layer) {
+  return layer->kind == GCONV_LAYER_CONV && layer->problem.activation == GCONV_ACTIVATION_RELU;
+}
+
 /* Tasks of a pass, at most. Many share out the work more evenly: 15,360 cases are 120 slices, which 8 tasks of 16 part as 64
  * to 56. But each has a sum of gradients, which must stay small. */
 static inline size_t most_tasks(const gconv_cpu_engine *e) {

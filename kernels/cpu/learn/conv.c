@@ -4,11 +4,18 @@
 #include "elements.h"
 #include "kernels/learn_math.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Floats of staged gradients that the tiles of the weights' gradient go through at a time, to stay in the nearest cache. */
 enum { OUTER_FLOATS = 4096 };
+
+/* A multiple of the places that are turned at once. */
+enum { TURNED = 16 };
+
+/* Columns of a block, of which rows of taps are left out where all that they meet is 0; and sums that make it worth it. */
+enum { BLOCK = 32, LEAST_FILTERS = 4 };
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -51,6 +58,20 @@ static void widen(reach *r, const axis_phase *a) {
   }
 }
 
+/* Whether it pays to compute sums row by row rather than in one piece, with what lies between rows. Then there is room for
+ * them, and for marks of a field of so many channels and rows. */
+static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows, int64_t columns, int64_t pitch,
+                           int64_t channels, int64_t field_rows) {
+  int64_t sums = rows * gconv_learn_padded(columns);
+  if (sums > rows * pitch / 8 * 9 || filters < LEAST_FILTERS)
+    return false;
+  conv->sums = (size_t)larger((int64_t)conv->sums, sums * filters);
+  size_t blocks = (size_t)((columns + BLOCK - 1) / BLOCK), marks = (size_t)(channels * field_rows) * blocks;
+  marks += (size_t)(channels * conv->problem.rows) * sizeof(int64_t);
+  conv->marks = marks > conv->marks ? marks : conv->marks;
+  return true;
+}
+
 /* Makes the tables of a phase once the stage is known. */
 static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, const axis_phase *x, gconv_learn_phase *phase) {
   const gconv_layer_problem *p = &conv->problem;
@@ -72,6 +93,9 @@ static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, cons
   conv->panels += taps * filters * (size_t)(p->channels / p->groups);
   int64_t places = ((int64_t)y->inputs - 1) * conv->pitch + x->inputs;
   conv->sums = (size_t)larger((int64_t)conv->sums, gconv_learn_padded(places) * (p->channels / p->groups));
+  if (p->activation == GCONV_ACTIVATION_RELU && p->stride_y == 1 && p->stride_x == 1)
+    conv->skips_inputs = prepare_blocks(conv, p->channels / p->groups, y->inputs, x->inputs, conv->pitch, (int64_t)filters,
+                                        conv->channel / conv->pitch);
   return GCONV_OK;
 }
 
@@ -158,7 +182,27 @@ static void prepare_input(gconv_learn_conv *conv, bool staged) {
   conv->input_floats = (size_t)(conv->input.channel * p->channels);
 }
 
-gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, gconv_learn_conv *conv) {
+/* Decides which products with zeros of the input are left out. */
+static void prepare_zeros(gconv_learn_conv *conv) {
+  const gconv_layer_problem *p = &conv->problem;
+  const gconv_layer_stage *stage = &conv->stage;
+  if (p->stride_y != 1 || p->stride_x != 1)
+    return;
+  conv->skips_forward = prepare_blocks(conv, p->filters / p->groups, p->out_height, p->out_width, stage->pitch,
+                                       p->channels / p->groups, (int64_t)p->out_height + stage->reach_y);
+  conv->skips_weights = !conv->by_channels;
+  if (!conv->skips_weights)
+    return;
+  conv->gradient_pitch = stage->pitch;
+  conv->gradient_before = stage->reach_y * stage->pitch + stage->reach_x;
+  int64_t rows = (int64_t)gconv_learn_band_rows(p) + stage->reach_y;
+  conv->gradient = (size_t)((conv->gradient_before + rows * stage->pitch + TURNED) * conv->group_filters * p->groups);
+  size_t marks = ((size_t)(rows * stage->pitch) + GCONV_LEARN_SLACK) * sizeof(int32_t);
+  conv->marks = marks > conv->marks ? marks : conv->marks;
+}
+
+gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, bool zeros,
+                                      gconv_learn_conv *conv) {
   const gconv_layer_problem *p = problem;
   *conv = (gconv_learn_conv){.problem = *p, .taps = gconv_layer_taps(p)};
   conv->group_filters = gconv_learn_padded(p->filters / p->groups);
@@ -173,6 +217,9 @@ gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool i
   conv->gradient = (size_t)gconv_learn_band_rows(p) * (size_t)p->out_width * (size_t)conv->group_filters * (size_t)p->groups;
   GCONV_TRY(prepare_offsets(conv));
   GCONV_TRY(prepare_by_channels(conv));
+  conv->gradient_pitch = p->out_width;
+  if (zeros)
+    prepare_zeros(conv);
   if (!inputs)
     return GCONV_OK;
   size_t taps = (size_t)larger(p->rows, p->columns);
@@ -242,7 +289,7 @@ static size_t padded(size_t floats) {
 size_t gconv_learn_conv_workspace(const gconv_learn_conv *conv) {
   return padded(conv->staged + GCONV_STAGE_SLACK) +
          padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK) + padded(conv->by_channel) +
-         padded(conv->of_taps);
+         padded(conv->of_taps) + padded(conv->marks / sizeof(float) + 1);
 }
 
 static float *sums_of(const gconv_learn_conv *conv, float *workspace) {
@@ -253,11 +300,84 @@ static float *channels_of(const gconv_learn_conv *conv, float *workspace) {
   return sums_of(conv, workspace) + padded(larger((int64_t)conv->sums, (int64_t)conv->gradient) + GCONV_LEARN_SLACK);
 }
 
+static void *marks_of(const gconv_learn_conv *conv, float *workspace) {
+  return channels_of(conv, workspace) + padded(conv->by_channel) + padded(conv->of_taps);
+}
+
 /* The stage of the input for output rows first .. first + rows - 1. */
 static const float *stage_input(const gconv_learn_conv *conv, const float *x, int32_t first, int32_t rows, float *staged) {
   if (conv->is_staged)
     return x + first * conv->stage.pitch;
   return gconv_layer_stage_fill(&conv->stage, &conv->problem, x, conv->problem.channels, first, rows, staged);
+}
+
+/* ---- Products without zeros ---- */
+
+/* What gather goes through: channels, of which each has rows of taps. Offsets of taps are those of their row and column. */
+typedef struct field {
+  int64_t channels, channel, pitch; /* of b */
+  int64_t rows, columns;            /* of sums */
+  int64_t tap_rows, tap_columns, dilation_y, reach_x;
+} field;
+
+/* marks[block][row][channel]: whether something in these columns, as the taps reach them, is not 0. b is at the first tap.
+ */
+static void mark_blocks(const field *f, const float *b, bool *marks) {
+  int64_t rows = f->rows + (f->tap_rows - 1) * f->dilation_y;
+  for (int64_t column = 0; column < f->columns; column += BLOCK) {
+    int64_t count = smaller(BLOCK, f->columns - column) + f->reach_x;
+    for (int64_t row = 0; row < rows; row++, marks += f->channels)
+      gconv_learn_mark(b + row * f->pitch + column, f->channels, f->channel, count, marks);
+  }
+}
+
+/* Lists the first taps of the rows of taps that are marked. */
+static int64_t list_taps(const field *f, const bool *marks, int64_t *parts) {
+  int64_t count = 0, tap = 0;
+  for (int64_t c = 0; c < f->channels; c++)
+    for (int64_t r = 0; r < f->tap_rows; r++, tap += f->tap_columns) {
+      parts[count] = tap;
+      count += marks[r * f->dilation_y * f->channels + c];
+    }
+  return count;
+}
+
+/* out[i][row][column] for i < count; rows are gconv_learn_padded(columns) floats apart. Taps are left out where all that
+ * they meet is 0. If the weights are finite, these are the sums of all taps, except that a 0 may have another sign. */
+static void gather_blocks(gconv_gather *gather, const field *f, int64_t count, const float *b, void *marks, float *out) {
+  int64_t pitch = gconv_learn_padded(f->columns), *parts = marks;
+  bool *marked = (bool *)(parts + f->channels * f->tap_rows);
+  mark_blocks(f, b + gather->offsets[0], marked);
+  gather->count = f->tap_columns;
+  gather->parts = parts;
+  gather->out_pitch = f->rows * pitch;
+  for (int64_t column = 0; column < f->columns; column += BLOCK) {
+    for (int64_t row = 0; row < f->rows; row++, marked += f->channels) {
+      gather->part_count = list_taps(f, marked, parts);
+      gconv_learn_gather(gather, count, smaller(BLOCK, f->columns - column), b + row * f->pitch + column,
+                         out + row * pitch + column);
+    }
+    marked += (f->tap_rows - 1) * f->dilation_y * f->channels;
+  }
+}
+
+static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t channel, int64_t pitch, int64_t rows,
+                      int64_t columns) {
+  return (field){channels,   channel,       pitch,
+                 rows,       columns,       p->rows,
+                 p->columns, p->dilation_y, (int64_t)(p->columns - 1) * p->dilation_x};
+}
+
+/* Whether products with 0 may be left out of outputs. Weights must be finite. A sum of -0 in place of +0 shows only if a
+ * bias of -0 is added. */
+static bool may_skip(const gconv_learn_conv *conv, const float *own) {
+  uint32_t bits = 0;
+  bool negative = false;
+  for (size_t i = conv->weights; i < conv->parameters; i++) {
+    memcpy(&bits, own + i, sizeof bits);
+    negative |= bits == 0x80000000u;
+  }
+  return !negative && gconv_learn_finite(own, (int64_t)conv->weights);
 }
 
 /* ---- Forward ---- */
@@ -268,17 +388,26 @@ void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, co
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
   float *sums = sums_of(conv, workspace);
   const float *staged = stage_input(conv, x, 0, p->out_height, workspace);
-  const gconv_learn_rows rows = {
-      .rows = p->out_height, .count = p->out_width, .from = conv->stage.pitch, .to = output->pitch};
-  gconv_gather gather = {
-      .a_pitch = conv->group_filters, .offsets = conv->offsets, .count = conv->taps, .out_pitch = conv->sums_pitch};
+  const bool skips = conv->skips_forward && may_skip(conv, own);
+  const gconv_learn_rows rows = {.rows = p->out_height,
+                                 .count = p->out_width,
+                                 .from = skips ? gconv_learn_padded(p->out_width) : conv->stage.pitch,
+                                 .to = output->pitch};
+  const field f = field_of(p, channels, conv->stage.channel, conv->stage.pitch, p->out_height, p->out_width);
   y += output->first;
   for (int32_t g = 0; g < p->groups; g++) {
-    const float *biases = own + conv->weights + g * conv->group_filters;
-    gather.a = own + g * conv->taps * conv->group_filters;
-    gconv_learn_gather(&gather, filters, conv->places, staged + g * channels * conv->stage.channel, sums);
+    const float *biases = own + conv->weights + g * conv->group_filters, *x_of_group = staged + g * channels * f.channel;
+    gconv_gather gather = {.a = own + g * conv->taps * conv->group_filters,
+                           .a_pitch = conv->group_filters,
+                           .offsets = conv->offsets,
+                           .count = conv->taps,
+                           .out_pitch = conv->sums_pitch};
+    if (skips)
+      gather_blocks(&gather, &f, filters, x_of_group, marks_of(conv, workspace), sums);
+    else
+      gconv_learn_gather(&gather, filters, conv->places, x_of_group, sums);
     for (int64_t k = 0; k < filters; k++, y += output->channel)
-      gconv_learn_activate_rows(p, &rows, sums + k * conv->sums_pitch, biases[k], y);
+      gconv_learn_activate_rows(p, &rows, sums + k * gather.out_pitch, biases[k], y);
   }
 }
 
@@ -294,12 +423,12 @@ static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float 
              (size_t)p->out_width * sizeof *dz);
 }
 
-/* x and dx: the first channel of the group. */
+/* x and dx: the first channel of the group. Sums are `pitch` floats apart, and their rows row_pitch. */
 static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
-                        const gconv_layer_problem *before, const float *x, float *dx) {
+                        int64_t row_pitch, const gconv_layer_problem *before, const float *x, float *dx) {
   const gconv_layer_problem *p = &conv->problem;
   const gconv_learn_layout *input = &conv->input;
-  const gconv_learn_rows rows = {phase->rows, phase->columns, p->stride_y * input->pitch, conv->pitch,
+  const gconv_learn_rows rows = {phase->rows, phase->columns, p->stride_y * input->pitch, row_pitch,
                                  (int64_t)p->stride_y * p->width};
   int64_t channels = p->channels / p->groups, plane = (int64_t)p->height * p->width;
   x += input->first + phase->first_y * input->pitch + phase->first_x;
@@ -324,6 +453,7 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups;
   float *sums = sums_of(conv, workspace);
+  const bool skips = conv->skips_inputs && gconv_learn_finite(panels, (int64_t)conv->panels * p->groups);
   stage_gradient(conv, dz, workspace);
   for (int32_t g = 0; g < p->groups; g++, dx += channels * p->height * p->width, x += channels * conv->input.channel)
     for (int32_t i = 0; i < conv->phase_count; i++) {
@@ -334,29 +464,119 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
                              .offsets = phase->offsets,
                              .count = filters * phase->taps,
                              .out_pitch = gconv_learn_padded(places)};
-      gconv_learn_gather(&gather, channels, places, workspace + g * filters * conv->channel, sums);
-      store_phase(conv, phase, sums, gather.out_pitch, before, x, dx);
+      const float *of_group = workspace + g * filters * conv->channel;
+      const field f = field_of(p, filters, conv->channel, conv->pitch, phase->rows, phase->columns);
+      if (skips)
+        gather_blocks(&gather, &f, channels, of_group, marks_of(conv, workspace), sums);
+      else
+        gconv_learn_gather(&gather, channels, places, of_group, sums);
+      int64_t row_pitch = skips ? gconv_learn_padded(phase->columns) : conv->pitch;
+      store_phase(conv, phase, sums, gather.out_pitch, row_pitch, before, x, dx);
     }
 }
 
 /* ---- The gradient of weights ---- */
 
+/* Turns the gradients of a band into [place][filter]. Those of the products without zeros have the rows of the stage, with
+ * zeros around them. */
+static void turn_gradient(const gconv_learn_conv *conv, const float *dz, int32_t first, int64_t rows, float *turned) {
+  const gconv_layer_problem *p = &conv->problem;
+  int64_t filters = p->filters / p->groups, plane = (int64_t)p->out_height * p->out_width;
+  int64_t pitch = conv->group_filters * p->groups, step = conv->skips_weights ? 1 : rows;
+  int64_t places = step * p->out_width, gap = (conv->gradient_pitch - p->out_width) * pitch;
+  if (filters < conv->group_filters)
+    memset(turned, 0, (size_t)(rows * conv->gradient_pitch * pitch) * sizeof *turned);
+  memset(turned - conv->gradient_before * pitch, 0, (size_t)(conv->gradient_before * pitch) * sizeof *turned);
+  if (conv->skips_weights) /* whole vectors; the next row, or zeros, overwrite what is too much */
+    places = (places + TURNED - 1) / TURNED * TURNED;
+  dz += (int64_t)first * p->out_width;
+  for (int64_t row = 0; row < rows; row += step, dz += step * p->out_width) {
+    for (int32_t g = 0; g < p->groups; g++)
+      gconv_learn_turn(dz + g * filters * plane, plane, filters, places, turned + g * conv->group_filters, pitch);
+    turned += step * conv->gradient_pitch * pitch;
+    memset(turned - gap, 0, (size_t)gap * sizeof *turned);
+  }
+  if (conv->skips_weights)
+    memset(turned, 0, (size_t)(conv->stage.reach_y * conv->stage.pitch * pitch) * sizeof *turned);
+}
+
+/* Rows of outputs whose gradients stay in the nearest cache. */
+static int64_t outer_rows(const gconv_learn_conv *conv) {
+  return larger(OUTER_FLOATS / (conv->gradient_pitch * conv->group_filters * conv->problem.groups), 1);
+}
+
 /* The weights of a group: vectors of filters. `turned` are gradients [place][filter], of all groups. */
 static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
                                float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
-  int64_t pitch = conv->group_filters * p->groups, step = larger(OUTER_FLOATS / (p->out_width * pitch), 1);
+  int64_t pitch = conv->group_filters * p->groups, step = outer_rows(conv);
   for (int64_t row = 0; row < rows; row += step) {
     gconv_outer outer = {.offsets = conv->offsets,
                          .rows = smaller(step, rows - row),
                          .x_pitch = conv->stage.pitch,
                          .columns = p->out_width,
                          .g_pitch = pitch,
+                         .g_gap = (conv->gradient_pitch - p->out_width) * pitch,
                          .out_pitch = conv->group_filters,
                          .begins = row == 0};
     gconv_learn_outer(&outer, conv->taps, p->filters / p->groups, staged + row * conv->stage.pitch,
-                      turned + row * p->out_width * pitch, gradient);
+                      turned + row * conv->gradient_pitch * pitch, gradient);
   }
+}
+
+/* Whether no product of a sample and a gradient has bits below the smallest float, 2^-149. Then no sum is rounded to -0. The
+ * last bit of a float is at least 2^-23 of its first; so the first bits must make 2^-103 or more. */
+static bool is_above_least(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned) {
+  const gconv_layer_problem *p = &conv->problem;
+  float x = INFINITY;
+  for (int64_t c = 0; c < p->channels / p->groups; c++)
+    x = fminf(x, gconv_learn_least(staged + c * conv->stage.channel, rows * conv->stage.pitch));
+  float g = gconv_learn_least(turned, rows * conv->gradient_pitch * conv->group_filters * p->groups);
+  return !(x < INFINITY && g < INFINITY) || ilogbf(x) + ilogbf(g) >= -103;
+}
+
+/* The rows of taps that meet outputs of a band of `rows` rows in row y of its stage: first .. end - 1. */
+typedef struct tap_rows {
+  int64_t first, end;
+} tap_rows;
+
+static tap_rows taps_of_row(const gconv_layer_problem *p, int64_t y, int64_t rows) {
+  int64_t past = larger(y - rows + 1, 0);
+  return (tap_rows){(past + p->dilation_y - 1) / p->dilation_y, smaller(y / p->dilation_y + 1, p->rows)};
+}
+
+static bool same_taps(tap_rows a, tap_rows b) {
+  return a.first == b.first && a.end == b.end;
+}
+
+/* The same from the samples that are not 0, if gradients are finite. Samples at the border also meet zeros around the
+ * gradients, with which an infinite sample makes NaN. So all is computed again if a sum is not finite, or may be a -0. */
+static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+                               int32_t *list, float *gradient) {
+  const gconv_layer_problem *p = &conv->problem;
+  const gconv_layer_stage *stage = &conv->stage;
+  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
+  int64_t pitch = conv->group_filters * p->groups, step = outer_rows(conv), all = rows + stage->reach_y;
+  memset(gradient, 0, (size_t)(conv->taps * conv->group_filters) * sizeof *gradient);
+  for (int64_t row = 0, count; row < all; row += count) {
+    tap_rows r = taps_of_row(p, row, rows);
+    for (count = 1; count < step && row + count < all && same_taps(r, taps_of_row(p, row + count, rows)); count++)
+      ;
+    for (int64_t c = 0; c < channels; c++) {
+      const float *x = staged + c * stage->channel + row * stage->pitch;
+      gconv_listed listed = {.list = list,
+                             .count = gconv_learn_list(x, count * stage->pitch, list),
+                             .g_pitch = pitch,
+                             .out_pitch = conv->group_filters};
+      gconv_learn_outer_listed(&listed, conv->offsets + r.first * p->columns, (r.end - r.first) * p->columns, filters, x,
+                               turned + row * stage->pitch * pitch,
+                               gradient + (c * plane + r.first * p->columns) * conv->group_filters);
+    }
+  }
+  if (!gconv_learn_finite(gradient, conv->taps * conv->group_filters) ||
+      (gconv_learn_any_zero(gradient, conv->taps, conv->group_filters, filters) &&
+       !is_above_least(conv, staged, all, turned)))
+    weights_by_filters(conv, staged, rows, turned, gradient);
 }
 
 /* The same with vectors of channels. */
@@ -388,24 +608,23 @@ static void weights_by_channels(const gconv_learn_conv *conv, const float *stage
 void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, const float *dz, int32_t band, float *workspace,
                               float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
-  int64_t filters = p->filters / p->groups, channels = p->channels / p->groups,
-          plane = (int64_t)p->out_height * p->out_width;
+  int64_t channels = p->channels / p->groups;
   int32_t band_rows = gconv_learn_band_rows(p), first = band * band_rows;
   int64_t rows = smaller(band_rows, p->out_height - first), pitch = conv->group_filters * p->groups;
-  float *turned = sums_of(conv, workspace);
+  float *turned = sums_of(conv, workspace) + conv->gradient_before * pitch, *biases = gradient + conv->weights;
   const float *staged = stage_input(conv, x, first, (int32_t)rows, workspace);
-  if (filters < conv->group_filters)
-    memset(turned, 0, (size_t)(rows * p->out_width * pitch) * sizeof *turned);
-  for (int32_t g = 0; g < p->groups; g++)
-    gconv_learn_turn(dz + g * filters * plane + (int64_t)first * p->out_width, plane, filters, rows * p->out_width,
-                     turned + g * conv->group_filters, pitch);
+  turn_gradient(conv, dz, first, rows, turned);
+  gconv_learn_sum_rows(turned, rows * conv->gradient_pitch, pitch, biases);
+  /* If the sum of gradients is finite, so is each. */
+  const bool skips = conv->skips_weights && gconv_learn_finite(biases, pitch);
   for (int32_t g = 0; g < p->groups; g++) {
     const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = turned + g * conv->group_filters;
     float *to = gradient + g * conv->taps * conv->group_filters;
     if (conv->by_channels)
       weights_by_channels(conv, of_group, rows, dz_of_group, workspace, to);
+    else if (skips)
+      weights_of_nonzero(conv, of_group, rows, dz_of_group, marks_of(conv, workspace), to);
     else
       weights_by_filters(conv, of_group, rows, dz_of_group, to);
   }
-  gconv_learn_sum_rows(turned, rows * p->out_width, pitch, gradient + conv->weights);
 }

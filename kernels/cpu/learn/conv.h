@@ -52,12 +52,18 @@ typedef struct gconv_learn_conv {
   int64_t *places_of_band;    /* owned: where the places of a band are in that stage */
   int64_t taps_at_once;       /* those of a row of a filter, where they are neighbours in that stage; else 1 */
   size_t by_channel, of_taps; /* floats of a workspace: that stage; sums [filter][tap][channel] */
+  /* Products with zeros that relu made are left out. Outputs, and gradients of inputs, are computed row by row, in blocks of
+   * columns, by the taps that meet anything but 0 there; gradients of weights from the samples that are not 0. */
+  bool skips_forward, skips_inputs, skips_weights;
+  int64_t gradient_pitch, gradient_before; /* places from row to row of gradients [place][filter]; zeros before them */
+  size_t marks;                            /* bytes of a workspace: which blocks or samples are not 0, and lists of them */
 } gconv_learn_conv;
 
 /* `inputs`: the gradient of inputs is wanted. `staged`: whoever writes the input can write it into a stage, where one is
- * needed and has room for all of it: then nothing is copied, neither forward nor for the gradient of weights. Free with
- * gconv_learn_conv_free(), on failure too. */
-gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, gconv_learn_conv *conv);
+ * needed and has room for all of it: then nothing is copied, neither forward nor for the gradient of weights. `zeros`: many
+ * inputs are 0. Free with gconv_learn_conv_free(), on failure too. */
+gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, bool zeros,
+                                      gconv_learn_conv *conv);
 void gconv_learn_conv_free(gconv_learn_conv *conv);
 
 /* Between the layout of gconv_learn_net and this engine's. Padding becomes 0. */

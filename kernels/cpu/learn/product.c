@@ -2,6 +2,8 @@
 #include "product.h"
 #include "../layer/product.h"
 
+#include <string.h>
+
 #define TEMPLATE "learn/product_template.h"
 #include "../each_isa.h"
 
@@ -64,6 +66,70 @@ void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters,
       set->outer[N][V](outer, outer->offsets + n, x, g + v * set->lanes, sums + n * outer->out_pitch + v * set->lanes);
     }
   }
+}
+
+void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets, int64_t count, int64_t filters,
+                              const float *x, const float *g, float *sums) {
+  const gconv_learn_tiles *set = gconv_learn_tiles_here();
+  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->listed_shape.vectors);
+  int64_t down = divide_up(count, set->listed_shape.rows);
+  for (int64_t j = 0; j < across; j++) {
+    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
+    for (int64_t i = 0; i < down; i++) {
+      int64_t n = begin_of_part(count, down, i), N = begin_of_part(count, down, i + 1) - n;
+      set->listed[N][V](listed, offsets + n, x, g + v * set->lanes, sums + n * listed->out_pitch + v * set->lanes);
+    }
+  }
+}
+
+int64_t gconv_learn_list(const float *x, int64_t count, int32_t *list) {
+  return gconv_learn_tiles_here()->list(x, count, list);
+}
+
+void gconv_learn_mark(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks) {
+  gconv_learn_tiles_here()->mark(x, rows, pitch, count, marks);
+}
+
+bool gconv_learn_any_zero(const float *sums, int64_t rows, int64_t pitch, int64_t columns) {
+  return gconv_learn_tiles_here()->any_zero(sums, rows, pitch, columns);
+}
+
+GCONV_INLINE void find_infinite_body(const float *x, int64_t count, uint32_t *found) {
+  uint32_t any = 0;
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, x + i, sizeof bits);
+    any |= (bits & 0x7f800000u) == 0x7f800000u;
+  }
+  *found = any;
+}
+GCONV_VECTORIZED(find_infinite, (const float *x, int64_t count, uint32_t *found), (x, count, found))
+
+GCONV_INLINE void find_least_body(const float *x, int64_t count, uint32_t *found) {
+  uint32_t least = 0xffffffffu;
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, x + i, sizeof bits);
+    bits = (bits << 1) - 1; /* 0 becomes the largest */
+    least = bits < least ? bits : least;
+  }
+  *found = least;
+}
+GCONV_VECTORIZED(find_least, (const float *x, int64_t count, uint32_t *found), (x, count, found))
+
+float gconv_learn_least(const float *x, int64_t count) {
+  uint32_t found;
+  find_least(x, count, &found);
+  uint32_t bits = found == 0xffffffffu ? 0x7f800000u : (found + 1) >> 1;
+  float least;
+  memcpy(&least, &bits, sizeof least);
+  return least;
+}
+
+bool gconv_learn_finite(const float *x, int64_t count) {
+  uint32_t found;
+  find_infinite(x, count, &found);
+  return found == 0;
 }
 
 void gconv_learn_turn(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch) {
