@@ -54,6 +54,7 @@ class Training(NetworkTest):
             np.save(self.folder / f"{name}.npy", random.normal(size=shape).astype("f4"))
             np.save(self.folder / f"{name}_class.npy", random.integers(0, 4, shape[0]))
         for name, net in (("p", "conv 64 3x3 relu, conv 32 3x3 tanh, mean, dense 4 softmax"),
+                          ("p", "conv 128 1x1 relu, conv 96 3x3 groups 2 tanh, mean, dense 4 softmax"),
                           ("q", "conv 32 5x5 relu, conv 64 3x3/2 sigmoid, conv 20 1x1, mean, dense 4 softmax"),
                           ("r", "conv 48 3x3 leaky, conv 33 3x3 relu, mean, dense 4 softmax")):
             data = ("--table", f"{name}.npy", "-t", f"{name}_class.npy", "--net", net, "--epochs", "25", "--batch", "10", "-d", "cuda")
