@@ -160,6 +160,16 @@ class Training(NetworkTest):
         self.check("-i", "before", "-t", "after", "--patch", "16", "--augment", "--epochs", "2", "--net", "2*(conv 4 3x3 relu), conv 1 3x3, residual",
                    "--batch", "5")
 
+    def test_pairs_of_patches(self):
+        """Pictures as large as the patches, which the GPU holds, unless they are turned."""
+        for side in ("before", "after"):
+            os.mkdir(self.folder / side)
+            for i in range(7):
+                self.photo(f"{side}/{i}.png", 16, 16, i, 1)
+        for more in (), ("--augment",):
+            self.check("-i", "before", "-t", "after", "--patch", "16", "--epochs", "3", "--net", "conv 4 3x3 relu, conv 1 3x3, residual", "--batch", "3",
+                       *more)
+
     def test_denoiser(self):
         """Several batches, each of which is copied during the step before, and gradients that are found on two streams."""
         for side in ("before", "after"):

@@ -270,7 +270,7 @@ using kernel = void (*)(const gradient_arguments a);
 
 template <bool SPLIT> kernel kernel_of(const cut &c) {
   if (c.warpgroups)
-    return c.taps == 3 ? multiply_by_warpgroups<3, 1, SPLIT> : multiply_by_warpgroups<1, 3, SPLIT>;
+    return c.taps == 3 ? multiply_by_warpgroups<3, 1> : multiply_by_warpgroups<1, 3>;
   if (c.blocks == 1)
     return c.taps == 1   ? multiply_gradients<4, 1, 8, 1, SPLIT>
            : c.taps == 3 ? multiply_gradients<4, 3, 3, 1, SPLIT>
@@ -340,8 +340,10 @@ void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_ma
   gconv_learn_tensor made = {};
   if (!make_form(p, cases, math, cut_of(p), false, &made.plain))
     return;
-  if (!(capability() == 9 && for_warpgroups(p) && make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed)) &&
-      !make_form(p, cases, math, cut_of(p), true, &made.boxed))
+  /* Single products of rounded numbers are no faster by warpgroups. */
+  const bool by_warpgroups = math == GCONV_MATH_FP32 && capability() == 9 && for_warpgroups(p) &&
+                             make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed);
+  if (!by_warpgroups && !make_form(p, cases, math, cut_of(p), true, &made.boxed))
     made.boxed = made.plain;
   *tensor = (gconv_learn_tensor *)malloc(sizeof made);
   if (*tensor)

@@ -43,19 +43,19 @@ DEVICE void fill_by_quads(const gradient_arguments &a, const stage_source &sourc
   }
 }
 
-/* Stores the rests of a stage's gradients; or, without SPLIT, rounds the gradients in their places. Returns the sum of the
- * thread's gradients, a part of the filter's bias. */
-template <bool SPLIT> DEVICE float part_gradients(const gradient_arguments &a, quad_share own, float *stage, float *rests) {
+/* Stores the rests of a stage's gradients. Returns the sum of the thread's gradients, a part of the filter's bias. */
+DEVICE float store_rests(const gradient_arguments &a, quad_share own, const float *stage, float *rests) {
   float sum = 0;
   for (int32_t i = own.part; i < QUADS * a.steps; i += QUAD_PARTS) {
     const int32_t place = 4 * (BLOCK_FILTERS * i + own.filter);
     const float4 four = *(const float4 *)(stage + place);
-    uint4 first, rest;
-    part<SPLIT>(four.x, first.x, rest.x);
-    part<SPLIT>(four.y, first.y, rest.y);
-    part<SPLIT>(four.z, first.z, rest.z);
-    part<SPLIT>(four.w, first.w, rest.w);
-    *(uint4 *)((SPLIT ? rests : stage) + place) = SPLIT ? rest : first;
+    uint32_t first;
+    uint4 rest;
+    part<true>(four.x, first, rest.x);
+    part<true>(four.y, first, rest.y);
+    part<true>(four.z, first, rest.z);
+    part<true>(four.w, first, rest.w);
+    *(uint4 *)(rests + place) = rest;
     sum += (four.x + four.y) + (four.z + four.w);
   }
   hopper::publish();
@@ -64,7 +64,7 @@ template <bool SPLIT> DEVICE float part_gradients(const gradient_arguments &a, q
 
 /* Adds a stage. `gradients` and `rests` are descriptors: a quad has 64 units of 16 bytes. x: where the thread's first
  * samples are. */
-template <int TAPS, int GROUPS, bool SPLIT>
+template <int TAPS, int GROUPS>
 DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t rests, const float *x, const quad *quads,
                                     warp_sums<8, TAPS, GROUPS> &sums) {
   ROLLED_FOR (int32_t step = 0; step < steps; step++, gradients += QUADS * BLOCK_FILTERS, rests += QUADS * BLOCK_FILTERS)
@@ -73,17 +73,15 @@ DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t 
       const int32_t some[QUADS] = {one.y, one.w, other.y, other.w};
       uint32_t first[2][4], rest[2][4];
       UNROLLED_FOR (int j = 0; j < 8; j++) /* columns g and g + 8 of each quad */
-        part<SPLIT>(behind(x, some[j / 2] + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j / 4][j % 4],
-                    rest[j / 4][j % 4]);
+        part<true>(behind(x, some[j / 2] + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j / 4][j % 4],
+                   rest[j / 4][j % 4]);
       float added[32];
       hopper::multiply_begin();
       UNROLLED_FOR (int pair = 0; pair < 2; pair++) {
         const uint64_t of_pair = 2 * BLOCK_FILTERS * pair;
-        if (SPLIT) {
-          hopper::multiply_tf32(added, rest[pair], gradients + of_pair, pair);
-          hopper::multiply_tf32(added, first[pair], rests + of_pair, 1);
-        }
-        hopper::multiply_tf32(added, first[pair], gradients + of_pair, SPLIT || pair);
+        hopper::multiply_tf32(added, rest[pair], gradients + of_pair, pair);
+        hopper::multiply_tf32(added, first[pair], rests + of_pair, 1);
+        hopper::multiply_tf32(added, first[pair], gradients + of_pair, 1);
       }
       hopper::multiply_commit();
       hopper::multiply_wait<0>();
@@ -100,7 +98,7 @@ DEVICE uint64_t descriptor_of_quads(const float *at) {
 #endif
 
 /* The same by warpgroups, of 64 filters: samples come from registers, and gradients from shared memory. */
-template <int TAPS, int GROUPS, bool SPLIT>
+template <int TAPS, int GROUPS>
 __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(const __grid_constant__ gradient_arguments a) {
 #ifdef HOPPER
   hopper::admit_kernel_behind();
@@ -145,11 +143,11 @@ __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(co
   ROLLED_FOR (int32_t i = 0; i < count; i++) {
     fill(i + a.stages - 1, of == 0 ? a.stages - 1 : of - 1);
     hopper::barrier_wait(&arrived[of], parity);
-    float *stage = stages + of * a.floats;
-    bias += part_gradients<SPLIT>(a, share, stage, rests);
+    const float *stage = stages + of * a.floats;
+    bias += store_rests(a, share, stage, rests);
     __syncthreads();
-    add_stage_by_warpgroups<TAPS, GROUPS, SPLIT>(a.steps, descriptor_of_quads(stage), descriptor_of_quads(rests),
-                                                 stage + x_place, quads, sums);
+    add_stage_by_warpgroups<TAPS, GROUPS>(a.steps, descriptor_of_quads(stage), descriptor_of_quads(rests), stage + x_place,
+                                          quads, sums);
     parity ^= of + 1 == a.stages;
     of = of + 1 == a.stages ? 0 : of + 1;
     __syncthreads();
