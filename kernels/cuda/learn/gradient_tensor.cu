@@ -305,6 +305,14 @@ struct form {
   gradient_arguments arguments;
 };
 
+/* Whether warpgroups may multiply here. Where the code is not for compute capability 9.0a alone, their kernel is empty, and
+ * needs no registers for its sums. */
+bool have_warpgroups() {
+  cudaFuncAttributes attributes;
+  return capability() == 9 && cudaFuncGetAttributes(&attributes, multiply_by_warpgroups<3, 1>) == cudaSuccess &&
+         attributes.numRegs > (int)(sizeof(warp_sums<8, 3, 1>::of) / sizeof(float));
+}
+
 /* Makes the form of a cut, with the copy engine or without. False if that is not possible. */
 bool make_form(const gconv_layer_problem &p, int64_t cases, gconv_math math, const cut &c, bool boxes, form *to) {
   form made = {};
@@ -341,7 +349,7 @@ void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_ma
   if (!make_form(p, cases, math, cut_of(p), false, &made.plain))
     return;
   /* Single products of rounded numbers are no faster by warpgroups. */
-  const bool by_warpgroups = math == GCONV_MATH_FP32 && capability() == 9 && for_warpgroups(p) &&
+  const bool by_warpgroups = math == GCONV_MATH_FP32 && have_warpgroups() && for_warpgroups(p) &&
                              make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed);
   if (!by_warpgroups && !make_form(p, cases, math, cut_of(p), true, &made.boxed))
     made.boxed = made.plain;
