@@ -74,19 +74,38 @@ __global__ void normalize(float *x, size_t count, size_t plane, size_t channels,
 }
 
 /* Reads into the stage whose turn it is, and copies from there by a stream that does not wait for the steps before. */
-gconv_status move(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count, float *x,
-                  float *targets) {
-  const size_t stage = own->turn++ % GCONV_CUDA_STAGES, inputs = count * own->in, at = own->room * own->in;
+gconv_status fill_stage(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count) {
+  const size_t stage = own->turn % GCONV_CUDA_STAGES, at = own->room * own->in;
   float *staged = own->staged[stage], *arrived = own->arrived[stage];
-  const size_t input_bytes = inputs * sizeof *x, target_bytes = count * own->target * sizeof *targets;
+  own->ahead.count = 0;
+  CUDA_TRY(cudaEventSynchronize(own->there[stage])); /* of a batch that was read ahead in vain */
   CUDA_TRY(cudaEventSynchronize(own->copied[stage]));
   GCONV_TRY(read_cases(own, cases, first, count, staged, staged + at));
-  CUDA_TRY(cudaMemcpyAsync(arrived, staged, input_bytes, cudaMemcpyHostToDevice, own->copying));
-  CUDA_TRY(cudaMemcpyAsync(arrived + at, staged + at, target_bytes, cudaMemcpyHostToDevice, own->copying));
+  CUDA_TRY(cudaMemcpyAsync(arrived, staged, count * own->in * sizeof *staged, cudaMemcpyHostToDevice, own->copying));
+  CUDA_TRY(cudaMemcpyAsync(arrived + at, staged + at, count * own->target * sizeof *staged, cudaMemcpyHostToDevice,
+                           own->copying));
   CUDA_TRY(cudaEventRecord(own->there[stage], own->copying));
+  return GCONV_OK;
+}
+
+/* Whether the stage whose turn it is has these cases already. */
+bool is_ahead(const gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count) {
+  const gconv_ahead_cases *a = &own->ahead;
+  return a->count == count && a->data == cases->data && a->epoch == cases->epoch &&
+         memcmp(a->numbers, cases->numbers + first, count * sizeof *a->numbers) == 0;
+}
+
+gconv_status move(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count, float *x,
+                  float *targets) {
+  if (!is_ahead(own, cases, first, count))
+    GCONV_TRY(fill_stage(own, cases, first, count));
+  own->ahead.count = 0;
+  const size_t stage = own->turn++ % GCONV_CUDA_STAGES, inputs = count * own->in;
+  const float *arrived = own->arrived[stage];
   CUDA_TRY(cudaStreamWaitEvent(own->stream, own->there[stage], 0));
-  CUDA_TRY(cudaMemcpyAsync(x, arrived, input_bytes, cudaMemcpyDeviceToDevice, own->stream));
-  CUDA_TRY(cudaMemcpyAsync(targets, arrived + at, target_bytes, cudaMemcpyDeviceToDevice, own->stream));
+  CUDA_TRY(cudaMemcpyAsync(x, arrived, inputs * sizeof *x, cudaMemcpyDeviceToDevice, own->stream));
+  CUDA_TRY(cudaMemcpyAsync(targets, arrived + own->room * own->in, count * own->target * sizeof *targets,
+                           cudaMemcpyDeviceToDevice, own->stream));
   CUDA_TRY(cudaEventRecord(own->copied[stage], own->stream));
   const size_t channels = (size_t)own->order->net->layers[0].problem.channels;
   if (own->mean)
@@ -192,6 +211,21 @@ gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_case
   return GCONV_OK;
 }
 
+void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count) {
+  gconv_ahead_cases *ahead = &own->ahead;
+  for (const gconv_held_cases *h = own->held; h < own->held + GCONV_CUDA_HELD; h++)
+    if (h->data == cases->data)
+      return;
+  if (!ahead->numbers)
+    ahead->numbers = (size_t *)malloc(own->room * sizeof *ahead->numbers);
+  if (!ahead->numbers || count > own->room || fill_stage(own, cases, 0, count) != GCONV_OK)
+    return;
+  memcpy(ahead->numbers, cases->numbers, count * sizeof *ahead->numbers);
+  ahead->data = cases->data;
+  ahead->epoch = cases->epoch;
+  ahead->count = count;
+}
+
 gconv_status gconv_cuda_cases_make(const gconv_engine_order *order, size_t room, cudaStream_t stream,
                                    gconv_cuda_cases *made) {
   *made = {};
@@ -230,5 +264,6 @@ void gconv_cuda_cases_free(gconv_cuda_cases *cases) {
   cudaFree(cases->mean);
   cudaFree(cases->std);
   cudaFree(cases->numbers);
+  free(cases->ahead.numbers);
   *cases = {};
 }

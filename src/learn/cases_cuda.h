@@ -16,6 +16,13 @@ typedef struct gconv_held_cases {
 
 enum { GCONV_CUDA_HELD = 2, GCONV_CUDA_STAGES = 2 };
 
+/* A batch that was read before its step. */
+typedef struct gconv_ahead_cases {
+  const gconv_dataset *data;
+  uint64_t epoch;
+  size_t *numbers, count; /* count 0: there is none */
+} gconv_ahead_cases;
+
 typedef struct gconv_cuda_cases {
   const gconv_engine_order *order;
   size_t in, target, room;                /* floats of a case; cases that are loaded at a time, at most */
@@ -28,6 +35,7 @@ typedef struct gconv_cuda_cases {
   cudaEvent_t there[GCONV_CUDA_STAGES];   /* when it has arrived */
   cudaEvent_t copied[GCONV_CUDA_STAGES];  /* when a stage may be written again, in both places */
   size_t turn;
+  gconv_ahead_cases ahead; /* what is in the stage whose turn it is */
   cudaStream_t stream, copying;
 } gconv_cuda_cases;
 
@@ -42,5 +50,9 @@ gconv_status gconv_cuda_cases_begin(gconv_cuda_cases *own, const gconv_learn_cas
 /* Writes cases first .. first + count - 1 to x and targets, which are of the device, on the stream. */
 gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count,
                                    float *x, float *targets);
+
+/* Reads cases 0 .. count - 1 for the next gconv_cuda_cases_load(), if it is of these, and starts to copy them to the device.
+ * What fails is tried again then. */
+void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count);
 
 #endif

@@ -111,7 +111,6 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
   if (!set)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
   *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
-  set->base.varies = options->patch > 0 || options->augment;
   gconv_status status = gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options));
   if (status == GCONV_OK)
     status = gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
@@ -121,8 +120,17 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
   return status;
 }
 
+/* Whether a patch may have several places in some picture. */
+static bool has_larger(const picture_set *set) {
+  for (size_t i = 0; i < set->inputs.count; i++)
+    if (set->inputs.items[i].height > set->patch || set->inputs.items[i].width > set->patch)
+      return true;
+  return false;
+}
+
 static void set_info(picture_set *set) {
   const gconv_picture *first = set->inputs.items;
+  set->base.varies = set->augment || (set->patch > 0 && has_larger(set));
   set->base.info = (gconv_dataset_info){.cases = set->ends ? set->ends[set->inputs.count - 1] : set->inputs.count,
                                         .channels = set->inputs.channels,
                                         .height = set->patch ? set->patch : first->height,

@@ -65,8 +65,8 @@ typedef struct gconv_engine_type {
   /* Starts some of `count` steps, at least one. Step i has the cases from i * order.batch on, at most order.batch of them;
    * where that are all of the data, each step has them. A step whose loss is not finite is the last one, and changes
    * nothing. Before a step whose loss, multiplied by gconv_learn_loss_factor(), is below `best`, keep() is done. The next
-   * call must be await(), or free(); the caller can do other work before. NULL: steps are taken one by one, by backward()
-   * and update(). */
+   * call must be prepare(), await() or free(); the caller can do other work before. NULL: steps are taken one by one, by
+   * backward() and update(). */
   gconv_status (*start)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
                         double best);
   /* Waits for these steps: *taken says how many, and sums[i] what step i came to, before its change. */
@@ -75,6 +75,10 @@ typedef struct gconv_engine_type {
   bool (*is_exact)(const void *engine);
   /* Writes how the engine goes about the network, and why: part of a sentence, without a point. NULL: there is one way. */
   void (*explain)(const void *engine, FILE *text);
+  /* Between start() and await(): reads the cases of the step behind those that were started, so that they are there when it
+   * begins. `next`: the cases from which the steps of the next epoch are taken; NULL, if there is none. NULL: nothing can be
+   * read ahead. */
+  void (*prepare)(void *engine, const gconv_learn_cases *next);
 } gconv_engine_type;
 
 #ifdef __cplusplus

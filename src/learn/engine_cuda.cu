@@ -56,7 +56,8 @@ struct engine {
   const gconv_held_cases *arranged; /* what the resident network has in place: all of these, in their order; or NULL */
   /* Of the steps that are to be awaited: */
   size_t started;
-  double best, factor; /* the parameters before become the best ones if loss * factor of the first step is below `best` */
+  gconv_learn_cases rest; /* of their pass, behind them */
+  double best, factor;    /* the parameters before become the best ones if loss * factor of the first step is below `best` */
 };
 
 /* ---- Making one ---- */
@@ -522,9 +523,20 @@ gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_lear
   for (size_t i = 0; i < count && !resident; i++)
     GCONV_TRY(take_step(e, cases, &steps[i], i, best));
   e->started = count;
+  const size_t taken = std::min(cases->count, count * e->order.batch);
+  e->rest = {cases->data, cases->epoch, cases->numbers + taken, cases->count - taken, cases->in_order};
   e->best = single ? best : -INFINITY;
   e->factor = gconv_learn_loss_factor(e->net, cases->count);
   return GCONV_OK;
+}
+
+void prepare(void *state, const gconv_learn_cases *next) {
+  engine *e = (engine *)state;
+  gconv_cuda_guest guest(e->order.device->index);
+  if (e->rest.count > 0)
+    next = &e->rest;
+  if (next)
+    gconv_cuda_cases_prepare(&e->cases, next, std::min(e->order.batch, next->count));
 }
 
 gconv_status await(void *state, gconv_learn_sums *sums, size_t *taken) {
@@ -577,5 +589,5 @@ void explain(const void *state, FILE *text) {
 
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create, destroy,  set,   get,   keep,     is_finite,
-                                                        NULL,   NULL,   evaluate, start, await, is_exact, explain};
+extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda", create,   destroy, set,   get,      keep,    is_finite, NULL,
+                                                        NULL,   evaluate, start,   await, is_exact, explain, prepare};

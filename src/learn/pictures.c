@@ -208,6 +208,10 @@ static void convert_row(const gconv_pictures *pictures, const gconv_image *image
   }
   size_t step = (size_t)image->channels, given = (size_t)channels;
   const uint8_t *from = data + place + (size_t)crop.x * step * sample;
+  if (step == 1 && pictures->channels == 1) {
+    gconv_colour_to_float_row(image->type, from, samples, width);
+    return;
+  }
   if (pictures->gray && channels == 3) {
     if (image->type == GCONV_F32)
       gconv_colour_grey_row(image->type, image->channels, image->alpha, from, row, width);

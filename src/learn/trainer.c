@@ -159,6 +159,13 @@ static void draw_next(gconv_trainer *t) {
   t->next_epoch = next;
 }
 
+/* Has the engine read what the next step needs, while the device works. Cases for validation would take its place. */
+static void prepare_next(gconv_trainer *t) {
+  const gconv_learn_cases next = {t->data, t->next_epoch, t->next, gconv_dataset_get_info(t->data)->cases, false};
+  if (t->type->prepare && !t->validation)
+    t->type->prepare(t->engine, t->next && t->next_epoch == t->state.epochs + 1 ? &next : NULL);
+}
+
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
   gconv_engine_order order = {device,
@@ -355,6 +362,7 @@ static gconv_status take_steps(gconv_trainer *t) {
   gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
   GCONV_TRY(t->type->start(t->engine, &cases, t->steps, count, best));
   draw_next(t);
+  prepare_next(t);
   GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
   if (judges_before_step(t)) {
     tell_full_step(t, &t->sums[0]);

@@ -54,6 +54,7 @@ class Training(NetworkTest):
             np.save(self.folder / f"{name}.npy", random.normal(size=shape).astype("f4"))
             np.save(self.folder / f"{name}_class.npy", random.integers(0, 4, shape[0]))
         for name, net in (("p", "conv 64 3x3 relu, conv 32 3x3 tanh, mean, dense 4 softmax"),
+                          ("p", "conv 128 1x1 relu, conv 96 3x3 groups 2 tanh, mean, dense 4 softmax"),
                           ("q", "conv 32 5x5 relu, conv 64 3x3/2 sigmoid, conv 20 1x1, mean, dense 4 softmax"),
                           ("r", "conv 48 3x3 leaky, conv 33 3x3 relu, mean, dense 4 softmax")):
             data = ("--table", f"{name}.npy", "-t", f"{name}_class.npy", "--net", net, "--epochs", "25", "--batch", "10", "-d", "cuda")
@@ -158,6 +159,16 @@ class Training(NetworkTest):
                 self.photo(f"{side}/{i}.png", 40, 50, i, 1)
         self.check("-i", "before", "-t", "after", "--patch", "16", "--augment", "--epochs", "2", "--net", "2*(conv 4 3x3 relu), conv 1 3x3, residual",
                    "--batch", "5")
+
+    def test_pairs_of_patches(self):
+        """Pictures as large as the patches, which the GPU holds, unless they are turned."""
+        for side in ("before", "after"):
+            os.mkdir(self.folder / side)
+            for i in range(7):
+                self.photo(f"{side}/{i}.png", 16, 16, i, 1)
+        for more in (), ("--augment",):
+            self.check("-i", "before", "-t", "after", "--patch", "16", "--epochs", "3", "--net", "conv 4 3x3 relu, conv 1 3x3, residual", "--batch", "3",
+                       *more)
 
     def test_denoiser(self):
         """Several batches, each of which is copied during the step before, and gradients that are found on two streams."""

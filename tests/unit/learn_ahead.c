@@ -87,6 +87,46 @@ static bool is_finite(const void *engine) {
   return gconv_engine_cpu.is_finite(engine);
 }
 
+/* ---- The same for batches, of an engine that is told of the next epoch while it is at work ---- */
+
+static size_t told[CASES]; /* its cases */
+static uint64_t told_epoch;
+static int tellings; /* as many of them as were true */
+static bool is_told;
+
+static gconv_status start_batches(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
+                                  double best) {
+  (void)best;
+  assert_int_equal(at_work, 0);
+  if (is_told) {
+    assert_int_equal(cases->epoch, told_epoch);
+    assert_int_equal(cases->count, CASES);
+    assert_memory_equal(cases->numbers, told, sizeof told);
+    tellings++;
+  }
+  is_told = false;
+  const size_t batch = of->options.batch;
+  for (; at_work < count; at_work++) {
+    gconv_learn_cases some = *cases;
+    some.numbers += at_work * batch;
+    some.count = CASES - at_work * batch < batch ? CASES - at_work * batch : batch;
+    assert_int_equal(gconv_engine_cpu.backward(engine, &some, &sums_of[at_work]), GCONV_OK);
+    assert_int_equal(gconv_engine_cpu.update(engine, &steps[at_work]), GCONV_OK);
+  }
+  return GCONV_OK;
+}
+
+static void prepare(void *engine, const gconv_learn_cases *next) {
+  (void)engine;
+  assert_true(at_work > 0);
+  is_told = next != NULL;
+  if (next) {
+    assert_int_equal(next->count, CASES);
+    memcpy(told, next->numbers, sizeof told);
+    told_epoch = next->epoch;
+  }
+}
+
 /* ---- Two trainers, one of which goes ahead ---- */
 
 static gconv_engine_type several;
@@ -234,6 +274,23 @@ static void divergence_is_told_as_without(void **state) {
   }
 }
 
+static void the_next_epoch_is_told_while_a_device_works(void **state) {
+  (void)state;
+  const gconv_training_options options = {.rate = 0.01, .batch = 16, .epochs = EPOCHS};
+  gconv_trainer *trainers[2];
+  make(&options, trainers);
+  several.start = start_batches;
+  several.prepare = prepare;
+  tellings = 0;
+  is_told = false;
+  while (!compare_epoch(trainers))
+    ;
+  assert_int_equal(tellings, EPOCHS - 1);
+  assert_false(is_told); /* there is no epoch behind the last one */
+  compare_networks(trainers, false);
+  free_both(trainers);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_told_is_the_same),
@@ -241,6 +298,7 @@ int main(void) {
       cmocka_unit_test(stops_and_goes_on),
       cmocka_unit_test(may_be_freed_while_steps_are_under_way),
       cmocka_unit_test(divergence_is_told_as_without),
+      cmocka_unit_test(the_next_epoch_is_told_while_a_device_works),
   };
   return cmocka_run_group_tests(tests, draw_cases, close_devices);
 }

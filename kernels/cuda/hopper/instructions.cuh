@@ -182,6 +182,16 @@ DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t a
   multiply<128>(c, held, b, add);
 }
 
+/* The same of tf32 for 64 columns, 8 deep: a[0] has number t of the thread's first row, a[1] that of its second row; a[2]
+ * and a[3] have the numbers 4 further on. */
+DEVICE void multiply_tf32(float (&c)[32], const uint32_t (&a)[4], uint64_t b, uint32_t add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {" NUMBERS_TO_31
+      "}, {%32, %33, %34, %35}, %36, add, 1, 1;\n}"
+      : SUMS_32(0)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
 /* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has the numbers 4 t to 4 t + 3 of the
  * thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 16 further on. */
 #define INTEGERS_4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])

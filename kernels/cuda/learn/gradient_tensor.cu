@@ -21,51 +21,12 @@
  * in the order of warps and registers, as stores are fast then; a second kernel sums them, and puts the sums where they
  * belong.
  */
-#include "gradient_tensor_cut.cuh"
+#include "gradient_tensor_groups.cuh"
 #include "layers.h"
 
 #include <stdlib.h>
 
 namespace {
-
-/* A chunk of all images, and the way to the next one. */
-struct position {
-  int32_t image, p0, q0;
-};
-DEVICE position position_of(const gradient_arguments &a, int64_t number) {
-  const int32_t image = (int32_t)(number / a.chunks);
-  const chunk of = chunk_of(a, (int32_t)(number - (int64_t)image * a.chunks), 0, a.p.out_height);
-  return {image, of.p0, of.q0};
-}
-DEVICE void advance(const gradient_arguments &a, position &at) {
-  at.q0 += a.columns;
-  if (at.q0 >= a.p.out_width) {
-    at.q0 = 0;
-    at.p0 += a.rows;
-  }
-  if (at.p0 >= a.p.out_height) {
-    at.p0 = 0;
-    at.image++;
-  }
-}
-DEVICE chunk chunk_at(const gradient_arguments &a, position at) {
-  return {at.p0, min(a.rows, a.p.out_height - at.p0), at.q0, min(a.columns, a.p.out_width - at.q0)};
-}
-
-/* Where a quad is, from the first place on: bytes of gradients, and of samples. */
-struct quad {
-  int32_t dz, x;
-};
-
-DEVICE const float *behind(const float *p, int32_t bytes) {
-  return (const float *)((const char *)p + bytes);
-}
-
-/* What a warp has. */
-template <int FILTERS, int TAPS, int GROUPS> struct warp_sums {
-  float of[GROUPS * TAPS][FILTERS][4];
-  int32_t offsets[GROUPS][2]; /* of the thread's pieces */
-};
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 
@@ -74,18 +35,6 @@ DEVICE void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint2 b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
-}
-
-/* The first bits of a number, and the rest; or, without SPLIT, the number rounded. An instruction ignores the bits that a
- * tf32 number does not have. */
-template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &rest) {
-  if (SPLIT) {
-    first = __float_as_uint(number) & 0xffffe000;
-    rest = __float_as_uint(number - __uint_as_float(first));
-  } else {
-    first = __float_as_uint(number) + 0x1000;
-    rest = 0;
-  }
 }
 
 /* Adds the places of four quads. dz: the thread's number of the gradients of its first filter, `apart` bytes before those
@@ -119,49 +68,6 @@ DEVICE void add_places(const float *dz, int32_t apart, const float *x, const qua
 
 #endif
 
-/* What a thread knows of itself. */
-struct thread_place {
-  int32_t tile, block, group; /* of its block */
-  int32_t n, m, k, lane;      /* of its warp, in the three directions */
-  int32_t piece, filter;      /* the first ones of the warp, of the block's */
-  int32_t first, filters;     /* filter of the block, of all, and how many there are */
-};
-template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gradient_arguments &a) {
-  thread_place at;
-  const int32_t warp = (int32_t)threadIdx.x / 32, row = warp / a.warps_n, block = (int32_t)blockIdx.x / a.tiles;
-  at.tile = (int32_t)blockIdx.x - block * a.tiles;
-  at.group = block / a.blocks;
-  at.block = block - at.group * a.blocks;
-  at.n = warp - row * a.warps_n;
-  at.k = row / a.warps_m;
-  at.m = row - at.k * a.warps_m;
-  at.lane = (int32_t)threadIdx.x % 32;
-  at.piece = at.n * GROUPS * LANES;
-  at.filter = 8 * FILTERS * at.m;
-  const int32_t of_group = a.p.filters / a.p.groups, of_block = 1 << a.filters_log2;
-  at.first = at.group * of_group + at.block * of_block;
-  at.filters = min(of_block, of_group - at.block * of_block);
-  return at;
-}
-
-/* Fills the tables: of quads; and of pieces, bytes of samples from the first channel on. count: pieces of the block. */
-template <int TAPS>
-DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
-                        int32_t *pieces) {
-  const gconv_layer_problem &p = a.p;
-  const int32_t channels = p.channels / p.groups;
-  for (int32_t i = (int32_t)threadIdx.x; i < QUADS * a.steps; i += (int32_t)blockDim.x) {
-    const int32_t line = i / (a.columns / 4), column = 4 * (i - line * (a.columns / 4));
-    quads[i] = {4 * (line * a.dz_pitch + column), 4 * (line * p.stride_y * a.x_pitch + column * p.stride_x)};
-  }
-  for (int32_t i = (int32_t)threadIdx.x; i < count; i += (int32_t)blockDim.x) {
-    const piece own = piece_of(a, first_piece + i);
-    const bool there = own.c < min(channels, first_channel + a.channels);
-    const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
-    pieces[i] = there ? 4 * x : 0; /* others are not used */
-  }
-}
-
 /* Adds the sums of the warps that have other places of the same weights, half of them to the other half at a time. */
 template <int FILTERS, int TAPS, int GROUPS>
 DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float *shared,
@@ -179,15 +85,6 @@ DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float
       UNROLLED_FOR (int i = 0; i < COUNT; i++)
         sums.of[i / (4 * FILTERS)][i / 4 % FILTERS][i % 4] += place[32 * i];
   }
-}
-
-template <int FILTERS, int TAPS, int GROUPS>
-DEVICE void store(const gradient_arguments &a, const thread_place &at, const warp_sums<FILTERS, TAPS, GROUPS> &sums) {
-  constexpr int COUNT = GROUPS * TAPS * FILTERS * 4;
-  const int32_t warp = ((int32_t)blockIdx.x * a.warps_m + at.m) * a.warps_n + at.n;
-  float *to = a.leaves + blockIdx.y * a.leaf + (int64_t)warp * COUNT * 32 + at.lane;
-  UNROLLED_FOR (int i = 0; i < COUNT; i++)
-    to[32 * i] = sums.of[i / (4 * FILTERS)][i / 4 % FILTERS][i % 4];
 }
 
 /* The gradients themselves, whose sums are those of the biases: threads that are neighbours have parts of a filter. */
@@ -315,7 +212,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
 
 /* ---- Sums ---- */
 
-enum : int { PARTS = 4, PART = 64 }; /* of the leaves, which threads sum one by one; threads of a part */
+enum : int { SUMMING = 256 }; /* threads of a block */
 
 /* Where in the gradient the number i of a leaf belongs; -1: nowhere. */
 DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
@@ -331,34 +228,40 @@ DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
   const int32_t filter = (filters << a.filters_log2) + 8 * (c.filters * m + k) + lane % 4 * 2 + number % 2;
   const piece own = piece_of(a, ((tile * a.warps_n + n) * c.groups + column / c.taps) * LANES + lane / 4 + 8 * half);
   const int32_t s = own.s * c.taps + column % c.taps;
-  if (filter >= of_group || own.c >= p.channels / p.groups || s >= p.columns)
+  if (group >= p.groups || filter >= of_group || own.c >= p.channels / p.groups || s >= p.columns)
     return -1;
   return ((int64_t)group * of_group + filter) * a.taps + (own.c * p.rows + own.r) * p.columns + s;
 }
 
-/* Sums the leaves: a block has PART numbers of each. */
-__global__ void __launch_bounds__(PARTS *PART)
-    sum_leaves(const __grid_constant__ gradient_arguments a, cut c, int32_t leaves) {
+/* Sums the leaves: a block has NUMBERS numbers of each. A thread sums four that are neighbours, of every PARTS-th leaf. */
+template <int PARTS>
+__global__ void __launch_bounds__(SUMMING) sum_leaves(const __grid_constant__ gradient_arguments a, cut c, int32_t leaves) {
 #ifdef COPY_ENGINE
   hopper::await_kernel_before();
 #endif
-  __shared__ float parts[PARTS][PART];
-  const int32_t at = (int32_t)threadIdx.x % PART, part = (int32_t)threadIdx.x / PART, i = (int32_t)blockIdx.x * PART + at;
-  float sum = 0;
-  if (i < a.leaf) {
-    const float *own = a.leaves + i;
-    UNROLLED_4_FOR (int32_t j = part; j < leaves; j += PARTS)
-      sum += own[j * a.leaf];
+  constexpr int THREADS = SUMMING / PARTS, NUMBERS = 4 * THREADS;
+  __shared__ float4 parts[PARTS][THREADS];
+  const int32_t at = (int32_t)threadIdx.x % THREADS, part = (int32_t)threadIdx.x / THREADS;
+  const int64_t first = (int64_t)blockIdx.x * NUMBERS;
+  float4 sum = {};
+  if (first + 4 * at < a.leaf) {
+    const float *own = a.leaves + first + 4 * at;
+    UNROLLED_8_FOR(int32_t j = part; j < leaves; j += PARTS) {
+      const float4 four = *(const float4 *)(own + j * a.leaf);
+      sum.x += four.x, sum.y += four.y, sum.z += four.z, sum.w += four.w;
+    }
   }
   parts[part][at] = sum;
   __syncthreads();
-  if (part > 0 || i >= a.leaf)
+  const int32_t number = (int32_t)threadIdx.x;
+  if (number >= NUMBERS || first + number >= a.leaf)
     return;
-  UNROLLED_FOR (int j = 1; j < PARTS; j++)
-    sum += parts[j][at];
-  const int64_t place = place_of(a, c, i);
+  float all = 0;
+  UNROLLED_FOR (int j = 0; j < PARTS; j++)
+    all += ((const float *)parts[j])[number];
+  const int64_t place = place_of(a, c, (int32_t)first + number);
   if (place >= 0)
-    a.gradient[place] = sum;
+    a.gradient[place] = all;
 }
 
 /* ---- Launching ---- */
@@ -366,6 +269,8 @@ __global__ void __launch_bounds__(PARTS *PART)
 using kernel = void (*)(const gradient_arguments a);
 
 template <bool SPLIT> kernel kernel_of(const cut &c) {
+  if (c.warpgroups)
+    return c.taps == 3 ? multiply_by_warpgroups<3, 1> : multiply_by_warpgroups<1, 3>;
   if (c.blocks == 1)
     return c.taps == 1   ? multiply_gradients<4, 1, 8, 1, SPLIT>
            : c.taps == 3 ? multiply_gradients<4, 3, 3, 1, SPLIT>
@@ -379,72 +284,109 @@ template <bool SPLIT> kernel kernel_of(const cut &c) {
                        : multiply_gradients<2, 4, 2, 2, SPLIT>;
 }
 
+/* The GPU's compute capability, 8 for 8.6; 0 if there is none. */
+int capability() {
+  int device = 0, major = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
+  return known ? major : 0;
+}
+
 bool is_possible(const gconv_learn_own *own) {
   const gconv_layer_problem &p = own->layer.problem;
-  int device = 0, major = 0;
   return own->layer.kind == GCONV_LAYER_CONV && !own->in_tail && gconv_layer_taps(&p) * p.filters <= 1 << 28 &&
-         (int64_t)p.out_height * p.out_width <= 1 << 28 && cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 8;
+         (int64_t)p.out_height * p.out_width <= 1 << 28 && capability() >= 8;
+}
+
+/* A way to do it: a kernel, and its arguments but for the arrays. */
+struct form {
+  cut c;
+  kernel multiply;
+  gradient_arguments arguments;
+};
+
+/* Whether warpgroups may multiply here. Where the code is not for compute capability 9.0a alone, their kernel is empty, and
+ * needs no registers for its sums. */
+bool have_warpgroups() {
+  cudaFuncAttributes attributes;
+  return capability() == 9 && cudaFuncGetAttributes(&attributes, multiply_by_warpgroups<3, 1>) == cudaSuccess &&
+         attributes.numRegs > (int)(sizeof(warp_sums<8, 3, 1>::of) / sizeof(float));
+}
+
+/* Makes the form of a cut, with the copy engine or without. False if that is not possible. */
+bool make_form(const gconv_layer_problem &p, int64_t cases, gconv_math math, const cut &c, bool boxes, form *to) {
+  form made = {};
+  made.c = c;
+  made.multiply = math == GCONV_MATH_FP32 ? kernel_of<true>(c) : kernel_of<false>(c);
+  made.arguments.p = p;
+  made.arguments.whole = true;
+  made.arguments.cases = (int32_t)cases;
+  made.arguments.boxes = boxes;
+  share_work(c, &made.arguments);
+  if ((boxes && !may_have_boxes(made.arguments, made.multiply)) || !find_stage(c, &made.arguments))
+    return false;
+  if (cudaFuncSetAttribute(made.multiply, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES / c.blocks) !=
+      cudaSuccess) {
+    cudaGetLastError(); /* a GPU with less shared memory: no failure */
+    return false;
+  }
+  *to = made;
+  return true;
 }
 
 } // namespace
 
 struct gconv_learn_tensor {
-  cut c;
-  kernel multiply;
-  gradient_arguments plain, boxed; /* without and with the copy engine */
+  form plain, boxed; /* without and with the copy engine */
 };
 
 void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor) {
   *tensor = NULL;
   if (!is_possible(own) || cases > INT32_MAX)
     return;
+  const gconv_layer_problem &p = own->layer.problem;
   gconv_learn_tensor made = {};
-  made.c = cut_of(own->layer.problem);
-  made.multiply = math == GCONV_MATH_FP32 ? kernel_of<true>(made.c) : kernel_of<false>(made.c);
-  made.plain.p = own->layer.problem;
-  made.plain.whole = true;
-  made.plain.cases = (int32_t)cases;
-  share_work(made.c, &made.plain);
-  made.boxed = made.plain;
-  made.boxed.boxes = may_have_boxes(made.boxed, made.multiply);
-  if (!find_stage(made.c, &made.plain))
+  if (!make_form(p, cases, math, cut_of(p), false, &made.plain))
     return;
-  made.boxed.boxes = made.boxed.boxes && find_stage(made.c, &made.boxed);
-  const int bytes = SHARED_BYTES / made.c.blocks;
-  if (cudaFuncSetAttribute(made.multiply, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
-    cudaGetLastError(); /* a GPU with less shared memory: no failure */
-    return;
-  }
+  /* Single products of rounded numbers are no faster by warpgroups. */
+  const bool by_warpgroups = math == GCONV_MATH_FP32 && have_warpgroups() && for_warpgroups(p) &&
+                             make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed);
+  if (!by_warpgroups && !make_form(p, cases, math, cut_of(p), true, &made.boxed))
+    made.boxed = made.plain;
   *tensor = (gconv_learn_tensor *)malloc(sizeof made);
   if (*tensor)
     **tensor = made;
 }
 
 size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor) {
-  return (size_t)most_splits(tensor->c, tensor->plain) * (size_t)tensor->plain.leaf;
+  const auto floats = [](const form &of) { return (size_t)most_splits(of.c, of.arguments) * (size_t)of.arguments.leaf; };
+  return std::max(floats(tensor->plain), floats(tensor->boxed));
 }
 
 void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, const float *dz, int64_t cases,
                              float *workspace, float *gradient, cudaStream_t stream) {
-  gradient_arguments a = tensor->boxed;
-  a.x = x;
-  a.dz = dz;
-  if (!a.boxes || !map_boxes(&a, cases)) {
-    a = tensor->plain;
-    a.x = x;
-    a.dz = dz;
+  form made = tensor->boxed;
+  made.arguments.x = x;
+  made.arguments.dz = dz;
+  if (!made.arguments.boxes || !map_boxes(&made.arguments, cases)) {
+    made = tensor->plain;
+    made.arguments.x = x;
+    made.arguments.dz = dz;
   }
+  gradient_arguments &a = made.arguments;
   a.leaves = workspace;
   a.gradient = gradient;
   a.cases = (int32_t)cases;
-  const int64_t splits = std::min<int64_t>(most_splits(tensor->c, a), a.chunks * cases);
+  const int64_t splits = std::min<int64_t>(most_splits(made.c, a), a.chunks * cases);
   const dim3 grid((unsigned)(a.tiles * a.blocks * a.p.groups), (unsigned)splits);
   const int32_t warps = a.warps_m * a.warps_n * a.warps_k;
-  tensor->multiply<<<grid, 32 * (unsigned)warps, (size_t)shared_bytes(tensor->c, a), stream>>>(a);
-  const unsigned blocks = (unsigned)((a.leaf + PART - 1) / PART);
+  made.multiply<<<grid, 32 * (unsigned)warps, (size_t)shared_bytes(made.c, a), stream>>>(a);
+  /* A thread has some eight leaves, whose loads are under way together. */
+  const int parts = splits >= 192 ? 32 : splits >= 64 ? 16 : 4, numbers = 4 * SUMMING / parts;
+  const auto sum = parts == 32 ? sum_leaves<32> : parts == 16 ? sum_leaves<16> : sum_leaves<4>;
+  const unsigned blocks = (unsigned)((a.leaf + numbers - 1) / numbers);
   if (a.boxes) /* a GPU that has a copy engine can launch so, too */
-    hopper::launch_behind(sum_leaves, blocks, PARTS * PART, 0, stream, a, tensor->c, (int32_t)splits);
+    hopper::launch_behind(sum, blocks, SUMMING, 0, stream, a, made.c, (int32_t)splits);
   else
-    sum_leaves<<<blocks, PARTS * PART, 0, stream>>>(a, tensor->c, (int32_t)splits);
+    sum<<<blocks, SUMMING, 0, stream>>>(a, made.c, (int32_t)splits);
 }

@@ -19,12 +19,18 @@ enum : int {
   LANES = 16,               /* pieces of a group */
   STAGES = 4,               /* at most */
   SHARED_BYTES = 224 << 10, /* of a multiprocessor */
-  LEAVES_BYTES = 64 << 20
+  LEAVES_BYTES = 64 << 20,
+  /* Of multiply_by_warpgroups(): */
+  WARPGROUP = 128,              /* threads */
+  WARPGROUPS = 3,               /* of a block */
+  GROUP_WARPS = 4 * WARPGROUPS, /* of a block */
+  BLOCK_FILTERS = 64,           /* of a block */
+  PAIR_CYCLES = 3 * 32          /* that three products of 64 x 64, 8 places deep, take a multiprocessor */
 };
 
 struct gradient_arguments : staging {
   float *leaves, *gradient;
-  int64_t leaf;   /* floats of one: those of registers, and a bias for each filter */
+  int64_t leaf;   /* floats of one, whole quads: those of registers, and behind all a bias for each filter */
   int32_t taps;   /* of a filter */
   int32_t of_row; /* pieces of a row of a filter */
   int32_t inner;  /* neighbouring pieces are those of so many channels */
@@ -46,9 +52,10 @@ __host__ __device__ __forceinline__ piece piece_of(const gradient_arguments &a, 
   return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
 }
 
-/* What a kernel of multiply_gradients() is made for: TAPS, GROUPS, FILTERS and BLOCKS. */
+/* What a kernel is made for: TAPS, GROUPS, FILTERS and BLOCKS; whether warpgroups multiply. */
 struct cut {
   int32_t taps, groups, filters, blocks;
+  bool warpgroups;
 };
 
 /* ---- Host ---- */
@@ -56,7 +63,7 @@ struct cut {
 /* Where there is much to do, a warp has as many sums as registers can hold. */
 inline cut cut_of(const gconv_layer_problem &p) {
   const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
-  cut c;
+  cut c = {};
   c.taps = strided || p.columns == 1 ? 1 : p.columns == 4 || p.columns == 7 || p.columns == 8 ? 4 : 3;
   c.filters = p.filters / p.groups > 16 ? 4 : 2;
   const int64_t columns = (int64_t)(p.channels / p.groups) * p.rows * ((p.columns + c.taps - 1) / c.taps) * c.taps;
@@ -67,6 +74,12 @@ inline cut cut_of(const gconv_layer_problem &p) {
   return c;
 }
 
+/* The same for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 pieces. */
+inline cut cut_for_warpgroups(const gconv_layer_problem &p) {
+  const int32_t taps = cut_of(p).taps;
+  return {taps, 3 / taps, 8, 1, true};
+}
+
 /* Sets which filters, pieces and places blocks and warps have. */
 inline void share_work(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
@@ -75,20 +88,33 @@ inline void share_work(const cut &c, gradient_arguments *a) {
   a->of_row = (p.columns + c.taps - 1) / c.taps;
   a->inner = channels > 8 ? 16 : channels > 4 ? 8 : channels;
   a->groups = ((channels + a->inner - 1) / a->inner * a->inner * p.rows * a->of_row + LANES - 1) / LANES;
-  a->warps_m = filters > 32 ? 2 : 1;
+  a->warps_m = filters > 32 && !c.warpgroups ? 2 : 1;
   a->filters_log2 = filters > 32 ? 6 : filters > 16 ? 5 : 4;
-  a->warps_n = std::min((a->groups + c.groups - 1) / c.groups, WARPS / a->warps_m);
-  a->warps_k = WARPS / a->warps_m / a->warps_n;
+  const int32_t warps = c.warpgroups ? GROUP_WARPS : WARPS / a->warps_m;
+  a->warps_n = c.warpgroups ? warps : std::min((a->groups + c.groups - 1) / c.groups, warps);
+  a->warps_k = warps / a->warps_n;
   a->tiles = (a->groups + a->warps_n * c.groups - 1) / (a->warps_n * c.groups);
   a->blocks = (filters + (1 << a->filters_log2) - 1) >> a->filters_log2;
-  const int64_t warps = (int64_t)a->tiles * a->blocks * p.groups * a->warps_m * a->warps_n;
-  a->leaf = warps * 32 * c.groups * c.taps * c.filters * 4 + p.filters;
+  const int64_t all_warps = (int64_t)a->tiles * a->blocks * p.groups * a->warps_m * a->warps_n;
+  a->leaf = all_warps * 32 * c.groups * c.taps * c.filters * 4 + (p.filters + 3) / 4 * 4;
   /* Channels that a block's pieces may be of. */
   const int32_t of_channels = p.rows * a->of_row, rows = a->warps_n * c.groups * LANES / std::max(a->inner, 8);
   const int32_t some = rows % of_channels == 0   ? rows / of_channels
                        : of_channels % rows == 0 ? 1
                                                  : (rows - 2) / of_channels + 2;
   a->channels = a->inner < 8 ? channels : std::min(some * a->inner, (channels + a->inner - 1) / a->inner * a->inner);
+}
+
+/* Whether warpgroups are worth it: few of the filters and pieces that blocks of them have are none. */
+inline bool for_warpgroups(const gconv_layer_problem &p) {
+  const cut c = cut_for_warpgroups(p);
+  if (c.taps == 4 || p.filters / p.groups <= BLOCK_FILTERS / 2)
+    return false;
+  gradient_arguments a = {};
+  a.p = p;
+  share_work(c, &a);
+  const double filters = (double)a.blocks * BLOCK_FILTERS * p.groups / p.filters;
+  return filters * a.tiles * a.warps_n * c.groups <= 1.35 * a.groups;
 }
 
 /* Blocks that share the places, at most. */
@@ -127,8 +153,12 @@ inline int reads_of_gradients(const gradient_arguments &a) {
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
+/* Floats behind the stages: the rests of a stage's gradients, or rounded ones. */
+inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
+  return c.warpgroups ? a.dz_floats : 0;
+}
 inline int32_t shared_bytes(const cut &c, const gradient_arguments &a) {
-  return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats, sum_floats(c, a)));
+  return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats + rest_floats(c, a), sum_floats(c, a)));
 }
 
 /* Chooses pitches so that reads meet in few banks; returns the cycles, about, that a multiprocessor takes for a stage. */
@@ -152,6 +182,17 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
         a->x_plane = tried.x_plane;
       }
     }
+  const int32_t extra = (c.taps * a->of_row - p.columns) * p.dilation_x + 8;
+  if (c.warpgroups) { /* quads of all filters, one quad after the other */
+    a->dz_pitch = a->dz_plane = 4;
+    set_floats(a, extra);
+    const int32_t more_dz = (QUADS * a->steps - 1) * a->dz_floats;
+    a->dz_floats += more_dz;
+    a->floats += more_dz;
+    const double products =
+        2.0 * PAIR_CYCLES * c.taps * c.groups * WARPGROUPS; /* which read gradients in half of this time */
+    return a->steps * std::max(products, products / 2 + 2.0 * a->warps_n * least) + 500;
+  }
   gradient_arguments best = *a;
   for (int32_t more = 0; more < 2; more++)
     for (best.dz_pitch = a->columns; best.dz_pitch < a->columns + 32; best.dz_pitch += 4) {
@@ -161,7 +202,7 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
         a->dz_plane = best.dz_plane;
       }
     }
-  set_floats(a, (c.taps * a->of_row - p.columns) * p.dilation_x + 8);
+  set_floats(a, extra);
   const double reads = least + 2.0 * c.filters * reads_of_gradients(*a);
   const double products = 3 * 1.6 * c.filters * c.taps * c.groups;
   const double steps = 2.0 * a->steps * a->warps_m * a->warps_n;
@@ -184,8 +225,9 @@ inline bool find_stage(const cut &c, gradient_arguments *a) {
         tried.steps = tried.rows * tried.columns / STEP;
         const double cycles = set_pitches(c, &tried);
         tried.tables = (2 * (QUADS * tried.steps + tried.warps_n * c.groups * LANES) + 31) / 32 * 32;
-        tried.stages =
-            std::min((SHARED_BYTES / c.blocks / (int32_t)sizeof(float) - tried.tables) / tried.floats, (int32_t)STAGES);
+        tried.stages = std::min((SHARED_BYTES / c.blocks / (int32_t)sizeof(float) - tried.tables - rest_floats(c, tried)) /
+                                    tried.floats,
+                                (int32_t)STAGES);
         if (tried.stages < 2)
           break;
         tried.chunks = (p.out_height + tried.rows - 1) / tried.rows * ((p.out_width + tried.columns - 1) / tried.columns);

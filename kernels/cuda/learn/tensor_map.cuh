@@ -16,12 +16,12 @@ struct boxed_tensor {
   int32_t box_channels, box_rows, box_columns;
 };
 
-/* Makes the map of a tensor for copy_box(). False where there is none: GPUs before Hopper, rows that are no multiple of
- * sixteen bytes, or boxes that are too large. */
-inline bool make_tensor_map(const boxed_tensor &of, CUtensorMap *map) {
-  using encoder = CUresult (*)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                               const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                               CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+using tensor_encoder = CUresult (*)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                                    const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                                    CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+/* The driver's function that makes maps; NULL if the driver is too old. */
+inline tensor_encoder find_tensor_encoder() {
   void *encode = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
@@ -30,18 +30,26 @@ inline bool make_tensor_map(const boxed_tensor &of, CUtensorMap *map) {
 #else
   const cudaError_t error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &encode, cudaEnableDefault, &found);
 #endif
-  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) {
-    cudaGetLastError(); /* an older driver: no failure */
+  if (error == cudaSuccess && found == cudaDriverEntryPointSuccess)
+    return (tensor_encoder)encode;
+  cudaGetLastError(); /* no failure */
+  return nullptr;
+}
+
+/* Makes the map of a tensor for copy_box(). False where there is none: GPUs before Hopper, rows that are no multiple of
+ * sixteen bytes, or boxes that are too large. */
+inline bool make_tensor_map(const boxed_tensor &of, CUtensorMap *map) {
+  static const tensor_encoder encode = find_tensor_encoder();
+  if (!encode)
     return false;
-  }
   const cuuint64_t row = (cuuint64_t)of.width * sizeof(float), plane = row * (cuuint64_t)of.height;
   const cuuint64_t sizes[] = {(cuuint64_t)of.width, (cuuint64_t)of.height, (cuuint64_t)of.channels, (cuuint64_t)of.images};
   const cuuint64_t distances[] = {row, plane, plane * (cuuint64_t)of.channels};
   const cuuint32_t box[] = {(cuuint32_t)of.box_columns, (cuuint32_t)of.box_rows, (cuuint32_t)of.box_channels, 1};
   const cuuint32_t steps[] = {1, 1, 1, 1};
-  return ((encoder)encode)(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, (void *)of.data, sizes, distances, box, steps,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, (void *)of.data, sizes, distances, box, steps,
+                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 #ifdef COPY_ENGINE

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* What the two kernels of gradient_tensor.cu have in common: where a thread's places, pieces and filters are, how a number
+ * is parted, and how a warp's sums are stored. */
+#pragma once
+
+#include "gradient_tensor_cut.cuh"
+
+namespace {
+
+/* A chunk of all images, and the way to the next one. */
+struct position {
+  int32_t image, p0, q0;
+};
+DEVICE position position_of(const gradient_arguments &a, int64_t number) {
+  const int32_t image = (int32_t)(number / a.chunks);
+  const chunk of = chunk_of(a, (int32_t)(number - (int64_t)image * a.chunks), 0, a.p.out_height);
+  return {image, of.p0, of.q0};
+}
+DEVICE void advance(const gradient_arguments &a, position &at) {
+  at.q0 += a.columns;
+  if (at.q0 >= a.p.out_width) {
+    at.q0 = 0;
+    at.p0 += a.rows;
+  }
+  if (at.p0 >= a.p.out_height) {
+    at.p0 = 0;
+    at.image++;
+  }
+}
+DEVICE chunk chunk_at(const gradient_arguments &a, position at) {
+  return {at.p0, min(a.rows, a.p.out_height - at.p0), at.q0, min(a.columns, a.p.out_width - at.q0)};
+}
+
+/* Where a quad is, from the first place on: bytes of gradients, and of samples. */
+struct quad {
+  int32_t dz, x;
+};
+
+DEVICE const float *behind(const float *p, int32_t bytes) {
+  return (const float *)((const char *)p + bytes);
+}
+
+/* What a warp has. */
+template <int FILTERS, int TAPS, int GROUPS> struct warp_sums {
+  float of[GROUPS * TAPS][FILTERS][4];
+  int32_t offsets[GROUPS][2]; /* of the thread's pieces */
+};
+
+/* The first bits of a number, and the rest; or, without SPLIT, the number rounded. An instruction ignores the bits that a
+ * tf32 number does not have. */
+template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &rest) {
+  if (SPLIT) {
+    first = __float_as_uint(number) & 0xffffe000;
+    rest = __float_as_uint(number - __uint_as_float(first));
+  } else {
+    first = __float_as_uint(number) + 0x1000;
+    rest = 0;
+  }
+}
+
+/* What a thread knows of itself. */
+struct thread_place {
+  int32_t tile, block, group; /* of its block */
+  int32_t n, m, k, lane;      /* of its warp, in the three directions */
+  int32_t piece, filter;      /* the first ones of the warp, of the block's */
+  int32_t first, filters;     /* filter of the block, of all, and how many there are */
+};
+template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gradient_arguments &a) {
+  thread_place at;
+  const int32_t warp = (int32_t)threadIdx.x / 32, row = warp / a.warps_n, block = (int32_t)blockIdx.x / a.tiles;
+  at.tile = (int32_t)blockIdx.x - block * a.tiles;
+  at.group = block / a.blocks;
+  at.block = block - at.group * a.blocks;
+  at.n = warp - row * a.warps_n;
+  at.k = row / a.warps_m;
+  at.m = row - at.k * a.warps_m;
+  at.lane = (int32_t)threadIdx.x % 32;
+  at.piece = at.n * GROUPS * LANES;
+  at.filter = 8 * FILTERS * at.m;
+  const int32_t of_group = a.p.filters / a.p.groups, of_block = 1 << a.filters_log2;
+  at.first = at.group * of_group + at.block * of_block;
+  at.filters = min(of_block, of_group - at.block * of_block);
+  return at;
+}
+
+/* Fills the tables: of quads; and of pieces, bytes of samples from the first channel on. count: pieces of the block. */
+template <int TAPS>
+DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
+                        int32_t *pieces) {
+  const gconv_layer_problem &p = a.p;
+  const int32_t channels = p.channels / p.groups;
+  for (int32_t i = (int32_t)threadIdx.x; i < QUADS * a.steps; i += (int32_t)blockDim.x) {
+    const int32_t line = i / (a.columns / 4), column = 4 * (i - line * (a.columns / 4));
+    quads[i] = {4 * (line * a.dz_pitch + column), 4 * (line * p.stride_y * a.x_pitch + column * p.stride_x)};
+  }
+  for (int32_t i = (int32_t)threadIdx.x; i < count; i += (int32_t)blockDim.x) {
+    const piece own = piece_of(a, first_piece + i);
+    const bool there = own.c < min(channels, first_channel + a.channels);
+    const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
+    pieces[i] = there ? 4 * x : 0; /* others are not used */
+  }
+}
+
+template <int FILTERS, int TAPS, int GROUPS>
+DEVICE void store(const gradient_arguments &a, const thread_place &at, const warp_sums<FILTERS, TAPS, GROUPS> &sums) {
+  constexpr int COUNT = GROUPS * TAPS * FILTERS * 4;
+  const int32_t warp = ((int32_t)blockIdx.x * a.warps_m + at.m) * a.warps_n + at.n;
+  float *to = a.leaves + blockIdx.y * a.leaf + (int64_t)warp * COUNT * 32 + at.lane;
+  UNROLLED_FOR (int i = 0; i < COUNT; i++)
+    to[32 * i] = sums.of[i / (4 * FILTERS)][i / 4 % FILTERS][i % 4];
+}
+
+} // namespace
