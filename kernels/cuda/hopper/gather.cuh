@@ -71,11 +71,6 @@ DEVICE uint8_t *tiles_of(const cut &c, const memory &m, int32_t couple) {
   return m.tiles + couple * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
-/* A barrier for some warps of the block. */
-DEVICE void barrier_of(int32_t name, int32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
-}
-
 /* ---- Tiles ---- */
 
 struct tile {

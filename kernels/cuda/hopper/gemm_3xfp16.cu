@@ -9,7 +9,7 @@
  * largest lose bits. Therefore the error bound is relative to the largest number.
  *
  * First layers, with few channels, have their own kernel where it is estimated to be faster; it needs no pass over the input
- * (gather.cuh).
+ * (gather.cuh). Nor do filters of 1 x 1 on few channels (tensor_flow.cuh).
  */
 #include "gather.cuh"
 

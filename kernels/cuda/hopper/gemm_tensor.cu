@@ -12,12 +12,13 @@
 
 namespace {
 
-/* Returns whether float16 is estimated to be faster than TF32, including the search for the largest sample. It is not, if
- * units are taps of a row in planes: then float16 packs more units, and takes longer than estimated. */
+/* Returns whether float16 is estimated to be faster than TF32, including the search for the largest sample, unless tiles
+ * have their own scales. It is not, if units are taps of a row in planes: then float16 packs more units, and takes longer
+ * than estimated. */
 bool is_half_faster(const gconv_layer_problem *problem) {
   const tensor::cut half = tensor::cut_problem(problem, tensor::fp16::U, 1);
-  return (half.how != tensor::NARROW || half.flow.steps) &&
-         half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles;
+  return tensor::has_own_scales(half) || ((half.how != tensor::NARROW || half.flow.steps) &&
+                                          half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles);
 }
 
 template <class E> constexpr gconv_layer_algorithm row = tensor::algorithm_of<tensor::product<E, 1>>("", "");

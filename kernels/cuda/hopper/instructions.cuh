@@ -110,6 +110,11 @@ DEVICE void admit_kernel_behind() {
 #endif
 #ifdef HOPPER
 
+/* A barrier for some warps of the block. */
+DEVICE void barrier_of(int32_t name, int32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
+}
+
 template <int REGISTERS> DEVICE void registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }

@@ -18,8 +18,8 @@
  *
  * tensor.cuh has rings of weights, some steps a slot, and of planes, a chunk a slot, one for each set of planes, which
  * single threads bring with bulk copies; and of places of outputs, one for each warpgroup that multiplies, which warps
- * compute. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot. In gather.cuh, a warpgroup packs tiles for
- * each of the two that multiply. The consumers are always two warpgroups.
+ * compute. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot; two do for filters of 1 x 1. In gather.cuh,
+ * a warpgroup packs tiles for each of the two that multiply. The consumers are always two warpgroups.
  */
 #pragma once
 

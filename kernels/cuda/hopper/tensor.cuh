@@ -65,11 +65,15 @@ DEVICE void begin(const arguments &a, const memory &m) {
 }
 #endif
 
-template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
+/* JOINED: is_joined(). It is a kernel of its own, since the others take up to 6% longer with more code in them. */
+template <class E, int D, bool JOINED>
+__global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
   extern __shared__ uint8_t shared[];
   const memory m = memory_of(a.c, shared + (128 - shared_address(shared) % 128) % 128);
   begin(a, m);
+  admit_kernel_behind();
+  await_kernel_before();
   const int32_t consumer = threadIdx.x / GROUP, warp = threadIdx.x / 32;
   if (consumer == CONSUMERS) {
     registers_down<40>();
@@ -98,21 +102,25 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     float sums[128];
     if (a.c.alternate) /* the first warpgroup begins */
       barrier_wait(&m.barriers->turn[consumer], round ^ (consumer == 0));
-    if (a.c.resident)
+    if (!JOINED && a.c.resident)
       multiply_resident<E, D>(a.c, p, it, r, sums);
     else
       multiply_passing<E, D>(a.c, p, it, r, sums);
     if (a.c.alternate && threadIdx.x % 32 == 0)
       barrier_arrive(&m.barriers->turn[1 - consumer]);
     round ^= 1;
+    float4 *half = NULL;
+    bool own = true;
+    if (JOINED)
+      own = meet_half(a, m, (tile * a.c.groups + it.group) * a.c.filter_tiles + filter_tile, &half, sums);
     m.barriers->out_places[consumer].wait_full(turn);
-    if (a.c.how == BAND)
-      store<E::U>(a, it, tile, filter_tile, out_places, f, exchange, sums);
-    else
-      store<1>(a, it, tile, filter_tile, out_places, f, exchange, sums);
+    if (own && a.c.how == BAND)
+      store<E::U, JOINED>(a, it, tile, filter_tile, out_places, f, exchange, half, sums);
+    else if (own)
+      store<1, JOINED>(a, it, tile, filter_tile, out_places, f, exchange, half, sums);
     barrier_arrive(&m.barriers->out_places[consumer].empty[turn.place]);
     turn.advance(2);
-    if (not_finite)
+    if (own && not_finite)
       mend(&a, it.group, position_of(a, tile), tile < a.c.tiles ? end_of(a, tile) : 0, filter_tile * ROWS + warp % 4 * 16);
   }
 #endif
@@ -213,7 +221,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
     const int64_t count = plane * a.problem.filters * a.problem.images;
     const int wide = plane % 4 == 0 && (uintptr_t)a.out % 16 == 0 ? 4 : 1;
     const unsigned blocks = (unsigned)std::min<int64_t>((count / wide + 255) / 256, 16 * processors);
-    (wide == 4 ? finish_sums<4> : finish_sums<1>)<<<blocks, 256, 0, stream>>>(a, plane, count);
+    CUDA_TRY(hopper::launch_behind(wide == 4 ? finish_sums<4> : finish_sums<1>, blocks, 256, 0, stream, a, plane, count));
   }
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
@@ -323,20 +331,29 @@ template <class E, int D> struct product {
 
   static size_t workspace_bytes(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
-    return scale_bytes(p) + laid_bytes(c) + partial_bytes(c, p);
+    return scale_bytes(c, p) + laid_bytes(c) + partial_bytes(c, p);
   }
 
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
     if (const char *obstacle = available())
       return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
-    CUDA_TRY(cudaFuncSetAttribute(multiply_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    const cut c = cut_problem(e->problem, E::U, D);
+    CUDA_TRY(cudaFuncSetAttribute(product_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     if constexpr (FLOWS)
-      CUDA_TRY(cudaFuncSetAttribute(flow_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-    return keep_cut(cut_problem(e->problem, E::U, D), state);
+      if (c.flow.steps)
+        CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    return keep_cut(c, state);
   }
 
   static void dismiss(void *state) {
     free(state);
+  }
+
+  static auto product_of(const cut &c) {
+    return is_joined(c) ? multiply_layer<E, D, true> : multiply_layer<E, D, false>;
+  }
+  static auto flow_of(const cut &c) {
+    return c.flow.steps == FLOW_FEW ? flow_layer<E, D, FLOW_FEW> : flow_layer<E, D, FLOW_STEPS>;
   }
 
   static arguments arguments_of(const gconv_layer_execution *e, const cut &c) {
@@ -349,18 +366,21 @@ template <class E, int D> struct product {
     a.weights = (const uint8_t *)prepared;
     a.steps = (const uint32_t *)(prepared + weight_bytes(c) / 4 + p->filters);
     a.filter_scales = E::SCALED ? prepared + weight_bytes(c) / 4 : NULL;
-    a.maxima = E::SCALED ? (const uint32_t *)e->workspace : NULL;
+    a.maxima = E::SCALED && !has_own_scales(c) ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    /* Units of channels with one digit are taken to meet no weight that only fills up. That is not so for each cut: such
-     * weights multiply samples where taps, or a chunk's rows and units, do not come out even, and an infinity is NaN there.
-     */
-    const bool mixes = E::SCALED || c.how != WIDE;
+    /* Whether samples may meet weights of 0 that only fill up, and make NaN of an infinity beyond the filter's reach. With
+     * one digit, units of channels do so only behind the last row. */
+    const bool mixes = !has_own_scales(c) && (E::SCALED || c.how != WIDE || c.row_chunks * c.chunk_rows > p->rows);
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
-    a.planes = (uint8_t *)e->workspace + scale_bytes(p);
+    a.planes = (uint8_t *)e->workspace + scale_bytes(c, p);
     a.digit_bytes = laid_bytes(c) / D;
     a.alike = !E::SCALED || c.segments > 1 || p->images == 1;
-    a.partial = c.splits > 1 ? (float *)(a.planes + laid_bytes(c)) : is_curved(p) ? e->out : NULL;
+    float *sums = (float *)(a.planes + laid_bytes(c));
+    a.parts = is_joined(c) ? 1 : c.splits;
+    a.partial = a.parts > 1 ? sums : is_curved(p) ? e->out : NULL;
+    if (is_joined(c))
+      a.halves = (float4 *)sums, a.ready = (uint32_t *)e->workspace + (int64_t)p->images * p->groups + 1;
     a.straight = straight_of(p, a.partial);
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
@@ -376,8 +396,8 @@ template <class E, int D> struct product {
     const cudaStream_t stream = (cudaStream_t)e->stream;
     const int processors = multiprocessors();
     const int64_t images = (int64_t)p->images * c.groups;
-    if (a.not_finite)
-      CUDA_TRY(cudaMemsetAsync(e->workspace, 0, (size_t)(images + 1) * 4, stream));
+    if (a.not_finite || a.ready)
+      CUDA_TRY(cudaMemsetAsync(e->workspace, 0, zero_bytes(c, p), stream));
     if (a.maxima) {
       const int64_t count = (int64_t)c.channels * p->height * p->width;
       const int64_t parts = std::clamp<int64_t>(8 * processors / images, 1, (count + 8191) / 8192);
@@ -387,18 +407,19 @@ template <class E, int D> struct product {
     if constexpr (FLOWS)
       if (c.flow.steps) {
         const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
-        flow_layer<E, D><<<(unsigned)blocks, THREADS, flow_bytes(c), stream>>>(a);
+        const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
+        CUDA_TRY(hopper::launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
         return finish_layer(a, processors, stream);
       }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + LAYERS - 1) / LAYERS), (unsigned)planes);
-    pack_planes<E, D><<<pack_grid, LAYERS, 0, stream>>>(a);
+    CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, LAYERS, 0, stream, a));
     /* If weights stay in shared memory, a block must always have the same filters. */
     const int64_t turn = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
     if (c.resident && grid < c.items && grid % turn)
       grid = std::max(grid / turn, (int64_t)1) * turn;
-    multiply_layer<E, D><<<(unsigned)grid, THREADS, shared_bytes(c), stream>>>(a);
+    CUDA_TRY(hopper::launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
     return finish_layer(a, processors, stream);
   }
 
@@ -415,7 +436,8 @@ template <class E, int D> struct product {
     const cut c = cut_problem(p, E::U, D);
     const double ms = MEASURED * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
     const double in = 4.0 * p->images * p->channels * p->height * p->width;
-    return ms + machine->launch_ms + (E::SCALED ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
+    const bool maxima = E::SCALED && !has_own_scales(c);
+    return ms + machine->launch_ms + (maxima ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
   }
 
   /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8). For D = 2, the product of the low digits is left

@@ -73,11 +73,12 @@ struct divisor {
 enum : int32_t {
   FLOW_TILE = 128, /* positions */
   FLOW_STEPS = 12, /* of a tile; taps that do not exist have weights 0 */
+  FLOW_FEW = 4,    /* the same of filters of 1 x 1: up to 64 channels */
   FLOW_SLOTS = 16  /* at most */
 };
 
 struct flow {
-  int32_t steps;            /* 0: the layer does not use this kernel */
+  int32_t steps;            /* 0: the layer does not use this kernel; FLOW_FEW: filters of 1 x 1; FLOW_STEPS: others */
   int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
   int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
@@ -125,6 +126,11 @@ struct cut {
 
   double cycles; /* estimated, of the whole layer */
 };
+
+/* Returns whether the kernel finds the largest sample of each tile itself, and no pass before finds those of images. */
+inline bool has_own_scales(const cut &c) {
+  return c.flow.steps == FLOW_FEW;
+}
 
 inline int32_t ceil_div(int64_t a, int64_t b) {
   return (int32_t)((a + b - 1) / b);
@@ -237,6 +243,16 @@ inline bool cut_memory(cut &c) {
   return true;
 }
 
+/* Returns whether the multiplying kernel itself adds the splits (meet_half()), not a kernel behind it. */
+inline bool is_joined(const cut &c) {
+  return c.splits == 2;
+}
+
+/* Returns the number of tiles of ROWS filters by POSITIONS positions. */
+inline int64_t sum_tiles(const cut &c) {
+  return (int64_t)ceil_div(c.tiles, c.sets) * c.sets * c.filter_tiles * c.groups;
+}
+
 /* Estimates cycles: packing planes, then waves of items. Uses bytes a cycle of the whole device and of a block, measured on
  * an H200. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
@@ -255,14 +271,22 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
   c.cycles = ceil((double)c.items / processors) * item + 6000;
   c.cycles += (4 * inputs + (double)laid_bytes(c)) / 1500 + 3000;
   if (c.splits > 1)
-    c.cycles += (c.splits + 1) * 4 * outputs / 2000 + 4000;
+    c.cycles += (is_joined(c) ? 0 : (c.splits + 1) * 4 * outputs / 2000) + 4000;
 }
 
-inline size_t scale_bytes(const gconv_layer_problem *p) {
-  return (((size_t)p->images * p->groups + 1) * 4 + 255) / 256 * 256;
+/* Bytes at the start of the workspace that are zero when an execution begins: the largest sample of each image and group, a
+ * flag of samples that are not finite and, if splits are joined, a word for each tile of sums. */
+inline size_t zero_bytes(const cut &c, const gconv_layer_problem *p) {
+  return ((size_t)p->images * p->groups + 1 + (is_joined(c) ? (size_t)sum_tiles(c) : 0)) * 4;
 }
+inline size_t scale_bytes(const cut &c, const gconv_layer_problem *p) {
+  return (zero_bytes(c, p) + 255) / 256 * 256;
+}
+/* Of joined splits, the first one leaves its sums in memory; otherwise all do. */
 inline size_t partial_bytes(const cut &c, const gconv_layer_problem *p) {
-  return c.splits == 1 ? 0 : (size_t)c.splits * p->images * p->filters * p->out_height * p->out_width * sizeof(float);
+  return c.splits == 1  ? 0
+         : is_joined(c) ? (size_t)sum_tiles(c) * ROWS * POSITIONS * sizeof(float)
+                        : (size_t)c.splits * p->images * p->filters * p->out_height * p->out_width * sizeof(float);
 }
 
 inline void cut_work(cut &best, cut c, const gconv_layer_problem *p) {
@@ -278,7 +302,7 @@ inline void cut_work(cut &best, cut c, const gconv_layer_problem *p) {
         continue;
       c.splits = splits;
       c.items = (int64_t)ceil_div(c.tiles, c.sets) * pairs * c.groups * splits;
-      if (splits > 1 && partial_bytes(c, p) + scale_bytes(p) + (size_t)laid_bytes(c) > p->workspace_limit)
+      if (splits > 1 && partial_bytes(c, p) + scale_bytes(c, p) + (size_t)laid_bytes(c) > p->workspace_limit)
         break;
       if (!cut_memory(c))
         continue;
@@ -385,40 +409,45 @@ inline bool cut_steps(cut &c, const gconv_layer_problem *p) {
   return true;
 }
 
-/* Cuts the ring for the current strips. Returns false if it is too large. */
+/* Cuts the ring for the current strips. Returns false if it is too large. Taps of a single row reach no other slot: then
+ * nothing is repeated, and there is room for more slots. */
 inline bool cut_ring(cut &c, const gconv_layer_problem *p) {
   flow &f = c.flow;
   const int64_t reach = (int64_t)((p->rows - 1) / c.period_y) * c.step_y * c.pitch;
   if (reach > FLOW_SLOTS * FLOW_TILE)
     return false;
   f.halo = (FLOW_TILE - 1 + (int32_t)reach) / FLOW_TILE;
-  f.slots = f.halo + 2;
-  f.repeated = FLOW_TILE + (c.units * c.row_taps % 2 && p->rows > 1 && c.period_y == 1 ? c.step_y * c.pitch : 0);
+  f.slots = f.halo + (reach ? 2 : 4);
+  f.repeated = reach ? FLOW_TILE : 0;
+  if (c.units * c.row_taps % 2 && p->rows > 1 && c.period_y == 1)
+    f.repeated += c.step_y * c.pitch;
   f.length = f.slots * FLOW_TILE + f.repeated;
   c.plane_bytes = c.planes * f.length * UNIT;
   return f.slots <= FLOW_SLOTS && f.repeated <= f.slots * FLOW_TILE && flow_bytes(c) <= SHARED_BYTES && cut_steps(c, p);
 }
 
-inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
-  c.how = NARROW;
-  c.row_taps = c.variants = row_taps_of(NARROW, c.unit, p->columns);
-  c.units = c.chunk_units = c.channels;
+inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
+  c.how = how;
+  c.row_taps = c.variants = row_taps_of(how, c.unit, p->columns);
+  c.units = c.chunk_units = how == WIDE ? ceil_div(c.channels, c.unit) : c.channels;
+  c.steps = c.flow.steps = how == WIDE ? FLOW_FEW : FLOW_STEPS;
   c.phases = c.phases_y = std::min(p->rows, c.period_y);
   c.planes = c.units * c.phases * c.variants;
   c.chunk_rows = p->rows;
   c.channel_chunks = c.row_chunks = c.chunks = c.splits = c.split_chunks = 1;
-  c.steps = c.flow.steps = FLOW_STEPS;
   c.sets = 1;
   c.flow.pairs = ceil_div(c.filters, CONSUMERS * ROWS), c.filter_tiles = c.flow.pairs * CONSUMERS;
-  if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.filters <= ROWS || c.planes > 64 ||
-      list_flow_taps(c, p, NULL) > 2 * FLOW_STEPS)
+  if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * c.steps ||
+      (how == WIDE ? p->rows * p->columns > 1 : c.filters <= ROWS))
     return;
-  double limit = best.cycles + 3500; /* cycles of launching the kernel that packs planes */
+  double limit = best.cycles + (how == WIDE ? 10000 : 3500); /* cycles of launching the kernels that are not needed then */
   for (int32_t target : {0, 128, 64, 32}) {
+    if (how == WIDE && target > 0)
+      break; /* strips are of no use */
     cut_positions(c, p, target);
     c.positions = 0; /* no planes in memory */
-    c.segments = (int64_t)p->images * c.strips;
-    c.segment_tiles = ceil_div((int64_t)p->out_height * c.columns, FLOW_TILE);
+    c.segments = how == WIDE ? 1 : (int64_t)p->images * c.strips;
+    c.segment_tiles = ceil_div((how == WIDE ? p->images : 1) * (int64_t)p->out_height * c.columns, FLOW_TILE);
     c.tiles = c.items = c.segments * c.segment_tiles;
     if (c.items >= INT32_MAX / FLOW_TILE || !cut_ring(c, p))
       continue;
@@ -438,7 +467,8 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
 /* Returns the cut of a problem with the least estimated time. Its `cycles` are infinite if there is none. */
 inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut best = cut_planes(p, unit, digits);
-  cut_flow(best, cut_nothing(p, unit, digits), p);
+  cut_flow(best, NARROW, cut_nothing(p, unit, digits), p);
+  cut_flow(best, WIDE, cut_nothing(p, unit, digits), p);
   return best;
 }
 

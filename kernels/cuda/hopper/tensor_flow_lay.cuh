@@ -16,6 +16,9 @@ namespace tensor {
 struct flow_head {
   hopper::slots<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
+  /* Of tiles with their own scales: the largest magnitude that each warp of each packing warpgroup has seen, in its last two
+   * tiles; whether there was an infinity or NaN. */
+  uint32_t most[2][2][4], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
@@ -110,11 +113,10 @@ DEVICE void load_planes(const arguments &a, const flow_work &work, const flow_wa
 }
 
 /* Writes them to the ring; a second time `again` bytes further on, if that is not 0. */
-template <class E, int D>
-DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again,
-                         float (&v)[PLANES_AT_ONCE][E::U]) {
+template <class E, int D, int PLANES>
+DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again, float (&v)[PLANES][E::U]) {
   to += first * c.flow.length * UNIT;
-  UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE; i++, to += c.flow.length * UNIT)
+  UNROLLED_FOR (int i = 0; i < PLANES; i++, to += c.flow.length * UNIT)
     if (first + i < c.planes) {
       store_unit<E, D>(v[i], scale, to, c.plane_bytes);
       if (again)
@@ -159,6 +161,51 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
     publish();
     barrier_arrive(&m.h->slots.full[r.place]);
     r.advance(c.flow.slots);
+  }
+}
+
+/* Returns the exponent of the scale of a tile whose samples a warpgroup holds. `own`: which packing warpgroup. `odd`: 0 and
+ * 1 by turns. */
+template <class E, int PLANES>
+DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, const float (&v)[PLANES][E::U]) {
+  uint32_t most = 0, all = 0;
+  UNROLLED_FOR (int i = 0; i < PLANES; i++)
+    UNROLLED_FOR (int e = 0; e < E::U; e++) {
+      const uint32_t bits = i < c.planes ? __float_as_uint(v[i][e]) & 0x7fffffff : 0;
+      all = max(all, bits);
+      most = max(most, bits < NOT_FINITE ? bits : 0);
+    }
+  if (all >= NOT_FINITE)
+    h.not_finite = 1;
+  most = __reduce_max_sync(UINT32_MAX, most);
+  if (threadIdx.x % 32 == 0)
+    h.most[own][odd][threadIdx.x / 32 % 4] = most;
+  barrier_of(1 + own, GROUP);
+  const uint4 warps = *(const uint4 *)h.most[own][odd];
+  return scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
+}
+
+/* The work of the two packing warpgroups for filters of 1 x 1: each packs every other tile, which has its own scale. While
+ * one of them waits for its samples, the other one packs. */
+template <class E, int D> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
+  const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS;
+  ring r;
+  for (uint32_t tile = work.first; tile < work.end; tile++, r.advance(a.c.flow.slots)) {
+    const int32_t number = (int32_t)(tile - work.first);
+    if (number % 2 != own)
+      continue;
+    const place at = place_of(a, tile * FLOW_TILE + thread);
+    float v[2 * FLOW_FEW][E::U];
+    UNROLLED_FOR (int i = 0; i < 2 * FLOW_FEW; i++)
+      if (i < a.c.planes)
+        load_unit<E>(a, at, work.group, i, 0, 0, v[i]);
+    const int exponent = find_exponent<E>(a.c, *m.h, own, number / 2 % 2, v);
+    m.h->slots.wait_empty(r);
+    store_planes<E, D>(a.c, 0, power_of_two(exponent), m.ring + (r.place * FLOW_TILE + thread) * UNIT, 0, v);
+    if (thread == 0)
+      m.h->scales[r.place] = power_of_two(-exponent);
+    publish();
+    barrier_arrive(&m.h->slots.full[r.place]);
   }
 }
 #endif

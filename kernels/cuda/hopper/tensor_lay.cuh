@@ -15,6 +15,9 @@ constexpr uint32_t NOT_FINITE = 0x7f7ff000, NOT_FINITE_BF16 = 0x7f7f8000;
  */
 static __global__ void __launch_bounds__(256)
     find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *not_finite) {
+#ifdef HOPPER
+  hopper::admit_kernel_behind();
+#endif
   const int32_t number = (int32_t)blockIdx.x / parts;
   const float *image = in + number * count;
   const int64_t aligned = ((uintptr_t)image & 15) == 0 ? count / 4 : 0;
@@ -61,6 +64,12 @@ DEVICE void load_unit(const arguments &a, const place &at, int32_t group, int32_
       v[e] = __ldg(from + e);
     return;
   }
+  if (wide && left >= E::U) { /* the usual case, likewise */
+    const bool there = inside && (uint32_t)column < (uint32_t)p.width;
+    UNROLLED_FOR (int e = 0; e < E::U; e++)
+      v[e] = there ? __ldg(from + e * plane) : 0.0f;
+    return;
+  }
   UNROLLED_FOR (int e = 0; e < E::U; e++, from += step) {
     const bool there =
         wide ? e < left && (uint32_t)column < (uint32_t)p.width : (uint32_t)(column + e * p.dilation_x) < (uint32_t)p.width;
@@ -81,6 +90,10 @@ template <class E, int D> DEVICE void store_unit(float (&v)[E::U], float scale, 
 
 /* Packs all planes; a thread packs one unit. Blocks in y count groups, units, phases and variants. */
 template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(const __grid_constant__ arguments a) {
+#ifdef HOPPER
+  hopper::admit_kernel_behind();
+  hopper::await_kernel_before();
+#endif
   const uint32_t position = blockIdx.x * LAYERS + threadIdx.x;
   if (position >= a.c.positions)
     return;

@@ -57,6 +57,37 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
   }
 }
 
+/* ---- Joined splits ---- */
+
+#ifdef HOPPER
+/* Of two splits of a tile, the first one to be ready leaves its sums in memory. The other one adds them to its own while it
+ * stores; a + b is b + a. Returns false for the first one. A warpgroup calls it. `half` becomes the place of a thread's
+ * sums.
+ */
+DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 **half, const float (&sums)[128]) {
+  volatile uint32_t *before = m.barriers->before;
+  const int32_t group = threadIdx.x / GROUP, barrier = 1 + group;
+  uint32_t *ready = a.ready + tile;
+  *half = a.halves + tile * (ROWS * POSITIONS / 4) + threadIdx.x % GROUP;
+  if (threadIdx.x % GROUP == 0)
+    before[group] = atomicAdd(ready, 1);
+  hopper::barrier_of(barrier, GROUP);
+  const bool first = before[group] == 0;
+  if (first) {
+    UNROLLED_FOR (int i = 0; i < 32; i++)
+      __stcg(*half + i * GROUP, make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
+    __threadfence();
+  }
+  hopper::barrier_of(barrier, GROUP);
+  if (first && threadIdx.x % GROUP == 0)
+    atomicAdd(ready, 2);
+  while (!first && *(volatile uint32_t *)ready != 4)
+    ; /* the first one is at work already, so this ends */
+  __threadfence();
+  return !first;
+}
+#endif
+
 /* ---- Storing ---- */
 
 /* A warp computes the places of outputs for the positions of a tile. */
@@ -140,24 +171,38 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
 
 /* Finishes and stores the sums of a warpgroup, which have the layout of instructions.cuh, through shared memory, 32
  * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
- * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
-template <int W, bool ALL, bool ALIKE>
+ * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. JOINED: `half` is added,
+ * from meet_half(). */
+template <int W, bool ALL, bool ALIKE, bool JOINED>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
-                        const finish (&f)[2], float *exchange, const float (&sums)[128]) {
+                        const finish (&f)[2], float *exchange, const float4 *half, const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
   const bool plain = ALIKE && are_plain(a, alike);
+  float4 others[4];
+  if (JOINED)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      others[i] = __ldcg(half + i * GROUP);
   UNROLLED_FOR (int part = 0; part < POSITIONS / 32; part++) {
-    float y[16];
+    float y[16], own[16];
+    UNROLLED_FOR (int i = 0; i < 16; i++)
+      own[i] = sums[part * 16 + i];
+    if (JOINED)
+      UNROLLED_FOR (int i = 0; i < 4; i++) {
+        own[4 * i] += others[i].x, own[4 * i + 1] += others[i].y, own[4 * i + 2] += others[i].z,
+            own[4 * i + 3] += others[i].w;
+        if (part + 1 < POSITIONS / 32)
+          others[i] = __ldcg(half + (part * 4 + 4 + i) * GROUP);
+      }
     if (plain)
       UNROLLED_FOR (int i = 0; i < 16; i++)
-        y[i] = finished<true>(a, sums[part * 16 + i], alike[i / 2 % 2], f[i / 2 % 2].bias);
+        y[i] = finished<true>(a, own[i], alike[i / 2 % 2], f[i / 2 % 2].bias);
     else
       UNROLLED_FOR (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
         const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
-        y[i] = finished<false>(a, sums[part * 16 + i], s, f[row].bias);
+        y[i] = finished<false>(a, own[i], s, f[row].bias);
       }
     UNROLLED_FOR (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
@@ -167,19 +212,19 @@ DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t f
   }
 }
 
-template <int W>
+template <int W, bool JOINED>
 DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile, const out_place *out_places,
-                  const finish (&f)[2], float *exchange, const float (&sums)[128]) {
+                  const finish (&f)[2], float *exchange, const float4 *half, const float (&sums)[128]) {
   const int32_t row = filter_tile * ROWS + threadIdx.x % GROUP / 32 * 16, filters = a.c.filters - row / W;
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
-  float *out = a.partial ? a.partial + it.split * plane * a.problem.filters * a.problem.images : a.out;
+  float *out = a.partial ? a.partial + (JOINED ? 0 : it.split) * plane * a.problem.filters * a.problem.images : a.out;
   out += (it.group * a.c.filters + row / W) * plane;
   const uint32_t first = position_of(a, tile);
   const bool alike = a.alike || place_of(a, first).image == place_of(a, first + POSITIONS - 1).image;
   if (filters >= 16 / W && alike)
-    store_parts<W, true, true>(a, out, plane, filters, out_places, f, exchange, sums);
+    store_parts<W, true, true, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
   else
-    store_parts<W, false, false>(a, out, plane, filters, out_places, f, exchange, sums);
+    store_parts<W, false, false, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
 }
 
 /* Makes an output of a sum. */
@@ -197,12 +242,15 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
 template <int V>
 static __global__ void __launch_bounds__(256)
     finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {
+#ifdef HOPPER
+  hopper::await_kernel_before();
+#endif
   typedef typename std::conditional<V == 4, float4, float>::type together;
   for (int64_t i = ((int64_t)blockIdx.x * 256 + threadIdx.x) * V; i < count; i += (int64_t)gridDim.x * 256 * V) {
     const int64_t of = quotient(i, plane);
     const int32_t image = (int32_t)quotient(of, a.problem.filters), k = (int32_t)(of - (int64_t)image * a.problem.filters);
     float sums[V] = {};
-    UNROLLED_4_FOR (int32_t split = 0; split < a.c.splits; split++) {
+    UNROLLED_4_FOR (int32_t split = 0; split < a.parts; split++) {
       const together part = *(const together *)(a.partial + split * count + i);
       UNROLLED_FOR (int v = 0; v < V; v++)
         sums[v] += ((const float *)&part)[v];

@@ -125,7 +125,8 @@ enum : int {
   GROUP = 128,
   THREADS = (CONSUMERS + 1) * GROUP,
   WARPS = THREADS / 32,
-  LAYERS = 256 /* threads of a block that packs planes */
+  FEW_THREADS = (CONSUMERS + 2) * GROUP, /* of a block for filters of 1 x 1, in tensor_flow.cuh */
+  LAYERS = 256                           /* threads of a block that packs planes */
 };
 
 /* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. Of relu,
@@ -161,6 +162,9 @@ struct arguments {
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
   float *partial;    /* sums for finish_sums(): of each split, or, of a curved activation, `out`; or NULL */
+  int32_t parts;     /* how many sums finish_sums() adds */
+  float4 *halves;    /* of joined splits: the sums of the first one to be ready, as threads hold them; or NULL */
+  uint32_t *ready;   /* for each tile of those: the number of splits that are ready, plus 2 once the sums are there */
   straight straight; /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
@@ -174,6 +178,7 @@ struct head {
   hopper::slots<MOST_BUFFERS> planes[CONSUMERS];
   hopper::slots<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
+  uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other one was ready before this one */
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
