@@ -39,7 +39,7 @@ using namespace hopper;
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slots<MOST_BUFFERS> tiles[COUPLES];
+  hopper::slot_barriers<MOST_BUFFERS> tiles[COUPLES];
   uint64_t filters;
   uint32_t most[COUPLES][2],
       not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */

@@ -37,7 +37,7 @@ struct ring {
 };
 
 /* The barriers of a ring, in shared memory. */
-template <int MOST> struct slots {
+template <int MOST> struct slot_barriers {
   uint64_t full[MOST], empty[MOST];
 #ifdef COPY_ENGINE
   /* One thread calls it, and barrier_init_done() behind it. `producers`, `consumers`: how often a slot is arrived at. */

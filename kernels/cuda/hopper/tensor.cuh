@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
   const bool not_finite = a.not_finite && !a.partial && *a.not_finite;
   rings r;
   const places p = places_of(a.c, m, consumer);
-  ring turn;
-  uint32_t round = 0;
+  ring out_slot;
+  uint32_t turn_parity = 0;
   float *exchange = m.exchange + warp * 16 * pitch_of<1>();
   for (uint32_t number = blockIdx.x; number < a.c.items; number += gridDim.x) {
     const item it = item_of(a, number);
@@ -98,28 +98,28 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
     const int32_t row = filter_tile * ROWS + warp % 4 * 16 + threadIdx.x % 32 / 4;
     const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
     const int64_t tile = it.tile + (a.c.sets == 2 ? consumer : 0);
-    const out_place *out_places = m.out_places + (consumer * 2 + turn.place) * POSITIONS;
+    const out_place *out_places = m.out_places + (consumer * 2 + out_slot.place) * POSITIONS;
     float sums[128];
     if (a.c.alternate) /* the first warpgroup begins */
-      barrier_wait(&m.barriers->turn[consumer], round ^ (consumer == 0));
+      barrier_wait(&m.barriers->turn[consumer], turn_parity ^ (consumer == 0));
     if (!JOINED && a.c.resident)
       multiply_resident<E, D>(a.c, p, it, r, sums);
     else
       multiply_passing<E, D>(a.c, p, it, r, sums);
     if (a.c.alternate && threadIdx.x % 32 == 0)
       barrier_arrive(&m.barriers->turn[1 - consumer]);
-    round ^= 1;
+    turn_parity ^= 1;
     float4 *half = NULL;
     bool own = true;
     if (JOINED)
       own = meet_half(a, m, (tile * a.c.groups + it.group) * a.c.filter_tiles + filter_tile, &half, sums);
-    m.barriers->out_places[consumer].wait_full(turn);
+    m.barriers->out_places[consumer].wait_full(out_slot);
     if (own && a.c.how == BAND)
       store<E::U, JOINED>(a, it, tile, filter_tile, out_places, f, exchange, half, sums);
     else if (own)
       store<1, JOINED>(a, it, tile, filter_tile, out_places, f, exchange, half, sums);
-    barrier_arrive(&m.barriers->out_places[consumer].empty[turn.place]);
-    turn.advance(2);
+    barrier_arrive(&m.barriers->out_places[consumer].empty[out_slot.place]);
+    out_slot.advance(2);
     if (own && not_finite)
       mend(&a, it.group, position_of(a, tile), tile < a.c.tiles ? end_of(a, tile) : 0, filter_tile * ROWS + warp % 4 * 16);
   }
@@ -412,13 +412,13 @@ template <class E, int D> struct product {
         return finish_layer(a, processors, stream);
       }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
-    const dim3 pack_grid((unsigned)((c.positions + LAYERS - 1) / LAYERS), (unsigned)planes);
-    CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, LAYERS, 0, stream, a));
-    /* If weights stay in shared memory, a block must always have the same filters. */
-    const int64_t turn = (int64_t)a.filter_tiles.by * c.groups;
+    const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
+    CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
+    /* If weights stay in shared memory, a block must always have the same filters (item_of()). */
+    const int64_t different = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
-    if (c.resident && grid < c.items && grid % turn)
-      grid = std::max(grid / turn, (int64_t)1) * turn;
+    if (c.resident && grid < c.items && grid % different)
+      grid = std::max(grid / different, (int64_t)1) * different;
     CUDA_TRY(hopper::launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
     return finish_layer(a, processors, stream);
   }

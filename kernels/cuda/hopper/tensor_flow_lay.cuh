@@ -14,7 +14,7 @@ namespace tensor {
 /* ---- Shared memory ---- */
 
 struct flow_head {
-  hopper::slots<FLOW_SLOTS> slots;
+  hopper::slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* Of tiles with their own scales: the largest magnitude that each warp of each packing warpgroup has seen, in its last two
    * tiles; whether there was an infinity or NaN. */

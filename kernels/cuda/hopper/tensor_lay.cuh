@@ -89,12 +89,12 @@ template <class E, int D> DEVICE void store_unit(float (&v)[E::U], float scale, 
 }
 
 /* Packs all planes; a thread packs one unit. Blocks in y count groups, units, phases and variants. */
-template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(const __grid_constant__ arguments a) {
+template <class E, int D> __global__ void __launch_bounds__(PACK_THREADS) pack_planes(const __grid_constant__ arguments a) {
 #ifdef HOPPER
   hopper::admit_kernel_behind();
   hopper::await_kernel_before();
 #endif
-  const uint32_t position = blockIdx.x * LAYERS + threadIdx.x;
+  const uint32_t position = blockIdx.x * PACK_THREADS + threadIdx.x;
   if (position >= a.c.positions)
     return;
   const int32_t plane = (int32_t)blockIdx.y, variant = plane % a.c.variants, phase = plane / a.c.variants % a.c.phases;

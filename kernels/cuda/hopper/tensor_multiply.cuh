@@ -16,18 +16,18 @@ using namespace hopper;
 DEVICE void copy_weights(const arguments &a, const memory &m) {
   const cut &c = a.c;
   const int32_t sides = CONSUMERS / c.sets, bytes = c.slot_bytes / sides;
-  auto &slots = m.barriers->weights;
+  auto &barriers = m.barriers->weights;
   ring slot;
   for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
     const item it = item_of(a, number);
     for (int32_t step = it.first_chunk * c.steps; step < it.end_chunk * c.steps; step += c.slot_steps) {
-      slots.wait_empty(slot);
-      barrier_expect(&slots.full[slot.place], (uint32_t)c.slot_bytes);
+      barriers.wait_empty(slot);
+      barrier_expect(&barriers.full[slot.place], (uint32_t)c.slot_bytes);
       for (int32_t side = 0; side < sides; side++) {
         const int64_t tile = (int64_t)it.group * c.filter_tiles + it.filter_tile + side;
         bulk_copy(m.slots + slot.place * c.slot_bytes + side * bytes,
                   a.weights + (tile * c.chunks * c.steps + step) * (bytes / c.slot_steps), (uint32_t)bytes,
-                  &slots.full[slot.place]);
+                  &barriers.full[slot.place]);
       }
       slot.advance(c.slots);
     }
@@ -39,7 +39,7 @@ DEVICE void copy_weights(const arguments &a, const memory &m) {
 /* Copies the pieces of planes that a tile needs for a chunk. */
 DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to, uint64_t *full) {
   const cut &c = a.c;
-  const int32_t channels = chunk / c.row_chunks, first_row = (chunk - channels * c.row_chunks) * c.chunk_rows;
+  const int32_t channel_chunk = chunk / c.row_chunks, first_row = (chunk - channel_chunk * c.row_chunks) * c.chunk_rows;
   const int64_t first = tile < c.tiles ? position_of(a, tile) : 0;
   const uint32_t bytes = (uint32_t)c.length * UNIT;
   barrier_expect(full, bytes * c.planes * c.digits);
@@ -47,8 +47,8 @@ DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t
     for (int32_t phase = 0; phase < c.phases_y; phase++)
       for (int32_t variant = 0; variant < c.variants; variant++, to += bytes) {
         const int32_t row = min(first_row + phase, a.problem.rows - 1), down = row / c.period_y * c.step_y;
-        const int32_t channel = it.group * c.units + min(channels * c.chunk_units + unit, c.units - 1);
-        const int64_t plane = ((int64_t)channel * c.phases + row % c.period_y) * c.variants + variant;
+        const int32_t input_unit = it.group * c.units + min(channel_chunk * c.chunk_units + unit, c.units - 1);
+        const int64_t plane = ((int64_t)input_unit * c.phases + row % c.period_y) * c.variants + variant;
         const uint8_t *from = a.planes + (plane * c.positions + first + down * c.pitch) * UNIT;
         for (int32_t digit = 0; digit < c.digits; digit++)
           bulk_copy(to + digit * c.plane_bytes, from + digit * a.digit_bytes, bytes, full);

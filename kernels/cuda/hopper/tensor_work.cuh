@@ -126,7 +126,7 @@ enum : int {
   THREADS = (CONSUMERS + 1) * GROUP,
   WARPS = THREADS / 32,
   FEW_THREADS = (CONSUMERS + 2) * GROUP, /* of a block for filters of 1 x 1, in tensor_flow.cuh */
-  LAYERS = 256                           /* threads of a block that packs planes */
+  PACK_THREADS = 256                     /* of a block that packs planes */
 };
 
 /* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. Of relu,
@@ -174,9 +174,9 @@ struct arguments {
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slots<MOST_SLOTS> weights;
-  hopper::slots<MOST_BUFFERS> planes[CONSUMERS];
-  hopper::slots<2> out_places[CONSUMERS];
+  hopper::slot_barriers<MOST_SLOTS> weights;
+  hopper::slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
+  hopper::slot_barriers<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
   uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other one was ready before this one */
 };

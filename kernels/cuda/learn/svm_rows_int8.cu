@@ -50,7 +50,7 @@ struct block_memory {
   uint8_t stages[RING][STAGE_BYTES];
   line lines[2][LINES]; /* of this tile, and of the next */
   double powers[POWERS];
-  hopper::slots<RING> ring;
+  hopper::slot_barriers<RING> ring;
 };
 
 /* What multiply_digits() needs. */
