@@ -18,7 +18,7 @@
  *
  * The bound: two reads of shared memory for each multiply-add, so an eighth of the peak; and with fewer than 16 filters, the
  * rows of the tile that no filter owns do their part in vain: with one filter, 15 of 16. So this way is for many filters.
- * Kernels with more sums in the registers of a thread read less for each (im2col.cu has 4 x 4, fast/gemm.cu 8 x 8).
+ * Kernels with more sums in the registers of a thread read less for each (classic/im2col.cu has 4 x 4, fast/gemm.cu 8 x 8).
  *
  * One thread adds the products of a sum in the order of the definition, so this is the exact family.
  */
@@ -27,7 +27,7 @@
 namespace {
 
 enum { TILE = 16 };
-typedef float tile[TILE][TILE + 1]; /* one more, so that the elements of a column are in different banks */
+typedef float tile[TILE][TILE + 1]; /* one more, as tiles need whose columns a warp reads; these are read by rows */
 
 /* The end of TILE sums of an output. A thread of the first row puts those of filters first_k on into one value. */
 DEVICE void combine(const arguments &a, const float *weights, const tile &sums, int column, int64_t first_k, float *value) {
