@@ -8,8 +8,8 @@
  * takes a pass over the input, and filters by their own largest magnitude. Numbers more than 2^17 times smaller than the
  * largest lose bits. Therefore the error bound is relative to the largest number.
  *
- * First layers, with few channels, have their own kernel where it is estimated to be faster; it needs no pass over the input
- * (gather.cuh). Nor do filters of 1 x 1 on few channels (tensor_flow.cuh).
+ * Some layers have their own kernels where these are estimated to be faster: first layers, with few channels (gather.cuh);
+ * filters of 1 x 1, and few taps with many filters (tensor_flow.cuh). The first two need no pass over the input.
  */
 #include "gather.cuh"
 

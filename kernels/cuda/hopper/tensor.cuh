@@ -10,13 +10,13 @@
  * A block of the multiplication has two warpgroups that multiply, and four more warps. Two of these copy pieces of planes,
  * one chunk at a time, and weights, in steps, to rings in shared memory (cp.async.bulk). The other two compute the places of
  * outputs. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory,
- * the sums in registers. Where all weights stay in shared memory, the two warpgroups take turns: while one stores its
- * results, the other multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
+ * the sums in registers. If shared memory has room for all weights and an item's planes, the two warpgroups take turns: one
+ * stores while the other multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
  * |v|. Of the four products of digits, that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate
  * of TF32's, but a range of 2^-24 to 2^16. So images and filters are scaled by powers of two until their largest magnitude
- * is in [2^14, 2^15).
+ * is in [2^14, 2^15), or, if it is below 2^-112, as far as scale.h allows.
  */
 #pragma once
 
@@ -65,7 +65,9 @@ DEVICE void begin(const arguments &a, const memory &m) {
 }
 #endif
 
-/* JOINED: is_joined(). It is a kernel of its own, since the others take up to 6% longer with more code in them. */
+/* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, that of warp 9 planes. Warps 10 and 11 find the places
+ * of outputs. They need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums. JOINED:
+ * is_joined(). It is a kernel of its own, since the others take up to 6% longer with more code in them. */
 template <class E, int D, bool JOINED>
 __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -131,8 +133,7 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
 inline int64_t weight_bytes(const cut &c) {
   return (int64_t)c.groups * c.filter_tiles * c.chunks * c.steps * c.digits * TILE_UNITS * ROWS * UNIT;
 }
-/* Returns the number of the weight of filter row `row` (in BAND, a virtual row) for number e of a unit; -1 if there is none.
- */
+/* Returns which weight a row of the product (a filter; in BAND, one of its U rows) has for number e of a unit, or -1. */
 inline int64_t weight_at(const cut &c, const gconv_layer_problem *p, int32_t group, int32_t row, int32_t chunk, const tap &t,
                          int32_t e) {
   const int32_t wide = c.how == BAND ? c.unit : 1, filter = row / wide;
@@ -414,7 +415,8 @@ template <class E, int D> struct product {
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
     CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
-    /* If weights stay in shared memory, a block must always have the same filters (item_of()). */
+    /* If weights stay in shared memory, all items of a block must have the same filters. Their numbers go over the filters
+     * first (item_of()), so the distance of a block's items becomes a multiple of the number of different filters. */
     const int64_t different = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
     if (c.resident && grid < c.items && grid % different)

@@ -96,7 +96,7 @@ struct cut {
    * outputs; a strip has `rows` rows. A segment is one strip of one image, or all strips of all images. */
   int32_t strips, strip, columns, pitch, rows;
   int64_t segments, segment_tiles, tiles;
-  int64_t segment_positions, positions; /* of all segments, and those that tiles reach beyond the last */
+  int64_t segment_positions, positions; /* of a strip of an image; of all strips, and what tiles reach beyond the last */
 
   /* A chunk is the part that is staged at a time: `chunk_units` units of channels (in NARROW and BAND: channels) by
    * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks of them.
@@ -117,10 +117,10 @@ struct cut {
   int64_t items;
 
   /* Shared memory. */
-  int32_t plane_bytes;                            /* of the planes of a digit */
+  int32_t plane_bytes;                            /* of all planes of a chunk, for one digit */
   int32_t buffers, slots, slot_bytes, slot_steps; /* slot_steps: steps whose weights are in a slot */
-  bool resident;                                  /* all weights stay in shared memory */
-  bool alternate; /* the warpgroups multiply in turns, one while the other stores; both keep an item's common operand */
+  bool resident;                                  /* all weights of an item's filters stay in shared memory */
+  bool alternate;                                 /* the warpgroups multiply in turns, one while the other stores */
 
   struct flow flow;
 
@@ -138,7 +138,7 @@ inline int32_t ceil_div(int64_t a, int64_t b) {
 
 /* ---- Taps ---- */
 
-/* A unit of a chunk that outputs need: unit of channels and row, relative to the chunk; unit of the filter row. */
+/* A tap of a chunk is a unit that outputs need: unit of channels and row, relative to the chunk; unit of the filter row. */
 struct tap {
   int32_t unit, row, part;
   int32_t at; /* position in the planes */
@@ -237,6 +237,9 @@ inline bool cut_memory(cut &c) {
     }
   if (c.buffers < 2)
     return false;
+  /* A warpgroup that waits for its turn gives no buffer back, and one thread fills both sets, chunk by chunk. So the other
+   * warpgroup gets at most `buffers` chunks meanwhile; with 2 sets one more, as the first set is filled first. An item of
+   * more chunks would be a deadlock. */
   c.alternate = c.resident && c.split_chunks <= c.buffers + (c.sets == 2);
   if (!c.resident)
     c.slots = std::min<int32_t>((room - c.buffers * set_bytes) / c.slot_bytes, 12);
