@@ -5,8 +5,8 @@
  *
  *     producers, for each piece of work                   consumers, for each piece of work
  *       wait_empty(): the slot has been read                wait_full(): the slot has been filled
- *       fill it, by bulk copies or by stores                multiply what is there
- *       arrive at `full`                                    arrive at `empty`
+ *       fill it by stores, then arrive at `full`; or        multiply what is there
+ *       arrive (barrier_expect()), then start bulk copies   arrive at `empty`
  *       go on to the next slot                              go on to the next slot
  *
  * Neither waits for the other while the ring is neither full nor empty: so copies, tensor cores and stores are under way at

@@ -36,7 +36,8 @@ DEVICE void copy_weights(const arguments &a, const memory &m) {
   }
 }
 
-/* Copies the pieces of planes that a tile needs for a chunk. */
+/* Copies the pieces of planes that a tile needs for a chunk. If the number of tiles is odd, the last second set has no tile.
+ * Then it gets the pieces of tile 0, and nothing of it is stored (find_out_places()). */
 DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to, uint64_t *full) {
   const cut &c = a.c;
   const int32_t channel_chunk = chunk / c.row_chunks, first_row = (chunk - channel_chunk * c.row_chunks) * c.chunk_rows;
@@ -85,11 +86,12 @@ struct rings {
   bool weights_there = false; /* all weights, if they stay in shared memory */
 };
 
-/* What does not change during the work of a warpgroup. Addresses in shared memory; those of operands are in units of 16
- * bytes. */
+/* What does not change during the work of a warpgroup: addresses in shared memory. Those of operands, and distances, are in
+ * units of 16 bytes. */
 struct places {
-  uint32_t planes, weights, steps, digit, buffer, slot; /* from one buffer (slot) to the next, in units of 16 bytes */
-  uint32_t full, empty, slot_full, slot_empty;          /* barriers */
+  uint32_t planes, weights, steps;             /* weights: the low half of a descriptor; steps: in bytes */
+  uint32_t digit, buffer, slot;                /* distance from one digit, buffer or slot to the next */
+  uint32_t full, empty, slot_full, slot_empty; /* barriers */
 };
 
 DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
@@ -107,7 +109,9 @@ DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   return p;
 }
 
-/* Multiplies a step. `entry` is from the table; added to the address of the planes, it is the operand's descriptor. */
+/* Multiplies a step. `entry` is from the table: where its first unit is in the planes and, 16 bits higher, how far on its
+ * second one. Added to the address of the planes, it is the low half of a descriptor. Low digits of weights come first, then
+ * low digits of samples, then only high ones. */
 template <class E, int D>
 DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry, uint32_t add,
                           float (&sums)[128]) {
@@ -124,7 +128,8 @@ DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uin
 }
 
 /* Adds up an item, with weights that stay in shared memory. The time of a step besides its instructions decides whether
- * tensor cores wait. Such weights need no barriers, and the warpgroup waits once a chunk, for all but its last step. */
+ * tensor cores wait. So all weights are waited for only once. The warpgroup waits once a chunk, for all but its last step;
+ * after that, it gives back the buffer of the chunk before. */
 template <class E, int D>
 DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   if (!r.weights_there)

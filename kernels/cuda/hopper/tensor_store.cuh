@@ -110,7 +110,7 @@ DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, ou
   }
 }
 
-/* How the sums of a row become outputs: times `scale` (and that of the image), plus `bias`. */
+/* How the sums of a row become outputs: times `scale` (the filter's 1 / scale) and that of the image, plus `bias`. */
 struct finish {
   float scale, bias;
 };
@@ -151,7 +151,7 @@ template <int W> __host__ __device__ constexpr int pitch_of() {
 }
 
 /* A warp stores 16 rows of 32 positions from `values`: neighbouring lanes store neighbouring outputs. W: outputs of a
- * position. ALL: all 16 filters exist. */
+ * position. ALL: all 16 / W filters exist. */
 template <int W, bool ALL>
 DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places, const float *values) {
   const int32_t lane = threadIdx.x % 32, shift = lane % W;
@@ -169,7 +169,7 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
   }
 }
 
-/* Finishes and stores the sums of a warpgroup, which have the layout of instructions.cuh, through shared memory, 32
+/* Finishes and stores a warp's 16 rows of sums, which have the layout of instructions.cuh, through shared memory, 32
  * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
  * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. JOINED: `half` is added,
  * from meet_half(). */

@@ -156,9 +156,9 @@ struct arguments {
   uint8_t *planes; /* digits, groups, units, phases, variants, positions */
   float *out;
   const uint8_t *weights;              /* in the order of prepare() */
-  const uint32_t *steps;               /* of a chunk */
-  const float *filter_scales;          /* NULL without scaling */
-  const uint32_t *maxima;              /* of each group of each image, as bits; NULL without scaling */
+  const uint32_t *steps;               /* an entry for each step of a chunk (multiply_step()) */
+  const float *filter_scales;          /* 1 / scale of each filter; NULL without scaling */
+  const uint32_t *maxima;              /* of each group of each image, as bits; NULL without such scales */
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
   float *partial;    /* sums for finish_sums(): of each split, or, of a curved activation, `out`; or NULL */
@@ -182,7 +182,8 @@ struct head {
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
-/* The place of the output of a position. `room` is how many outputs it may store from there on. */
+/* The place of the output of a position, for the first filter of its image. `scale` is 1 / scale of the image. `room` is how
+ * many outputs may be stored from there on, and 0 if there is none. */
 struct out_place {
   int64_t at;
   float scale;
@@ -220,6 +221,7 @@ struct item {
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
+/* Numbers count tiles of filters first, then groups, splits, and tiles of positions. */
 DEVICE item item_of(const arguments &a, uint32_t number) {
   item it;
   uint32_t rest = a.filter_tiles.divide(number);
