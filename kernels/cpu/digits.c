@@ -30,6 +30,7 @@
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -119,11 +120,12 @@ typedef struct digits_bounds {
   double error;        /* how far the result of float32 can be from the exact one */
 } digits_bounds;
 
-/* What float32 can add to a number by rounding it, if no number is larger: half of the distance to the next one. */
+/* Returns how much float32 can add to a number by rounding it, if no number is larger: half of the distance to the next
+ * number. Beyond float32, numbers become infinite. */
 static double half_step(double largest) {
   int exponent;
   frexp(largest, &exponent);
-  return ldexp(1, exponent - 25);
+  return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
 }
 
 /* Returns whether the epilogue leaves a sum as it is. */
@@ -191,7 +193,7 @@ static double rounding_of(const gconv_problem *problem, const float *taps, int32
 static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds, digits_filter *filter) {
   const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
   const int32_t level = 1 << filter->shift;
-  if (2 * error > level / 256)
+  if (!(2 * error <= level / 256)) /* nor if a sum may be infinite, which a scale of 0 makes NaN */
     return false;
   const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
   filter->width = 2 * (int32_t)ceil(error);
