@@ -7,29 +7,31 @@
  *
  *     tap = (65536 * third + 256 * second + first) / 2^shift, each digit in -128 .. 127
  *
- * A quad is four samples that lie under four taps of an output. Quads are made once, and used by several outputs:
+ * A quad is four samples that lie under four taps of an output. A quad is made once, and several outputs use it:
  *
  *     filter            quads                                       made for each   serve
  *     one row           4 samples of a row, a pixel apart           input row       1 output row
  *     2 or 3 rows       samples of 4 rows, one below the other      output tile     2 output rows
  *     one column        the same                                    4 input rows    4 output rows
  *
- * Such a sum differs from that of float32, as the taps are rounded in another way, and as float32 rounds each addition. The
- * difference has a bound, which is known when the filter is (bound_of, rounding_of). A level is the sum, cut or rounded. If
- * the sum is further than the bound from where one level ends and the next begins, then both sums have the same level. Else
- * the level is in doubt, and float32 makes it once more, as direct does (mend). Of noise, one sample in 2000 is in doubt.
+ * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
+ * The filter alone gives a bound of the difference (bound_of, rounding_of). A level is the sum, cut or rounded. Where one
+ * level ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level.
+ * Else the level is in doubt: it is made once more in float32, as direct makes it (mend). In noise, one sample in 2000 is in
+ * doubt.
  *
- * Where all samples under a filter are the same, as in a white sky, the sum may lie right where a level begins:
- * scipy.ndimage cuts levels, and a mean of equal samples is their level. All of these would be in doubt. So prepare() finds
- * out whether float32 keeps each such level; then the result of a flat window is its sample. In smooth areas, many sums are
- * nearly integers. Where flat windows or doubts prevail, the samples below are copied or made by floats from the outset
- * (digits_way).
+ * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie right where a level begins:
+ * scipy.ndimage cuts levels, and a mean of equal samples is their level. All flat windows would then be in doubt. So
+ * set_flat() finds out whether float32 keeps the level of each flat window. If it does, the result is the sample itself. In
+ * smooth areas, too, many sums are nearly integers. Where flat windows or doubts prevail, the samples of the next rows are
+ * copied or made by floats without a sum of integers (digits_way).
  */
 #include "kernels/cpu/digits.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -60,34 +62,36 @@ enum {
 
 /* ---- Preparation ---- */
 
-/* Four taps: their digits for each row of a tile. */
+/* The digits of four taps, for each row of a tile. */
 typedef struct digits_taps {
-  int32_t group;             /* which quads they meet, and from which sample on */
-  int32_t sample;            /* may be negative: those taps are 0 */
+  int32_t group;  /* the row of quads that the taps meet */
+  int32_t sample; /* the first sample of that row that they meet; if it is negative, taps on samples below 0 are 0 */
   int32_t digits[DIGITS][4]; /* [digit][row of the tile], four bytes each; the first digit is the lowest */
 } digits_taps;
 
 typedef struct digits_filter {
-  int32_t count;     /* of its digits_taps; 0: its sums are left to floats */
-  int32_t tall;      /* so many come first whose third digits are not all 0 */
+  int32_t count;     /* number of digits_taps; 0 if floats make all sums */
+  int32_t tall;      /* the first so many digits_taps have third digits other than 0 */
   int32_t shift;     /* sums are levels times 2^shift */
-  int32_t start;     /* what sums begin at: the offset; what rounds them, if they are not cut; half the width of doubt */
+  int32_t start;     /* sums begin here: the offset, plus a half if levels are rounded, plus half the width of doubt */
   int32_t width;     /* a sum is in doubt if its low `shift` bits are less */
-  bool keeps_doubts; /* if the sum of a flat window is in doubt, its level is that of its samples */
-  bool keeps_flat;   /* the same of all flat windows */
-} digits_filter;     /* its digits_taps follow */
+  float clear;       /* a sum of float32 is in doubt if it is further than this from the middle of its level */
+  bool keeps_doubts; /* a flat window whose sum is in doubt has the level of its samples */
+  bool keeps_flat;   /* every flat window has the level of its samples, and all their sums are in doubt */
+} digits_filter;     /* the digits_taps follow in memory */
 
 /* Output rows of a tile. */
 static int32_t tile_rows(const gconv_problem *problem) {
   return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
 }
 
-/* Quads one below the other that a tile needs. */
+/* How many rows of quads a tile needs. */
 static int32_t groups_of(const gconv_problem *problem) {
   return problem->rows == 1 ? 1 : (problem->rows + tile_rows(problem) - 1 + 3) / 4;
 }
 
-/* Four taps of a row are one digits_taps; or all taps of a column of a tile's quads. */
+/* How many digits_taps a filter has. Each has four neighbours of a row; or, of several rows, four taps one below the other.
+ */
 static int32_t most_taps(const gconv_problem *problem) {
   return problem->rows == 1 ? (problem->columns + 3) / 4 : groups_of(problem) * problem->columns;
 }
@@ -114,24 +118,27 @@ size_t gconv_digits_floats(const gconv_problem *problem) {
 
 /* What bounds the sums of a filter, in levels. */
 typedef struct digits_bounds {
-  double above, below; /* how far sums can go on either side of 0 */
-  double largest;      /* |tap| */
-  double error;        /* how far the result of float32 can be from the exact one */
+  double above, below; /* the largest sum, and the least one with its sign turned: both at least 0 */
+  double largest;      /* the largest |tap| */
+  double error;        /* how far a result of float32 can be from the exact one */
 } digits_bounds;
 
-/* What float32 can add to a number by rounding it, if no number is larger: half of the distance to the next one. */
+/* Returns how much float32 can add to a number by rounding it, if no number is larger: half of the distance to the next
+ * number. Beyond float32, numbers become infinite. */
 static double half_step(double largest) {
   int exponent;
   frexp(largest, &exponent);
-  return ldexp(1, exponent - 25);
+  return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
 }
 
-/* Returns whether the epilogue leaves a sum as it is. */
+/* Whether the epilogue leaves a sum as it is. */
 static bool changes_nothing(const gconv_epilogue *e) {
   return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
 }
 
-/* float32 rounds each partial sum. Then the epilogue rounds less than four times, if it changes anything. */
+/* float32 rounds each partial sum. The epilogue rounds twice at most (gconv_scale), if it changes anything. We count four
+ * times, as partial results may be a little larger than the bounds of exact ones, and half a step of these twice as large.
+ */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
@@ -174,7 +181,7 @@ static int32_t integer_of(const gconv_problem *problem, const float *taps, int64
   return (int32_t)lrint(ldexp((double)taps[i] * scale, shift));
 }
 
-/* What the rounding of taps and of the offset can add to a sum of integers. */
+/* How much the rounding of taps and of the offset can change a sum of integers. */
 static double rounding_of(const gconv_problem *problem, const float *taps, int32_t shift) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   double above = 0, below = 0;
@@ -186,26 +193,27 @@ static double rounding_of(const gconv_problem *problem, const float *taps, int32
   return 255 * (above > below ? above : below) + 0.5;
 }
 
-/* Sets how sums become levels, and which of them are in doubt: those nearer to the next level than the errors of both sums.
- * Returns false if too many would be. */
+/* Sets how sums become levels. A sum is in doubt if it is as near to the next level as the errors of both sums together.
+ * Returns false if too many sums would be in doubt. */
 static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds, digits_filter *filter) {
   const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
   const int32_t level = 1 << filter->shift;
-  if (2 * error > level / 256)
+  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or, times a scale of 0, NaN */
     return false;
   const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
   filter->width = 2 * (int32_t)ceil(error);
+  filter->clear = 0.5f - ldexpf((float)filter->width, -1 - filter->shift);
   filter->start = (int32_t)lrint(offset) + (problem->epilogue.wrap ? 0 : level / 2) + filter->width / 2;
   return true;
 }
 
-/* What direct makes of a sum. */
+/* Returns the level that direct makes of a sum. */
 TARGET static inline uint32_t finished_level(const gconv_problem *problem, float sum) {
   sum = gconv_finish(sum, &problem->epilogue);
   return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);
 }
 
-/* What direct makes of a window of equal samples. */
+/* Returns the level that direct makes of a flat window. */
 TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
   float sum = 0;
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
@@ -213,7 +221,8 @@ TARGET static uint32_t flat_level(const gconv_problem *problem, const float *tap
   return finished_level(problem, sum);
 }
 
-/* Finds whether flat windows keep their level where they are in doubt. Returns false if too many do not. */
+/* Finds out whether flat windows in doubt keep their level. If not, returns false if more than MOST_FLAT levels of flat
+ * windows are in doubt. */
 static bool set_flat(const gconv_problem *problem, const float *taps, digits_filter *filter) {
   int64_t sum = 0;
   int32_t doubts = 0;
@@ -239,7 +248,7 @@ static void put_tap(digits_taps *taps, int32_t row, int32_t byte, int32_t tap) {
   }
 }
 
-/* The taps of a row, of which `lead` zeros are the first. */
+/* Puts the taps of a row, behind `lead` zeros. */
 static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, digits_taps *to) {
   for (int32_t s = 0; s < problem->columns; s++)
     put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));
@@ -247,7 +256,7 @@ static void put_row(const gconv_problem *problem, const float *taps, int32_t lea
     to[i].sample = (4 * i - lead) * problem->channels;
 }
 
-/* Those of several rows: row j of a tile meets the quads j rows further down. */
+/* Puts the taps of several rows. In row j of a tile, they lie j rows further down. */
 static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, digits_taps *to) {
   const int32_t S = problem->columns;
   for (int32_t i = 0; i < most_taps(problem); i++) {
@@ -265,7 +274,7 @@ static bool is_tall(const digits_taps *taps) {
   return (third[0] | third[1] | third[2] | third[3]) != 0;
 }
 
-/* Moves those with a third digit to the front. Returns how many they are. */
+/* Moves digits_taps with a third digit to the front. Returns their number. */
 static int32_t sort_taps(digits_taps *taps, int32_t count) {
   int32_t tall = 0;
   for (int32_t i = 0; i < count; i++)
@@ -277,7 +286,7 @@ static int32_t sort_taps(digits_taps *taps, int32_t count) {
   return tall;
 }
 
-/* Those of a row go where the fewest quads have a third digit. */
+/* Puts all taps. A row gets as many leading zeros as make the fewest digits_taps have a third digit. */
 static void put_taps(const gconv_problem *problem, const float *taps, digits_filter *filter, digits_taps *to) {
   const int32_t count = most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
   int32_t best = 0;
@@ -310,7 +319,7 @@ void gconv_digits_prepare(const gconv_problem *problem, const float *weights, fl
 
 /* ---- The workspace ---- */
 
-/* Quads of a column of taps with their samples, for a row of a tile. */
+/* The quads that a digits_taps meets, and its digits. */
 typedef struct digits_source {
   const uint8_t *quads;
   int32_t digits[DIGITS][4];
@@ -377,7 +386,7 @@ static uint8_t *quads_at(const walk *w, size_t i) {
   return w->memory + w->at.quads_at + (slot < w->at.quads ? slot : slot - w->at.quads) * w->at.quad + LEAD;
 }
 
-/* Samples of a row of quads: those that vectors of results reach. */
+/* How many quads of a row vectors of results reach. */
 static size_t quads_along(const walk *w) {
   const gconv_problem *problem = w->execution->problem;
   return gconv_round_up(w->samples, STEP) + (size_t)(problem->columns - 1) * (size_t)problem->channels;
@@ -385,7 +394,7 @@ static size_t quads_along(const walk *w) {
 
 /* ---- Quads ---- */
 
-/* Those of a row: sample i has bytes i, i + C, i + 2 C and i + 3 C. Begins 16 samples before the row. */
+/* Makes the quads of a row: quad i has bytes i, i + C, i + 2 C and i + 3 C. Begins 16 samples before the row. */
 TARGET static void make_along(const uint8_t *row, int32_t channels, size_t samples, uint8_t *to) {
   uint8_t bytes_of[64];
   for (int i = 0; i < 64; i++)
@@ -397,20 +406,8 @@ TARGET static void make_along(const uint8_t *row, int32_t channels, size_t sampl
   }
 }
 
-/* Those of 16 samples of four rows. */
-TARGET static void make_16_down(const uint8_t *const *rows, size_t i, uint8_t *to) {
-  __m128i row[4];
-  UNROLL for (int r = 0; r < 4; r++) row[r] = _mm_loadu_si128((const __m128i *)(const void *)(rows[r] + i));
-  const __m128i low0 = _mm_unpacklo_epi8(row[0], row[1]), high0 = _mm_unpackhi_epi8(row[0], row[1]);
-  const __m128i low1 = _mm_unpacklo_epi8(row[2], row[3]), high1 = _mm_unpackhi_epi8(row[2], row[3]);
-  __m128i *quads = (__m128i *)(void *)(to + 4 * i);
-  _mm_storeu_si128(quads, _mm_unpacklo_epi16(low0, low1));
-  _mm_storeu_si128(quads + 1, _mm_unpackhi_epi16(low0, low1));
-  _mm_storeu_si128(quads + 2, _mm_unpacklo_epi16(high0, high1));
-  _mm_storeu_si128(quads + 3, _mm_unpackhi_epi16(high0, high1));
-}
-
-/* Those of 64. Bytes are interleaved by quarters of a vector; so the samples of each quarter are brought there first. */
+/* Makes the quads of 64 samples of four rows. Bytes are interleaved by quarters of a vector. So the samples of each quarter
+ * are brought there first. */
 TARGET static void make_64_down(const uint8_t *const *rows, size_t i, uint8_t *to) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   __m512i row[4];
@@ -424,15 +421,12 @@ TARGET static void make_64_down(const uint8_t *const *rows, size_t i, uint8_t *t
 }
 
 TARGET static void make_down(const uint8_t *const *rows, size_t samples, uint8_t *to) {
-  size_t i = 0;
-  for (; i + STEP <= samples; i += STEP)
+  for (size_t i = 0; i < samples; i += STEP)
     make_64_down(rows, i, to);
-  for (; i < samples; i += 16)
-    make_16_down(rows, i, to);
 }
 
-/* Loads the input rows of the tile that are not there, up to the last one that the strip needs. Rows behind it only meet
- * taps that are 0, or make results that are not wanted. */
+/* Loads the input rows of the tile that the ring does not have yet, up to the last one that the strip needs. Rows behind the
+ * last one only meet taps that are 0, or make results that nobody wants. */
 static void load_rows(walk *w) {
   const int64_t first = w->execution->first_row - (int64_t)w->execution->problem->pad_top;
   for (size_t i = 0; i < w->at.rows; i++) {
@@ -443,7 +437,7 @@ static void load_rows(walk *w) {
   }
 }
 
-/* Makes the quads of the tile. A column has some of them from the tile before. */
+/* Makes the quads of the tile. The quads of a column, but for the last ones, are there from the tile before. */
 static void make_quads(walk *w) {
   const gconv_problem *problem = w->execution->problem;
   const size_t samples = quads_along(w);
@@ -456,7 +450,8 @@ static void make_quads(walk *w) {
     make_down(w->rows + 4 * i, samples, quads_at(w, i));
 }
 
-/* Finds what to prefetch: the samples of rows that are in the image. Rows that are near each other are predicted. */
+/* Finds the rows of the image to prefetch while a tile is made. The processor predicts rows that are near each other by
+ * itself. (gconv_expect_load() prefetches a row at once: columns take a tenth longer so.) */
 static void expect_rows(walk *w) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
@@ -508,20 +503,19 @@ GCONV_INLINE TARGET void sum_floats(const walk *w, int32_t j, size_t x, __m512 *
  */
 GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, uint64_t *doubt) {
   const bool cut = w->execution->problem->epilogue.wrap;
-  const __m512 middle = _mm512_set1_ps(cut ? 0.5f : 0.0f);
-  const __m512 most = _mm512_set1_ps(0.5f - ldexpf((float)w->filter->width, -1 - w->filter->shift));
+  const __m512 middle = _mm512_set1_ps(cut ? 0.5f : 0.0f), clear = _mm512_set1_ps(w->filter->clear);
   __m512i levels[4];
   *doubt = 0;
   UNROLL for (int v = 0; v < 4; v++) {
     levels[v] = cut ? _mm512_cvttps_epi32(sums[v]) : _mm512_cvtps_epi32(sums[v]);
     const __m512 beyond = _mm512_sub_ps(sums[v], _mm512_add_ps(_mm512_cvtepi32_ps(levels[v]), middle));
-    *doubt |= (uint64_t)_mm512_cmp_ps_mask(_mm512_abs_ps(beyond), most, _CMP_GT_OQ) << 16 * v;
+    *doubt |= (uint64_t)_mm512_cmp_ps_mask(_mm512_abs_ps(beyond), clear, _CMP_GT_OQ) << 16 * v;
   }
   return pack(levels);
 }
 
-/* Returns which of the wanted ones of 64 samples have a flat window: all samples under the filter are equal, in `rows` input
- * rows. Most windows that are not flat have other samples in the last corner. */
+/* Returns which of 64 windows are flat in `rows` input rows, of those that `wanted` has a bit for. Most windows that are not
+ * flat have another sample in the last corner. */
 TARGET static uint64_t find_flat(const walk *w, int32_t j, int32_t rows, size_t x, uint64_t wanted) {
   const gconv_problem *problem = w->execution->problem;
   const __m512i first = _mm512_loadu_si512(w->rows[j] + x);
@@ -550,7 +544,7 @@ TARGET static uint8_t level_of(const walk *w, int32_t j, size_t x) {
   return (uint8_t)finished_level(problem, sum);
 }
 
-/* Makes 64 samples of a row as direct does. Returns how the next ones below are best made. */
+/* Makes 64 samples of a row as direct does. Returns the best way to make the samples below. */
 TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   const size_t count = w->samples - x < STEP ? w->samples - x : STEP;
   __m512 sums[4];
@@ -570,8 +564,7 @@ TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   return __builtin_popcountll(doubt) > FEW ? BY_FLOATS : BY_INTEGERS;
 }
 
-/* Makes once more what is in doubt of 64 samples: `doubt` has a bit for each. Returns how the next ones below are best made.
- */
+/* Makes the samples in doubt once more: `doubt` has a bit for each of 64. Returns the best way to make the samples below. */
 TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt) {
   uint8_t *to = gconv_output_row(w->execution, 0, w->p + j) + w->first + x;
   const uint64_t flat = w->filter->keeps_doubts ? find_flat(w, j, w->execution->problem->rows, x, doubt) : 0;
@@ -585,7 +578,7 @@ TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt
   return flat == UINT64_MAX && w->filter->keeps_flat ? BY_COPIES : BY_INTEGERS;
 }
 
-/* What a tile's rows found about the next ones: most of them agree, or these are made by integers. */
+/* Returns the way to make the tile below: copies if all rows of this one vote for it, floats if half of them do. */
 static digits_way most_of(const int32_t *votes, int32_t rows) {
   return votes[BY_COPIES] == rows ? BY_COPIES : 2 * votes[BY_FLOATS] >= rows ? BY_FLOATS : BY_INTEGERS;
 }
@@ -601,7 +594,8 @@ TARGET __attribute__((noinline)) static void mend_tile(walk *w, size_t x, const 
   w->ways[x / STEP] = (uint8_t)most_of(votes, w->count);
 }
 
-/* Makes 64 samples of a tile in another way than by integers, as those above them were. Returns false if that cannot be. */
+/* Makes 64 samples of a tile without integers, in the way that the tile above voted for. Returns false if they are to be
+ * copied, but their windows are not flat. */
 TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
   uint8_t *way = &w->ways[x / STEP];
   const size_t left = w->samples - x;
@@ -675,9 +669,9 @@ GCONV_INLINE TARGET void make_tile(walk *w, const int J, const int V) {
     }
     const size_t left = w->samples - x;
     UNROLL for (int j = 0; j < J; j++) {
-      any |= doubt[j];
       if (j >= w->count)
         break;
+      any |= doubt[j];
       if (left >= STEP)
         _mm512_storeu_si512(to[j] + x, pack(levels[j]));
       else

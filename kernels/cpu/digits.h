@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The sums of direct for bytes, made of integers where this processor multiplies bytes fast. The results have the bits of
- * direct: see digits.c. */
+/* Sums of bytes for direct, as integers, on processors that multiply bytes fast. The results have the bits of float32: see
+ * digits.c. */
 #ifndef GCONV_KERNELS_CPU_DIGITS_H
 #define GCONV_KERNELS_CPU_DIGITS_H
 
 #include "kernels/algorithm.h"
 
-/* Whether this processor and the kind of problem are such that gconv_digits_execute() may be of use. If not, the other
- * functions are not to be called. */
+/* Whether gconv_digits_execute() may be of use for such a problem on this processor. If not, do not call the other
+ * functions.
+ */
 bool gconv_digits_fit(const gconv_problem *problem);
 
 /* Bytes of workspace. */
 size_t gconv_digits_workspace(const gconv_problem *problem);
 
-/* How many floats of memory gconv_digits_prepare() wants; and what writes them. */
+/* How many floats gconv_digits_prepare() writes. */
 size_t gconv_digits_floats(const gconv_problem *problem);
+
+/* Prepares the taps of a filter: weights as problem.h lays them out. */
 void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared);
 
-/* Makes the rows of the execution. Returns false and writes nothing if the taps or the places of the samples do not allow
- * it. */
+/* Makes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do not
+ * allow it: then use floats. */
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared);
 
 #endif

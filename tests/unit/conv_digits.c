@@ -11,6 +11,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,25 +97,12 @@ static void make_taps(const shape *s, float *taps) {
 
 /* ---- Checking ---- */
 
-static gconv_image run(gconv_device *device, const gconv_image *image, const shape *s, float *taps, gconv_border border,
+static gconv_image run(gconv_device *device, const gconv_image *image, gconv_filter *filter, gconv_options options,
                        const char *algorithm) {
-  gconv_filter filter = {.name = "test",
-                         .rows = s->rows,
-                         .columns = s->columns,
-                         .anchor_row = (int32_t)draw((uint32_t)s->rows),
-                         .anchor_column = (int32_t)draw((uint32_t)s->columns),
-                         .divisor = 1,
-                         .taps = taps};
-  gconv_options options = gconv_options_default();
-  options.border = border;
-  options.border_value = 77.0 / 255;
-  options.offset = s->offset;
   options.algorithm = algorithm;
-  if (s->cut)
-    options.range = GCONV_RANGE_WRAP;
   gconv_plan *plan = NULL;
   gconv_image out = {0};
-  assert_int_equal(gconv_plan_filters(device, image, &(gconv_filters){.items = &filter, .count = 1}, &options, &plan),
+  assert_int_equal(gconv_plan_filters(device, image, &(gconv_filters){.items = filter, .count = 1}, &options, &plan),
                    GCONV_OK);
   assert_int_equal(gconv_plan_execute(plan, image, &out, NULL), GCONV_OK);
   gconv_plan_free(plan);
@@ -130,21 +118,40 @@ static size_t count_different(const gconv_image *a, const gconv_image *b) {
   return different;
 }
 
-static void check(gconv_device *const devices[2], const gconv_image *image, const shape *s, gconv_border border) {
-  float taps[256];
-  make_taps(s, taps);
-  const uint32_t begin = lot; /* the same anchor again */
-  gconv_image expected = run(devices[1], image, s, taps, border, "reference");
+static void check(gconv_device *const devices[2], const gconv_image *image, gconv_filter *filter,
+                  const gconv_options *options) {
+  gconv_image expected = run(devices[1], image, filter, *options, "reference");
   for (int d = 0; d < 2; d++) {
-    lot = begin;
-    gconv_image out = run(devices[d], image, s, taps, border, "direct");
+    gconv_image out = run(devices[d], image, filter, *options, "direct");
     size_t different = count_different(&out, &expected);
     if (different > 0)
-      fail_msg("%d x %d taps (number %zd), image of %d x %d x %d, border %d, %d threads: %zu samples are others", s->rows,
-               s->columns, s - shapes, image->height, image->width, image->channels, (int)border, d + 1, different);
+      fail_msg("%s, %d x %d taps, image of %d x %d x %d, border %d, %d threads: %zu samples are others", filter->name,
+               filter->rows, filter->columns, image->height, image->width, image->channels, (int)options->border, d + 1,
+               different);
     gconv_image_free(&out);
   }
   gconv_image_free(&expected);
+}
+
+static void check_shape(gconv_device *const devices[2], const gconv_image *image, const shape *s, gconv_border border) {
+  float taps[256];
+  char name[32];
+  make_taps(s, taps);
+  snprintf(name, sizeof name, "shape %zd", s - shapes);
+  gconv_filter filter = {.name = name,
+                         .rows = s->rows,
+                         .columns = s->columns,
+                         .anchor_row = (int32_t)draw((uint32_t)s->rows),
+                         .anchor_column = (int32_t)draw((uint32_t)s->columns),
+                         .divisor = 1,
+                         .taps = taps};
+  gconv_options options = gconv_options_default();
+  options.border = border;
+  options.border_value = 77.0 / 255;
+  options.offset = s->offset;
+  if (s->cut)
+    options.range = GCONV_RANGE_WRAP;
+  check(devices, image, &filter, &options);
 }
 
 static void check_image(gconv_device *const devices[2], pattern drawn, int32_t height, int32_t width, int32_t channels) {
@@ -152,15 +159,24 @@ static void check_image(gconv_device *const devices[2], pattern drawn, int32_t h
                                          GCONV_BORDER_SYMMETRIC, GCONV_BORDER_REFLECT101, GCONV_BORDER_WRAP};
   gconv_image image = make_image(drawn, height, width, channels);
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-    check(devices, &image, &shapes[s], borders[draw(6)]);
+    check_shape(devices, &image, &shapes[s], borders[draw(6)]);
   gconv_image_free(&image);
+}
+
+static void open_devices(gconv_device *devices[2]) {
+  for (int d = 0; d < 2; d++)
+    assert_int_equal(gconv_device_open("cpu", d + 1, &devices[d]), GCONV_OK);
+}
+
+static void close_devices(gconv_device *devices[2]) {
+  for (int d = 0; d < 2; d++)
+    gconv_device_close(devices[d]);
 }
 
 static void sums_of_integers_have_the_bits_of_floats(void **state) {
   (void)state;
   gconv_device *devices[2] = {NULL, NULL};
-  for (int d = 0; d < 2; d++)
-    assert_int_equal(gconv_device_open("cpu", d + 1, &devices[d]), GCONV_OK);
+  open_devices(devices);
   for (int i = 0; i < PATTERNS; i++) {
     check_image(devices, (pattern)i, 130, 250, 3);
     check_image(devices, (pattern)i, 61, 333, 1);
@@ -169,13 +185,77 @@ static void sums_of_integers_have_the_bits_of_floats(void **state) {
     check_image(devices, (pattern)i, 1, 1, 3);
     check_image(devices, (pattern)i, 3, 17, 4);
   }
-  for (int d = 0; d < 2; d++)
-    gconv_device_close(devices[d]);
+  close_devices(devices);
+}
+
+/* ---- Filters that come close to a bound, or break one ---- */
+
+/* A row or column of taps: the first one, and the others, which are equal. */
+typedef struct edge {
+  char *name;
+  int32_t count;
+  float first, others, bias;
+  bool cut;
+  double scale, offset; /* the offset in levels */
+} edge;
+
+static void check_edge(const edge *e) {
+  float taps[128] = {e->first};
+  for (int32_t i = 1; i < e->count; i++)
+    taps[i] = e->others;
+  gconv_options options = gconv_options_default();
+  options.border = GCONV_BORDER_REPLICATE;
+  options.scale = e->scale;
+  options.offset = e->offset / 255;
+  options.range = e->cut ? GCONV_RANGE_WRAP : GCONV_RANGE_CLAMP;
+  gconv_device *devices[2] = {NULL, NULL};
+  open_devices(devices);
+  for (int white = 0; white < 2; white++)
+    for (int across = 0; across < 2; across++) {
+      gconv_filter filter = {.name = e->name, .rows = 1, .columns = 1, .divisor = 1, .offset = e->bias, .taps = taps};
+      *(across ? &filter.columns : &filter.rows) = e->count;
+      gconv_image image = make_image(NOISE, 5, 300, 1);
+      for (size_t i = 0; white && i < 5 * image.row_bytes; i++)
+        ((uint8_t *)image.data)[i] = 255;
+      check(devices, &image, &filter, &options);
+      gconv_image_free(&image);
+    }
+  close_devices(devices);
+}
+
+/* In white areas, the first tap yields a sum just below a half. Between 128 and 256, float32 has steps of 2^-16. Each of the
+ * other products is a little more than half a step, so each addition is rounded up. As integers these taps are 0. So the two
+ * sums are as far from each other as the bound allows, but for 2%. */
+static void sums_as_far_apart_as_the_bound_allows(void **state) {
+  (void)state;
+  for (int steps = 1; steps < 127; steps++)
+    check_edge(&(edge){"at the bound", 128, (float)((250.5 - ldexp(steps, -16)) / 255), (float)(1.002 * ldexp(1, -17) / 255),
+                       0, false, 1, 0});
+}
+
+static void filters_at_the_edges_have_the_bits_of_floats(void **state) {
+  (void)state;
+  static const edge edges[] = {
+      {"an offset that rounds up", 2, 0x1p-23f, 0, 0, false, 1, 201.5 - 0x1p-16},
+      {"a tap of nearly 1", 3, 0.9985f, 0.001f, 0, false, 1, 0},
+      {"sums that become infinite", 2, 2e36f, 0, 0, false, 1e-37, 0},
+      {"infinite sums times 0", 2, 3e38f, 0, 0, false, 0, 100},
+      {"a bias", 17, 0.0513f, 0.0513f, 1.5f, false, 1, 0},
+      {"sums cut below 0", 17, -0.7f, 0.0513f, 0, true, 1, 0},
+      {"sums cut beyond 255", 17, 0.07f, 0.07f, 0, true, 1, 0},
+      {"taps of 0", 5, 0, 0, 0, false, 1, 0.5},
+      {"taps below normal floats", 5, 1e-45f, 3e-42f, 0, false, 1e38, 0},
+      {"large taps of both signs", 5, -2000, 500, 0, false, 1, 0},
+  };
+  for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
+    check_edge(&edges[i]);
 }
 
 int main(void) {
   if (!gconv_cpu_dots())
     print_message("this processor does not multiply bytes fast, or $GCONV_ISA is set: floats are compared with floats\n");
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_of_integers_have_the_bits_of_floats)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_of_integers_have_the_bits_of_floats),
+                                     cmocka_unit_test(sums_as_far_apart_as_the_bound_allows),
+                                     cmocka_unit_test(filters_at_the_edges_have_the_bits_of_floats)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
