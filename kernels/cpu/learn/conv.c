@@ -14,8 +14,10 @@ enum { OUTER_FLOATS = 4096 };
 /* A multiple of the places that are turned at once. */
 enum { TURNED = 16 };
 
-/* Columns of a block, of which rows of taps are left out where all that they meet is 0; and sums that make it worth it. */
-enum { BLOCK = 32, LEAST_FILTERS = 4 };
+enum {
+  BLOCK = 32,       /* columns of a block: there, a row of taps is left out if all samples that it meets are 0 */
+  LEAST_FILTERS = 4 /* with fewer, looking for zeros takes longer than their products */
+};
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -58,8 +60,8 @@ static void widen(reach *r, const axis_phase *a) {
   }
 }
 
-/* Whether it pays to compute sums row by row rather than in one piece, with what lies between rows. Then there is room for
- * them, and for marks of a field of so many channels and rows. */
+/* Whether it pays to compute sums row by row. Else all rows are one piece, with the columns between them. If it pays, the
+ * workspace gets room for these sums, and for marks of so many channels and rows of samples. */
 static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows, int64_t columns, int64_t pitch,
                            int64_t channels, int64_t field_rows) {
   int64_t sums = rows * gconv_learn_padded(columns);
@@ -371,13 +373,10 @@ static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t ch
 /* Whether products with 0 may be left out of outputs. Weights must be finite. A sum of -0 in place of +0 shows only if a
  * bias of -0 is added. */
 static bool may_skip(const gconv_learn_conv *conv, const float *own) {
-  uint32_t bits = 0;
-  bool negative = false;
-  for (size_t i = conv->weights; i < conv->parameters; i++) {
-    memcpy(&bits, own + i, sizeof bits);
-    negative |= bits == 0x80000000u;
-  }
-  return !negative && gconv_learn_finite(own, (int64_t)conv->weights);
+  for (size_t i = conv->weights; i < conv->parameters; i++)
+    if (own[i] == 0 && signbit(own[i]))
+      return false;
+  return gconv_learn_finite(own, (int64_t)conv->weights);
 }
 
 /* ---- Forward ---- */
@@ -524,8 +523,9 @@ static void weights_by_filters(const gconv_learn_conv *conv, const float *staged
   }
 }
 
-/* Whether no product of a sample and a gradient has bits below the smallest float, 2^-149. Then no sum is rounded to -0. The
- * last bit of a float is at least 2^-23 of its first; so the first bits must make 2^-103 or more. */
+/* Whether no product of a sample and a gradient has bits below the smallest float, 2^-149. Then sums are multiples of it,
+ * and none is rounded to -0. The last bit of a float is at least 2^-23 of its first. So the product of the first bits of the
+ * least sample and the least gradient must be 2^-103 or more. */
 static bool is_above_least(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned) {
   const gconv_layer_problem *p = &conv->problem;
   float x = INFINITY;
@@ -549,8 +549,9 @@ static bool same_taps(tap_rows a, tap_rows b) {
   return a.first == b.first && a.end == b.end;
 }
 
-/* The same from the samples that are not 0, if gradients are finite. Samples at the border also meet zeros around the
- * gradients, with which an infinite sample makes NaN. So all is computed again if a sum is not finite, or may be a -0. */
+/* The weights of a group, from the samples that are not 0. Gradients must be finite. Samples at the border also meet zeros
+ * around the gradients: an infinite sample times such a zero is NaN. So if a sum is not finite, or may be a -0, all of the
+ * group is computed again. */
 static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
                                int32_t *list, float *gradient) {
   const gconv_layer_problem *p = &conv->problem;

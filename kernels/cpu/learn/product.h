@@ -94,8 +94,8 @@ void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets
  * room for as many more. */
 int64_t gconv_learn_list(const float *x, int64_t count, int32_t *list);
 
-/* marks[i]: whether any x[i * pitch + m], m < count, is not 0. If count is less than a vector, the rest of it counts, too.
- */
+/* marks[i]: whether any x[i * pitch + m], m < count, is not 0. If count is less than a vector, the floats behind
+ * count that fill the vector are tested, too. */
 void gconv_learn_mark(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks);
 
 /* Whether any sums[i * pitch + k], i < rows, k < columns, is 0. */
