@@ -2,9 +2,9 @@
 /*
  * Tuning: what was measured of a device's algorithms, so that prices fit this machine and not one like it.
  *
- * Without tuning, what auto takes follows from the problem and the kind of device alone. `gconv tune` measures a machine and
- * writes a file, which is the user's own: as long as it is there, auto follows it as well. There is one file for a device,
- * and it is read when the first price is asked for.
+ * Without tuning, what auto takes follows from the problem and the kind of device alone; of a CPU, from whether it has fused
+ * multiply-adds, too. `gconv tune` measures a machine and writes a file, which is the user's own: as long as it is there,
+ * auto follows it as well. There is one file for a device, and it is read when the first price is asked for.
  */
 #ifndef GCONV_OPERATION_TUNING_H
 #define GCONV_OPERATION_TUNING_H

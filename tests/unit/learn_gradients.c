@@ -480,6 +480,46 @@ static void zeros_keep_their_sign(void **state) {
   gconv_learn_conv_free(&conv);
 }
 
+/* Vectors of filters have lanes behind the last filter. Their weights are trained as others are, so they need gradients. */
+static void lanes_behind_filters_have_gradients(void **state) {
+  (void)state;
+  static const int32_t filters[] = {1, 3, 5, 16, 17};
+  for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+    const gconv_layer_problem p = {.images = 1,
+                                   .channels = 16,
+                                   .height = 12,
+                                   .width = 20,
+                                   .filters = filters[i],
+                                   .rows = 3,
+                                   .columns = 3,
+                                   .groups = 1,
+                                   .stride_y = 1,
+                                   .stride_x = 1,
+                                   .dilation_y = 1,
+                                   .dilation_x = 1,
+                                   .out_height = 10,
+                                   .out_width = 18};
+    gconv_learn_conv conv;
+    assert_int_equal(gconv_learn_conv_prepare(&p, false, false, true, &conv), GCONV_OK);
+    float *workspace = calloc(gconv_learn_conv_workspace(&conv), sizeof *workspace);
+    float *x = calloc(16 * 12 * 20 + GCONV_STAGE_SLACK, sizeof *x),
+          *dz = calloc(17 * 10 * 18 + GCONV_STAGE_SLACK, sizeof *dz);
+    float *gradient = malloc(conv.parameters * sizeof *gradient);
+    for (int j = 0; j < 16 * 12 * 20; j++)
+      x[j] = (float)(j % 7);
+    for (int j = 0; j < filters[i] * 10 * 18; j++)
+      dz[j] = (float)(j % 5);
+    memset(gradient, -1, conv.parameters * sizeof *gradient);
+    gconv_learn_conv_weights(&conv, x, dz, 0, workspace, gradient);
+    assert_true(gconv_learn_finite(gradient, (int64_t)conv.parameters));
+    free(gradient);
+    free(dz);
+    free(x);
+    free(workspace);
+    gconv_learn_conv_free(&conv);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_the_derivative),
@@ -487,6 +527,7 @@ int main(void) {
       cmocka_unit_test(large_ones_agree),
       cmocka_unit_test(zeros_are_left_out),
       cmocka_unit_test(zeros_keep_their_sign),
+      cmocka_unit_test(lanes_behind_filters_have_gradients),
   };
   return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -586,6 +586,8 @@ static void weights_by_channels(const gconv_learn_conv *conv, const float *stage
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
   float *x = channels_of(conv, workspace), *sums = x + padded(conv->by_channel);
+  if (filters < conv->group_filters)
+    memset(gradient, 0, (size_t)(conv->taps * conv->group_filters) * sizeof *gradient);
   if (channels < conv->group_channels)
     memset(x, 0, conv->by_channel * sizeof *x);
   bool bands = conv->stage.in_place || conv->is_staged; /* the stage of a band is a part of one of all rows */
