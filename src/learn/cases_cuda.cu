@@ -249,6 +249,8 @@ gconv_status gconv_cuda_cases_make(const gconv_engine_order *order, size_t room,
 }
 
 void gconv_cuda_cases_free(gconv_cuda_cases *cases) {
+  if (cases->copying) /* a batch that was read ahead may be on its way */
+    cudaStreamSynchronize(cases->copying);
   for (gconv_held_cases *h = cases->held; h < cases->held + GCONV_CUDA_HELD; h++)
     drop(h);
   for (int i = 0; i < GCONV_CUDA_STAGES; i++) {

@@ -51,8 +51,8 @@ gconv_status gconv_cuda_cases_begin(gconv_cuda_cases *own, const gconv_learn_cas
 gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count,
                                    float *x, float *targets);
 
-/* Reads cases 0 .. count - 1 for the next gconv_cuda_cases_load(), if it is of these, and starts to copy them to the device.
- * What fails is tried again then. */
+/* Reads cases 0 .. count - 1 and starts to copy them to the device. If the next gconv_cuda_cases_load() is of the same
+ * cases, it takes them from there; if it is of others, or if reading failed here, it reads by itself. */
 void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count);
 
 #endif

@@ -75,9 +75,9 @@ typedef struct gconv_engine_type {
   bool (*is_exact)(const void *engine);
   /* Writes how the engine goes about the network, and why: part of a sentence, without a point. NULL: there is one way. */
   void (*explain)(const void *engine, FILE *text);
-  /* Between start() and await(): reads the cases of the step behind those that were started, so that they are there when it
-   * begins. `next`: the cases from which the steps of the next epoch are taken; NULL, if there is none. NULL: nothing can be
-   * read ahead. */
+  /* May be called between start() and await(): reads the cases of the first step that has not been started, so that this
+   * step does not wait for them. If start() was given the last steps of its epoch, that step is the first one of `next`, the
+   * cases of the next epoch; NULL if there is none. An engine that reads nothing ahead has NULL here. */
   void (*prepare)(void *engine, const gconv_learn_cases *next);
 } gconv_engine_type;
 

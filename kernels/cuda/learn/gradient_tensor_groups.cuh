@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a convolution's weights by Hopper's warpgroups, which multiply twice as fast as warps by themselves.
- * Numbers are parted, places summed by sixteen, and leaves stored as in gradient_tensor.cu.
+ * The gradient of a convolution's weights by Hopper's warpgroups, which multiply twice as fast as warps by themselves. As in
+ * gradient_tensor.cu, each number becomes two of tf32, tensor cores sum the products of 16 places, float32 adds these sums,
+ * and the sum of a block is a leaf in memory.
  *
  *     an instruction: 64 columns x 64 filters x 8 places        a warp: 3 taps of 16 columns, and 64 filters
  *         columns: from registers of four warps                 a block: 12 warps, which have other columns and the same
@@ -9,8 +10,9 @@
  *
  * Registers of samples may be loaded from any place, so that a tap needs no copy of its own. An operand in shared memory
  * consists of units of 16 bytes: four neighbouring places of a filter, a quad. So the copy engine brings the gradients quad
- * by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 does not have: gradients as they came are their
- * first bits. Their rests are found by all threads before the stage is used, once for all warps.
+ * by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 does not have. So the gradients, as they were
+ * copied, serve as the first of the two numbers. The second one, the rest, is what tf32 cuts off: before a stage is used,
+ * all threads together compute the rests of its gradients, for all warps.
  */
 #pragma once
 
