@@ -27,13 +27,6 @@ namespace {
 
 /* ---- Sizes ---- */
 
-int extent_y(const gconv_problem *problem) {
-  return (problem->rows - 1) * problem->dilation_y + 1;
-}
-int extent_x(const gconv_problem *problem) {
-  return (problem->columns - 1) * problem->dilation_x + 1;
-}
-
 /* How the output is cut into tiles of height x width points. */
 struct cutting {
   int height, width;
@@ -44,11 +37,12 @@ struct cutting {
 /* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
  * tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is one sector of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
-  *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
-  if (extent_y(problem) > height || extent_x(problem) > width)
+  const int reach_y = (problem->rows - 1) * problem->dilation_y, reach_x = (problem->columns - 1) * problem->dilation_x;
+  if (reach_y >= height || reach_x >= width)
     return false;
-  c->valid_y = (height - extent_y(problem) + 1) / problem->stride_y * problem->stride_y;
-  c->valid_x = (width - extent_x(problem) + 1) / problem->stride_x * problem->stride_x;
+  *c = {height, width};
+  c->valid_y = (height - reach_y) / problem->stride_y * problem->stride_y;
+  c->valid_x = (width - reach_x) / problem->stride_x * problem->stride_x;
   if (c->valid_y < 1 || c->valid_x < 1)
     return false;
   int first = (8 - problem->pad_left % 8) % 8, aligned = (c->valid_x - first) / 8 * 8;
@@ -129,6 +123,7 @@ size_t kept_times(const gconv_problem *problem) {
 /* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
   const int size = size_of(engine.order);
+  *s = {};
   if (!cut(problem, size, size, &s->c) || engine.shared > shared_limit())
     return false;
   s->tile = &engine;
@@ -147,6 +142,7 @@ const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batc
 
 /* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
+  *s = {};
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
   if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
     return false;
@@ -165,26 +161,19 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-/* Keeps the solution with less work. Work is above 0 for all solutions. */
-void keep_better(const solution &candidate, solution *best) {
-  if (best->work == 0 || candidate.work < best->work)
-    *best = candidate;
-}
-
 /* Finds the fastest solution within the limits of the device and of memory. Returns false if there is none. */
 bool solve(const gconv_problem *problem, solution *best) {
   *best = {};
-  for (const tile_engine &engine : tile_engines) {
-    solution candidate = {};
-    if (solve_by_tiles(problem, engine, &candidate))
-      keep_better(candidate, best);
-  }
+  const auto keep_better = [&](bool possible, const solution &candidate) {
+    if (possible && (best->work == 0 || candidate.work < best->work)) /* work is above 0 for all solutions */
+      *best = candidate;
+  };
+  solution s;
+  for (const tile_engine &engine : tile_engines)
+    keep_better(solve_by_tiles(problem, engine, &s), s);
   for (const line_engine &y : line_engines)
-    for (const line_engine &x : line_engines) {
-      solution candidate = {};
-      if (solve_by_lines(problem, y, x, &candidate))
-        keep_better(candidate, best);
-    }
+    for (const line_engine &x : line_engines)
+      keep_better(solve_by_lines(problem, y, x, &s), s);
   return best->work > 0;
 }
 
@@ -233,18 +222,17 @@ void dismiss(void *state) {
 /* ---- Execution ---- */
 
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {
-  tiling t = {};
-  static_cast<arguments &>(t) = common_arguments(execution);
-  t.weights = execution->weights;
-  t.valid_y = c.valid_y;
-  t.valid_x = c.valid_x;
-  t.first_x = c.first_x;
-  t.tiles_y = (int32_t)c.tiles_y;
-  t.tiles_x = (int32_t)c.tiles_x;
-  t.colours = execution->problem->channels - execution->problem->keep_alpha;
-  t.tiles = (int32_t)c.tiles;
-  t.plain = is_plain(execution, 0, execution->problem->filters);
-  return t;
+  const gconv_problem *p = execution->problem;
+  return {common_arguments(execution),
+          execution->weights,
+          c.valid_y,
+          c.valid_x,
+          c.first_x,
+          (int32_t)c.tiles_y,
+          (int32_t)c.tiles_x,
+          p->channels - p->keep_alpha,
+          (int32_t)c.tiles,
+          is_plain(execution, 0, p->filters)};
 }
 
 /* Allows the blocks of a kernel their shared memory, and launches it. */
