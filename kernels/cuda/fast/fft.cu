@@ -84,9 +84,7 @@ struct line_engine {
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
   double work; /* of a sample of tiles with such lines, see tile_engine */
-  void (*enter)(line_arguments);
-  void (*filter)(line_arguments);
-  void (*leave)(line_arguments);
+  void (*enter)(line_arguments), (*filter)(line_arguments), (*leave)(line_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
@@ -244,12 +242,9 @@ void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, co
 }
 
 void execute_tiles(const gconv_execution *execution, const solution &s) {
-  tile_arguments a = {};
-  a.t = tiling_of(execution, s.c);
-  a.twists = (const float2 *)execution->state;
-  a.spectra = (const float4 *)spectra_of(s, (float2 *)execution->state);
-  a.kept = (float4 *)execution->workspace;
-  a.combined = (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width;
+  const tile_arguments a = {tiling_of(execution, s.c), (const float2 *)execution->state,
+                            (const float4 *)spectra_of(s, (float2 *)execution->state), (float4 *)execution->workspace,
+                            (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width};
   launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
 }
 
