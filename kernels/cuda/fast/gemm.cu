@@ -157,7 +157,7 @@ template <int V> __device__ void store_filters(const cut &a, const origin &at, i
 }
 
 /* Combines the sums into `values` instead. `values` has the layout of the sums; each thread has its own. */
-template <int V> __device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
+__device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
   const gconv_problem &problem = a.problem;
   const gconv_combine combine = problem.epilogue.combine;
   const float *divisors = gconv_divisors(&problem, a.weights), *biases = gconv_biases(&problem, a.weights);
@@ -198,7 +198,7 @@ DEVICE void finish_tile(const cut &a, const origin &at, const thread_place &my, 
         exchange<V, SLIDING>(a, my, sums[k], shared);
     __syncthreads();
     if (combined)
-      combine_filters<V>(a, first, shared, values);
+      combine_filters(a, first, shared, values);
     else
       store_filters<V>(a, at, first, shared);
   }

@@ -129,13 +129,11 @@ DEVICE void walk(const gconv_layer_problem &p, uint32_t weights, int count, cons
 
 /* ---- Rows that are not aligned ---- */
 
-constexpr int COLUMNS = 32 * WIDE;            /* of a warp */
-constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words of shared memory for these */
-
 /* Returns the place of column `column` of the warp. Lanes that write every WIDE-th column use different banks. */
-DEVICE int place_of(int column) {
+DEVICE constexpr int place_of(int column) {
   return column + column / 8;
 }
+constexpr int PLACES = 32 * WIDE + 32 * WIDE / 8; /* words of shared memory for the columns of a warp */
 
 /* HIGH outputs, one below the other, that a lane stores. */
 struct column {
@@ -205,7 +203,7 @@ DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int c
     }
     for_each<WIDE>([&]<int J>() { put_word<J * S::HIGH * 4>(put, words[J]); });
     __syncwarp();
-    for_each<WIDE>([&]<int J>() { get_word<J * 36 * S::HIGH * 4>(get, words[J]); });
+    for_each<WIDE>([&]<int J>() { get_word<place_of(32 * J) * S::HIGH * 4>(get, words[J]); });
     UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
       UNROLLED_FOR (int j = 0; j < WIDE; j++) {
         if (columns[j].there)
@@ -250,21 +248,15 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
     uint32_t put = shared_address(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
              get = shared_address(exchange[threadIdx.x / 32] + place_of(lane));
     asm volatile("" : "+r"(put), "+r"(get));
-    if (curved)
-      walk_unaligned<S, false, true>(p, at, count, x, columns, put, get);
-    else if (relu)
-      walk_unaligned<S, true, false>(p, at, count, x, columns, put, get);
-    else
-      walk_unaligned<S, false, false>(p, at, count, x, columns, put, get);
+    curved ? walk_unaligned<S, false, true>(p, at, count, x, columns, put, get)
+    : relu ? walk_unaligned<S, true, false>(p, at, count, x, columns, put, get)
+           : walk_unaligned<S, false, false>(p, at, count, x, columns, put, get);
     return;
   }
   if (number >= a.threads)
     return;
   float *out = a.out + (own.image * p.filters + first) * plane + (int64_t)own.top * p.out_width + own.left;
-  if (relu)
-    walk<S, true>(p, at, count, x, out, plane);
-  else
-    walk<S, false>(p, at, count, x, out, plane);
+  relu ? walk<S, true>(p, at, count, x, out, plane) : walk<S, false>(p, at, count, x, out, plane);
 }
 
 /* ---- Host ---- */
