@@ -283,16 +283,15 @@ bool is_wide(const gconv_layer_problem &problem, int64_t units) {
   return blocks > 1 && most_blocks(problem, units, 4) >= 2 * blocks;
 }
 
-template <int M, int V> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+template <int M, int V> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   const int bytes = STAGES * stage_floats<M, V>() * (int)sizeof(float);
-  const cudaError_t error = cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error != cudaSuccess)
-    return error;
+  CUDA_TRY(cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const dim3 grid((unsigned)divide_up(a.positions, positions_of<M, V>()), (unsigned)(a.tiles * a.problem.groups));
   multiply_layer<M, V><<<grid, THREADS, bytes, stream>>>(a);
-  return cudaPeekAtLastError();
+  CUDA_TRY(cudaPeekAtLastError());
+  return GCONV_OK;
 }
-template <int M> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+template <int M> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   return is_wide(a.problem, multiprocessors()) ? launch<M, 8>(a, stream) : launch<M, 4>(a, stream);
 }
 
@@ -308,8 +307,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.slices = (int32_t)slices_of(problem), a.tiles = tiles_of(problem);
   const int32_t high = tile_of(problem);
   const cudaStream_t stream = (cudaStream_t)e->stream;
-  CUDA_TRY(high == 32 ? launch<32>(a, stream) : high == 64 ? launch<64>(a, stream) : launch<TALL>(a, stream));
-  return GCONV_OK;
+  return high == 32 ? launch<32>(a, stream) : high == 64 ? launch<64>(a, stream) : launch<TALL>(a, stream);
 }
 
 const char *supports(const gconv_layer_problem *problem) {
