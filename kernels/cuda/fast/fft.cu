@@ -27,13 +27,6 @@ namespace {
 
 /* ---- Sizes ---- */
 
-/* How the output is cut into tiles of height x width points. */
-struct cutting {
-  int height, width;
-  int valid_y, valid_x, first_x; /* see struct tiling */
-  int64_t tiles_y, tiles_x, tiles, pairs;
-};
-
 /* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
  * tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is one sector of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
@@ -52,9 +45,11 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   }
   c->tiles_y = (problem->out_height - 1) / (c->valid_y / problem->stride_y) + 1;
   c->tiles_x = (problem->out_width - 1) / (c->valid_x / problem->stride_x) + 1;
-  c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
-  c->pairs = (c->tiles + 1) / 2;
-  return c->tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
+  const int64_t tiles =
+      (int64_t)c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
+  c->tiles = (int32_t)tiles;
+  c->pairs = (int32_t)((tiles + 1) / 2);
+  return tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
 }
 
 /* ---- The engines ---- */
@@ -221,15 +216,7 @@ void dismiss(void *state) {
 
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {
   const gconv_problem *p = execution->problem;
-  return {common_arguments(execution),
-          execution->weights,
-          c.valid_y,
-          c.valid_x,
-          c.first_x,
-          (int32_t)c.tiles_y,
-          (int32_t)c.tiles_x,
-          p->channels - p->keep_alpha,
-          (int32_t)c.tiles,
+  return {common_arguments(execution), c, execution->weights, p->channels - p->keep_alpha,
           is_plain(execution, 0, p->filters)};
 }
 
@@ -267,8 +254,6 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
   line_arguments a = {};
   a.t = tiling_of(execution, s.c);
   a.columns = s.lines_y->columns;
-  a.height = s.c.height;
-  a.width = s.c.width;
   a.twists_y = (const float2 *)execution->state;
   a.twists_x = a.twists_y + s.lines_y->twists;
   a.points = (float2 *)execution->workspace;

@@ -45,7 +45,6 @@ struct line_arguments {
   tiling t;
   int32_t first_pair;        /* first pair of the batch */
   int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
-  int32_t height, width;     /* points of a tile */
   const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
   const float2 *twists_x;    /* the same of rows */
   const float2 *spectrum;    /* of the filter, in the order of columns_order */
@@ -114,8 +113,8 @@ struct stored_place {
  * together, then down the rows of the block. */
 template <class Line> DEVICE stored_place place_of_thread(const line_arguments &a, int top) {
   const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
-  const int64_t tile = (int64_t)blockIdx.y * a.height * Line::SIZE;
-  return {row, block * a.columns + c, tile + ((int64_t)block * a.height + top + row) * a.columns + c};
+  const int64_t tile = (int64_t)blockIdx.y * a.t.height * Line::SIZE;
+  return {row, block * a.columns + c, tile + ((int64_t)block * a.t.height + top + row) * a.columns + c};
 }
 
 /* ---- Rows forward ---- */
@@ -181,7 +180,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   transform_points<FORWARD>(points);
   float2 *to = a.points + place.first;
   UNROLLED_FOR (int i = 0; i < 16; i++)
-    to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
+    to[(int64_t)i * (Line::SIZE / 16) * a.t.height] = points[i];
 }
 
 /* ---- Columns ---- */
@@ -208,7 +207,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   constexpr int C = Line::COLUMNS, STEP = Line::SIZE / Line::P, TASKS = Line::COLUMN_THREADS / C;
   extern __shared__ float2 lines[];
   const int c = threadIdx.x % C, first = threadIdx.x / C;
-  const int64_t corner = ((int64_t)blockIdx.x * a.width + blockIdx.y * C) * Line::SIZE + c;
+  const int64_t corner = ((int64_t)blockIdx.x * a.t.width + blockIdx.y * C) * Line::SIZE + c;
   ROLLED_FOR (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
@@ -255,7 +254,7 @@ DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, in
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
   check_sums(points, check);
-  float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
+  float2 *before = a.combined + ((int64_t)blockIdx.y * a.t.height + y) * Line::SIZE + j;
   finish_points(a.t, a.k, before, STEP, points);
   store_points<STEP>(a.t, a.k, pair, y, j - a.t.first_x, points);
 }
@@ -272,7 +271,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
     float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
     const float2 *from = a.filtered + place.first;
     UNROLLED_FOR (int i = 0; i < 16; i++)
-      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
+      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.t.height];
     transform_points<BACKWARD>(points);
     UNROLLED_FOR (int i = 0; i < 16; i++)
       at[i] = points[i];
