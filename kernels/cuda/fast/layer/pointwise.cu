@@ -104,9 +104,13 @@ DEVICE void make_many(const layer &l, const float *weights, const float *in, flo
   ROLLED_FOR (int k = warp * 8; k < l.filters; k += WARPS * 8) {
     float sum[8][4] = {};
     UNROLLED_2_FOR (int c = 0; c < l.channels; c++) {
-      float x[4];
+      float x[4], w[8];
       load_four(in + c * PIXELS + pixel, x);
-      add_tap<8, 4>(sum, weights + c * l.padded + k, x);
+      load_four(weights + c * l.padded + k, w);
+      load_four(weights + c * l.padded + k + 4, w + 4);
+      UNROLLED_FOR (int i = 0; i < 8; i++)
+        UNROLLED_FOR (int j = 0; j < 4; j++)
+          sum[i][j] = fmaf(w[i], x[j], sum[i][j]);
     }
     UNROLLED_FOR (int i = 0; i < 8; i++) {
       const float bias = weights[l.channels * l.padded + k + i];
