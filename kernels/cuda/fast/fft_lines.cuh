@@ -47,7 +47,7 @@ struct line_arguments {
   int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
   const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
   const float2 *twists_x;    /* the same of rows */
-  const float2 *spectrum;    /* of the filter, in the order of columns_order */
+  const float2 *spectrum;    /* of the filter, in the order of columns_order() */
   int32_t k;                 /* number of the filter */
   float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
   float2 *combined;          /* of the batch: the combined responses */
@@ -56,16 +56,14 @@ struct line_arguments {
 
 /* The order of a spectrum is that in which the threads of filter_lines() read it. Columns are stored as enter_lines() leaves
  * them: position 16 * m + i of a row is column i * (N / 16) + m. */
-template <int COLUMNS> struct columns_order {
-  static __device__ position position_of(int64_t index, line_order y, line_order x) {
-    int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
-    index /= COLUMNS;
-    int m = (int)(index % (size_of(y) / 16));
-    index /= size_of(y) / 16;
-    int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
-    return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
-  }
-};
+template <int COLUMNS> __device__ position columns_order(int64_t index, line_order y, line_order x) {
+  int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
+  index /= COLUMNS;
+  int m = (int)(index % (size_of(y) / 16));
+  index /= size_of(y) / 16;
+  int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
+  return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
+}
 
 /* ---- Passes; `pitch` is the distance between neighbouring points of a line ---- */
 

@@ -159,6 +159,7 @@ __device__ inline int frequency_at(line_order order, int position) {
 struct position {
   int y, x;
 };
+typedef position order(int64_t index, line_order y, line_order x); /* where point `index` of a spectrum lies */
 
 /* Returns the sum over n < count of tap_at(n) * exp(2 pi i f * (n * dilation) / size), by Horner's rule. This is the
  * conjugate of the spectrum for convolution, because gconv correlates. */
@@ -180,15 +181,15 @@ __global__ void transform_filter_rows(const float *taps, int columns, int dilati
     rows[(int64_t)r * size + f] = transform_taps(tap_at, columns, dilation, f, size);
 }
 
-/* Makes the spectrum in the order of Order::position_of(). It is divided by the points of a tile, so that no transform has
- * to scale. Grid: x counts points. */
-template <class Order>
+/* Makes the spectrum in the order ORDER. It is divided by the points of a tile, so that no transform has to scale. Grid: x
+ * counts points. */
+template <order ORDER>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
                                          float2 *spectrum) {
   int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, size = (int64_t)size_of(y) * size_of(x);
   if (i >= size)
     return;
-  position at = Order::position_of(i, y, x);
+  position at = ORDER(i, y, x);
   const double2 *from = rows + frequency_at(x, at.x);
   const int distance = size_of(x);
   const auto tap_at = [&](int n) { return from[(int64_t)n * distance]; };
@@ -209,7 +210,7 @@ inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
 }
 
 /* Enqueues the kernels that make the spectra of all filters. */
-template <class Order>
+template <order ORDER>
 void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
   const gconv_problem *problem = execution->problem;
   cudaStream_t stream = (cudaStream_t)execution->stream;
@@ -219,7 +220,7 @@ void make_spectra(const gconv_execution *execution, line_order y, line_order x, 
   for (int64_t k = 0; k < problem->filters; k++) {
     transform_filter_rows<<<row_grid, 128, 0, stream>>>(execution->weights + k * taps, problem->columns, problem->dilation_x,
                                                         size_of(x), rows);
-    transform_filter_columns<Order>
+    transform_filter_columns<ORDER>
         <<<grid, 128, 0, stream>>>(rows, problem->rows, problem->dilation_y, y, x, spectra + k * points);
   }
 }
