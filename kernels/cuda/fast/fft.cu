@@ -27,28 +27,15 @@ namespace {
 
 /* ---- Sizes ---- */
 
-int extent_y(const gconv_problem *problem) {
-  return (problem->rows - 1) * problem->dilation_y + 1;
-}
-int extent_x(const gconv_problem *problem) {
-  return (problem->columns - 1) * problem->dilation_x + 1;
-}
-
-/* How the output is cut into tiles of height x width points. */
-struct cutting {
-  int height, width;
-  int valid_y, valid_x, first_x; /* see struct tiling */
-  int64_t tiles_y, tiles_x, tiles, pairs;
-};
-
 /* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
  * tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is one sector of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
-  *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
-  if (extent_y(problem) > height || extent_x(problem) > width)
+  const int reach_y = (problem->rows - 1) * problem->dilation_y, reach_x = (problem->columns - 1) * problem->dilation_x;
+  if (reach_y >= height || reach_x >= width)
     return false;
-  c->valid_y = (height - extent_y(problem) + 1) / problem->stride_y * problem->stride_y;
-  c->valid_x = (width - extent_x(problem) + 1) / problem->stride_x * problem->stride_x;
+  *c = {height, width};
+  c->valid_y = (height - reach_y) / problem->stride_y * problem->stride_y;
+  c->valid_x = (width - reach_x) / problem->stride_x * problem->stride_x;
   if (c->valid_y < 1 || c->valid_x < 1)
     return false;
   int first = (8 - problem->pad_left % 8) % 8, aligned = (c->valid_x - first) / 8 * 8;
@@ -58,9 +45,11 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   }
   c->tiles_y = (problem->out_height - 1) / (c->valid_y / problem->stride_y) + 1;
   c->tiles_x = (problem->out_width - 1) / (c->valid_x / problem->stride_x) + 1;
-  c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
-  c->pairs = (c->tiles + 1) / 2;
-  return c->tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
+  const int64_t tiles =
+      (int64_t)c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
+  c->tiles = (int32_t)tiles;
+  c->pairs = (int32_t)((tiles + 1) / 2);
+  return tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
 }
 
 /* ---- The engines ---- */
@@ -90,9 +79,7 @@ struct line_engine {
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
   double work; /* of a sample of tiles with such lines, see tile_engine */
-  void (*enter)(line_arguments);
-  void (*filter)(line_arguments);
-  void (*leave)(line_arguments);
+  void (*enter)(line_arguments), (*filter)(line_arguments), (*leave)(line_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
@@ -129,6 +116,7 @@ size_t kept_times(const gconv_problem *problem) {
 /* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
   const int size = size_of(engine.order);
+  *s = {};
   if (!cut(problem, size, size, &s->c) || engine.shared > shared_limit())
     return false;
   s->tile = &engine;
@@ -147,6 +135,7 @@ const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batc
 
 /* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
+  *s = {};
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
   if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
     return false;
@@ -165,26 +154,19 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-/* Keeps the solution with less work. Work is above 0 for all solutions. */
-void keep_better(const solution &candidate, solution *best) {
-  if (best->work == 0 || candidate.work < best->work)
-    *best = candidate;
-}
-
 /* Finds the fastest solution within the limits of the device and of memory. Returns false if there is none. */
 bool solve(const gconv_problem *problem, solution *best) {
   *best = {};
-  for (const tile_engine &engine : tile_engines) {
-    solution candidate = {};
-    if (solve_by_tiles(problem, engine, &candidate))
-      keep_better(candidate, best);
-  }
+  const auto keep_better = [&](bool possible, const solution &candidate) {
+    if (possible && (best->work == 0 || candidate.work < best->work)) /* work is above 0 for all solutions */
+      *best = candidate;
+  };
+  solution s;
+  for (const tile_engine &engine : tile_engines)
+    keep_better(solve_by_tiles(problem, engine, &s), s);
   for (const line_engine &y : line_engines)
-    for (const line_engine &x : line_engines) {
-      solution candidate = {};
-      if (solve_by_lines(problem, y, x, &candidate))
-        keep_better(candidate, best);
-    }
+    for (const line_engine &x : line_engines)
+      keep_better(solve_by_lines(problem, y, x, &s), s);
   return best->work > 0;
 }
 
@@ -233,18 +215,9 @@ void dismiss(void *state) {
 /* ---- Execution ---- */
 
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {
-  tiling t = {};
-  static_cast<arguments &>(t) = common_arguments(execution);
-  t.weights = execution->weights;
-  t.valid_y = c.valid_y;
-  t.valid_x = c.valid_x;
-  t.first_x = c.first_x;
-  t.tiles_y = (int32_t)c.tiles_y;
-  t.tiles_x = (int32_t)c.tiles_x;
-  t.colours = execution->problem->channels - execution->problem->keep_alpha;
-  t.tiles = (int32_t)c.tiles;
-  t.plain = is_plain(execution, 0, execution->problem->filters);
-  return t;
+  const gconv_problem *p = execution->problem;
+  return {common_arguments(execution), c, execution->weights, p->channels - p->keep_alpha,
+          is_plain(execution, 0, p->filters)};
 }
 
 /* Allows the blocks of a kernel their shared memory, and launches it. */
@@ -256,12 +229,9 @@ void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, co
 }
 
 void execute_tiles(const gconv_execution *execution, const solution &s) {
-  tile_arguments a = {};
-  a.t = tiling_of(execution, s.c);
-  a.twists = (const float2 *)execution->state;
-  a.spectra = (const float4 *)spectra_of(s, (float2 *)execution->state);
-  a.kept = (float4 *)execution->workspace;
-  a.combined = (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width;
+  const tile_arguments a = {tiling_of(execution, s.c), (const float2 *)execution->state,
+                            (const float4 *)spectra_of(s, (float2 *)execution->state), (float4 *)execution->workspace,
+                            (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width};
   launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
 }
 
@@ -284,8 +254,6 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
   line_arguments a = {};
   a.t = tiling_of(execution, s.c);
   a.columns = s.lines_y->columns;
-  a.height = s.c.height;
-  a.width = s.c.width;
   a.twists_y = (const float2 *)execution->state;
   a.twists_x = a.twists_y + s.lines_y->twists;
   a.points = (float2 *)execution->workspace;

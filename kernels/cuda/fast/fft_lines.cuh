@@ -45,10 +45,9 @@ struct line_arguments {
   tiling t;
   int32_t first_pair;        /* first pair of the batch */
   int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
-  int32_t height, width;     /* points of a tile */
   const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
   const float2 *twists_x;    /* the same of rows */
-  const float2 *spectrum;    /* of the filter, in the order of columns_order */
+  const float2 *spectrum;    /* of the filter, in the order of columns_order() */
   int32_t k;                 /* number of the filter */
   float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
   float2 *combined;          /* of the batch: the combined responses */
@@ -57,16 +56,14 @@ struct line_arguments {
 
 /* The order of a spectrum is that in which the threads of filter_lines() read it. Columns are stored as enter_lines() leaves
  * them: position 16 * m + i of a row is column i * (N / 16) + m. */
-template <int COLUMNS> struct columns_order {
-  static __device__ position position_of(int64_t index, line_order y, line_order x) {
-    int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
-    index /= COLUMNS;
-    int m = (int)(index % (size_of(y) / 16));
-    index /= size_of(y) / 16;
-    int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
-    return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
-  }
-};
+template <int COLUMNS> __device__ position columns_order(int64_t index, line_order y, line_order x) {
+  int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
+  index /= COLUMNS;
+  int m = (int)(index % (size_of(y) / 16));
+  index /= size_of(y) / 16;
+  int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
+  return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
+}
 
 /* ---- Passes; `pitch` is the distance between neighbouring points of a line ---- */
 
@@ -114,8 +111,8 @@ struct stored_place {
  * together, then down the rows of the block. */
 template <class Line> DEVICE stored_place place_of_thread(const line_arguments &a, int top) {
   const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
-  const int64_t tile = (int64_t)blockIdx.y * a.height * Line::SIZE;
-  return {row, block * a.columns + c, tile + ((int64_t)block * a.height + top + row) * a.columns + c};
+  const int64_t tile = (int64_t)blockIdx.y * a.t.height * Line::SIZE;
+  return {row, block * a.columns + c, tile + ((int64_t)block * a.t.height + top + row) * a.columns + c};
 }
 
 /* ---- Rows forward ---- */
@@ -181,7 +178,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   transform_points<FORWARD>(points);
   float2 *to = a.points + place.first;
   UNROLLED_FOR (int i = 0; i < 16; i++)
-    to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
+    to[(int64_t)i * (Line::SIZE / 16) * a.t.height] = points[i];
 }
 
 /* ---- Columns ---- */
@@ -208,7 +205,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   constexpr int C = Line::COLUMNS, STEP = Line::SIZE / Line::P, TASKS = Line::COLUMN_THREADS / C;
   extern __shared__ float2 lines[];
   const int c = threadIdx.x % C, first = threadIdx.x / C;
-  const int64_t corner = ((int64_t)blockIdx.x * a.width + blockIdx.y * C) * Line::SIZE + c;
+  const int64_t corner = ((int64_t)blockIdx.x * a.t.width + blockIdx.y * C) * Line::SIZE + c;
   ROLLED_FOR (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
@@ -255,7 +252,7 @@ DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, in
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
   check_sums(points, check);
-  float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
+  float2 *before = a.combined + ((int64_t)blockIdx.y * a.t.height + y) * Line::SIZE + j;
   finish_points(a.t, a.k, before, STEP, points);
   store_points<STEP>(a.t, a.k, pair, y, j - a.t.first_x, points);
 }
@@ -272,7 +269,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
     float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
     const float2 *from = a.filtered + place.first;
     UNROLLED_FOR (int i = 0; i < 16; i++)
-      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
+      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.t.height];
     transform_points<BACKWARD>(points);
     UNROLLED_FOR (int i = 0; i < 16; i++)
       at[i] = points[i];

@@ -68,71 +68,53 @@ template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
   return times(a, root_of_unity<N>(e, std::make_integer_sequence<int, N>()));
 }
 
-/* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are transformed as Q transforms of P
- * points, a twist (a product by roots of unity: twiddle factors), and P transforms of Q points, with n = Q * i + j and k =
- * k1 + P * k2. */
-template <int P, int Q, int SIGN> struct transform {
-  static constexpr int N = P * Q;
-  static DEVICE void apply(float2 (&x)[N]);
-};
-
-template <int N, int SIGN> struct small;
-template <int SIGN> struct small<2, SIGN> {
-  static DEVICE void apply(float2 (&x)[2]) {
-    float2 sum = plus(x[0], x[1]);
-    x[1] = minus(x[0], x[1]);
-    x[0] = sum;
-  }
-};
-template <int SIGN> struct small<4, SIGN> {
-  static DEVICE void apply(float2 (&x)[4]) {
-    float2 s = plus(x[0], x[2]), t = minus(x[0], x[2]), u = plus(x[1], x[3]);
-    float2 v = times_root<4, SIGN>(minus(x[1], x[3]), 1);
-    x[0] = plus(s, u);
-    x[1] = plus(t, v);
-    x[2] = minus(s, u);
-    x[3] = minus(t, v);
-  }
-};
-template <int SIGN> struct small<5, SIGN> {
-  static DEVICE void apply(float2 (&x)[5]) {
-    constexpr float c1 = (float)cosine_of_turn(1, 5), c2 = (float)cosine_of_turn(2, 5);
-    constexpr float s1 = SIGN * (float)cosine_of_turn(1, 20), s2 = SIGN * (float)cosine_of_turn(3, 20);
-    float2 a = plus(x[1], x[4]), b = minus(x[1], x[4]), c = plus(x[2], x[3]), d = minus(x[2], x[3]), first = x[0];
-    float2 p = make_float2(fmaf(c2, c.x, fmaf(c1, a.x, first.x)), fmaf(c2, c.y, fmaf(c1, a.y, first.y)));
-    float2 q = make_float2(fmaf(c1, c.x, fmaf(c2, a.x, first.x)), fmaf(c1, c.y, fmaf(c2, a.y, first.y)));
-    float2 r = make_float2(fmaf(s2, d.x, s1 * b.x), fmaf(s2, d.y, s1 * b.y));
-    float2 t = make_float2(fmaf(-s1, d.x, s2 * b.x), fmaf(-s1, d.y, s2 * b.y));
-    x[0] = plus(first, plus(a, c));
-    x[1] = make_float2(p.x - r.y, p.y + r.x);
-    x[4] = make_float2(p.x + r.y, p.y - r.x);
-    x[2] = make_float2(q.x - t.y, q.y + t.x);
-    x[3] = make_float2(q.x + t.y, q.y - t.x);
-  }
-};
-template <int SIGN> struct small<8, SIGN> : transform<4, 2, SIGN> {};
-template <int SIGN> struct small<16, SIGN> : transform<4, 4, SIGN> {};
-template <int SIGN> struct small<20, SIGN> : transform<4, 5, SIGN> {};
-
-template <int P, int Q, int SIGN> DEVICE void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
-  float2 twisted[P][Q];
-  UNROLLED_FOR (int j = 0; j < Q; j++) {
-    float2 y[P];
-    UNROLLED_FOR (int i = 0; i < P; i++)
-      y[i] = x[Q * i + j];
-    small<P, SIGN>::apply(y);
-    UNROLLED_FOR (int k = 0; k < P; k++)
-      twisted[k][j] = times_root<N, SIGN>(y[k], j * k);
-  }
-  UNROLLED_FOR (int k = 0; k < P; k++) {
-    small<Q, SIGN>::apply(twisted[k]);
-    UNROLLED_FOR (int l = 0; l < Q; l++)
-      x[k + P * l] = twisted[k][l];
-  }
+/* Transforms of N points, in place: x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N). */
+template <int SIGN> DEVICE void transform_points(float2 (&x)[2]) {
+  float2 sum = plus(x[0], x[1]);
+  x[1] = minus(x[0], x[1]);
+  x[0] = sum;
+}
+template <int SIGN> DEVICE void transform_points(float2 (&x)[4]) {
+  float2 s = plus(x[0], x[2]), t = minus(x[0], x[2]), u = plus(x[1], x[3]);
+  float2 v = times_root<4, SIGN>(minus(x[1], x[3]), 1);
+  x[0] = plus(s, u);
+  x[1] = plus(t, v);
+  x[2] = minus(s, u);
+  x[3] = minus(t, v);
+}
+template <int SIGN> DEVICE void transform_points(float2 (&x)[5]) {
+  constexpr float c1 = (float)cosine_of_turn(1, 5), c2 = (float)cosine_of_turn(2, 5);
+  constexpr float s1 = SIGN * (float)cosine_of_turn(1, 20), s2 = SIGN * (float)cosine_of_turn(3, 20);
+  float2 a = plus(x[1], x[4]), b = minus(x[1], x[4]), c = plus(x[2], x[3]), d = minus(x[2], x[3]), first = x[0];
+  float2 p = make_float2(fmaf(c2, c.x, fmaf(c1, a.x, first.x)), fmaf(c2, c.y, fmaf(c1, a.y, first.y)));
+  float2 q = make_float2(fmaf(c1, c.x, fmaf(c2, a.x, first.x)), fmaf(c1, c.y, fmaf(c2, a.y, first.y)));
+  float2 r = make_float2(fmaf(s2, d.x, s1 * b.x), fmaf(s2, d.y, s1 * b.y));
+  float2 t = make_float2(fmaf(-s1, d.x, s2 * b.x), fmaf(-s1, d.y, s2 * b.y));
+  x[0] = plus(first, plus(a, c));
+  x[1] = make_float2(p.x - r.y, p.y + r.x);
+  x[4] = make_float2(p.x + r.y, p.y - r.x);
+  x[2] = make_float2(q.x - t.y, q.y + t.x);
+  x[3] = make_float2(q.x + t.y, q.y - t.x);
 }
 
+/* More points are transformed as Q transforms of 4 points, a twist (a product by roots of unity: twiddle factors), and 4
+ * transforms of Q points, with n = Q * i + j and k = k1 + 4 * k2. */
 template <int SIGN, int N> DEVICE void transform_points(float2 (&x)[N]) {
-  small<N, SIGN>::apply(x);
+  constexpr int Q = N / 4;
+  float2 twisted[4][Q];
+  UNROLLED_FOR (int j = 0; j < Q; j++) {
+    float2 y[4];
+    UNROLLED_FOR (int i = 0; i < 4; i++)
+      y[i] = x[Q * i + j];
+    transform_points<SIGN>(y);
+    UNROLLED_FOR (int k = 0; k < 4; k++)
+      twisted[k][j] = times_root<N, SIGN>(y[k], j * k);
+  }
+  UNROLLED_FOR (int k = 0; k < 4; k++) {
+    transform_points<SIGN>(twisted[k]);
+    UNROLLED_FOR (int l = 0; l < Q; l++)
+      x[k + 4 * l] = twisted[k][l];
+  }
 }
 
 enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
@@ -177,22 +159,15 @@ __device__ inline int frequency_at(line_order order, int position) {
 struct position {
   int y, x;
 };
+typedef position order(int64_t index, line_order y, line_order x); /* where point `index` of a spectrum lies */
 
-__device__ inline double2 tap_value(float tap) {
-  return make_double2(tap, 0);
-}
-__device__ inline double2 tap_value(double2 tap) {
-  return tap;
-}
-
-/* Returns the sum over n < count of taps[n * distance] * exp(2 pi i f * (n * dilation) / size), by Horner's rule. This is
- * the conjugate of the spectrum for convolution, because gconv correlates. */
-template <class Tap>
-__device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, int dilation, int f, int size) {
+/* Returns the sum over n < count of tap_at(n) * exp(2 pi i f * (n * dilation) / size), by Horner's rule. This is the
+ * conjugate of the spectrum for convolution, because gconv correlates. */
+template <class Tap> DEVICE double2 transform_taps(const Tap &tap_at, int count, int dilation, int f, int size) {
   double2 w, sum = {0, 0};
   sincospi(2.0 * (double)((int64_t)f * dilation % size) / size, &w.y, &w.x);
   for (int n = count - 1; n >= 0; n--) {
-    double2 tap = tap_value(taps[n * distance]);
+    double2 tap = tap_at(n);
     sum = make_double2(fma(sum.x, w.x, fma(-sum.y, w.y, tap.x)), fma(sum.x, w.y, fma(sum.y, w.x, tap.y)));
   }
   return sum;
@@ -201,20 +176,24 @@ __device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, 
 /* rows[r * size + f]: the spectra of the rows of a filter. Grid: x counts f, y counts r. */
 __global__ void transform_filter_rows(const float *taps, int columns, int dilation, int size, double2 *rows) {
   int f = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+  const auto tap_at = [&](int n) { return make_double2(taps[(int64_t)r * columns + n], 0); };
   if (f < size)
-    rows[(int64_t)r * size + f] = transform_taps(taps + (int64_t)r * columns, columns, 1, dilation, f, size);
+    rows[(int64_t)r * size + f] = transform_taps(tap_at, columns, dilation, f, size);
 }
 
-/* Makes the spectrum in the order of Order::position_of(). It is divided by the points of a tile, so that no transform has
- * to scale. Grid: x counts points. */
-template <class Order>
+/* Makes the spectrum in the order ORDER. It is divided by the points of a tile, so that no transform has to scale. Grid: x
+ * counts points. */
+template <order ORDER>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
                                          float2 *spectrum) {
   int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, size = (int64_t)size_of(y) * size_of(x);
   if (i >= size)
     return;
-  position at = Order::position_of(i, y, x);
-  double2 sum = transform_taps(rows + frequency_at(x, at.x), count, size_of(x), dilation, frequency_at(y, at.y), size_of(y));
+  position at = ORDER(i, y, x);
+  const double2 *from = rows + frequency_at(x, at.x);
+  const int distance = size_of(x);
+  const auto tap_at = [&](int n) { return from[(int64_t)n * distance]; };
+  double2 sum = transform_taps(tap_at, count, dilation, frequency_at(y, at.y), size_of(y));
   spectrum[i] = make_float2((float)(sum.x / (double)size), (float)(sum.y / (double)size));
 }
 
@@ -231,7 +210,7 @@ inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
 }
 
 /* Enqueues the kernels that make the spectra of all filters. */
-template <class Order>
+template <order ORDER>
 void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
   const gconv_problem *problem = execution->problem;
   cudaStream_t stream = (cudaStream_t)execution->stream;
@@ -241,7 +220,7 @@ void make_spectra(const gconv_execution *execution, line_order y, line_order x, 
   for (int64_t k = 0; k < problem->filters; k++) {
     transform_filter_rows<<<row_grid, 128, 0, stream>>>(execution->weights + k * taps, problem->columns, problem->dilation_x,
                                                         size_of(x), rows);
-    transform_filter_columns<Order>
+    transform_filter_columns<ORDER>
         <<<grid, 128, 0, stream>>>(rows, problem->rows, problem->dilation_y, y, x, spectra + k * points);
   }
 }

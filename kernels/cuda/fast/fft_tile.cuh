@@ -61,12 +61,10 @@ struct tile_arguments {
 };
 
 /* The order of a spectrum is that in which the threads of multiply_columns() read it. */
-template <int A> struct tile_order {
-  static __device__ position position_of(int64_t index, line_order, line_order) {
-    int point = (int)index % 2, lane = (int)index / 2 % 32, i = (int)index / 64 % 4, m = (int)index / 256 % (A / 4);
-    return {8 * (4 * m + lane / 8) + 2 * i + point, (int)index / (64 * A) * 8 + lane % 8};
-  }
-};
+template <int A> __device__ position tile_order(int64_t index, line_order, line_order) {
+  int point = (int)index % 2, lane = (int)index / 2 % 32, i = (int)index / 64 % 4, m = (int)index / 256 % (A / 4);
+  return {8 * (4 * m + lane / 8) + 2 * i + point, (int)index / (64 * A) * 8 + lane % 8};
+}
 
 /* ---- From memory ---- */
 

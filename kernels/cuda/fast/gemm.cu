@@ -157,7 +157,7 @@ template <int V> __device__ void store_filters(const cut &a, const origin &at, i
 }
 
 /* Combines the sums into `values` instead. `values` has the layout of the sums; each thread has its own. */
-template <int V> __device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
+__device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
   const gconv_problem &problem = a.problem;
   const gconv_combine combine = problem.epilogue.combine;
   const float *divisors = gconv_divisors(&problem, a.weights), *biases = gconv_biases(&problem, a.weights);
@@ -198,7 +198,7 @@ DEVICE void finish_tile(const cut &a, const origin &at, const thread_place &my, 
         exchange<V, SLIDING>(a, my, sums[k], shared);
     __syncthreads();
     if (combined)
-      combine_filters<V>(a, first, shared, values);
+      combine_filters(a, first, shared, values);
     else
       store_filters<V>(a, at, first, shared);
   }
@@ -245,18 +245,17 @@ __global__ void __launch_bounds__(32 * MOST_WARPS, 2) multiply_tiles(const __gri
 template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream_t stream) {
   const int threads = MOST_WARPS / a.filter_warps * a.filter_warps * 32;
   const size_t bytes = (size_t)(a.tap_floats + a.sample_floats + a.value_floats) * sizeof(float);
-  int blocks = 1;
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, multiply_tiles<F, V, SLIDING>, threads, bytes);
-  const unsigned grid = blocks_for(a.tiles, 1, (int64_t)multiprocessors() * (blocks < 1 ? 1 : blocks));
-  multiply_tiles<F, V, SLIDING><<<grid, (unsigned)threads, bytes, stream>>>(a);
+  const int64_t blocks = blocks_at_a_time<multiply_tiles<F, V, SLIDING>>(threads, bytes);
+  multiply_tiles<F, V, SLIDING><<<blocks_for(a.tiles, 1, blocks), (unsigned)threads, bytes, stream>>>(a);
 }
 
-typedef void tile_launcher(const cut &, cudaStream_t);
-
-/* The instances: by stride_x == 1, and by the filters of a thread (1, 2, 4, 8). */
-#define FILTERS(SLIDING)                                                                                                    \
-  { launch_tiles<1, 16, SLIDING>, launch_tiles<2, 16, SLIDING>, launch_tiles<4, 8, SLIDING>, launch_tiles<8, 8, SLIDING> }
-tile_launcher *const tile_launchers[2][4] = {FILTERS(false), FILTERS(true)};
+/* each: filters of a thread. */
+template <bool SLIDING> void launch_filters(int32_t each, const cut &a, cudaStream_t stream) {
+  each == 8   ? launch_tiles<8, 8, SLIDING>(a, stream)
+  : each == 4 ? launch_tiles<4, 8, SLIDING>(a, stream)
+  : each == 2 ? launch_tiles<2, 16, SLIDING>(a, stream)
+              : launch_tiles<1, 16, SLIDING>(a, stream);
+}
 
 size_t prepared_floats(const gconv_problem *problem) {
   const filter_cut filters = cut_filters(problem->filters);
@@ -286,8 +285,8 @@ gconv_status execute(const gconv_execution *execution) {
   a.fours = a.phases == a.out_phases && !problem->keep_alpha && is_dense<false>(execution);
   a.plain = is_plain(execution, 0, problem->filters) ||
             (gconv_is_combined(problem) && gconv_is_plain(&problem->epilogue)); /* scale and offset, after combining */
-  int number = filters.each == 8 ? 3 : filters.each / 2;
-  tile_launchers[problem->stride_x == 1][number](a, (cudaStream_t)execution->stream);
+  auto *launch = problem->stride_x == 1 ? launch_filters<true> : launch_filters<false>;
+  launch(filters.each, a, (cudaStream_t)execution->stream);
   if (problem->keep_alpha)
     launch_alpha(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;

@@ -21,8 +21,6 @@ int64_t chunk_columns(const gconv_layer_problem *problem, size_t bytes) {
   int64_t fitting = (int64_t)(bytes / sizeof(float)) / gconv_layer_taps(problem) / TILE_COLUMNS * TILE_COLUMNS;
   int64_t all = operand_pitch(pixels_of(problem)), most = 1 << 28;
   fitting = fitting < most ? fitting : most;
-  if (fitting >= all)
-    return all;
   return fitting > 0 ? operand_pitch(divide_up(all, divide_up(all, fitting))) : 0;
 }
 

@@ -19,6 +19,7 @@
 #include "../../core/weights.cuh"
 
 #include <algorithm>
+#include <utility>
 
 namespace small {
 
@@ -52,6 +53,15 @@ struct small_arguments {
 
 constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* of a block; of a part of a job */
 
+/* Calls f with the constants 0 .. N - 1. Instructions take constants as offsets of addresses that are computed once. For an
+ * index of an unrolled loop, the compiler computes addresses again, for each filter. */
+template <int... I, class F> DEVICE void for_each(std::integer_sequence<int, I...>, const F &f) {
+  (f.template operator()<I>(), ...);
+}
+template <int N, class F> DEVICE void for_each(const F &f) {
+  for_each(std::make_integer_sequence<int, N>(), f);
+}
+
 /* Returns from[COLUMN], or 0. Written so because a condition in C++ becomes eight instructions. */
 template <int COLUMN> DEVICE float load_if(bool there, const float *from) {
   float v;
@@ -59,12 +69,6 @@ template <int COLUMN> DEVICE float load_if(bool there, const float *from) {
       : "=f"(v)
       : "l"(from), "r"((int)there), "n"(COLUMN * 4));
   return v;
-}
-template <int COLUMN, int COLUMNS>
-DEVICE void load_row(const bool (&there)[COLUMNS], bool inside, const float *from, float (&x)[COLUMNS]) {
-  x[COLUMN] = load_if<COLUMN>(inside && there[COLUMN], from);
-  if constexpr (COLUMN + 1 < COLUMNS)
-    load_row<COLUMN + 1>(there, inside, from, x);
 }
 
 /* Loads the samples of a thread. They are 0 outside the image. */
@@ -75,16 +79,14 @@ DEVICE void fetch(const gconv_layer_problem &p, const float *in, int top, int le
   bool there[S::COLUMNS];
   UNROLLED_FOR (int column = 0; column < S::COLUMNS; column++)
     there[column] = (unsigned)(left + column) < (unsigned)p.width;
-  UNROLLED_FOR (int c = 0; c < S::C; c++) {
+  UNROLLED_FOR (int c = 0; c < S::C; c++)
     UNROLLED_FOR (int row = 0; row < S::ROWS; row++) {
       const bool inside = (unsigned)(top + row) < (unsigned)p.height;
-      load_row<0>(there, inside, corner + c * plane + row * p.width, x[c][row]);
+      const float *from = corner + c * plane + row * p.width;
+      for_each<S::COLUMNS>([&]<int COLUMN>() { x[c][row][COLUMN] = load_if<COLUMN>(inside && there[COLUMN], from); });
     }
-  }
 }
 
-/* Loads four weights. `at` is the address in shared memory, computed once; the compiler would compute it again for each
- * filter. */
 template <int FIRST> DEVICE float4 load_four(uint32_t at) {
   float4 w;
   asm("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
@@ -93,20 +95,21 @@ template <int FIRST> DEVICE float4 load_four(uint32_t at) {
   return w;
 }
 
-/* Adds a filter's taps from number FIRST on, and its bias. */
-template <class S, int FIRST = 0>
+/* Adds a filter's taps, and its bias. */
+template <class S>
 DEVICE void add_filter(uint32_t weights, const float (&x)[S::C][S::ROWS][S::COLUMNS], float (&sums)[S::HIGH][WIDE]) {
-  const float4 w = load_four<FIRST>(weights);
-  const float four[4] = {w.x, w.y, w.z, w.w};
-  UNROLLED_FOR (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
-    const int c = t / S::R / S::R, r = t / S::R % S::R, s = t % S::R;
-    UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
-      UNROLLED_FOR (int j = 0; j < WIDE; j++)
-        sums[i][j] = t == S::TAPS ? sums[i][j] + four[t - FIRST]
-                                  : fmaf(four[t - FIRST], x[c % S::C][i * S::STRIDE + r][j * S::STRIDE + s], sums[i][j]);
-  }
-  if constexpr (FIRST + 4 < S::PITCH)
-    add_filter<S, FIRST + 4>(weights, x, sums);
+  for_each<S::PITCH / 4>([&]<int NUMBER>() {
+    constexpr int FIRST = 4 * NUMBER;
+    const float4 w = load_four<FIRST>(weights);
+    const float four[4] = {w.x, w.y, w.z, w.w};
+    UNROLLED_FOR (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
+      const int c = t / S::R / S::R, r = t / S::R % S::R, s = t % S::R;
+      UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
+        UNROLLED_FOR (int j = 0; j < WIDE; j++)
+          sums[i][j] = t == S::TAPS ? sums[i][j] + four[t - FIRST]
+                                    : fmaf(four[t - FIRST], x[c % S::C][i * S::STRIDE + r][j * S::STRIDE + s], sums[i][j]);
+    }
+  });
 }
 
 /* Makes all filters of a block, for rows of outputs that are aligned to 16 bytes, without activation or (RELU) with relu. */
@@ -126,19 +129,11 @@ DEVICE void walk(const gconv_layer_problem &p, uint32_t weights, int count, cons
 
 /* ---- Rows that are not aligned ---- */
 
-/* HIGH outputs, one below the other, as one word. */
-template <int HIGH> struct word;
-template <> struct word<1> { typedef float type; };
-template <> struct word<2> { typedef float2 type; };
-template <> struct word<4> { typedef float4 type; };
-
-constexpr int COLUMNS = 32 * WIDE;            /* of a warp */
-constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words of shared memory for these */
-
 /* Returns the place of column `column` of the warp. Lanes that write every WIDE-th column use different banks. */
-DEVICE int place_of(int column) {
+DEVICE constexpr int place_of(int column) {
   return column + column / 8;
 }
+constexpr int PLACES = 32 * WIDE + 32 * WIDE / 8; /* words of shared memory for the columns of a warp */
 
 /* HIGH outputs, one below the other, that a lane stores. */
 struct column {
@@ -167,44 +162,27 @@ template <int HIGH> DEVICE column find_column(const small_arguments &a, int64_t 
   return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* Words of shared memory at addresses that were computed once. For an index, the compiler would add 35 instructions for each
- * filter. */
-template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[4]) {
-  asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]), "f"(y[3])
-               : "memory");
+/* HIGH outputs, one below the other, are a word of shared memory, AT bytes behind an address. */
+template <int AT, int HIGH> DEVICE void put_word(uint32_t to, const float (&y)[HIGH]) {
+  if constexpr (HIGH == 4)
+    asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]),
+                 "f"(y[3])
+                 : "memory");
+  else if constexpr (HIGH == 2)
+    asm volatile("st.shared.v2.f32 [%0 + %1], {%2, %3};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]) : "memory");
+  else
+    asm volatile("st.shared.f32 [%0 + %1], %2;" ::"r"(to), "n"(AT), "f"(y[0]) : "memory");
 }
-template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[2]) {
-  asm volatile("st.shared.v2.f32 [%0 + %1], {%2, %3};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]) : "memory");
-}
-template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[1]) {
-  asm volatile("st.shared.f32 [%0 + %1], %2;" ::"r"(to), "n"(AT), "f"(y[0]) : "memory");
-}
-template <int AT> DEVICE void get_word(uint32_t from, float (&y)[4]) {
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
-               : "=f"(y[0]), "=f"(y[1]), "=f"(y[2]), "=f"(y[3])
-               : "r"(from), "n"(AT)
-               : "memory");
-}
-template <int AT> DEVICE void get_word(uint32_t from, float (&y)[2]) {
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2 + %3];" : "=f"(y[0]), "=f"(y[1]) : "r"(from), "n"(AT) : "memory");
-}
-template <int AT> DEVICE void get_word(uint32_t from, float (&y)[1]) {
-  asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
-}
-
-/* Writes a lane's own columns to shared memory, and reads the columns that it stores. */
-template <int HIGH, int J = 0> DEVICE void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
-  float word[HIGH];
-  UNROLLED_FOR (int i = 0; i < HIGH; i++)
-    word[i] = y[i][J];
-  put_word<J * HIGH * 4>(to, word);
-  if constexpr (J + 1 < WIDE)
-    put_columns<HIGH, J + 1>(to, y);
-}
-template <int HIGH, int J = 0> DEVICE void get_columns(uint32_t from, float (&words)[WIDE][HIGH]) {
-  get_word<J * 36 * HIGH * 4>(from, words[J]);
-  if constexpr (J + 1 < WIDE)
-    get_columns<HIGH, J + 1>(from, words);
+template <int AT, int HIGH> DEVICE void get_word(uint32_t from, float (&y)[HIGH]) {
+  if constexpr (HIGH == 4)
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
+                 : "=f"(y[0]), "=f"(y[1]), "=f"(y[2]), "=f"(y[3])
+                 : "r"(from), "n"(AT)
+                 : "memory");
+  else if constexpr (HIGH == 2)
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2 + %3];" : "=f"(y[0]), "=f"(y[1]) : "r"(from), "n"(AT) : "memory");
+  else
+    asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
 }
 
 /* The same as walk(), for any rows and (CURVED) any activation. Lanes that store 16 bytes to unaligned places, or single
@@ -220,12 +198,12 @@ DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int c
     float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
     add_filter<S>(weights, x, y);
     UNROLLED_FOR (int i = 0; i < S::HIGH * WIDE; i++) {
-      float &v = y[i / WIDE][i % WIDE];
-      v = CURVED ? activate(p, v) : RELU && v < 0 ? 0.0f : v;
+      const float v = y[i / WIDE][i % WIDE];
+      words[i % WIDE][i / WIDE] = CURVED ? activate(p, v) : RELU && v < 0 ? 0.0f : v;
     }
-    put_columns<S::HIGH>(put, y);
+    for_each<WIDE>([&]<int J>() { put_word<J * S::HIGH * 4>(put, words[J]); });
     __syncwarp();
-    get_columns<S::HIGH>(get, words);
+    for_each<WIDE>([&]<int J>() { get_word<place_of(32 * J) * S::HIGH * 4>(get, words[J]); });
     UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
       UNROLLED_FOR (int j = 0; j < WIDE; j++) {
         if (columns[j].there)
@@ -262,7 +240,7 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   asm volatile("" : "+r"(at)); /* keeps loads from `at` behind the barrier */
   const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
   if (!a.whole || curved) {
-    __shared__ typename word<S::HIGH>::type exchange[THREADS / 32][2 * PLACES];
+    __shared__ __align__(16) float exchange[THREADS / 32][2 * PLACES][S::HIGH];
     const int lane = threadIdx.x % 32;
     column columns[WIDE];
     UNROLLED_FOR (int j = 0; j < WIDE; j++)
@@ -270,21 +248,15 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
     uint32_t put = shared_address(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
              get = shared_address(exchange[threadIdx.x / 32] + place_of(lane));
     asm volatile("" : "+r"(put), "+r"(get));
-    if (curved)
-      walk_unaligned<S, false, true>(p, at, count, x, columns, put, get);
-    else if (relu)
-      walk_unaligned<S, true, false>(p, at, count, x, columns, put, get);
-    else
-      walk_unaligned<S, false, false>(p, at, count, x, columns, put, get);
+    curved ? walk_unaligned<S, false, true>(p, at, count, x, columns, put, get)
+    : relu ? walk_unaligned<S, true, false>(p, at, count, x, columns, put, get)
+           : walk_unaligned<S, false, false>(p, at, count, x, columns, put, get);
     return;
   }
   if (number >= a.threads)
     return;
   float *out = a.out + (own.image * p.filters + first) * plane + (int64_t)own.top * p.out_width + own.left;
-  if (relu)
-    walk<S, true>(p, at, count, x, out, plane);
-  else
-    walk<S, false>(p, at, count, x, out, plane);
+  relu ? walk<S, true>(p, at, count, x, out, plane) : walk<S, false>(p, at, count, x, out, plane);
 }
 
 /* ---- Host ---- */

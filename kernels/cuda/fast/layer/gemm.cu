@@ -120,10 +120,8 @@ template <int M, int V> DEVICE int output_place() {
 }
 
 template <int COUNT> DEVICE void load_fours(const float *from, int apart, float (&v)[COUNT]) {
-  UNROLLED_FOR (int i = 0; i < COUNT; i += 4) {
-    const float4 four = *(const float4 *)(from + i / 4 * apart);
-    v[i] = four.x, v[i + 1] = four.y, v[i + 2] = four.z, v[i + 3] = four.w;
-  }
+  UNROLLED_FOR (int i = 0; i < COUNT; i += 4)
+    load_four(from + i / 4 * apart, v + i);
 }
 
 /* Multiplies eight taps. Weights and samples of a tap are loaded while the one before is multiplied. */
@@ -223,6 +221,10 @@ __global__ void __launch_bounds__(THREADS, V == 8 ? 4 : 5) multiply_layer(const 
 
 /* ---- Launching ---- */
 
+int64_t positions_of(const gconv_layer_problem *problem) {
+  return (int64_t)problem->images * problem->out_height * problem->out_width;
+}
+
 /* Returns the filters of a tile. Few of them should only fill it up. */
 int32_t tile_of(const gconv_layer_problem *problem) {
   const int32_t filters = problem->filters / problem->groups;
@@ -233,7 +235,7 @@ int32_t tiles_of(const gconv_layer_problem *problem) {
 }
 
 int64_t slices_of(const gconv_layer_problem *problem) {
-  return (gconv_layer_taps(problem) + SLICE - 1) / SLICE;
+  return divide_up(gconv_layer_taps(problem), SLICE);
 }
 
 size_t weight_floats(const gconv_layer_problem *problem) {
@@ -272,8 +274,7 @@ gconv_status prepare(const gconv_layer_problem *problem, const float *weights, f
 /* Returns how many blocks of 8 x V sums a thread the busiest multiprocessor has. */
 int64_t most_blocks(const gconv_layer_problem &problem, int64_t units, int V) {
   const int64_t wide = THREADS * ALONG * V / tile_of(&problem);
-  const int64_t positions = (int64_t)problem.images * problem.out_height * problem.out_width;
-  return ((positions + wide - 1) / wide * tiles_of(&problem) * problem.groups + units - 1) / units;
+  return divide_up(divide_up(positions_of(&problem), wide) * tiles_of(&problem) * problem.groups, units);
 }
 
 /* Returns whether threads have 8 x 8 sums: not if one block would be alone, or if halves share the work better. */
@@ -282,16 +283,15 @@ bool is_wide(const gconv_layer_problem &problem, int64_t units) {
   return blocks > 1 && most_blocks(problem, units, 4) >= 2 * blocks;
 }
 
-template <int M, int V> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+template <int M, int V> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   const int bytes = STAGES * stage_floats<M, V>() * (int)sizeof(float);
-  const cudaError_t error = cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error != cudaSuccess)
-    return error;
-  const dim3 grid((unsigned)((a.positions - 1) / positions_of<M, V>() + 1), (unsigned)(a.tiles * a.problem.groups));
+  CUDA_TRY(cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const dim3 grid((unsigned)divide_up(a.positions, positions_of<M, V>()), (unsigned)(a.tiles * a.problem.groups));
   multiply_layer<M, V><<<grid, THREADS, bytes, stream>>>(a);
-  return cudaPeekAtLastError();
+  CUDA_TRY(cudaPeekAtLastError());
+  return GCONV_OK;
 }
-template <int M> cudaError_t launch(const gemm_arguments &a, cudaStream_t stream) {
+template <int M> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   return is_wide(a.problem, multiprocessors()) ? launch<M, 8>(a, stream) : launch<M, 4>(a, stream);
 }
 
@@ -303,12 +303,11 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.weights = gconv_layer_prepared(problem, e->weights);
   a.offsets = (const offset *)(a.weights + weight_floats(problem));
   a.biases = gconv_layer_biases(problem, e->weights);
-  a.positions = (int64_t)problem->images * problem->out_height * problem->out_width;
+  a.positions = positions_of(problem);
   a.slices = (int32_t)slices_of(problem), a.tiles = tiles_of(problem);
   const int32_t high = tile_of(problem);
   const cudaStream_t stream = (cudaStream_t)e->stream;
-  CUDA_TRY(high == 32 ? launch<32>(a, stream) : high == 64 ? launch<64>(a, stream) : launch<TALL>(a, stream));
-  return GCONV_OK;
+  return high == 32 ? launch<32>(a, stream) : high == 64 ? launch<64>(a, stream) : launch<TALL>(a, stream);
 }
 
 const char *supports(const gconv_layer_problem *problem) {
@@ -335,9 +334,8 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double blocks = (double)most_blocks(*problem, units, V), taps = (double)(slices_of(problem) * SLICE);
   const double part = (V == 8 ? 0.67 : blocks > 1 ? 0.55 : 0.33) * (tile_of(problem) == 32 ? 0.88 : 1);
   const double fma = blocks * units * THREADS * ALONG * V * (taps + 40);
-  const double positions = (double)problem->images * problem->out_height * problem->out_width;
-  const double bytes =
-      4 * (positions * problem->filters + (double)problem->images * problem->channels * problem->height * problem->width);
+  const double in = (double)problem->images * problem->channels * problem->height * problem->width;
+  const double bytes = 4 * ((double)positions_of(problem) * problem->filters + in);
   return std::max(fma / (part * machine->fma_per_ms), bytes / (0.7 * machine->bytes_per_ms)) + machine->launch_ms;
 }
 

@@ -14,7 +14,10 @@
  * over features of pixels, takes 1,472 multiply-adds a pixel, and 84 bytes with the number of its class. Multiply-adds bound
  * it. Layers by themselves would move 604 bytes.
  */
+#include "../../core/weights.cuh"
 #include "pointwise_pair.cuh"
+
+#include <algorithm>
 
 namespace {
 
@@ -85,34 +88,26 @@ DEVICE void make_few(const layer &l, const float *weights, const float *in, floa
   const int pixel = (int)threadIdx.x % PIXELS, k = (int)threadIdx.x / PIXELS * 4;
   if (k >= l.filters)
     return;
-  float sum[4] = {0, 0, 0, 0};
-#pragma unroll 8
-  for (int c = 0; c < l.channels; c++) {
-    const float x = in[c * PIXELS + pixel];
-    const float4 w = *(const float4 *)(weights + c * FEW + k);
-    sum[0] = fmaf(w.x, x, sum[0]);
-    sum[1] = fmaf(w.y, x, sum[1]);
-    sum[2] = fmaf(w.z, x, sum[2]);
-    sum[3] = fmaf(w.w, x, sum[3]);
+  float sum[4][1] = {};
+  UNROLLED_8_FOR(int c = 0; c < l.channels; c++) {
+    const float x[1] = {in[c * PIXELS + pixel]};
+    add_tap<4, 1>(sum, weights + c * FEW + k, x);
   }
   UNROLLED_FOR (int i = 0; i < 4; i++)
     if (k + i < l.filters)
-      out[(k + i) * PIXELS + pixel] = activate(l, sum[i] + weights[l.channels * FEW + k + i]);
+      out[(k + i) * PIXELS + pixel] = activate(l, sum[i][0] + weights[l.channels * FEW + k + i]);
 }
 
 /* Makes 8 filters of 4 pixels at a time. Each warp has its own filters. */
 DEVICE void make_many(const layer &l, const float *weights, const float *in, float *out) {
   const int warp = (int)threadIdx.x / 32, pixel = (int)threadIdx.x % 32 * 4;
   ROLLED_FOR (int k = warp * 8; k < l.filters; k += WARPS * 8) {
-    float sum[8][4];
-    UNROLLED_FOR (int i = 0; i < 8; i++)
-      UNROLLED_FOR (int j = 0; j < 4; j++)
-        sum[i][j] = 0;
+    float sum[8][4] = {};
     UNROLLED_2_FOR (int c = 0; c < l.channels; c++) {
-      const float4 p = *(const float4 *)(in + c * PIXELS + pixel);
-      const float4 low = *(const float4 *)(weights + c * l.padded + k),
-                   high = *(const float4 *)(weights + c * l.padded + k + 4);
-      const float x[4] = {p.x, p.y, p.z, p.w}, w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      float x[4], w[8];
+      load_four(in + c * PIXELS + pixel, x);
+      load_four(weights + c * l.padded + k, w);
+      load_four(weights + c * l.padded + k + 4, w + 4);
       UNROLLED_FOR (int i = 0; i < 8; i++)
         UNROLLED_FOR (int j = 0; j < 4; j++)
           sum[i][j] = fmaf(w[i], x[j], sum[i][j]);
@@ -169,33 +164,20 @@ __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ 
 /* ---- The host ---- */
 
 int32_t pad(int32_t filters) {
-  return (filters + FEW - 1) / FEW * FEW;
+  return (int32_t)divide_up(filters, FEW) * FEW;
 }
 
-/* Returns the bytes of shared memory that layers take, and sets their places if `a` is not NULL. */
-int64_t shared_bytes(const gconv_layer_problem *const *layers, int32_t count, arguments_of_layers *a) {
+/* Returns the bytes of shared memory that layers take, and sets their places. */
+size_t lay_out(const gconv_layer_problem *const *layers, int32_t count, arguments_of_layers *a) {
   int64_t at = 0, most[2] = {layers[0]->channels, 0};
   for (int32_t i = 0; i < count; i++) {
-    if (a)
-      a->layers[i].weights = (int32_t)at;
+    a->layers[i].weights = (int32_t)at;
     at += (int64_t)pad(layers[i]->filters) * (layers[i]->channels + 1);
-    most[(i + 1) % 2] = layers[i]->filters > most[(i + 1) % 2] ? layers[i]->filters : most[(i + 1) % 2];
+    most[(i + 1) % 2] = std::max<int64_t>(layers[i]->filters, most[(i + 1) % 2]);
   }
-  for (int b = 0; b < 2; b++, at += most[b - 1] * PIXELS)
-    if (a)
-      a->buffers[b] = (int32_t)at;
-  return at * (int64_t)sizeof(float);
-}
-
-const char *find_obstacle(const gconv_layer_problem *p) {
-  if (p->rows != 1 || p->columns != 1)
-    return "filters other than 1 x 1";
-  if (p->groups != 1)
-    return "groups of channels";
-  if (p->stride_y != 1 || p->stride_x != 1 || p->pad_top != 0 || p->pad_left != 0 || p->out_height != p->height ||
-      p->out_width != p->width)
-    return "strides and padding";
-  return NULL;
+  a->buffers[0] = (int32_t)at;
+  a->buffers[1] = (int32_t)(at + most[0] * PIXELS);
+  return (size_t)(at + (most[0] + most[1]) * PIXELS) * sizeof(float);
 }
 
 const char *supports(const gconv_layer_problem *problem) {
@@ -221,7 +203,7 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 /* Whole tiles, at least one for each multiprocessor, at a part of the peak. A layer of few filters is bound by its loads. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
-  const double tiles = (double)p->images * (double)(((int64_t)p->height * p->width + PIXELS - 1) / PIXELS);
+  const double tiles = (double)p->images * (double)divide_up((int64_t)p->height * p->width, PIXELS);
   const double pixels = fmax(tiles, machine->units) * PIXELS;
   const double fma = pixels * p->channels * (p->filters > FEW ? pad(p->filters) : 2 * FEW);
   const double bytes = pixels * sizeof(float) * (p->channels + p->filters);
@@ -234,42 +216,29 @@ const char *gconv_pointwise_obstacle(const gconv_layer_problem *const *layers, i
   if (count < 1 || count > GCONV_POINTWISE_LAYERS)
     return "more layers than one kernel takes";
   for (int32_t i = 0; i < count; i++) {
-    const char *obstacle = find_obstacle(layers[i]);
-    if (obstacle)
-      return obstacle;
+    const gconv_layer_problem *p = layers[i];
+    if (p->rows != 1 || p->columns != 1)
+      return "filters other than 1 x 1";
+    if (p->groups != 1)
+      return "groups of channels";
+    if (p->stride_y != 1 || p->stride_x != 1 || p->pad_top != 0 || p->pad_left != 0 || p->out_height != p->height ||
+        p->out_width != p->width)
+      return "strides and padding";
   }
-  return shared_bytes(layers, count, NULL) > (int64_t)(shared_limit() < 160 << 10 ? shared_limit() : 160 << 10)
+  arguments_of_layers a;
+  return lay_out(layers, count, &a) > std::min<size_t>(shared_limit(), 160 << 10)
              ? "weights and channels that take more than 160 KB"
              : NULL;
 }
 
 void gconv_pointwise_execute(const gconv_pointwise *work, void *stream) {
-  arguments_of_layers a = {};
-  a.in = work->in;
-  a.mean = work->mean;
-  a.deviation = work->deviation;
-  a.out = work->out;
-  a.in_plane = work->in_plane;
-  a.in_image = work->in_image;
-  a.out_plane = work->out_plane;
-  a.out_image = work->out_image;
-  a.pixels = work->pixels;
-  a.tiles = (work->pixels + PIXELS - 1) / PIXELS;
-  a.images = work->images;
-  a.count = work->count;
-  const size_t bytes = (size_t)shared_bytes(work->layers, work->count, &a);
+  arguments_of_layers a = {work->in,       work->mean,      work->deviation, work->out,    work->in_plane,
+                           work->in_image, work->out_plane, work->out_image, work->pixels, divide_up(work->pixels, PIXELS),
+                           work->images,   work->count,     work->softmax,   work->argmax};
   for (int32_t i = 0; i < work->count; i++) {
     const gconv_layer_problem *p = work->layers[i];
-    layer *l = &a.layers[i];
-    l->channels = p->channels;
-    l->filters = p->filters;
-    l->padded = pad(p->filters);
-    l->activation = p->activation;
-    l->slope = p->slope;
-    l->from = work->weights[i];
+    a.layers[i] = {p->channels, p->filters, pad(p->filters), 0, p->activation, p->slope, work->weights[i]};
   }
-  a.softmax = work->softmax;
-  a.argmax = work->argmax;
   if (is_pair(a)) {
     const bool few = a.layers[1].filters <= 3, relu = a.layers[0].activation == GCONV_ACTIVATION_RELU;
     auto *launch = few ? (relu ? launch_pair_of<3, true> : launch_pair_of<3, false>)
@@ -277,8 +246,9 @@ void gconv_pointwise_execute(const gconv_pointwise *work, void *stream) {
     launch(&a, (cudaStream_t)stream);
     return;
   }
-  const int64_t tiles = a.tiles * a.images, blocks = blocks_at_a_time<pointwise>(THREADS, bytes);
-  pointwise<<<(unsigned)(tiles < blocks ? tiles : blocks), THREADS, bytes, (cudaStream_t)stream>>>(a);
+  const size_t bytes = lay_out(work->layers, work->count, &a);
+  const int64_t blocks = blocks_at_a_time<pointwise>(THREADS, bytes);
+  pointwise<<<blocks_for(a.tiles * a.images, 1, blocks), THREADS, bytes, (cudaStream_t)stream>>>(a);
 }
 
 extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_pointwise = {

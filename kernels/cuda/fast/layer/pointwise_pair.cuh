@@ -98,9 +98,7 @@ __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_cons
       UNROLLED_FOR (int k = 0; k < OUTS; k++)
         out[p][k] = 0;
     ROLLED_FOR (int h = 0; h < first.filters; h++) {
-      float sum[P];
-      UNROLLED_FOR (int p = 0; p < P; p++)
-        sum[p] = 0;
+      float sum[P] = {};
       UNROLLED_FOR (int q = 0; q < C / 4; q++) {
         float4 w = rows[h * (ROW / 4) + q];
         UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -126,26 +124,19 @@ __global__ void __launch_bounds__(PAIR_THREADS) pointwise_pair(const __grid_cons
 
 template <int C, int P, int OUTS, bool RELU> void launch_pair(arguments_of_layers *a, cudaStream_t stream) {
   const size_t bytes = (size_t)a->layers[0].filters * (C + 1 + OUTS) * sizeof(float);
-  a->tiles = (a->pixels + PAIR_THREADS * P - 1) / (PAIR_THREADS * P);
-  const int64_t tiles = a->tiles * a->images,
-                blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS, RELU>>(PAIR_THREADS, bytes);
-  pointwise_pair<C, P, OUTS, RELU><<<(unsigned)(tiles < blocks ? tiles : blocks), PAIR_THREADS, bytes, stream>>>(*a);
+  a->tiles = divide_up(a->pixels, PAIR_THREADS * P);
+  const int64_t blocks = blocks_at_a_time<pointwise_pair<C, P, OUTS, RELU>>(PAIR_THREADS, bytes);
+  pointwise_pair<C, P, OUTS, RELU><<<blocks_for(a->tiles * a->images, 1, blocks), PAIR_THREADS, bytes, stream>>>(*a);
 }
 
 template <int OUTS, bool RELU> void launch_pair_of(arguments_of_layers *a, cudaStream_t stream) {
   const int32_t channels = a->layers[0].channels;
-  if (channels <= 8)
-    launch_pair<8, 4, OUTS, RELU>(a, stream);
-  else if (channels <= 16)
-    launch_pair<16, 4, OUTS, RELU>(a, stream);
-  else if (channels <= 20)
-    launch_pair<20, 4, OUTS, RELU>(a, stream);
-  else if (channels <= 24)
-    launch_pair<24, 4, OUTS, RELU>(a, stream);
-  else if (channels <= 32)
-    launch_pair<32, 2, OUTS, RELU>(a, stream);
-  else
-    launch_pair<MOST_PAIR_CHANNELS, 2, OUTS, RELU>(a, stream);
+  channels <= 8    ? launch_pair<8, 4, OUTS, RELU>(a, stream)
+  : channels <= 16 ? launch_pair<16, 4, OUTS, RELU>(a, stream)
+  : channels <= 20 ? launch_pair<20, 4, OUTS, RELU>(a, stream)
+  : channels <= 24 ? launch_pair<24, 4, OUTS, RELU>(a, stream)
+  : channels <= 32 ? launch_pair<32, 2, OUTS, RELU>(a, stream)
+                   : launch_pair<MOST_PAIR_CHANNELS, 2, OUTS, RELU>(a, stream);
 }
 
 bool is_pair(const arguments_of_layers &a) {

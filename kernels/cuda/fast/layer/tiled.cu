@@ -25,6 +25,8 @@
 #include "../../core/planes.cuh"
 #include "../../core/weights.cuh"
 
+#include <algorithm>
+
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
@@ -61,12 +63,8 @@ struct stage {
 DEVICE stage stage_of(const tiled_arguments &a, int number) {
   const gconv_layer_problem &problem = a.problem;
   const int parts = (problem.rows + a.filter_rows - 1) / a.filter_rows;
-  stage of;
-  of.c = number / parts * a.channels;
-  of.r = number % parts * a.filter_rows;
-  of.channels = min(problem.channels / problem.groups - of.c, a.channels);
-  of.rows = min(problem.rows - of.r, a.filter_rows);
-  return of;
+  const int c = number / parts * a.channels, r = number % parts * a.filter_rows;
+  return {c, min(problem.channels / problem.groups - c, a.channels), r, min(problem.rows - r, a.filter_rows)};
 }
 
 /* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and behind them weights. */
@@ -170,14 +168,10 @@ __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ t
 
 /* ---- Launching ---- */
 
-/* Tiles of N steps. A block takes one tile for a block of filters. */
-int64_t tiles_down(const gconv_layer_problem *problem, int N) {
-  return divide_up(problem->out_height, N * WARPS);
-}
-
+/* A block takes one tile of N steps for a block of filters. */
 int64_t blocks_of(const gconv_layer_problem *problem, int N) {
-  return divide_up(problem->out_width, COLUMNS) * tiles_down(problem, N) * blocks_of_group(problem) * problem->groups *
-         problem->images;
+  return divide_up(problem->out_width, COLUMNS) * divide_up(problem->out_height, N * WARPS) * blocks_of_group(problem) *
+         problem->groups * problem->images;
 }
 
 /* Returns as many steps as registers allow, but fewer if that would leave multiprocessors idle. */
@@ -208,9 +202,7 @@ bool find_stage(const gconv_layer_problem *problem, int N, tiled_arguments *a) {
   const int64_t all = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
   const int64_t fitting = a->filter_rows == problem->rows ? most / part_floats(problem, N, problem->rows) : 1;
   const int64_t wanted = divide_up(all, 4) * taps > TAPS ? divide_up(all, 4) : divide_up(TAPS, taps);
-  a->channels = (int32_t)(wanted < fitting ? wanted : fitting);
-  if (a->channels > all)
-    a->channels = (int32_t)all;
+  a->channels = (int32_t)std::min({wanted, fitting, all});
   a->pitch = (int32_t)tile_pitch(problem);
   a->rows = (int32_t)tile_rows(problem, N, a->filter_rows);
   a->plane = (a->rows * a->pitch + 3) / 4 * 4; /* weights lie behind */
@@ -224,7 +216,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   tiled_arguments a = {block_arguments_of(e)};
   const int steps = steps_of(problem);
   a.tiles_x = divide_up(problem->out_width, COLUMNS);
-  a.tiles_y = tiles_down(problem, steps);
+  a.tiles_y = divide_up(problem->out_height, steps * WARPS);
   find_stage(problem, steps, &a);
   a.shift = problem->width % 4 || (uintptr_t)e->in % 16 ? -1 : (4 - problem->pad_left % 4) % 4;
   const unsigned bytes = (unsigned)((a.ahead + 1) * a.floats * sizeof(float));

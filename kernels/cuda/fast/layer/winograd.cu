@@ -107,7 +107,6 @@ __global__ void transform_output(const __grid_constant__ gconv_layer_problem pro
 gconv_status execute_group(const gconv_layer_execution *e, const tiling &t, int64_t g) {
   const gconv_layer_problem *problem = e->problem;
   const cudaStream_t stream = (cudaStream_t)e->stream;
-  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
   float *v = (float *)e->workspace, *m = v + POINTS * t.channels * t.tile_pitch;
   dim3 grid((unsigned)divide_up(t.tiles, 128), (unsigned)(t.channels < 65535 ? t.channels : 65535));
   transform_input<<<grid, 128, 0, stream>>>(*problem, t, e->in + g * t.channels * problem->height * problem->width, v);
@@ -122,7 +121,7 @@ gconv_status execute_group(const gconv_layer_execution *e, const tiling &t, int6
   CUDA_TRY(cudaGetLastError());
   grid.y = (unsigned)(t.filters < 65535 ? t.filters : 65535);
   transform_output<<<grid, 128, 0, stream>>>(*problem, t, m, gconv_layer_biases(problem, e->weights) + g * t.filters,
-                                             e->out + g * t.filters * plane);
+                                             e->out + g * t.filters * problem->out_height * problem->out_width);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
