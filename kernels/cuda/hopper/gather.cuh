@@ -83,14 +83,6 @@ DEVICE tile tile_of(const arguments &a, uint32_t number) {
           (int32_t)(number - rest * a.across.by) * a.c.tile_columns};
 }
 
-/* The tiles of a couple are first_tile(), and then every tile_step()-th. */
-DEVICE uint32_t first_tile(int32_t couple) {
-  return blockIdx.x * COUPLES + couple;
-}
-DEVICE uint32_t tile_step() {
-  return gridDim.x * COUPLES;
-}
-
 /* ---- Packing a tile ---- */
 
 /* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
@@ -143,9 +135,9 @@ template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, in
     else
       v = make_float2(from[0], from[1]);
     const float x = v.x * scale, y = v.y * scale;
-    const __half2 high = __floats2half2_rn(x, y);
-    const float2 back = __half22float2(high);
-    const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
+    __half2 high, low;
+    const float2 back = tensor::round_pair(x, y, &high);
+    tensor::round_pair(x - back.x, y - back.y, &low);
     __half2 *to = (__half2 *)packed + row * a.c.pitch + pair;
     to[0] = high;
     *(__half2 *)((uint8_t *)to + a.c.laid_bytes) = low;
@@ -159,7 +151,7 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   auto &slots = m.h->tiles[couple];
   ring buffer;
   uint32_t odd = 0;
-  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step(), odd ^= 1) {
+  for (uint32_t number = blockIdx.x * COUPLES + couple; number < c.tiles; number += gridDim.x * COUPLES, odd ^= 1) {
     const tile at = tile_of(a, number);
     const int32_t lead = a.by_fours ? (at.column * a.problem.stride_x - a.problem.pad_left) & 3 : 0;
     if (a.by_fours)
@@ -169,7 +161,7 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
     await_all_copies();
     see(a, raw, &m.h->most[couple][odd], &m.h->not_finite[couple][odd]);
     barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
-    const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
+    const int exponent = gconv_scale_exponent(m.h->most[couple][odd]);
     const uint32_t not_finite = m.h->not_finite[couple][odd];
     slots.wait_empty(buffer);
     uint8_t *packed = raw + c.raw_bytes + buffer.place * 2 * c.laid_bytes;
@@ -377,7 +369,7 @@ template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const argume
   auto &slots = m.h->tiles[couple];
   ring buffer;
   barrier_wait(&m.h->filters, 0);
-  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step()) {
+  for (uint32_t number = blockIdx.x * COUPLES + couple; number < c.tiles; number += gridDim.x * COUPLES) {
     const tile at = tile_of(a, number);
     uint32_t here[HEIGHTS][2];
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
@@ -469,21 +461,16 @@ struct layer {
     const cut c = cut_problem(p);
     uint16_t *to = (uint16_t *)prepared;
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
-    const int32_t N = c.of.filters;
-    const std::vector<int> exponents = tensor::scale_filters(p, weights, true, N * c.filter_tiles, scales);
-    for (int32_t step = 0; step < c.filter_tiles * c.steps; step++, to += 2 * 2 * N * STEP_PAIRS)
-      for (int32_t i = 0; i < 2 * N * STEP_PAIRS; i++) { /* 8 taps, filters, halves of the step */
-        const int32_t filter = i / 8 % N, half = i / 8 / N, tap = half * 8 + i % 8, k = step / c.steps * N + filter;
-        const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
-        const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
-        float w = 0;
-        if (k < p->filters && channel < p->channels && s < p->columns)
-          w = ldexpf(weights[(((int64_t)k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s],
-                     exponents[k]);
-        uint16_t *high = to + (half * 2 * N + filter) * 8 + i % 8;
-        high[0] = tensor::fp16::round(w, &w);
-        high[N * 8] = tensor::fp16::round(w, &w);
-      }
+    const int32_t N = c.of.filters, of_step = 2 * N * STEP_PAIRS;
+    tensor::scale_filters(p, weights, true, N * c.filter_tiles, scales);
+    for (int32_t i = 0; i < c.filter_tiles * c.steps * of_step; i++) { /* 8 taps, filters, halves of a step, steps */
+      const int32_t step = i / of_step, tap = i % of_step / 8 / N * 8 + i % 8, k = step / c.steps * N + i / 8 % N;
+      const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
+      const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
+      const bool there = k < p->filters && channel < p->channels && s < p->columns;
+      const int32_t source = ((k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s;
+      tensor::write_digits<tensor::fp16, 2>(weights, gconv_layer_taps(p), there ? source : -1, scales, i, N * 8, to);
+    }
     return GCONV_OK;
   }
 
@@ -511,12 +498,8 @@ struct layer {
     return tensor::keep_cut(c, state);
   }
 
-  static void dismiss(void *state) {
-    free(state);
-  }
-
   static gconv_status execute(const gconv_layer_execution *e) {
-    const cut &c = *(const cut *)e->state;
+    const cut &c = tensor::kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
     const float *prepared = gconv_layer_prepared(p, e->weights);
     arguments a = {};

@@ -54,11 +54,9 @@ struct cut {
 GCONV_BOTH int32_t weight_bytes(const cut &c) { /* of a tile of filters */
   return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
 }
-inline int32_t table_bytes(const cut &c) { /* scales and biases, offsets */
-  return c.of.filters * 8 + c.steps * STEP_PAIRS * 4;
-}
 inline int32_t shared_bytes(const cut &c) {
-  return HEAD_BYTES + table_bytes(c) + COUPLES * 4 * EXCHANGE_FLOATS * 4 + weight_bytes(c) + 128 +
+  const int32_t finish = c.of.filters * 8, offsets = c.steps * STEP_PAIRS * 4, exchange = COUPLES * 4 * EXCHANGE_FLOATS * 4;
+  return HEAD_BYTES + weight_bytes(c) + finish + offsets + exchange + 128 +
          COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 

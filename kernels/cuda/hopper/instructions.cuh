@@ -182,10 +182,6 @@ DEFINE_MULTIPLY_HELD(16, NUMBERS_TO_7, SUMS_8, "%8, %9, %10, %11", "%12", "%13")
 DEFINE_MULTIPLY_HELD(32, NUMBERS_TO_15, SUMS_16, "%16, %17, %18, %19", "%20", "%21")
 DEFINE_MULTIPLY_HELD(64, NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36", "%37")
 DEFINE_MULTIPLY_HELD(128, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%68", "%69")
-DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
-  const uint32_t held[4] = {a.x, a.y, a.z, a.w};
-  multiply<128>(c, held, b, add);
-}
 
 /* The same of tf32 for 64 columns, 8 deep: a[0] has number t of the thread's first row, a[1] that of its second row; a[2]
  * and a[3] have the numbers 4 further on. */

@@ -29,8 +29,8 @@ namespace tensor {
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
  * first: less is cut off than if they were added to large sums, and it takes less power. */
-template <class E, int D, int STEPS>
-DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[STEPS][D], uint32_t planes, uint32_t slot,
+template <int D, int STEPS>
+DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot,
                           float (&sums)[64]) {
   const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
   multiply_begin();
@@ -42,11 +42,11 @@ DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[STEPS][D], uint32
   if (D == 2)
     UNROLLED_FOR (int i = 0; i < STEPS; i++) {
       const uint64_t units = units_of(i);
-      E::multiply(sums, weights[i][D - 1], units, i > 0);
-      E::multiply(sums, weights[i][0], units + digit, 1);
+      multiply<128>(sums, weights[i][D - 1], units, i > 0);
+      multiply<128>(sums, weights[i][0], units + digit, 1);
     }
   UNROLLED_FOR (int i = 0; i < STEPS; i++)
-    E::multiply(sums, weights[i][0], units_of(i), D == 2 || i > 0);
+    multiply<128>(sums, weights[i][0], units_of(i), D == 2 || i > 0);
   multiply_commit();
 }
 
@@ -248,7 +248,7 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
 /* ---- The kernel ---- */
 
 /* The work of a warpgroup that multiplies. */
-template <class E, int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
   const int32_t filter_tile = work.pair * CONSUMERS + consumer;
@@ -257,15 +257,15 @@ template <class E, int D, int STEPS> DEVICE void flow_past(const arguments &a, c
   const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
   const uint4 *from =
       (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * STEPS * D * GROUP + thread;
-  uint4 weights[STEPS][D];
+  uint32_t weights[STEPS][D][4];
   UNROLLED_FOR (int i = 0; i < STEPS * D; i++)
-    weights[i / D][i % D] = __ldg(from + i * GROUP);
+    *(uint4 *)weights[i / D][i % D] = __ldg(from + i * GROUP);
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
     const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
     float sums[64];
     barrier_wait(&m.h->slots.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
-    multiply_flow<E, D, STEPS>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
+    multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
     if constexpr (STEPS == FLOW_FEW) {
       const float scale = m.h->scales[r.place];
       multiply_wait<0>();
@@ -334,7 +334,7 @@ __global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
       fill_ring<E, D>(a, m, work);
   } else {
     registers_up<FEW ? 152 : 208>();
-    flow_past<E, D, STEPS>(a, m, work);
+    flow_past<D, STEPS>(a, m, work);
   }
 #endif
 }

@@ -147,7 +147,7 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
       load_planes<E>(a, work, walk, 0, next);
     if (now.at.image != image) {
       image = now.at.image;
-      exponent = scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
+      exponent = gconv_scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
     }
     const int32_t slot = (int32_t)r.place * FLOW_TILE + thread, again = slot < c.flow.repeated ? last * UNIT : 0;
     m.h->slots.wait_empty(r);
@@ -182,7 +182,7 @@ DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, c
     h.most[own][odd][threadIdx.x / 32 % 4] = most;
   barrier_of(1 + own, GROUP);
   const uint4 warps = *(const uint4 *)h.most[own][odd];
-  return scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
+  return gconv_scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
 }
 
 /* The work of the two packing warpgroups for filters of 1 x 1: each packs every other tile, which has its own scale. While

@@ -159,21 +159,27 @@ gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_findin
 /* Tensors and workspace for the measurement. */
 struct trial {
   void *in, *out, *workspace;
+  ~trial() {
+    cudaFree(in);
+    cudaFree(out);
+    cudaFree(workspace);
+  }
 };
 
-gconv_status measure(const gconv_layer_execution *e, trial *t, cudnn_state *state) {
+gconv_status measure(const gconv_layer_execution *e, cudnn_state *state) {
   const gconv_layer_problem *p = e->problem;
   const size_t in = (size_t)p->images * p->channels * p->height * p->width * sizeof(float);
   const size_t out = (size_t)p->images * p->filters * p->out_height * p->out_width * sizeof(float);
   enum { MOST = 16 };
   cudnn_finding findings[MOST];
   int count = 0;
-  CUDA_TRY(cudaMalloc(&t->in, in));
-  CUDA_TRY(cudaMalloc(&t->out, out));
-  CUDA_TRY(cudaMalloc(&t->workspace, p->workspace_limit));
-  CUDA_TRY(cudaMemsetAsync(t->in, 0, in, (cudaStream_t)e->stream));
-  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t->in, state->filter, e->weights, state->convolution,
-                                              state->out, t->out, MOST, &count, findings, t->workspace, p->workspace_limit));
+  trial t = {};
+  CUDA_TRY(cudaMalloc(&t.in, in));
+  CUDA_TRY(cudaMalloc(&t.out, out));
+  CUDA_TRY(cudaMalloc(&t.workspace, p->workspace_limit));
+  CUDA_TRY(cudaMemsetAsync(t.in, 0, in, (cudaStream_t)e->stream));
+  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t.in, state->filter, e->weights, state->convolution,
+                                              state->out, t.out, MOST, &count, findings, t.workspace, p->workspace_limit));
   return take_fastest(p, findings, count, p->workspace_limit, state);
 }
 
@@ -181,13 +187,7 @@ gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
   CUDNN_TRY(Create(&state->handle));
   CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
   GCONV_TRY(describe(e->problem, state));
-  trial t = {};
-  gconv_status status = measure(e, &t, state);
-  cudaFree(t.in);
-  cudaFree(t.out);
-  cudaFree(t.workspace);
-  if (status != GCONV_OK)
-    return status;
+  GCONV_TRY(measure(e, state));
   cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
   if (state->workspace_bytes > 0)
     CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
