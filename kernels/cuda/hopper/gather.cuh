@@ -33,13 +33,12 @@ struct arguments {
   tensor::straight straight;
 };
 
-#ifdef HOPPER
 using namespace hopper;
 
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slot_barriers<MOST_BUFFERS> tiles[COUPLES];
+  slot_barriers<MOST_BUFFERS> tiles[COUPLES];
   uint64_t filters;
   uint32_t most[COUPLES][2],
       not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
@@ -220,10 +219,7 @@ DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uin
   multiply_begin();
   UNROLLED_FOR (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
-      if constexpr (JOINED<N>)
-        multiply<2 * N>(sums[h], p.high[d][h], weights, add);
-      else
-        multiply<N>(sums[h], p.high[d][h], weights, add);
+      multiply_fp16(sums[h], p.high[d][h], weights, add);
       if (d == 0 && h == 0) {
         multiply_commit();
         multiply_wait<1>(); /* `next` may be overwritten */
@@ -232,10 +228,10 @@ DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uin
       }
     }
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
-      multiply<N>(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
+      multiply_fp16(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
     if constexpr (!JOINED<N>)
       UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
-        multiply<N>(sums[h], p.high[d][h], weights + N, 1);
+        multiply_fp16(sums[h], p.high[d][h], weights + N, 1);
   }
   multiply_commit();
 }
@@ -411,7 +407,6 @@ DEVICE void load_filters(const arguments &a, const memory &m, int32_t thread, in
   for (int32_t i = thread; i < c.steps * STEP_PAIRS; i += threads) /* of a step: pairs t and t + 4 side by side */
     m.offsets[i] = (uint32_t)pair_offset(c, &a.problem, i / STEP_PAIRS * STEP_PAIRS + i % 2 * 4 + i % STEP_PAIRS / 2);
 }
-#endif
 
 /* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <int N, int HEIGHTS, int DEPTH>

@@ -39,7 +39,6 @@ struct ring {
 /* The barriers of a ring, in shared memory. */
 template <int MOST> struct slot_barriers {
   uint64_t full[MOST], empty[MOST];
-#ifdef COPY_ENGINE
   /* One thread calls it, and barrier_init_done() behind it. `producers`, `consumers`: how often a slot is arrived at. */
   DEVICE void begin(int count, uint32_t producers, uint32_t consumers) {
     for (int i = 0; i < count; i++) {
@@ -53,7 +52,6 @@ template <int MOST> struct slot_barriers {
   DEVICE void wait_empty(const ring &at) {
     barrier_wait(&empty[at.place], at.parity ^ 1);
   }
-#endif
 };
 
 } // namespace hopper

@@ -33,7 +33,6 @@ namespace tensor {
 
 /* ---- Kernels ---- */
 
-#ifdef HOPPER
 /* One warp finds the places of outputs, for one of the warpgroups that multiply. */
 DEVICE void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
   auto &slots = m.barriers->out_places[consumer];
@@ -63,7 +62,6 @@ DEVICE void begin(const arguments &a, const memory &m) {
   }
   __syncthreads();
 }
-#endif
 
 /* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, that of warp 9 planes. Warps 10 and 11 find the places
  * of outputs. They need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums. JOINED:
@@ -98,7 +96,7 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
     const item it = item_of(a, number);
     const int32_t filter_tile = it.filter_tile + (a.c.sets == 2 ? 0 : consumer);
     const int32_t row = filter_tile * ROWS + warp % 4 * 16 + threadIdx.x % 32 / 4;
-    const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
+    const finish f[2] = {finish_of(a, it.group, row), finish_of(a, it.group, row + 8)};
     const int64_t tile = it.tile + (a.c.sets == 2 ? consumer : 0);
     const out_place *out_places = m.out_places + (consumer * 2 + out_slot.place) * POSITIONS;
     float sums[128];
@@ -235,7 +233,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
     const int64_t count = plane * a.problem.filters * a.problem.images;
     const int wide = plane % 4 == 0 && (uintptr_t)a.out % 16 == 0 ? 4 : 1;
     const unsigned blocks = (unsigned)std::min<int64_t>((count / wide + 255) / 256, 16 * processors);
-    CUDA_TRY(hopper::launch_behind(wide == 4 ? finish_sums<4> : finish_sums<1>, blocks, 256, 0, stream, a, plane, count));
+    CUDA_TRY(launch_behind(wide == 4 ? finish_sums<4> : finish_sums<1>, blocks, 256, 0, stream, a, plane, count));
   }
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
@@ -403,19 +401,19 @@ template <class E, int D> struct product {
       if (c.flow.steps) {
         const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
         const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
-        CUDA_TRY(hopper::launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
+        CUDA_TRY(launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
         return finish_layer(a, processors, stream);
       }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
-    CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
+    CUDA_TRY(launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
     /* If weights stay in shared memory, all items of a block must have the same filters. Their numbers go over the filters
      * first (item_of()), so the distance of a block's items becomes a multiple of the number of different filters. */
     const int64_t different = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
     if (c.resident && grid < c.items && grid % different)
       grid = std::max(grid / different, (int64_t)1) * different;
-    CUDA_TRY(hopper::launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
+    CUDA_TRY(launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
     return finish_layer(a, processors, stream);
   }
 

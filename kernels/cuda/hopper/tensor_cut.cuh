@@ -220,12 +220,15 @@ inline int64_t laid_bytes(const cut &c) {
   return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
 }
 
+GCONV_BOTH int32_t table_bytes(const cut &c) { /* of the entries of steps */
+  return (c.steps * 4 + 127) / 128 * 128;
+}
+
 /* Decides what a block keeps in shared memory. Returns false if even the least does not fit. */
 inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
   const int32_t step_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
-  const int32_t table = (c.steps * 4 + 127) / 128 * 128;
-  const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
+  const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table_bytes(c) - 128 - SLACK_BYTES;
   const int32_t all = c.steps * c.chunks;
   c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * step_bytes >= 2 * set_bytes;
   c.slots = c.resident ? all : LEAST_SLOTS;

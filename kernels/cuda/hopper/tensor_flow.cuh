@@ -8,10 +8,10 @@
  * positions needs, at each tap, 128 units of the ring. The first positions of the ring are repeated behind its end, so that
  * these units are always adjacent. The tiles of a block follow each other, so each position is packed once.
  *
- * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Taking
- * fixed turns was slower. Sums go through shared memory, one row for each filter. The outputs of a filter continue from tile
- * to tile, but begin at any address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are
- * stored, by bulk copies; the rest of a line is kept until the next tile.
+ * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Sums go
+ * through shared memory, one row for each filter. The outputs of a filter continue from tile to tile, but begin at any
+ * address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are stored, by bulk copies; the
+ * rest of a line is kept until the next tile.
  *
  * Filters of 1 x 1 on up to 64 channels are such layers, too. There a tile needs no samples of other tiles. So it has its
  * own scale, and no pass for the largest samples comes first; two warpgroups pack, a tile each. A tile is 128 outputs, of
@@ -24,7 +24,6 @@
 
 namespace tensor {
 
-#ifdef HOPPER
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
@@ -42,11 +41,11 @@ DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], 
   if (D == 2)
     UNROLLED_FOR (int i = 0; i < STEPS; i++) {
       const uint64_t units = units_of(i);
-      multiply<128>(sums, weights[i][D - 1], units, i > 0);
-      multiply<128>(sums, weights[i][0], units + digit, 1);
+      multiply_fp16(sums, weights[i][D - 1], units, i > 0);
+      multiply_fp16(sums, weights[i][0], units + digit, 1);
     }
   UNROLLED_FOR (int i = 0; i < STEPS; i++)
-    multiply<128>(sums, weights[i][0], units_of(i), D == 2 || i > 0);
+    multiply_fp16(sums, weights[i][0], units_of(i), D == 2 || i > 0);
   multiply_commit();
 }
 
@@ -253,8 +252,7 @@ template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
   const int32_t filter_tile = work.pair * CONSUMERS + consumer;
   const int32_t first_row = filter_tile * ROWS + thread / 32 * 16, row = first_row + thread % 32 / 4;
-  const item it = {0, 0, work.group};
-  const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
+  const finish f[2] = {finish_of(a, work.group, row), finish_of(a, work.group, row + 8)};
   const uint4 *from =
       (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * STEPS * D * GROUP + thread;
   uint32_t weights[STEPS][D][4];
@@ -307,7 +305,6 @@ template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow
       }
     }
 }
-#endif
 
 /* The number of blocks is a multiple of the pairs of filter tiles of all groups. STEPS: FLOW_FEW for filters of 1 x 1. */
 template <class E, int D, int STEPS>

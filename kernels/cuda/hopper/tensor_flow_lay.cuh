@@ -10,11 +10,10 @@
 
 namespace tensor {
 
-#ifdef HOPPER
 /* ---- Shared memory ---- */
 
 struct flow_head {
-  hopper::slot_barriers<FLOW_SLOTS> slots;
+  slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* Of tiles with their own scales: the largest magnitude that each warp of each packing warpgroup has seen, in its last two
    * tiles; whether there was an infinity or NaN. */
@@ -208,6 +207,5 @@ template <class E, int D> DEVICE void fill_points(const arguments &a, const flow
     barrier_arrive(&m.h->slots.full[r.place]);
   }
 }
-#endif
 
 } // namespace tensor

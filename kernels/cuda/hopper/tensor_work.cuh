@@ -14,6 +14,8 @@
 
 namespace tensor {
 
+using namespace hopper;
+
 /* ---- The numbers that tensor cores multiply, and how a float32 becomes digits of them ---- */
 
 /* Multiplies a step, with both operands in shared memory (instructions.cuh). */
@@ -49,16 +51,12 @@ template <class PAIR> struct sixteen_bits {
 
 struct fp16 : sixteen_bits<__half2> {
   static constexpr bool SCALED = true;
-#ifdef HOPPER
-  static constexpr multiplication *multiply = hopper::multiply_fp16;
-#endif
+  static constexpr multiplication *multiply = multiply_fp16;
 };
 
 struct bf16 : sixteen_bits<__nv_bfloat162> { /* two digits are not enough */
   static constexpr bool SCALED = false;
-#ifdef HOPPER
-  static constexpr multiplication *multiply = hopper::multiply_bf16;
-#endif
+  static constexpr multiplication *multiply = multiply_bf16;
 };
 
 struct tf32 { /* one digit */
@@ -86,9 +84,7 @@ struct tf32 { /* one digit */
     *left = v - h;
     return bits;
   }
-#ifdef HOPPER
-  static constexpr multiplication *multiply = hopper::multiply_tf32;
-#endif
+  static constexpr multiplication *multiply = multiply_tf32;
 };
 
 DEVICE float power_of_two(int exponent) {
@@ -148,9 +144,9 @@ struct arguments {
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slot_barriers<MOST_SLOTS> weights;
-  hopper::slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
-  hopper::slot_barriers<2> out_places[CONSUMERS];
+  slot_barriers<MOST_SLOTS> weights;
+  slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
+  slot_barriers<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
   uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other one was ready before this one */
 };
@@ -178,14 +174,14 @@ DEVICE memory memory_of(const cut &c, uint8_t *base) {
   m.out_places = (out_place *)(base + HEAD_BYTES);
   m.exchange = (float *)(base + HEAD_BYTES + OUT_PLACE_BYTES);
   m.steps = (uint32_t *)(base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES);
-  m.slots = base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
+  m.slots = (uint8_t *)m.steps + table_bytes(c);
   m.planes = m.slots + c.slots * c.slot_bytes;
   return m;
 }
 
 inline size_t shared_bytes(const cut &c) {
-  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
-         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
+  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + table_bytes(c) + (size_t)c.slots * c.slot_bytes +
+         (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
 
 /* ---- Work ---- */
