@@ -7,16 +7,15 @@
  * (pack_planes). Then the samples that a tile needs at one tap are, of each unit of channels, one piece of one plane. No
  * patches are made; only in mode NARROW do units repeat samples, some S / stride times.
  *
- * A block of the multiplication has two warpgroups that multiply, and four more warps. Two of these copy pieces of planes,
- * one chunk at a time, and weights, in steps, to rings in shared memory (cp.async.bulk). The other two compute the places of
- * outputs. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory,
- * the sums in registers. If shared memory has room for all weights and an item's planes, the two warpgroups take turns: one
- * stores while the other multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
+ * A block of the multiplication has two warpgroups that multiply, and four more warps (multiply_layer()). Pieces of planes
+ * come one chunk at a time, and weights in steps, to rings in shared memory (cp.async.bulk). An instruction (wgmma)
+ * multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory, the sums in registers. If shared
+ * memory has room for all weights and an item's planes, the two warpgroups take turns: one stores while the other
+ * multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
- * |v|. Of the four products of digits, that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate
- * of TF32's, but a range of 2^-24 to 2^16. So images and filters are scaled by powers of two until their largest magnitude
- * is in [2^14, 2^15), or, if it is below 2^-112, as far as scale.h allows.
+ * |v|. Of the four products of digits, that of the low digits is left out. For float16 (u = 2^-11), images and filters are
+ * scaled by powers of two (scale.h).
  */
 #pragma once
 
@@ -291,11 +290,8 @@ template <class E, int D> struct product {
     return GCONV_OK;
   }
 
-  static size_t source_count_of(const cut &c) {
-    return (size_t)weight_bytes(c) / sizeof(typename E::number) / D;
-  }
   static size_t source_count(const gconv_layer_problem *p) {
-    return source_count_of(cut_problem(p, E::U, D));
+    return (size_t)weight_bytes(cut_problem(p, E::U, D)) / sizeof(typename E::number) / D;
   }
 
   static void fill_sources(const gconv_layer_problem *p, int32_t *sources) {
@@ -314,7 +310,7 @@ template <class E, int D> struct product {
   static gconv_status prepare_again(const gconv_layer_execution *e, const int32_t *sources) {
     const cut &c = kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
-    const int64_t taps = gconv_layer_taps(p), count = (int64_t)source_count_of(c);
+    const int64_t taps = gconv_layer_taps(p), count = weight_bytes(c) / (int64_t)sizeof(typename E::number) / D;
     float *prepared = (float *)gconv_layer_prepared(p, e->weights), *scales = prepared + weight_bytes(c) / 4;
     const cudaStream_t stream = (cudaStream_t)e->stream;
     if (E::SCALED)

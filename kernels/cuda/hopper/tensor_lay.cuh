@@ -93,7 +93,6 @@ template <class E, int D> __global__ void __launch_bounds__(PACK_THREADS) pack_p
 #ifdef HOPPER
   admit_kernel_behind();
   await_kernel_before();
-#endif
   const uint32_t position = blockIdx.x * PACK_THREADS + threadIdx.x;
   if (position >= a.c.positions)
     return;
@@ -108,6 +107,7 @@ template <class E, int D> __global__ void __launch_bounds__(PACK_THREADS) pack_p
         *(uint32_t *)a.not_finite = 1;
   const float scale = E::SCALED && at.image < a.problem.images ? image_scale(a, at.image, group, 1) : 1.0f;
   store_unit<E, D>(v, scale, a.planes + (plane * a.c.positions + position) * UNIT, a.digit_bytes);
+#endif
 }
 
 } // namespace tensor

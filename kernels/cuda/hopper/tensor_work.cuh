@@ -59,29 +59,19 @@ struct bf16 : sixteen_bits<__nv_bfloat162> { /* two digits are not enough */
   static constexpr multiplication *multiply = multiply_bf16;
 };
 
-struct tf32 { /* one digit */
+struct tf32 { /* one digit: what rounding leaves is not asked for */
   static constexpr int U = 4;
   static constexpr bool SCALED = false;
   typedef uint32_t number;
-  DEVICE static uint32_t nearest(float v) {
-    uint32_t bits = __float_as_uint(v);
-#ifdef HOPPER
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-#endif
-    return bits;
-  }
   template <bool> DEVICE static void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&)[4]) {
     UNROLLED_FOR (int i = 0; i < 4; i++)
-      high[i] = nearest(v[i]);
+      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high[i]) : "f"(v[i]));
   }
-  GCONV_BOTH number round(float v, float *left) {
+  GCONV_BOTH number round(float v, float *) {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     if ((bits & 0x7f800000) != 0x7f800000)
       bits = (bits + 0x1000) & ~0x1fffu;
-    float h;
-    memcpy(&h, &bits, sizeof h);
-    *left = v - h;
     return bits;
   }
   static constexpr multiplication *multiply = multiply_tf32;

@@ -9,6 +9,8 @@
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
+#include <memory>
+
 /* Returns from the calling function if a call of cuBLAS fails. */
 #define CUBLAS_TRY(expression)                                                                                              \
   do {                                                                                                                      \
@@ -97,26 +99,18 @@ gconv_status cublas_go_to(cublas_state *state, void *stream) {
   return state->stream == stream ? GCONV_OK : set_stream(state, stream);
 }
 
-gconv_status fill_state(cublas_state *state, void *stream, size_t bytes, int math) {
+/* Makes a state that works on `stream` in mode `math`. dismiss() frees it. */
+gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **result) {
+  std::unique_ptr<cublas_state, decltype(&dismiss)> state((cublas_state *)calloc(1, sizeof(cublas_state)), dismiss);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuBLAS");
   state->workspace_bytes = bytes;
   CUDA_TRY(cudaMalloc(&state->workspace, bytes));
   CUBLAS_TRY(cublas_create(&state->handle));
-  GCONV_TRY(set_stream(state, stream));
+  GCONV_TRY(set_stream(state.get(), stream));
   CUBLAS_TRY(cublas_set_math_mode(state->handle, math));
+  *result = state.release();
   return GCONV_OK;
-}
-
-/* Makes a state that works on `stream` in mode `math`. dismiss() frees it. */
-gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **state) {
-  cublas_state *made = (cublas_state *)calloc(1, sizeof *made);
-  if (!made)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuBLAS");
-  gconv_status status = fill_state(made, stream, bytes, math);
-  if (status == GCONV_OK)
-    *state = made;
-  else
-    dismiss(made);
-  return status;
 }
 
 } // namespace

@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include <memory>
+
 namespace {
 
 /* ---- The part of cuDNN 9 that is used, declared here so that building does not need cuDNN ---- */
@@ -183,27 +185,19 @@ gconv_status measure(const gconv_layer_execution *e, cudnn_state *state) {
   return take_fastest(p, findings, count, p->workspace_limit, state);
 }
 
-gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
+gconv_status acquire(const gconv_layer_execution *e, void **result) {
+  std::unique_ptr<cudnn_state, decltype(&dismiss)> state((cudnn_state *)calloc(1, sizeof(cudnn_state)), dismiss);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
   CUDNN_TRY(Create(&state->handle));
   CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
-  GCONV_TRY(describe(e->problem, state));
-  GCONV_TRY(measure(e, state));
+  GCONV_TRY(describe(e->problem, state.get()));
+  GCONV_TRY(measure(e, state.get()));
   cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
   if (state->workspace_bytes > 0)
     CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
+  *result = state.release();
   return GCONV_OK;
-}
-
-gconv_status acquire(const gconv_layer_execution *e, void **result) {
-  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
-  const gconv_status status = fill_state(e, state);
-  if (status == GCONV_OK)
-    *result = state;
-  else
-    dismiss(state);
-  return status;
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
