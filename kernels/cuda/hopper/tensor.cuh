@@ -265,7 +265,6 @@ static __global__ void prepare_digits(const float *weights, int64_t taps, const 
 
 /* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
 template <class E, int D> struct product {
-  static constexpr bool FLOWS = E::U == 8 && E::SCALED;
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
   /* Behind the weights: 1 / scale of each filter, then the steps. */
@@ -331,9 +330,8 @@ template <class E, int D> struct product {
       return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
     const cut c = cut_problem(e->problem, E::U, D);
     CUDA_TRY(cudaFuncSetAttribute(product_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-    if constexpr (FLOWS)
-      if (c.flow.steps)
-        CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    if (c.flow.steps)
+      CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     return keep_cut(c, state);
   }
 
@@ -341,7 +339,7 @@ template <class E, int D> struct product {
     return is_joined(c) ? multiply_layer<E, D, true> : multiply_layer<E, D, false>;
   }
   static auto flow_of(const cut &c) {
-    return c.flow.steps == FLOW_FEW ? flow_layer<E, D, FLOW_FEW> : flow_layer<E, D, FLOW_STEPS>;
+    return c.flow.steps == FLOW_FEW ? flow_layer<D, FLOW_FEW> : flow_layer<D, FLOW_STEPS>;
   }
 
   static arguments arguments_of(const gconv_layer_execution *e, const cut &c) {
@@ -393,13 +391,12 @@ template <class E, int D> struct product {
       uint32_t *maxima = (uint32_t *)e->workspace;
       find_maxima<<<(unsigned)(parts * images), 256, 0, stream>>>(e->in, count, (int32_t)parts, maxima, maxima + images);
     }
-    if constexpr (FLOWS)
-      if (c.flow.steps) {
-        const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
-        const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
-        CUDA_TRY(launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
-        return finish_layer(a, processors, stream);
-      }
+    if (c.flow.steps) {
+      const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
+      const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
+      CUDA_TRY(launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
+      return finish_layer(a, processors, stream);
+    }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
     CUDA_TRY(launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));

@@ -307,7 +307,7 @@ template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow
 }
 
 /* The number of blocks is a multiple of the pairs of filter tiles of all groups. STEPS: FLOW_FEW for filters of 1 x 1. */
-template <class E, int D, int STEPS>
+template <int D, int STEPS>
 __global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
     flow_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -326,9 +326,9 @@ __global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
   if (threadIdx.x / GROUP >= CONSUMERS) {
     registers_down<FEW ? 104 : 88>();
     if constexpr (FEW)
-      fill_points<E, D>(a, m, work);
+      fill_points<D>(a, m, work);
     else
-      fill_ring<E, D>(a, m, work);
+      fill_ring<D>(a, m, work);
   } else {
     registers_up<FEW ? 152 : 208>();
     flow_past<D, STEPS>(a, m, work);
