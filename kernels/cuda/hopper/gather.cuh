@@ -16,7 +16,7 @@
 #include "gather_cut.cuh"
 #include "tensor.cuh"
 
-namespace gather {
+namespace tensor::gather {
 
 /* The arguments of the kernel, passed by value. */
 struct arguments {
@@ -30,10 +30,8 @@ struct arguments {
   bool by_fours; /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
   bool curved;   /* the activation is not straight: it is applied after all is stored */
-  tensor::straight straight;
+  straight straight;
 };
-
-using namespace hopper;
 
 /* ---- Shared memory ---- */
 
@@ -109,12 +107,12 @@ DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t
     const uint4 v = ((const uint4 *)raw)[i];
     largest = max(max(max(largest, v.x & 0x7fffffff), v.y & 0x7fffffff), max(v.z & 0x7fffffff, v.w & 0x7fffffff));
   }
-  if (largest >= tensor::NOT_FINITE) {
+  if (largest >= NOT_FINITE) {
     *not_finite = 1;
     largest = 0;
     for (int32_t i = (int32_t)threadIdx.x % GROUP * 4; i < 4 * count; i += i % 4 == 3 ? 4 * GROUP - 3 : 1) {
       const uint32_t bits = ((const uint32_t *)raw)[i] & 0x7fffffff;
-      largest = max(largest, bits < tensor::NOT_FINITE ? bits : 0);
+      largest = max(largest, bits < NOT_FINITE ? bits : 0);
     }
   }
   largest = __reduce_max_sync(UINT32_MAX, largest);
@@ -135,8 +133,8 @@ template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, in
       v = make_float2(from[0], from[1]);
     const float x = v.x * scale, y = v.y * scale;
     __half2 high, low;
-    const float2 back = tensor::round_pair(x, y, &high);
-    tensor::round_pair(x - back.x, y - back.y, &low);
+    const float2 back = round_pair(x, y, &high);
+    round_pair(x - back.x, y - back.y, &low);
     __half2 *to = (__half2 *)packed + row * a.c.pitch + pair;
     to[0] = high;
     *(__half2 *)((uint8_t *)to + a.c.laid_bytes) = low;
@@ -165,11 +163,11 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
     slots.wait_empty(buffer);
     uint8_t *packed = raw + c.raw_bytes + buffer.place * 2 * c.laid_bytes;
     if (c.every == 2)
-      pack<2>(a, raw, lead, tensor::power_of_two(exponent), packed);
+      pack<2>(a, raw, lead, power_of_two(exponent), packed);
     else
-      pack<1>(a, raw, lead, tensor::power_of_two(exponent), packed);
+      pack<1>(a, raw, lead, power_of_two(exponent), packed);
     if (threadIdx.x % GROUP == 0) {
-      m.h->scale[couple][buffer.place] = tensor::power_of_two(-exponent);
+      m.h->scale[couple][buffer.place] = power_of_two(-exponent);
       m.h->mending[couple][buffer.place] = not_finite;
       m.h->most[couple][odd ^ 1] = m.h->not_finite[couple][odd ^ 1] = 0;
     }
@@ -335,8 +333,8 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
       continue;
     const int32_t row = at.row + s.row, column = at.column + s.column;
     float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
-    if (not_finite && !tensor::is_finite(*out))
-      *out = gconv_activate(&p, tensor::plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
+    if (not_finite && !is_finite(*out))
+      *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
     else if (a->curved)
       *out = gconv_activate(&p, *out);
   }
@@ -457,14 +455,14 @@ struct layer {
     uint16_t *to = (uint16_t *)prepared;
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
     const int32_t N = c.of.filters, of_step = 2 * N * STEP_PAIRS;
-    tensor::scale_filters(p, weights, true, N * c.filter_tiles, scales);
+    scale_filters(p, weights, true, N * c.filter_tiles, scales);
     for (int32_t i = 0; i < c.filter_tiles * c.steps * of_step; i++) { /* 8 taps, filters, halves of a step, steps */
       const int32_t step = i / of_step, tap = i % of_step / 8 / N * 8 + i % 8, k = step / c.steps * N + i / 8 % N;
       const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
       const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
       const bool there = k < p->filters && channel < p->channels && s < p->columns;
       const int32_t source = ((k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s;
-      tensor::write_digits<tensor::fp16, 2>(weights, gconv_layer_taps(p), there ? source : -1, scales, i, N * 8, to);
+      write_digits<fp16, 2>(weights, gconv_layer_taps(p), there ? source : -1, scales, i, N * 8, to);
     }
     return GCONV_OK;
   }
@@ -488,13 +486,12 @@ struct layer {
 
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
     const cut c = cut_problem(e->problem);
-    CUDA_TRY(
-        cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, tensor::SHARED_BYTES));
-    return tensor::keep_cut(c, state);
+    CUDA_TRY(cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    return keep_cut(c, state);
   }
 
   static gconv_status execute(const gconv_layer_execution *e) {
-    const cut &c = tensor::kept_cut<cut>(e);
+    const cut &c = kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
     const float *prepared = gconv_layer_prepared(p, e->weights);
     arguments a = {};
@@ -507,7 +504,7 @@ struct layer {
     a.raw_fours = divisor::of(c.raw_pitch / 4), a.pairs = divisor::of(c.pairs), a.in_rows = divisor::of(c.in_rows);
     a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
     a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
-    a.curved = tensor::is_curved(p), a.straight = tensor::straight_of(p, a.curved);
+    a.curved = is_curved(p), a.straight = straight_of(p, a.curved);
     const int64_t blocks =
         std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);
@@ -517,7 +514,7 @@ struct layer {
   }
 
   static double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
-    return machine->launch_ms + cut_problem(p).cycles * (double)tensor::PROCESSORS / machine->units / tensor::CYCLES_PER_MS;
+    return machine->launch_ms + cut_problem(p).cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
   }
 
   static double error_bound(const gconv_layer_problem *p) {
@@ -525,4 +522,4 @@ struct layer {
   }
 };
 
-} // namespace gather
+} // namespace tensor::gather

@@ -52,12 +52,17 @@ DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], 
 /* ---- Storing ---- */
 
 /* Writes a thread's finished sums of a filter to its row in shared memory: two neighbours of each 8 columns. `row` is 0 or
- * 1. */
-template <bool PLAIN>
+ * 1. PAIRS: `to` is aligned to two floats. */
+template <bool PLAIN, bool PAIRS>
 DEVICE void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
-  UNROLLED_FOR (int i = 0; i < 64; i += 4)
-    UNROLLED_FOR (int k = 0; k < 2; k++)
-      to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
+  UNROLLED_FOR (int i = 0; i < 64; i += 4) {
+    const float *of_row = sums + i + row * 2;
+    if (PAIRS)
+      *(float2 *)(to + i * 2) = make_float2(finished<PLAIN>(a, of_row[0], s, bias), finished<PLAIN>(a, of_row[1], s, bias));
+    else
+      UNROLLED_FOR (int k = 0; k < 2; k++)
+        to[i * 2 + k] = finished<PLAIN>(a, of_row[k], s, bias);
+  }
 }
 
 /* Keeps the part of a line that a tile leaves, before the next tile adds to it. */
@@ -171,9 +176,9 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     const int32_t k = lane / 4 + row * 8;
     float *to = kept + k * KEPT_PITCH + before_in_line(o, k) + lane % 4 * 2;
     if (plain)
-      keep_sums<true>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<true, false>(a, to, s[row], f[row].bias, row, sums);
     else
-      keep_sums<false>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<false, false>(a, to, s[row], f[row].bias, row, sums);
   }
   publish();
   __syncwarp();
@@ -204,14 +209,6 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- Filters of 1 x 1 ---- */
 
-/* Writes a thread's finished sums of a filter to its row in shared memory, by pairs. `row` is 0 or 1. */
-template <bool PLAIN>
-DEVICE void keep_pairs(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
-  UNROLLED_FOR (int i = row * 2; i < 64; i += 4)
-    *(float2 *)(to + i / 4 * 8) =
-        make_float2(finished<PLAIN>(a, sums[i], s, bias), finished<PLAIN>(a, sums[i + 1], s, bias));
-}
-
 /* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. They go
  * through shared memory, so that an instruction stores 512 bytes of a filter. `row`: the warp's first filter in the group.
  */
@@ -225,9 +222,9 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
   UNROLLED_FOR (int k = 0; k < 2; k++) {
     float *to = kept + (lane / 4 + k * 8) * KEPT_PITCH + lane % 4 * 2;
     if (plain)
-      keep_pairs<true>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<true, true>(a, to, s[k], f[k].bias, k, sums);
     else
-      keep_pairs<false>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<false, true>(a, to, s[k], f[k].bias, k, sums);
   }
   __syncwarp();
   const bool together = plane % 4 == 0 && (uintptr_t)out % 16 == 0;
