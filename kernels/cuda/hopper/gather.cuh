@@ -115,7 +115,7 @@ DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t
       largest = max(largest, bits < NOT_FINITE ? bits : 0);
     }
   }
-  largest = __reduce_max_sync(UINT32_MAX, largest);
+  largest = largest_of_warp(largest);
   if (threadIdx.x % 32 == 0)
     atomicMax(most, largest);
 }

@@ -104,6 +104,14 @@ DEVICE void admit_kernel_behind() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
+/* GPUs before Ampere lack the function. */
+DEVICE uint32_t largest_of_warp(uint32_t number) {
+#ifdef COPY_ENGINE
+  number = __reduce_max_sync(UINT32_MAX, number);
+#endif
+  return number;
+}
+
 /* A barrier for some warps of the block. */
 DEVICE void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");

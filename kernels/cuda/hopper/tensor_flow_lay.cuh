@@ -174,7 +174,7 @@ DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, c
     }
   if (all >= NOT_FINITE)
     h.not_finite = 1;
-  most = __reduce_max_sync(UINT32_MAX, most);
+  most = largest_of_warp(most);
   if (threadIdx.x % 32 == 0)
     h.most[own][odd][threadIdx.x / 32 % 4] = most;
   barrier_of(1 + own, GROUP);
