@@ -16,7 +16,7 @@
 #include "gather_cut.cuh"
 #include "tensor.cuh"
 
-namespace gather {
+namespace tensor::gather {
 
 /* The arguments of the kernel, passed by value. */
 struct arguments {
@@ -30,16 +30,13 @@ struct arguments {
   bool by_fours; /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
   bool curved;   /* the activation is not straight: it is applied after all is stored */
-  tensor::straight straight;
+  straight straight;
 };
-
-#ifdef HOPPER
-using namespace hopper;
 
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slot_barriers<MOST_BUFFERS> tiles[COUPLES];
+  slot_barriers<MOST_BUFFERS> tiles[COUPLES];
   uint64_t filters;
   uint32_t most[COUPLES][2],
       not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
@@ -83,14 +80,6 @@ DEVICE tile tile_of(const arguments &a, uint32_t number) {
           (int32_t)(number - rest * a.across.by) * a.c.tile_columns};
 }
 
-/* The tiles of a couple are first_tile(), and then every tile_step()-th. */
-DEVICE uint32_t first_tile(int32_t couple) {
-  return blockIdx.x * COUPLES + couple;
-}
-DEVICE uint32_t tile_step() {
-  return gridDim.x * COUPLES;
-}
-
 /* ---- Packing a tile ---- */
 
 /* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
@@ -118,15 +107,15 @@ DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t
     const uint4 v = ((const uint4 *)raw)[i];
     largest = max(max(max(largest, v.x & 0x7fffffff), v.y & 0x7fffffff), max(v.z & 0x7fffffff, v.w & 0x7fffffff));
   }
-  if (largest >= tensor::NOT_FINITE) {
+  if (largest >= NOT_FINITE) {
     *not_finite = 1;
     largest = 0;
     for (int32_t i = (int32_t)threadIdx.x % GROUP * 4; i < 4 * count; i += i % 4 == 3 ? 4 * GROUP - 3 : 1) {
       const uint32_t bits = ((const uint32_t *)raw)[i] & 0x7fffffff;
-      largest = max(largest, bits < tensor::NOT_FINITE ? bits : 0);
+      largest = max(largest, bits < NOT_FINITE ? bits : 0);
     }
   }
-  largest = __reduce_max_sync(UINT32_MAX, largest);
+  largest = largest_of_warp(largest);
   if (threadIdx.x % 32 == 0)
     atomicMax(most, largest);
 }
@@ -143,9 +132,9 @@ template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, in
     else
       v = make_float2(from[0], from[1]);
     const float x = v.x * scale, y = v.y * scale;
-    const __half2 high = __floats2half2_rn(x, y);
-    const float2 back = __half22float2(high);
-    const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
+    __half2 high, low;
+    const float2 back = round_pair(x, y, &high);
+    round_pair(x - back.x, y - back.y, &low);
     __half2 *to = (__half2 *)packed + row * a.c.pitch + pair;
     to[0] = high;
     *(__half2 *)((uint8_t *)to + a.c.laid_bytes) = low;
@@ -159,7 +148,7 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   auto &slots = m.h->tiles[couple];
   ring buffer;
   uint32_t odd = 0;
-  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step(), odd ^= 1) {
+  for (uint32_t number = blockIdx.x * COUPLES + couple; number < c.tiles; number += gridDim.x * COUPLES, odd ^= 1) {
     const tile at = tile_of(a, number);
     const int32_t lead = a.by_fours ? (at.column * a.problem.stride_x - a.problem.pad_left) & 3 : 0;
     if (a.by_fours)
@@ -169,16 +158,16 @@ DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
     await_all_copies();
     see(a, raw, &m.h->most[couple][odd], &m.h->not_finite[couple][odd]);
     barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
-    const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
+    const int exponent = gconv_scale_exponent(m.h->most[couple][odd]);
     const uint32_t not_finite = m.h->not_finite[couple][odd];
     slots.wait_empty(buffer);
     uint8_t *packed = raw + c.raw_bytes + buffer.place * 2 * c.laid_bytes;
     if (c.every == 2)
-      pack<2>(a, raw, lead, tensor::power_of_two(exponent), packed);
+      pack<2>(a, raw, lead, power_of_two(exponent), packed);
     else
-      pack<1>(a, raw, lead, tensor::power_of_two(exponent), packed);
+      pack<1>(a, raw, lead, power_of_two(exponent), packed);
     if (threadIdx.x % GROUP == 0) {
-      m.h->scale[couple][buffer.place] = tensor::power_of_two(-exponent);
+      m.h->scale[couple][buffer.place] = power_of_two(-exponent);
       m.h->mending[couple][buffer.place] = not_finite;
       m.h->most[couple][odd ^ 1] = m.h->not_finite[couple][odd ^ 1] = 0;
     }
@@ -228,10 +217,7 @@ DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uin
   multiply_begin();
   UNROLLED_FOR (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
-      if constexpr (JOINED<N>)
-        multiply<2 * N>(sums[h], p.high[d][h], weights, add);
-      else
-        multiply<N>(sums[h], p.high[d][h], weights, add);
+      multiply_fp16(sums[h], p.high[d][h], weights, add);
       if (d == 0 && h == 0) {
         multiply_commit();
         multiply_wait<1>(); /* `next` may be overwritten */
@@ -240,10 +226,10 @@ DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uin
       }
     }
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
-      multiply<N>(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
+      multiply_fp16(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
     if constexpr (!JOINED<N>)
       UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
-        multiply<N>(sums[h], p.high[d][h], weights + N, 1);
+        multiply_fp16(sums[h], p.high[d][h], weights + N, 1);
   }
   multiply_commit();
 }
@@ -347,8 +333,8 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
       continue;
     const int32_t row = at.row + s.row, column = at.column + s.column;
     float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
-    if (not_finite && !tensor::is_finite(*out))
-      *out = gconv_activate(&p, tensor::plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
+    if (not_finite && !is_finite(*out))
+      *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
     else if (a->curved)
       *out = gconv_activate(&p, *out);
   }
@@ -377,7 +363,7 @@ template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const argume
   auto &slots = m.h->tiles[couple];
   ring buffer;
   barrier_wait(&m.h->filters, 0);
-  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step()) {
+  for (uint32_t number = blockIdx.x * COUPLES + couple; number < c.tiles; number += gridDim.x * COUPLES) {
     const tile at = tile_of(a, number);
     uint32_t here[HEIGHTS][2];
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
@@ -419,7 +405,6 @@ DEVICE void load_filters(const arguments &a, const memory &m, int32_t thread, in
   for (int32_t i = thread; i < c.steps * STEP_PAIRS; i += threads) /* of a step: pairs t and t + 4 side by side */
     m.offsets[i] = (uint32_t)pair_offset(c, &a.problem, i / STEP_PAIRS * STEP_PAIRS + i % 2 * 4 + i % STEP_PAIRS / 2);
 }
-#endif
 
 /* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <int N, int HEIGHTS, int DEPTH>
@@ -469,21 +454,16 @@ struct layer {
     const cut c = cut_problem(p);
     uint16_t *to = (uint16_t *)prepared;
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
-    const int32_t N = c.of.filters;
-    const std::vector<int> exponents = tensor::scale_filters(p, weights, true, N * c.filter_tiles, scales);
-    for (int32_t step = 0; step < c.filter_tiles * c.steps; step++, to += 2 * 2 * N * STEP_PAIRS)
-      for (int32_t i = 0; i < 2 * N * STEP_PAIRS; i++) { /* 8 taps, filters, halves of the step */
-        const int32_t filter = i / 8 % N, half = i / 8 / N, tap = half * 8 + i % 8, k = step / c.steps * N + filter;
-        const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
-        const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
-        float w = 0;
-        if (k < p->filters && channel < p->channels && s < p->columns)
-          w = ldexpf(weights[(((int64_t)k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s],
-                     exponents[k]);
-        uint16_t *high = to + (half * 2 * N + filter) * 8 + i % 8;
-        high[0] = tensor::fp16::round(w, &w);
-        high[N * 8] = tensor::fp16::round(w, &w);
-      }
+    const int32_t N = c.of.filters, of_step = 2 * N * STEP_PAIRS;
+    scale_filters(p, weights, true, N * c.filter_tiles, scales);
+    for (int32_t i = 0; i < c.filter_tiles * c.steps * of_step; i++) { /* 8 taps, filters, halves of a step, steps */
+      const int32_t step = i / of_step, tap = i % of_step / 8 / N * 8 + i % 8, k = step / c.steps * N + i / 8 % N;
+      const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
+      const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
+      const bool there = k < p->filters && channel < p->channels && s < p->columns;
+      const int32_t source = ((k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s;
+      write_digits<fp16, 2>(weights, gconv_layer_taps(p), there ? source : -1, scales, i, N * 8, to);
+    }
     return GCONV_OK;
   }
 
@@ -506,17 +486,12 @@ struct layer {
 
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
     const cut c = cut_problem(e->problem);
-    CUDA_TRY(
-        cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, tensor::SHARED_BYTES));
-    return tensor::keep_cut(c, state);
-  }
-
-  static void dismiss(void *state) {
-    free(state);
+    CUDA_TRY(cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    return keep_cut(c, state);
   }
 
   static gconv_status execute(const gconv_layer_execution *e) {
-    const cut &c = *(const cut *)e->state;
+    const cut &c = kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
     const float *prepared = gconv_layer_prepared(p, e->weights);
     arguments a = {};
@@ -529,7 +504,7 @@ struct layer {
     a.raw_fours = divisor::of(c.raw_pitch / 4), a.pairs = divisor::of(c.pairs), a.in_rows = divisor::of(c.in_rows);
     a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
     a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
-    a.curved = tensor::is_curved(p), a.straight = tensor::straight_of(p, a.curved);
+    a.curved = is_curved(p), a.straight = straight_of(p, a.curved);
     const int64_t blocks =
         std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);
@@ -539,7 +514,7 @@ struct layer {
   }
 
   static double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
-    return machine->launch_ms + cut_problem(p).cycles * (double)tensor::PROCESSORS / machine->units / tensor::CYCLES_PER_MS;
+    return machine->launch_ms + cut_problem(p).cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
   }
 
   static double error_bound(const gconv_layer_problem *p) {
@@ -547,4 +522,4 @@ struct layer {
   }
 };
 
-} // namespace gather
+} // namespace tensor::gather

@@ -16,10 +16,7 @@
 
 #include "tensor_cut.cuh"
 
-namespace gather {
-
-using tensor::ceil_div;
-using tensor::divisor;
+namespace tensor::gather {
 
 enum : int32_t {
   GROUP = 128, /* threads of a warpgroup */
@@ -54,11 +51,9 @@ struct cut {
 GCONV_BOTH int32_t weight_bytes(const cut &c) { /* of a tile of filters */
   return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
 }
-inline int32_t table_bytes(const cut &c) { /* scales and biases, offsets */
-  return c.of.filters * 8 + c.steps * STEP_PAIRS * 4;
-}
 inline int32_t shared_bytes(const cut &c) {
-  return HEAD_BYTES + table_bytes(c) + COUPLES * 4 * EXCHANGE_FLOATS * 4 + weight_bytes(c) + 128 +
+  const int32_t finish = c.of.filters * 8, offsets = c.steps * STEP_PAIRS * 4, exchange = COUPLES * 4 * EXCHANGE_FLOATS * 4;
+  return HEAD_BYTES + weight_bytes(c) + finish + offsets + exchange + 128 +
          COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
@@ -86,11 +81,11 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   c.raw_pitch = ((c.pairs - 1) * c.every + 2 + 3 + 3) / 4 * 4;
   const int64_t raw = (int64_t)p->channels * c.in_rows * c.raw_pitch * 4,
                 packed = (int64_t)p->channels * c.in_rows * c.pitch * 4;
-  if (c.tiles >= INT32_MAX / 2 || raw > tensor::SHARED_BYTES || packed > tensor::SHARED_BYTES)
+  if (c.tiles >= INT32_MAX / 2 || raw > SHARED_BYTES || packed > SHARED_BYTES)
     return false;
   c.raw_bytes = (int32_t)(raw + 127) / 128 * 128, c.laid_bytes = (int32_t)(packed + 127) / 128 * 128;
   for (c.buffers = MOST_BUFFERS; c.buffers > 0; c.buffers--)
-    if (shared_bytes(c) <= tensor::SHARED_BYTES)
+    if (shared_bytes(c) <= SHARED_BYTES)
       return true;
   return false;
 }
@@ -98,7 +93,7 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
 /* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. There are rounds, in which each couple
  * makes a tile. Four layers with several tiles of filters took 5 to 6 us more than estimated. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
-  const double processors = std::max(tensor::PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;
+  const double processors = std::max(PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;
   const double packed = (double)p->channels * c.in_rows * c.pairs / (int32_t)GROUP,
                raw = c.raw_bytes / 16.0 / (int32_t)GROUP;
   const double multiplying = c.steps * heights * std::max(150.0, 5 * N + 30), storing = heights * N / 8 * 250;
@@ -139,4 +134,4 @@ inline cut cut_problem(const gconv_layer_problem *p) {
   return best;
 }
 
-} // namespace gather
+} // namespace tensor::gather

@@ -16,12 +16,12 @@
 namespace {
 
 constexpr gconv_layer_algorithm product = tensor::algorithm_of<tensor::product<tensor::fp16, 2>>("", "");
-constexpr gconv_layer_algorithm gathered = tensor::algorithm_of<gather::layer>("", "");
+constexpr gconv_layer_algorithm gathered = tensor::algorithm_of<tensor::gather::layer>("", "");
 
 /* Returns the kernel that is estimated to be the faster one. */
 const gconv_layer_algorithm *row_of(const gconv_layer_problem *problem) {
   const double limit = tensor::MEASURED * tensor::cut_problem(problem, tensor::fp16::U, 2).cycles;
-  return problem->math == GCONV_MATH_FP32 && gather::cut_problem(problem).cycles < limit ? &gathered : &product;
+  return problem->math == GCONV_MATH_FP32 && tensor::gather::cut_problem(problem).cycles < limit ? &gathered : &product;
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hopper's instructions as functions: barriers in shared memory and bulk copies, which later GPUs have, too (COPY_ENGINE);
  * and (sm_90a alone: HOPPER) the multiplication of matrices in shared memory by a warpgroup, which has 128 threads. Where
- * there are no such functions, no kernel that uses them is launched. */
+ * there are no such instructions, kernels that use them are empty, and none is launched. */
 #pragma once
 
 #include "../core/copies.cuh"
@@ -14,8 +14,6 @@
 #endif
 
 namespace hopper {
-
-#ifdef COPY_ENGINE
 
 /* ---- Barriers: a phase ends after `count` arrivals, when all announced bytes have arrived ---- */
 
@@ -76,16 +74,15 @@ DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Copies from shared to global memory. The thread may wait for the copies started before a commit: for all but the last LEFT
- * commits to be read, or for all to be done. */
+/* Copies from shared to global memory. The thread may wait until all copies started before a commit are read, or done. */
 DEVICE void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
 DEVICE void bulk_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-template <int LEFT = 0> DEVICE void bulk_store_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+DEVICE void bulk_store_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 DEVICE void bulk_store_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
@@ -107,8 +104,13 @@ DEVICE void admit_kernel_behind() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
+/* GPUs before Ampere lack the function. */
+DEVICE uint32_t largest_of_warp(uint32_t number) {
+#ifdef COPY_ENGINE
+  number = __reduce_max_sync(UINT32_MAX, number);
 #endif
-#ifdef HOPPER
+  return number;
+}
 
 /* A barrier for some warps of the block. */
 DEVICE void barrier_of(int32_t name, int32_t threads) {
@@ -167,35 +169,25 @@ DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
-/* The same of float16 for N columns, 16 deep, with a in registers. a[0] has numbers 2 t and 2 t + 1 of the thread's first
- * row, a[1] those of its second row; a[2] and a[3] have the numbers 8 further on. */
-template <int N> DEVICE void multiply(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, uint32_t add);
-#define DEFINE_MULTIPLY_HELD(N, SUMS, ALL, A, B, ADD)                                                                       \
-  template <> DEVICE void multiply<N>(float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                  \
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N                   \
-                 "k16.f32.f16.f16 {" SUMS "}, {" A "}, " B ", add, 1, 1, 0;\n}"                                             \
-                 : ALL(0)                                                                                                   \
+/* The same for fewer columns, twice as many as a thread has sums, with a in registers. Of float16, 16 deep: a[0] has numbers
+ * 2 t and 2 t + 1 of the thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 8 further on. Of
+ * tf32, 8 deep: a[0] has number t of the first row, a[1] that of the second; a[2] and a[3] have the numbers 4 further on. */
+#define DEFINE_MULTIPLY_HELD(NAME, COUNT, SHAPE, TAIL, NUMBERS, SUMS, A, B, ADD)                                            \
+  DEVICE void NAME(float(&c)[COUNT], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                                     \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS       \
+                 "}, {" A "}, " B ", add, 1, 1" TAIL ";\n}"                                                                 \
+                 : SUMS(0)                                                                                                  \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                           \
   }
-DEFINE_MULTIPLY_HELD(8, NUMBERS_TO_3, SUMS_4, "%4, %5, %6, %7", "%8", "%9")
-DEFINE_MULTIPLY_HELD(16, NUMBERS_TO_7, SUMS_8, "%8, %9, %10, %11", "%12", "%13")
-DEFINE_MULTIPLY_HELD(32, NUMBERS_TO_15, SUMS_16, "%16, %17, %18, %19", "%20", "%21")
-DEFINE_MULTIPLY_HELD(64, NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36", "%37")
-DEFINE_MULTIPLY_HELD(128, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%68", "%69")
-DEVICE void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
-  const uint32_t held[4] = {a.x, a.y, a.z, a.w};
-  multiply<128>(c, held, b, add);
-}
-
-/* The same of tf32 for 64 columns, 8 deep: a[0] has number t of the thread's first row, a[1] that of its second row; a[2]
- * and a[3] have the numbers 4 further on. */
-DEVICE void multiply_tf32(float (&c)[32], const uint32_t (&a)[4], uint64_t b, uint32_t add) {
-  asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {" NUMBERS_TO_31
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1;\n}"
-      : SUMS_32(0)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
+#define DEFINE_MULTIPLY_HALVES(N, COUNT, NUMBERS, SUMS, A, B, ADD)                                                          \
+  DEFINE_MULTIPLY_HELD(multiply_fp16, COUNT, "m64n" #N "k16.f32.f16.f16", ", 0", NUMBERS, SUMS, A, B, ADD)
+DEFINE_MULTIPLY_HALVES(8, 4, NUMBERS_TO_3, SUMS_4, "%4, %5, %6, %7", "%8", "%9")
+DEFINE_MULTIPLY_HALVES(16, 8, NUMBERS_TO_7, SUMS_8, "%8, %9, %10, %11", "%12", "%13")
+DEFINE_MULTIPLY_HALVES(32, 16, NUMBERS_TO_15, SUMS_16, "%16, %17, %18, %19", "%20", "%21")
+DEFINE_MULTIPLY_HALVES(64, 32, NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36", "%37")
+DEFINE_MULTIPLY_HALVES(128, 64, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%68", "%69")
+DEFINE_MULTIPLY_HELD(multiply_tf32, 32, "m64n64k8.f32.tf32.tf32", "", NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36",
+                     "%37")
 
 /* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has the numbers 4 t to 4 t + 3 of the
  * thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 16 further on. */
@@ -206,8 +198,6 @@ DEVICE void multiply_int8(int32_t (&c)[32], const uint32_t (&a)[4], uint64_t b) 
                : INTEGERS_16(0), INTEGERS_16(16)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
-
-#endif
 
 /* Launches a kernel that waits by itself for the kernel before it in the stream. */
 template <class... TAKEN, class... GIVEN>

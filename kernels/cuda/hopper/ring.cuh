@@ -16,10 +16,8 @@
  * has the parity of its round: the first round ends phase 0 of `full`. An empty slot of the first round has not been read by
  * anybody; there, producers ask for the phase before phase 0, which counts as ended.
  *
- * tensor.cuh has rings of weights, some steps a slot, and of planes, a chunk a slot, one for each set of planes, which
- * single threads bring with bulk copies; and of places of outputs, one for each warpgroup that multiplies, which warps
- * compute. In tensor_flow.cuh, a warpgroup packs samples, 128 positions a slot; two do for filters of 1 x 1. In gather.cuh,
- * a warpgroup packs tiles for each of the two that multiply. The consumers are always two warpgroups.
+ * tensor.cuh has rings of weights, planes, and places of outputs; tensor_flow.cuh of packed samples; gather.cuh of packed
+ * tiles. The consumers are always two warpgroups.
  */
 #pragma once
 
@@ -39,7 +37,6 @@ struct ring {
 /* The barriers of a ring, in shared memory. */
 template <int MOST> struct slot_barriers {
   uint64_t full[MOST], empty[MOST];
-#ifdef COPY_ENGINE
   /* One thread calls it, and barrier_init_done() behind it. `producers`, `consumers`: how often a slot is arrived at. */
   DEVICE void begin(int count, uint32_t producers, uint32_t consumers) {
     for (int i = 0; i < count; i++) {
@@ -53,7 +50,6 @@ template <int MOST> struct slot_barriers {
   DEVICE void wait_empty(const ring &at) {
     barrier_wait(&empty[at.place], at.parity ^ 1);
   }
-#endif
 };
 
 } // namespace hopper

@@ -7,16 +7,15 @@
  * (pack_planes). Then the samples that a tile needs at one tap are, of each unit of channels, one piece of one plane. No
  * patches are made; only in mode NARROW do units repeat samples, some S / stride times.
  *
- * A block of the multiplication has two warpgroups that multiply, and four more warps. Two of these copy pieces of planes,
- * one chunk at a time, and weights, in steps, to rings in shared memory (cp.async.bulk). The other two compute the places of
- * outputs. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory,
- * the sums in registers. If shared memory has room for all weights and an item's planes, the two warpgroups take turns: one
- * stores while the other multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
+ * A block of the multiplication has two warpgroups that multiply, and four more warps (multiply_layer()). Pieces of planes
+ * come one chunk at a time, and weights in steps, to rings in shared memory (cp.async.bulk). An instruction (wgmma)
+ * multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory, the sums in registers. If shared
+ * memory has room for all weights and an item's planes, the two warpgroups take turns: one stores while the other
+ * multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
- * |v|. Of the four products of digits, that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate
- * of TF32's, but a range of 2^-24 to 2^16. So images and filters are scaled by powers of two until their largest magnitude
- * is in [2^14, 2^15), or, if it is below 2^-112, as far as scale.h allows.
+ * |v|. Of the four products of digits, that of the low digits is left out. For float16 (u = 2^-11), images and filters are
+ * scaled by powers of two (scale.h).
  */
 #pragma once
 
@@ -33,7 +32,6 @@ namespace tensor {
 
 /* ---- Kernels ---- */
 
-#ifdef HOPPER
 /* One warp finds the places of outputs, for one of the warpgroups that multiply. */
 DEVICE void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
   auto &slots = m.barriers->out_places[consumer];
@@ -63,7 +61,6 @@ DEVICE void begin(const arguments &a, const memory &m) {
   }
   __syncthreads();
 }
-#endif
 
 /* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, that of warp 9 planes. Warps 10 and 11 find the places
  * of outputs. They need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums. JOINED:
@@ -98,7 +95,7 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
     const item it = item_of(a, number);
     const int32_t filter_tile = it.filter_tile + (a.c.sets == 2 ? 0 : consumer);
     const int32_t row = filter_tile * ROWS + warp % 4 * 16 + threadIdx.x % 32 / 4;
-    const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
+    const finish f[2] = {finish_of(a, it.group, row), finish_of(a, it.group, row + 8)};
     const int64_t tile = it.tile + (a.c.sets == 2 ? consumer : 0);
     const out_place *out_places = m.out_places + (consumer * 2 + out_slot.place) * POSITIONS;
     float sums[128];
@@ -174,26 +171,31 @@ inline weight_place held_weight(int32_t i) {
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
 }
 
-inline int filter_exponent(const gconv_layer_problem *p, const float *weights, int64_t k) {
+/* Writes 1 / scale of `count` filters, of which those behind the last only fill up. */
+inline void scale_filters(const gconv_layer_problem *p, const float *weights, bool scaled, int32_t count, float *scales) {
   const int64_t taps = gconv_layer_taps(p);
-  uint32_t most = 0;
-  for (int64_t i = 0; i < taps; i++) {
-    uint32_t bits;
-    memcpy(&bits, &weights[k * taps + i], sizeof bits);
-    most = std::max(most, bits & 0x7fffffff);
+  for (int32_t k = 0; k < count; k++) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < taps && k < p->filters; i++) {
+      uint32_t bits;
+      memcpy(&bits, &weights[k * taps + i], sizeof bits);
+      most = std::max(most, bits & 0x7fffffff);
+    }
+    scales[k] = ldexpf(1, scaled && k < p->filters ? -gconv_scale_exponent(most) : 0);
   }
-  return scale_exponent(most);
 }
 
-/* Returns the exponents of the scales of `count` filters, of which those behind the last only fill up; writes 1 / scale. */
-inline std::vector<int> scale_filters(const gconv_layer_problem *p, const float *weights, bool scaled, int32_t count,
-                                      float *scales) {
-  std::vector<int> exponents(count, 0);
-  for (int32_t k = 0; k < count; k++) {
-    exponents[k] = scaled && k < p->filters ? filter_exponent(p, weights, k) : 0;
-    scales[k] = ldexpf(1, -exponents[k]);
-  }
-  return exponents;
+/* Writes the digits of the i-th number, which is weight `source`, or 0 if that is -1. The digits of `together` numbers
+ * follow each other, digit after digit. `taps`: of a filter. */
+template <class E, int D>
+GCONV_BOTH void write_digits(const float *weights, int64_t taps, int32_t source, const float *scales, int64_t i,
+                             int32_t together, typename E::number *to) {
+  float w = source < 0 ? 0.0f : weights[source];
+  if (E::SCALED && source >= 0)
+    w /= scales[source / taps]; /* powers of two: exact */
+  to += i / together * D * together + i % together;
+  for (int digit = 0; digit < D; digit++)
+    to[digit * together] = E::round(w, &w);
 }
 
 /* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
@@ -202,13 +204,21 @@ inline const char *available() {
   return major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
-/* Makes a cut the state of a plan. */
+/* The state of a plan: the algorithm that a chooser has chosen, and that algorithm's cut. */
+template <class Cut> struct kept {
+  const gconv_layer_algorithm *row;
+  Cut c;
+};
 template <class Cut> gconv_status keep_cut(const Cut &c, void **state) {
-  *state = malloc(sizeof c);
-  if (!*state)
+  kept<Cut> *made = (kept<Cut> *)malloc(sizeof *made);
+  if (!made)
     return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  memcpy(*state, &c, sizeof c);
+  *made = {NULL, c};
+  *state = made;
   return GCONV_OK;
+}
+template <class Cut> const Cut &kept_cut(const gconv_layer_execution *e) {
+  return ((const kept<Cut> *)e->state)->c;
 }
 
 /* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only exact in
@@ -222,7 +232,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
     const int64_t count = plane * a.problem.filters * a.problem.images;
     const int wide = plane % 4 == 0 && (uintptr_t)a.out % 16 == 0 ? 4 : 1;
     const unsigned blocks = (unsigned)std::min<int64_t>((count / wide + 255) / 256, 16 * processors);
-    CUDA_TRY(hopper::launch_behind(wide == 4 ? finish_sums<4> : finish_sums<1>, blocks, 256, 0, stream, a, plane, count));
+    CUDA_TRY(launch_behind(wide == 4 ? finish_sums<4> : finish_sums<1>, blocks, 256, 0, stream, a, plane, count));
   }
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
@@ -242,27 +252,19 @@ static __global__ void find_filter_scales(const float *weights, int64_t taps, fl
   atomicMax(&largest, most); /* of whole numbers: the order does not matter */
   __syncthreads();
   if (threadIdx.x == 0)
-    scales[blockIdx.x] = power_of_two(-scale_exponent(largest));
+    scales[blockIdx.x] = power_of_two(-gconv_scale_exponent(largest));
 }
 
-/* Writes the digits of weights. Those of `together` numbers follow each other, digit after digit. */
+/* Writes the digits of all numbers. */
 template <class E, int D>
 static __global__ void prepare_digits(const float *weights, int64_t taps, const int32_t *sources, int64_t count,
                                       int32_t together, const float *scales, typename E::number *to) {
-  for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (int64_t)blockDim.x) {
-    const int32_t source = sources[i];
-    float w = source < 0 ? 0.0f : weights[source];
-    if (E::SCALED && source >= 0)
-      w /= scales[source / taps]; /* powers of two: exact */
-    typename E::number *own = to + i / together * D * together + i % together;
-    UNROLLED_FOR (int digit = 0; digit < D; digit++)
-      own[digit * together] = E::round(w, &w);
-  }
+  for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (int64_t)blockDim.x)
+    write_digits<E, D>(weights, taps, sources[i], scales, i, together, to);
 }
 
 /* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
 template <class E, int D> struct product {
-  static constexpr bool FLOWS = E::U == 8 && E::SCALED;
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
   /* Behind the weights: 1 / scale of each filter, then the steps. */
@@ -275,32 +277,20 @@ template <class E, int D> struct product {
     const cut c = cut_problem(p, E::U, D);
     const std::vector<tap> taps = taps_of(c, p);
     float *scales = prepared + weight_bytes(c) / 4;
-    const std::vector<int> exponents = scale_filters(p, weights, E::SCALED, p->filters, scales);
+    scale_filters(p, weights, E::SCALED, p->filters, scales);
     for (int32_t i = 0; i < c.steps; i++) {
       const uint32_t entry = (uint32_t)taps[2 * i].at | (uint32_t)(taps[2 * i + 1].at - taps[2 * i].at) << 16;
       memcpy(scales + p->filters + i, &entry, sizeof entry);
     }
     std::vector<int32_t> sources(source_count(p));
     fill_sources(p, sources.data());
-    typename E::number *to = (typename E::number *)prepared;
-    const int64_t of_filter = gconv_layer_taps(p);
-    for (size_t i = 0; i < sources.size(); i++) {
-      const int32_t source = sources[i];
-      float w = source < 0 ? 0 : weights[source];
-      if (E::SCALED && source >= 0)
-        w = ldexpf(w, exponents[source / of_filter]);
-      typename E::number *own = to + i / TOGETHER * D * TOGETHER + i % TOGETHER;
-      for (int digit = 0; digit < D; digit++)
-        own[digit * TOGETHER] = E::round(w, &w);
-    }
+    for (size_t i = 0; i < sources.size(); i++)
+      write_digits<E, D>(weights, gconv_layer_taps(p), sources[i], scales, i, TOGETHER, (typename E::number *)prepared);
     return GCONV_OK;
   }
 
-  static size_t source_count_of(const cut &c) {
-    return (size_t)c.groups * c.filter_tiles * c.chunks * c.steps * TOGETHER;
-  }
   static size_t source_count(const gconv_layer_problem *p) {
-    return source_count_of(cut_problem(p, E::U, D));
+    return (size_t)weight_bytes(cut_problem(p, E::U, D)) / sizeof(typename E::number) / D;
   }
 
   static void fill_sources(const gconv_layer_problem *p, int32_t *sources) {
@@ -317,9 +307,9 @@ template <class E, int D> struct product {
   }
 
   static gconv_status prepare_again(const gconv_layer_execution *e, const int32_t *sources) {
-    const cut &c = *(const cut *)e->state;
+    const cut &c = kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
-    const int64_t taps = gconv_layer_taps(p), count = (int64_t)source_count_of(c);
+    const int64_t taps = gconv_layer_taps(p), count = weight_bytes(c) / (int64_t)sizeof(typename E::number) / D;
     float *prepared = (float *)gconv_layer_prepared(p, e->weights), *scales = prepared + weight_bytes(c) / 4;
     const cudaStream_t stream = (cudaStream_t)e->stream;
     if (E::SCALED)
@@ -340,21 +330,16 @@ template <class E, int D> struct product {
       return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
     const cut c = cut_problem(e->problem, E::U, D);
     CUDA_TRY(cudaFuncSetAttribute(product_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
-    if constexpr (FLOWS)
-      if (c.flow.steps)
-        CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    if (c.flow.steps)
+      CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     return keep_cut(c, state);
-  }
-
-  static void dismiss(void *state) {
-    free(state);
   }
 
   static auto product_of(const cut &c) {
     return is_joined(c) ? multiply_layer<E, D, true> : multiply_layer<E, D, false>;
   }
   static auto flow_of(const cut &c) {
-    return c.flow.steps == FLOW_FEW ? flow_layer<E, D, FLOW_FEW> : flow_layer<E, D, FLOW_STEPS>;
+    return c.flow.steps == FLOW_FEW ? flow_layer<D, FLOW_FEW> : flow_layer<D, FLOW_STEPS>;
   }
 
   static arguments arguments_of(const gconv_layer_execution *e, const cut &c) {
@@ -392,7 +377,7 @@ template <class E, int D> struct product {
   }
 
   static gconv_status execute(const gconv_layer_execution *e) {
-    const cut &c = *(const cut *)e->state;
+    const cut &c = kept_cut<cut>(e);
     const gconv_layer_problem *p = e->problem;
     const arguments a = arguments_of(e, c);
     const cudaStream_t stream = (cudaStream_t)e->stream;
@@ -406,23 +391,22 @@ template <class E, int D> struct product {
       uint32_t *maxima = (uint32_t *)e->workspace;
       find_maxima<<<(unsigned)(parts * images), 256, 0, stream>>>(e->in, count, (int32_t)parts, maxima, maxima + images);
     }
-    if constexpr (FLOWS)
-      if (c.flow.steps) {
-        const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
-        const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
-        CUDA_TRY(hopper::launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
-        return finish_layer(a, processors, stream);
-      }
+    if (c.flow.steps) {
+      const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
+      const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
+      CUDA_TRY(launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
+      return finish_layer(a, processors, stream);
+    }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
-    CUDA_TRY(hopper::launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
+    CUDA_TRY(launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
     /* If weights stay in shared memory, all items of a block must have the same filters. Their numbers go over the filters
      * first (item_of()), so the distance of a block's items becomes a multiple of the number of different filters. */
     const int64_t different = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
     if (c.resident && grid < c.items && grid % different)
       grid = std::max(grid / different, (int64_t)1) * different;
-    CUDA_TRY(hopper::launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
+    CUDA_TRY(launch_behind(product_of(c), (unsigned)grid, THREADS, shared_bytes(c), stream, a));
     return finish_layer(a, processors, stream);
   }
 
@@ -474,23 +458,23 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   row.fill_sources = P::fill_sources;
   row.prepare_again = P::prepare_again;
   row.acquire = P::acquire;
-  row.dismiss = P::dismiss;
+  row.dismiss = free;
   return row;
 }
 
-/* The members of an algorithm that leaves each problem to another one: ROW_OF(problem). acquire() asks for that once, since
- * the answer takes longer than many a product. */
+/* The members of an algorithm that leaves each problem to another one: ROW_OF(problem). Plans keep the answer, since it
+ * takes longer than many a product. */
 template <auto ROW_OF> struct chooser {
-  typedef gconv_layer_problem problem;
-  struct chosen {
-    const gconv_layer_algorithm *row;
-    void *state; /* of that algorithm */
-  };
-
-  /* Calls a function of that algorithm. */
   typedef gconv_layer_algorithm algorithm;
-  template <auto MEMBER, class... More> static auto pass(const problem *p, More... more) {
-    return (ROW_OF(p)->*MEMBER)(p, more...);
+  static const algorithm *row_of(const gconv_layer_problem *p) {
+    return ROW_OF(p);
+  }
+  static const algorithm *row_of(const gconv_layer_execution *e) {
+    return *(const algorithm *const *)e->state; /* kept::row */
+  }
+  /* Calls a function of that algorithm. */
+  template <auto MEMBER, class Of, class... More> static auto pass(const Of *of, More... more) {
+    return (row_of(of)->*MEMBER)(of, more...);
   }
   static constexpr decltype(algorithm::supports) supports = pass<&algorithm::supports>;
   static constexpr decltype(algorithm::workspace_bytes) workspace_bytes = pass<&algorithm::workspace_bytes>;
@@ -500,38 +484,14 @@ template <auto ROW_OF> struct chooser {
   static constexpr decltype(algorithm::prepare) prepare = pass<&algorithm::prepare>;
   static constexpr decltype(algorithm::source_count) source_count = pass<&algorithm::source_count>;
   static constexpr decltype(algorithm::fill_sources) fill_sources = pass<&algorithm::fill_sources>;
+  static constexpr decltype(algorithm::execute) execute = pass<&algorithm::execute>;
+  static constexpr decltype(algorithm::prepare_again) prepare_again = pass<&algorithm::prepare_again>;
 
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
-    chosen *c = (chosen *)calloc(1, sizeof *c);
-    if (!c)
-      return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-    c->row = ROW_OF(e->problem);
-    const gconv_status status = c->row->acquire(e, &c->state);
-    if (status == GCONV_OK)
-      *state = c;
-    else
-      free(c);
-    return status;
-  }
-  static gconv_layer_execution execution_of(const gconv_layer_execution *e, const chosen *c) {
-    gconv_layer_execution own = *e;
-    own.state = c->state;
-    return own;
-  }
-  static gconv_status execute(const gconv_layer_execution *e) {
-    const chosen *c = (const chosen *)e->state;
-    const gconv_layer_execution own = execution_of(e, c);
-    return c->row->execute(&own);
-  }
-  static gconv_status prepare_again(const gconv_layer_execution *e, const int32_t *sources) {
-    const chosen *c = (const chosen *)e->state;
-    const gconv_layer_execution own = execution_of(e, c);
-    return c->row->prepare_again(&own, sources);
-  }
-  static void dismiss(void *state) {
-    chosen *c = (chosen *)state;
-    c->row->dismiss(c->state);
-    free(c);
+    const algorithm *row = ROW_OF(e->problem);
+    GCONV_TRY(row->acquire(e, state));
+    *(const algorithm **)*state = row;
+    return GCONV_OK;
   }
 };
 

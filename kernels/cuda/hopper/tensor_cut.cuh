@@ -19,11 +19,13 @@
  */
 #pragma once
 
+#include "../core/unroll.cuh"
 #include "kernels/layer_algorithm.h"
 
 #include <math.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace tensor {
@@ -56,17 +58,13 @@ struct divisor {
   uint32_t by, multiplier, shift;
 
   static divisor of(int64_t by) {
-    uint32_t shift = 0;
-    while (shift < 31 && ((int64_t)1 << shift) < by)
-      shift++;
+    const uint32_t shift = (uint32_t)std::min<int>(std::bit_width((uint64_t)by - 1), 31);
     return {(uint32_t)by, (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)by)) / (uint64_t)by + 1),
             shift};
   }
-#ifdef __CUDACC__
-  __device__ __forceinline__ uint32_t divide(uint32_t n) const {
+  DEVICE uint32_t divide(uint32_t n) const {
     return (__umulhi(n, multiplier) + n) >> shift;
   }
-#endif
 };
 
 /* Layers of few taps. Their weights stay in registers, and the input streams past them (tensor_flow.cuh). */
@@ -177,15 +175,12 @@ inline void cut_positions(cut &c, const gconv_layer_problem *p, int32_t target) 
   c.strips = ceil_div(p->out_width, c.strip);
   c.columns = c.strip / wide;
   /* Zeros to the right of a row (below an image) can also be those to the left of the next row (above the next image). */
-  int64_t shared_x = 0, shared_y = 0;
-  if (c.how == WIDE && c.strips == 1 && p->stride_x == 1)
-    shared_x =
-        std::clamp<int64_t>(std::min<int64_t>(p->pad_left, p->out_width + halo_x - p->pad_left - p->width), 0, halo_x);
-  if (p->stride_y == 1)
-    shared_y =
-        std::clamp<int64_t>(std::min<int64_t>(p->pad_top, p->out_height + halo_y - p->pad_top - p->height), 0, halo_y);
-  c.pitch = (int32_t)(c.columns + halo_x - shared_x);
-  c.rows = (int32_t)(p->out_height + halo_y - shared_y);
+  const auto unshared = [](bool possible, int64_t pad, int64_t out, int64_t halo, int64_t in) {
+    return halo - (possible ? std::clamp<int64_t>(std::min(pad, out + halo - pad - in), 0, halo) : 0);
+  };
+  const bool whole = c.how == WIDE && c.strips == 1;
+  c.pitch = (int32_t)(c.columns + unshared(whole && p->stride_x == 1, p->pad_left, p->out_width, halo_x, p->width));
+  c.rows = (int32_t)(p->out_height + unshared(p->stride_y == 1, p->pad_top, p->out_height, halo_y, p->height));
   const int64_t strips = (int64_t)p->images * c.strips, strip = (int64_t)c.rows * c.pitch;
   const int64_t alone = ((int64_t)(p->out_height - 1) * c.pitch + c.columns + POSITIONS - 1) / POSITIONS;
   const int64_t joined = (strips * strip + POSITIONS - 1) / POSITIONS;
@@ -220,12 +215,15 @@ inline int64_t laid_bytes(const cut &c) {
   return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
 }
 
+GCONV_BOTH int32_t table_bytes(const cut &c) { /* of the entries of steps */
+  return (c.steps * 4 + 127) / 128 * 128;
+}
+
 /* Decides what a block keeps in shared memory. Returns false if even the least does not fit. */
 inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
   const int32_t step_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
-  const int32_t table = (c.steps * 4 + 127) / 128 * 128;
-  const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
+  const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table_bytes(c) - 128 - SLACK_BYTES;
   const int32_t all = c.steps * c.chunks;
   c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * step_bytes >= 2 * set_bytes;
   c.slots = c.resident ? all : LEAST_SLOTS;
@@ -470,8 +468,8 @@ inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
 /* Returns the cut of a problem with the least estimated time. Its `cycles` are infinite if there is none. */
 inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut best = cut_planes(p, unit, digits);
-  cut_flow(best, NARROW, cut_nothing(p, unit, digits), p);
-  cut_flow(best, WIDE, cut_nothing(p, unit, digits), p);
+  for (mode how : {NARROW, WIDE})
+    cut_flow(best, how, cut_nothing(p, unit, digits), p);
   return best;
 }
 

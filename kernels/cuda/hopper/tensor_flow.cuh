@@ -8,10 +8,10 @@
  * positions needs, at each tap, 128 units of the ring. The first positions of the ring are repeated behind its end, so that
  * these units are always adjacent. The tiles of a block follow each other, so each position is packed once.
  *
- * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Taking
- * fixed turns was slower. Sums go through shared memory, one row for each filter. The outputs of a filter continue from tile
- * to tile, but begin at any address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are
- * stored, by bulk copies; the rest of a line is kept until the next tile.
+ * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Sums go
+ * through shared memory, one row for each filter. The outputs of a filter continue from tile to tile, but begin at any
+ * address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are stored, by bulk copies; the
+ * rest of a line is kept until the next tile.
  *
  * Filters of 1 x 1 on up to 64 channels are such layers, too. There a tile needs no samples of other tiles. So it has its
  * own scale, and no pass for the largest samples comes first; two warpgroups pack, a tile each. A tile is 128 outputs, of
@@ -24,13 +24,12 @@
 
 namespace tensor {
 
-#ifdef HOPPER
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
  * first: less is cut off than if they were added to large sums, and it takes less power. */
-template <class E, int D, int STEPS>
-DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[STEPS][D], uint32_t planes, uint32_t slot,
+template <int D, int STEPS>
+DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot,
                           float (&sums)[64]) {
   const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
   multiply_begin();
@@ -42,23 +41,28 @@ DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[STEPS][D], uint32
   if (D == 2)
     UNROLLED_FOR (int i = 0; i < STEPS; i++) {
       const uint64_t units = units_of(i);
-      E::multiply(sums, weights[i][D - 1], units, i > 0);
-      E::multiply(sums, weights[i][0], units + digit, 1);
+      multiply_fp16(sums, weights[i][D - 1], units, i > 0);
+      multiply_fp16(sums, weights[i][0], units + digit, 1);
     }
   UNROLLED_FOR (int i = 0; i < STEPS; i++)
-    E::multiply(sums, weights[i][0], units_of(i), D == 2 || i > 0);
+    multiply_fp16(sums, weights[i][0], units_of(i), D == 2 || i > 0);
   multiply_commit();
 }
 
 /* ---- Storing ---- */
 
 /* Writes a thread's finished sums of a filter to its row in shared memory: two neighbours of each 8 columns. `row` is 0 or
- * 1. */
-template <bool PLAIN>
+ * 1. PAIRS: `to` is aligned to two floats. */
+template <bool PLAIN, bool PAIRS>
 DEVICE void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
-  UNROLLED_FOR (int i = 0; i < 64; i += 4)
-    UNROLLED_FOR (int k = 0; k < 2; k++)
-      to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
+  UNROLLED_FOR (int i = 0; i < 64; i += 4) {
+    const float *of_row = sums + i + row * 2;
+    if (PAIRS)
+      *(float2 *)(to + i * 2) = make_float2(finished<PLAIN>(a, of_row[0], s, bias), finished<PLAIN>(a, of_row[1], s, bias));
+    else
+      UNROLLED_FOR (int k = 0; k < 2; k++)
+        to[i * 2 + k] = finished<PLAIN>(a, of_row[k], s, bias);
+  }
 }
 
 /* Keeps the part of a line that a tile leaves, before the next tile adds to it. */
@@ -172,9 +176,9 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     const int32_t k = lane / 4 + row * 8;
     float *to = kept + k * KEPT_PITCH + before_in_line(o, k) + lane % 4 * 2;
     if (plain)
-      keep_sums<true>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<true, false>(a, to, s[row], f[row].bias, row, sums);
     else
-      keep_sums<false>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<false, false>(a, to, s[row], f[row].bias, row, sums);
   }
   publish();
   __syncwarp();
@@ -205,14 +209,6 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- Filters of 1 x 1 ---- */
 
-/* Writes a thread's finished sums of a filter to its row in shared memory, by pairs. `row` is 0 or 1. */
-template <bool PLAIN>
-DEVICE void keep_pairs(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
-  UNROLLED_FOR (int i = row * 2; i < 64; i += 4)
-    *(float2 *)(to + i / 4 * 8) =
-        make_float2(finished<PLAIN>(a, sums[i], s, bias), finished<PLAIN>(a, sums[i + 1], s, bias));
-}
-
 /* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. They go
  * through shared memory, so that an instruction stores 512 bytes of a filter. `row`: the warp's first filter in the group.
  */
@@ -226,9 +222,9 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
   UNROLLED_FOR (int k = 0; k < 2; k++) {
     float *to = kept + (lane / 4 + k * 8) * KEPT_PITCH + lane % 4 * 2;
     if (plain)
-      keep_pairs<true>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<true, true>(a, to, s[k], f[k].bias, k, sums);
     else
-      keep_pairs<false>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<false, true>(a, to, s[k], f[k].bias, k, sums);
   }
   __syncwarp();
   const bool together = plane % 4 == 0 && (uintptr_t)out % 16 == 0;
@@ -248,24 +244,23 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
 /* ---- The kernel ---- */
 
 /* The work of a warpgroup that multiplies. */
-template <class E, int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
   const int32_t filter_tile = work.pair * CONSUMERS + consumer;
   const int32_t first_row = filter_tile * ROWS + thread / 32 * 16, row = first_row + thread % 32 / 4;
-  const item it = {0, 0, work.group};
-  const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
+  const finish f[2] = {finish_of(a, work.group, row), finish_of(a, work.group, row + 8)};
   const uint4 *from =
       (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * STEPS * D * GROUP + thread;
-  uint4 weights[STEPS][D];
+  uint32_t weights[STEPS][D][4];
   UNROLLED_FOR (int i = 0; i < STEPS * D; i++)
-    weights[i / D][i % D] = __ldg(from + i * GROUP);
+    *(uint4 *)weights[i / D][i % D] = __ldg(from + i * GROUP);
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
     const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
     float sums[64];
     barrier_wait(&m.h->slots.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
-    multiply_flow<E, D, STEPS>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
+    multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
     if constexpr (STEPS == FLOW_FEW) {
       const float scale = m.h->scales[r.place];
       multiply_wait<0>();
@@ -307,10 +302,9 @@ template <class E, int D, int STEPS> DEVICE void flow_past(const arguments &a, c
       }
     }
 }
-#endif
 
 /* The number of blocks is a multiple of the pairs of filter tiles of all groups. STEPS: FLOW_FEW for filters of 1 x 1. */
-template <class E, int D, int STEPS>
+template <int D, int STEPS>
 __global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
     flow_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -329,12 +323,12 @@ __global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
   if (threadIdx.x / GROUP >= CONSUMERS) {
     registers_down<FEW ? 104 : 88>();
     if constexpr (FEW)
-      fill_points<E, D>(a, m, work);
+      fill_points<D>(a, m, work);
     else
-      fill_ring<E, D>(a, m, work);
+      fill_ring<D>(a, m, work);
   } else {
     registers_up<FEW ? 152 : 208>();
-    flow_past<E, D, STEPS>(a, m, work);
+    flow_past<D, STEPS>(a, m, work);
   }
 #endif
 }

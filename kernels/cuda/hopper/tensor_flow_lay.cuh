@@ -10,11 +10,10 @@
 
 namespace tensor {
 
-#ifdef HOPPER
 /* ---- Shared memory ---- */
 
 struct flow_head {
-  hopper::slot_barriers<FLOW_SLOTS> slots;
+  slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* Of tiles with their own scales: the largest magnitude that each warp of each packing warpgroup has seen, in its last two
    * tiles; whether there was an infinity or NaN. */
@@ -96,9 +95,8 @@ DEVICE void advance(const arguments &a, const flow_work &work, flow_walk &walk) 
 constexpr int PLANES_AT_ONCE = 3;
 
 /* Loads a thread's units of its position in a slot, for the planes from `first` on. */
-template <class E>
 DEVICE void load_planes(const arguments &a, const flow_work &work, const flow_walk &walk, int32_t first,
-                        float (&v)[PLANES_AT_ONCE][E::U]) {
+                        float (&v)[PLANES_AT_ONCE][fp16::U]) {
   flow_plane plane = {0, 0, 0};
   for (int32_t i = 0; i < first; i++)
     plane.advance(a.c);
@@ -107,18 +105,18 @@ DEVICE void load_planes(const arguments &a, const flow_work &work, const flow_wa
   const place at = {walk.at.image, walk.at.strip, (int32_t)row, (int32_t)(position - row * a.pitch.by)};
   UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE; i++)
     if (first + i < a.c.planes) {
-      load_unit<E>(a, at, work.group, plane.unit, plane.phase, plane.variant, v[i]);
+      load_unit<fp16>(a, at, work.group, plane.unit, plane.phase, plane.variant, v[i]);
       plane.advance(a.c);
     }
 }
 
 /* Writes them to the ring; a second time `again` bytes further on, if that is not 0. */
-template <class E, int D, int PLANES>
-DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again, float (&v)[PLANES][E::U]) {
+template <int D, int PLANES>
+DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again, float (&v)[PLANES][fp16::U]) {
   to += first * c.flow.length * UNIT;
   UNROLLED_FOR (int i = 0; i < PLANES; i++, to += c.flow.length * UNIT)
     if (first + i < c.planes) {
-      store_unit<E, D>(v[i], scale, to, c.plane_bytes);
+      store_unit<fp16, D>(v[i], scale, to, c.plane_bytes);
       if (again)
         for (int digit = 0; digit < D; digit++)
           *(uint4 *)(to + again + digit * c.plane_bytes) = *(const uint4 *)(to + digit * c.plane_bytes);
@@ -126,8 +124,7 @@ DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, 
 }
 
 /* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. */
-template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
-  static_assert(E::SCALED, "");
+template <int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t thread = threadIdx.x % GROUP, last = c.flow.slots * FLOW_TILE;
   flow_walk walk = {work.first, flow_tile_of(a, work.first), 0};
@@ -135,26 +132,26 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
     return;
   int32_t image = -1, exponent = 0; /* the image of the slot; the exponent of its scale */
   ring r;
-  float next[PLANES_AT_ONCE][E::U];
-  load_planes<E>(a, work, walk, 0, next);
+  float next[PLANES_AT_ONCE][fp16::U];
+  load_planes(a, work, walk, 0, next);
   while (walk.tile < work.end) {
     const flow_walk now = walk;
-    float v[PLANES_AT_ONCE][E::U];
-    UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE * E::U; i++)
-      v[i / E::U][i % E::U] = next[i / E::U][i % E::U];
+    float v[PLANES_AT_ONCE][fp16::U];
+    UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE * fp16::U; i++)
+      v[i / fp16::U][i % fp16::U] = next[i / fp16::U][i % fp16::U];
     advance(a, work, walk);
     if (walk.tile < work.end)
-      load_planes<E>(a, work, walk, 0, next);
+      load_planes(a, work, walk, 0, next);
     if (now.at.image != image) {
       image = now.at.image;
-      exponent = scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
+      exponent = gconv_scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
     }
     const int32_t slot = (int32_t)r.place * FLOW_TILE + thread, again = slot < c.flow.repeated ? last * UNIT : 0;
     m.h->slots.wait_empty(r);
     for (int32_t first = 0; first < c.planes; first += PLANES_AT_ONCE) {
       if (first > 0)
-        load_planes<E>(a, work, now, first, v);
-      store_planes<E, D>(c, first, power_of_two(exponent), m.ring + slot * UNIT, again, v);
+        load_planes(a, work, now, first, v);
+      store_planes<D>(c, first, power_of_two(exponent), m.ring + slot * UNIT, again, v);
     }
     if (thread == 0)
       m.h->scales[r.place] = power_of_two(-exponent);
@@ -166,28 +163,28 @@ template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_m
 
 /* Returns the exponent of the scale of a tile whose samples a warpgroup holds. `own`: which packing warpgroup. `odd`: 0 and
  * 1 by turns. */
-template <class E, int PLANES>
-DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, const float (&v)[PLANES][E::U]) {
+template <int PLANES>
+DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, const float (&v)[PLANES][fp16::U]) {
   uint32_t most = 0, all = 0;
   UNROLLED_FOR (int i = 0; i < PLANES; i++)
-    UNROLLED_FOR (int e = 0; e < E::U; e++) {
+    UNROLLED_FOR (int e = 0; e < fp16::U; e++) {
       const uint32_t bits = i < c.planes ? __float_as_uint(v[i][e]) & 0x7fffffff : 0;
       all = max(all, bits);
       most = max(most, bits < NOT_FINITE ? bits : 0);
     }
   if (all >= NOT_FINITE)
     h.not_finite = 1;
-  most = __reduce_max_sync(UINT32_MAX, most);
+  most = largest_of_warp(most);
   if (threadIdx.x % 32 == 0)
     h.most[own][odd][threadIdx.x / 32 % 4] = most;
   barrier_of(1 + own, GROUP);
   const uint4 warps = *(const uint4 *)h.most[own][odd];
-  return scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
+  return gconv_scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
 }
 
 /* The work of the two packing warpgroups for filters of 1 x 1: each packs every other tile, which has its own scale. While
  * one of them waits for its samples, the other one packs. */
-template <class E, int D> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <int D> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
   const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS;
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++, r.advance(a.c.flow.slots)) {
@@ -195,19 +192,18 @@ template <class E, int D> DEVICE void fill_points(const arguments &a, const flow
     if (number % 2 != own)
       continue;
     const place at = place_of(a, tile * FLOW_TILE + thread);
-    float v[2 * FLOW_FEW][E::U];
+    float v[2 * FLOW_FEW][fp16::U];
     UNROLLED_FOR (int i = 0; i < 2 * FLOW_FEW; i++)
       if (i < a.c.planes)
-        load_unit<E>(a, at, work.group, i, 0, 0, v[i]);
-    const int exponent = find_exponent<E>(a.c, *m.h, own, number / 2 % 2, v);
+        load_unit<fp16>(a, at, work.group, i, 0, 0, v[i]);
+    const int exponent = find_exponent(a.c, *m.h, own, number / 2 % 2, v);
     m.h->slots.wait_empty(r);
-    store_planes<E, D>(a.c, 0, power_of_two(exponent), m.ring + (r.place * FLOW_TILE + thread) * UNIT, 0, v);
+    store_planes<D>(a.c, 0, power_of_two(exponent), m.ring + (r.place * FLOW_TILE + thread) * UNIT, 0, v);
     if (thread == 0)
       m.h->scales[r.place] = power_of_two(-exponent);
     publish();
     barrier_arrive(&m.h->slots.full[r.place]);
   }
 }
-#endif
 
 } // namespace tensor

@@ -16,7 +16,7 @@ constexpr uint32_t NOT_FINITE = 0x7f7ff000, NOT_FINITE_BF16 = 0x7f7f8000;
 static __global__ void __launch_bounds__(256)
     find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *not_finite) {
 #ifdef HOPPER
-  hopper::admit_kernel_behind();
+  admit_kernel_behind();
 #endif
   const int32_t number = (int32_t)blockIdx.x / parts;
   const float *image = in + number * count;
@@ -91,9 +91,8 @@ template <class E, int D> DEVICE void store_unit(float (&v)[E::U], float scale, 
 /* Packs all planes; a thread packs one unit. Blocks in y count groups, units, phases and variants. */
 template <class E, int D> __global__ void __launch_bounds__(PACK_THREADS) pack_planes(const __grid_constant__ arguments a) {
 #ifdef HOPPER
-  hopper::admit_kernel_behind();
-  hopper::await_kernel_before();
-#endif
+  admit_kernel_behind();
+  await_kernel_before();
   const uint32_t position = blockIdx.x * PACK_THREADS + threadIdx.x;
   if (position >= a.c.positions)
     return;
@@ -108,6 +107,7 @@ template <class E, int D> __global__ void __launch_bounds__(PACK_THREADS) pack_p
         *(uint32_t *)a.not_finite = 1;
   const float scale = E::SCALED && at.image < a.problem.images ? image_scale(a, at.image, group, 1) : 1.0f;
   store_unit<E, D>(v, scale, a.planes + (plane * a.c.positions + position) * UNIT, a.digit_bytes);
+#endif
 }
 
 } // namespace tensor

@@ -7,9 +7,6 @@
 
 namespace tensor {
 
-#ifdef HOPPER
-using namespace hopper;
-
 /* ---- Copying to shared memory ---- */
 
 /* Copies weights. One thread calls it. */
@@ -194,6 +191,5 @@ DEVICE void multiply_passing(const cut &c, const places &p, const item &it, ring
   if (leader)
     barrier_arrive(slot_done), barrier_arrive(buffer_done);
 }
-#endif
 
 } // namespace tensor

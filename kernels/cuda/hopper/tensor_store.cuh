@@ -59,7 +59,6 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 
 /* ---- Joined splits ---- */
 
-#ifdef HOPPER
 /* Of two splits of a tile, the first one to be ready leaves its sums in memory. The other one adds them to its own while it
  * stores; a + b is b + a. Returns false for the first one. A warpgroup calls it. `half` becomes the place of a thread's
  * sums.
@@ -71,14 +70,14 @@ DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 
   *half = a.halves + tile * (ROWS * POSITIONS / 4) + threadIdx.x % GROUP;
   if (threadIdx.x % GROUP == 0)
     before[group] = atomicAdd(ready, 1);
-  hopper::barrier_of(barrier, GROUP);
+  barrier_of(barrier, GROUP);
   const bool first = before[group] == 0;
   if (first) {
     UNROLLED_FOR (int i = 0; i < 32; i++)
       __stcg(*half + i * GROUP, make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
     __threadfence();
   }
-  hopper::barrier_of(barrier, GROUP);
+  barrier_of(barrier, GROUP);
   if (first && threadIdx.x % GROUP == 0)
     atomicAdd(ready, 2);
   while (!first && *(volatile uint32_t *)ready != 4)
@@ -86,7 +85,6 @@ DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 
   __threadfence();
   return !first;
 }
-#endif
 
 /* ---- Storing ---- */
 
@@ -115,9 +113,9 @@ struct finish {
   float scale, bias;
 };
 
-DEVICE finish finish_of(const arguments &a, const item &it, int32_t row) {
+DEVICE finish finish_of(const arguments &a, int32_t group, int32_t row) {
   const int32_t in_group = row / (a.c.how == BAND ? a.c.unit : 1);
-  const int32_t filter = it.group * a.c.filters + min(in_group, a.c.filters - 1);
+  const int32_t filter = group * a.c.filters + min(in_group, a.c.filters - 1);
   return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
 }
 
@@ -171,15 +169,15 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
 
 /* Finishes and stores a warp's 16 rows of sums, which have the layout of instructions.cuh, through shared memory, 32
  * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
- * before, and there should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. JOINED: `half` is added,
+ * before, and there should be few. USUAL: all filters exist, and all positions have one scale. JOINED: `half` is added,
  * from meet_half(). */
-template <int W, bool ALL, bool ALIKE, bool JOINED>
+template <int W, bool USUAL, bool JOINED>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
                         const finish (&f)[2], float *exchange, const float4 *half, const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
-  const bool plain = ALIKE && are_plain(a, alike);
+  const bool plain = USUAL && are_plain(a, alike);
   float4 others[4];
   if (JOINED)
     UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -201,13 +199,13 @@ DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t f
     else
       UNROLLED_FOR (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
-        const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
+        const scales s = USUAL ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
         y[i] = finished<false>(a, own[i], s, f[row].bias);
       }
     UNROLLED_FOR (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
     __syncwarp();
-    store_rows<W, ALL>(out, plane, filters, out_places + part * 32, exchange);
+    store_rows<W, USUAL>(out, plane, filters, out_places + part * 32, exchange);
     __syncwarp();
   }
 }
@@ -222,9 +220,9 @@ DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filt
   const uint32_t first = position_of(a, tile);
   const bool alike = a.alike || place_of(a, first).image == place_of(a, first + POSITIONS - 1).image;
   if (filters >= 16 / W && alike)
-    store_parts<W, true, true, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
+    store_parts<W, true, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
   else
-    store_parts<W, false, false, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
+    store_parts<W, false, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
 }
 
 /* Makes an output of a sum. */
@@ -243,7 +241,7 @@ template <int V>
 static __global__ void __launch_bounds__(256)
     finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {
 #ifdef HOPPER
-  hopper::await_kernel_before();
+  await_kernel_before();
 #endif
   typedef typename std::conditional<V == 4, float4, float>::type together;
   for (int64_t i = ((int64_t)blockIdx.x * 256 + threadIdx.x) * V; i < count; i += (int64_t)gridDim.x * 256 * V) {

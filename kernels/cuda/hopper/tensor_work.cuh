@@ -14,109 +14,69 @@
 
 namespace tensor {
 
+using namespace hopper;
+
 /* ---- The numbers that tensor cores multiply, and how a float32 becomes digits of them ---- */
 
-/* Pairs of 16-bit numbers. */
-struct half_pair {
-  typedef __half2 type;
-  __host__ __device__ static __forceinline__ type round(float a, float b) {
-    return __floats2half2_rn(a, b);
-  }
-  __host__ __device__ static __forceinline__ float2 back(type v) {
-    return __half22float2(v);
-  }
-};
-struct bfloat_pair {
-  typedef __nv_bfloat162 type;
-  __host__ __device__ static __forceinline__ type round(float a, float b) {
-    return __floats2bfloat162_rn(a, b);
-  }
-  __host__ __device__ static __forceinline__ float2 back(type v) {
-    return __bfloat1622float2(v);
-  }
-};
+/* Multiplies a step, with both operands in shared memory (instructions.cuh). */
+typedef void multiplication(float (&sums)[128], uint64_t a, uint64_t b, uint32_t add);
 
-/* Splits v into two digits, packed. `low` is written only if asked for. */
+/* Rounds two floats to a pair of 16-bit numbers, and returns these as floats. */
+GCONV_BOTH float2 round_pair(float a, float b, __half2 *to) {
+  return __half22float2(*to = __floats2half2_rn(a, b));
+}
+GCONV_BOTH float2 round_pair(float a, float b, __nv_bfloat162 *to) {
+  return __bfloat1622float2(*to = __floats2bfloat162_rn(a, b));
+}
+
 template <class PAIR> struct sixteen_bits {
   static constexpr int U = 8;
   typedef uint16_t number;
-  template <bool LOW>
-  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
+  /* Splits v into two digits, packed. `low` is written only if asked for. */
+  template <bool LOW> DEVICE static void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
     UNROLLED_FOR (int i = 0; i < 4; i++) {
-      const typename PAIR::type h = PAIR::round(v[2 * i], v[2 * i + 1]);
-      high[i] = *(const uint32_t *)&h;
-      if (LOW) {
-        const float2 back = PAIR::back(h);
-        const typename PAIR::type l = PAIR::round(v[2 * i] - back.x, v[2 * i + 1] - back.y);
-        low[i] = *(const uint32_t *)&l;
-      }
+      const float2 back = round_pair(v[2 * i], v[2 * i + 1], (PAIR *)&high[i]);
+      if (LOW)
+        round_pair(v[2 * i] - back.x, v[2 * i + 1] - back.y, (PAIR *)&low[i]);
     }
   }
-  __host__ __device__ static number round(float v, float *left) {
-    const typename PAIR::type h = PAIR::round(v, 0);
-    *left = v - PAIR::back(h).x;
+  GCONV_BOTH number round(float v, float *left) {
+    PAIR pair;
+    *left = v - round_pair(v, 0, &pair).x;
     number bits;
-    memcpy(&bits, &h, sizeof bits);
+    memcpy(&bits, &pair, sizeof bits);
     return bits;
   }
 };
 
-struct fp16 : sixteen_bits<half_pair> {
+struct fp16 : sixteen_bits<__half2> {
   static constexpr bool SCALED = true;
-#ifdef HOPPER
-  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
-    hopper::multiply_fp16(c, a, b, add);
-  }
-  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
-    hopper::multiply_fp16(c, a, b, add);
-  }
-#endif
+  static constexpr multiplication *multiply = multiply_fp16;
 };
 
-struct bf16 : sixteen_bits<bfloat_pair> { /* two of its digits would not be enough */
+struct bf16 : sixteen_bits<__nv_bfloat162> { /* two digits are not enough */
   static constexpr bool SCALED = false;
-#ifdef HOPPER
-  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
-    hopper::multiply_bf16(c, a, b, add);
-  }
-#endif
+  static constexpr multiplication *multiply = multiply_bf16;
 };
 
-struct tf32 { /* one digit */
+struct tf32 { /* one digit: what rounding leaves is not asked for */
   static constexpr int U = 4;
   static constexpr bool SCALED = false;
   typedef uint32_t number;
-  __device__ static __forceinline__ uint32_t nearest(float v) {
-    uint32_t bits = __float_as_uint(v);
-#ifdef HOPPER
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-#endif
-    return bits;
-  }
-  template <bool> __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&)[4]) {
+  template <bool> DEVICE static void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&)[4]) {
     UNROLLED_FOR (int i = 0; i < 4; i++)
-      high[i] = nearest(v[i]);
+      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high[i]) : "f"(v[i]));
   }
-  __host__ __device__ static number round(float v, float *left) {
+  GCONV_BOTH number round(float v, float *) {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     if ((bits & 0x7f800000) != 0x7f800000)
       bits = (bits + 0x1000) & ~0x1fffu;
-    float h;
-    memcpy(&h, &bits, sizeof h);
-    *left = v - h;
     return bits;
   }
-#ifdef HOPPER
-  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
-    hopper::multiply_tf32(c, a, b, add);
-  }
-#endif
+  static constexpr multiplication *multiply = multiply_tf32;
 };
 
-__host__ __device__ inline int scale_exponent(uint32_t bits) {
-  return gconv_scale_exponent(bits);
-}
 DEVICE float power_of_two(int exponent) {
   return __uint_as_float((uint32_t)(exponent + 127) << 23);
 }
@@ -174,9 +134,9 @@ struct arguments {
 /* ---- Shared memory ---- */
 
 struct head {
-  hopper::slot_barriers<MOST_SLOTS> weights;
-  hopper::slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
-  hopper::slot_barriers<2> out_places[CONSUMERS];
+  slot_barriers<MOST_SLOTS> weights;
+  slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
+  slot_barriers<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
   uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other one was ready before this one */
 };
@@ -204,14 +164,14 @@ DEVICE memory memory_of(const cut &c, uint8_t *base) {
   m.out_places = (out_place *)(base + HEAD_BYTES);
   m.exchange = (float *)(base + HEAD_BYTES + OUT_PLACE_BYTES);
   m.steps = (uint32_t *)(base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES);
-  m.slots = base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
+  m.slots = (uint8_t *)m.steps + table_bytes(c);
   m.planes = m.slots + c.slots * c.slot_bytes;
   return m;
 }
 
 inline size_t shared_bytes(const cut &c) {
-  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
-         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
+  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + table_bytes(c) + (size_t)c.slots * c.slot_bytes +
+         (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
 
 /* ---- Work ---- */
@@ -264,7 +224,7 @@ DEVICE uint32_t end_of(const arguments &a, int64_t tile) {
 }
 
 DEVICE float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
-  return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
+  return power_of_two(sign * gconv_scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
 }
 
 } // namespace tensor

@@ -9,6 +9,8 @@
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
+#include <memory>
+
 /* Returns from the calling function if a call of cuBLAS fails. */
 #define CUBLAS_TRY(expression)                                                                                              \
   do {                                                                                                                      \
@@ -24,22 +26,28 @@ enum { CUBLAS_OK = 0, CUBLAS_NOT_INITIALIZED = 1, CUBLAS_ALLOCATION_FAILED = 3 }
 enum { CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_TRANSPOSED = 1 };
 enum { CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
 
-int (*cublas_create)(cublas_handle *);
-int (*cublas_destroy)(cublas_handle);
-int (*cublas_set_stream)(cublas_handle, cudaStream_t);
-int (*cublas_set_workspace)(cublas_handle, void *, size_t);
-int (*cublas_set_math_mode)(cublas_handle, int);
-/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns, for `batch` matrices at equal distances. Our
- * matrices are by rows, so cuBLAS sees them transposed: patches, taps and product are n x CRS, CRS x K and n x K. */
-int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
-                            long long a_distance, const float *B, int ldb, long long b_distance, const float *beta, float *C,
-                            int ldc, long long c_distance, int batch);
-/* y (m) = alpha * A (m x n) * x (n) + beta * y; or, with A transposed, y (n) = alpha * A' * x (m) + beta * y */
-int (*cublas_sgemv)(cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda, const float *x, int incx,
-                    const float *beta, float *y, int incy);
-/* A (m x n) = alpha * x (m) * y' (n) + A */
-int (*cublas_sger)(cublas_handle, int m, int n, const float *alpha, const float *x, int incx, const float *y, int incy,
-                   float *A, int lda);
+/* The functions, and their names in the library.
+ *
+ * sgemm_batched: C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns, for `batch` matrices at equal
+ * distances. Our matrices are by rows, so cuBLAS sees them transposed: patches, taps and product are n x CRS, CRS x K and n
+ * x K. sgemv: y (m) = alpha * A (m x n) * x (n) + beta * y; or, with A transposed, y (n) = alpha * A' * x (m) + beta * y
+ * sger: A (m x n) = alpha * x (m) * y' (n) + A */
+#define CUBLAS_CALLS(CALL)                                                                                                  \
+  CALL(create, "cublasCreate_v2", cublas_handle *)                                                                          \
+  CALL(destroy, "cublasDestroy_v2", cublas_handle)                                                                          \
+  CALL(set_stream, "cublasSetStream_v2", cublas_handle, cudaStream_t)                                                       \
+  CALL(set_workspace, "cublasSetWorkspace_v2", cublas_handle, void *, size_t)                                               \
+  CALL(set_math_mode, "cublasSetMathMode", cublas_handle, int)                                                              \
+  CALL(sgemm_batched, "cublasSgemmStridedBatched", cublas_handle, int, int, int m, int n, int k, const float *alpha,        \
+       const float *A, int lda, long long a_distance, const float *B, int ldb, long long b_distance, const float *beta,     \
+       float *C, int ldc, long long c_distance, int batch)                                                                  \
+  CALL(sgemv, "cublasSgemv_v2", cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda,              \
+       const float *x, int incx, const float *beta, float *y, int incy)                                                     \
+  CALL(sger, "cublasSger_v2", cublas_handle, int m, int n, const float *alpha, const float *x, int incx, const float *y,    \
+       int incy, float *A, int lda)
+#define CUBLAS_POINTER(call, name, ...) int (*cublas_##call)(__VA_ARGS__);
+#define CUBLAS_SYMBOL(call, name, ...) {name, &cublas_##call},
+CUBLAS_CALLS(CUBLAS_POINTER)
 
 /* Turns a failure into a status. If memory runs out while cuBLAS makes a handle, it reports "not initialized". */
 gconv_status cublas_failure(int status, const char *expression) {
@@ -49,17 +57,7 @@ gconv_status cublas_failure(int status, const char *expression) {
 }
 
 const char *const cublas_files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
-const gconv_symbol cublas_symbols[] = {
-    {"cublasCreate_v2", &cublas_create},
-    {"cublasDestroy_v2", &cublas_destroy},
-    {"cublasSetStream_v2", &cublas_set_stream},
-    {"cublasSetWorkspace_v2", &cublas_set_workspace},
-    {"cublasSetMathMode", &cublas_set_math_mode},
-    {"cublasSgemmStridedBatched", &cublas_sgemm_batched},
-    {"cublasSgemv_v2", &cublas_sgemv},
-    {"cublasSger_v2", &cublas_sger},
-    {NULL, NULL},
-};
+const gconv_symbol cublas_symbols[] = {CUBLAS_CALLS(CUBLAS_SYMBOL){NULL, NULL}};
 gconv_library cublas = {cublas_files, cublas_symbols, "", 0};
 
 const char *available(void) {
@@ -101,26 +99,18 @@ gconv_status cublas_go_to(cublas_state *state, void *stream) {
   return state->stream == stream ? GCONV_OK : set_stream(state, stream);
 }
 
-gconv_status fill_state(cublas_state *state, void *stream, size_t bytes, int math) {
+/* Makes a state that works on `stream` in mode `math`. dismiss() frees it. */
+gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **result) {
+  std::unique_ptr<cublas_state, decltype(&dismiss)> state((cublas_state *)calloc(1, sizeof(cublas_state)), dismiss);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuBLAS");
   state->workspace_bytes = bytes;
   CUDA_TRY(cudaMalloc(&state->workspace, bytes));
   CUBLAS_TRY(cublas_create(&state->handle));
-  GCONV_TRY(set_stream(state, stream));
+  GCONV_TRY(set_stream(state.get(), stream));
   CUBLAS_TRY(cublas_set_math_mode(state->handle, math));
+  *result = state.release();
   return GCONV_OK;
-}
-
-/* Makes a state that works on `stream` in mode `math`. dismiss() frees it. */
-gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **state) {
-  cublas_state *made = (cublas_state *)calloc(1, sizeof *made);
-  if (!made)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuBLAS");
-  gconv_status status = fill_state(made, stream, bytes, math);
-  if (status == GCONV_OK)
-    *state = made;
-  else
-    dismiss(made);
-  return status;
 }
 
 } // namespace

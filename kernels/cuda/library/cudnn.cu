@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include <memory>
+
 namespace {
 
 /* ---- The part of cuDNN 9 that is used, declared here so that building does not need cuDNN ---- */
@@ -159,51 +161,43 @@ gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_findin
 /* Tensors and workspace for the measurement. */
 struct trial {
   void *in, *out, *workspace;
+  ~trial() {
+    cudaFree(in);
+    cudaFree(out);
+    cudaFree(workspace);
+  }
 };
 
-gconv_status measure(const gconv_layer_execution *e, trial *t, cudnn_state *state) {
+gconv_status measure(const gconv_layer_execution *e, cudnn_state *state) {
   const gconv_layer_problem *p = e->problem;
   const size_t in = (size_t)p->images * p->channels * p->height * p->width * sizeof(float);
   const size_t out = (size_t)p->images * p->filters * p->out_height * p->out_width * sizeof(float);
   enum { MOST = 16 };
   cudnn_finding findings[MOST];
   int count = 0;
-  CUDA_TRY(cudaMalloc(&t->in, in));
-  CUDA_TRY(cudaMalloc(&t->out, out));
-  CUDA_TRY(cudaMalloc(&t->workspace, p->workspace_limit));
-  CUDA_TRY(cudaMemsetAsync(t->in, 0, in, (cudaStream_t)e->stream));
-  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t->in, state->filter, e->weights, state->convolution,
-                                              state->out, t->out, MOST, &count, findings, t->workspace, p->workspace_limit));
+  trial t = {};
+  CUDA_TRY(cudaMalloc(&t.in, in));
+  CUDA_TRY(cudaMalloc(&t.out, out));
+  CUDA_TRY(cudaMalloc(&t.workspace, p->workspace_limit));
+  CUDA_TRY(cudaMemsetAsync(t.in, 0, in, (cudaStream_t)e->stream));
+  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t.in, state->filter, e->weights, state->convolution,
+                                              state->out, t.out, MOST, &count, findings, t.workspace, p->workspace_limit));
   return take_fastest(p, findings, count, p->workspace_limit, state);
 }
 
-gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
+gconv_status acquire(const gconv_layer_execution *e, void **result) {
+  std::unique_ptr<cudnn_state, decltype(&dismiss)> state((cudnn_state *)calloc(1, sizeof(cudnn_state)), dismiss);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
   CUDNN_TRY(Create(&state->handle));
   CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
-  GCONV_TRY(describe(e->problem, state));
-  trial t = {};
-  gconv_status status = measure(e, &t, state);
-  cudaFree(t.in);
-  cudaFree(t.out);
-  cudaFree(t.workspace);
-  if (status != GCONV_OK)
-    return status;
+  GCONV_TRY(describe(e->problem, state.get()));
+  GCONV_TRY(measure(e, state.get()));
   cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
   if (state->workspace_bytes > 0)
     CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
+  *result = state.release();
   return GCONV_OK;
-}
-
-gconv_status acquire(const gconv_layer_execution *e, void **result) {
-  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
-  const gconv_status status = fill_state(e, state);
-  if (status == GCONV_OK)
-    *result = state;
-  else
-    dismiss(state);
-  return status;
 }
 
 gconv_status execute(const gconv_layer_execution *e) {

@@ -2,8 +2,10 @@
 /* Bias and activation for sums that a library has written to the output, in place. */
 #pragma once
 
+#include "../core/launch.cuh"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
+#include "kernels/algorithm.h"
 #include "kernels/layer_algorithm.h"
 
 #include <cuda_runtime_api.h>
@@ -24,8 +26,7 @@ gconv_status launch_finish(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   const int64_t plane = (int64_t)problem->out_height * problem->out_width,
                 planes = (int64_t)problem->images * problem->filters;
-  const int64_t blocks = (plane - 1) / 256 + 1;
-  dim3 grid((unsigned)(blocks < 1024 ? blocks : 1024), (unsigned)(planes < 65535 ? planes : 65535));
+  const dim3 grid(blocks_for(plane, 256, 1024), blocks_for(planes, 1, 65535));
   finish_sums<<<grid, 256, 0, (cudaStream_t)e->stream>>>(*problem, gconv_layer_biases(problem, e->weights), e->out);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
@@ -33,8 +34,7 @@ gconv_status launch_finish(const gconv_layer_execution *e) {
 
 /* The bound of a sum of rounded products in any order. For TF32, both factors of a product are cut to 10 bits. */
 double library_bound(const gconv_layer_problem *problem) {
-  double bound = ((double)gconv_layer_taps(problem) + 2) * 0x1p-24;
-  bound = bound < 0.5 ? bound / (1 - bound) : 1;
+  const double bound = gconv_rounding_bound((double)gconv_layer_taps(problem) + 2);
   return problem->math == GCONV_MATH_TF32 ? bound + 0x1p-9 * 1.01 : bound;
 }
 

@@ -10,6 +10,8 @@
 #include "cublas.cuh"
 #include "finish.cuh"
 
+#include <algorithm>
+
 namespace {
 
 /* Pixels of an image; images of a chunk (at least 1); and the pixels of each image that a chunk has. */
@@ -17,15 +19,11 @@ struct chunking {
   int64_t plane, images, pixels, pitch;
 };
 
-/* Returns false if not even 128 pixels fit. */
-bool find_chunking(const gconv_layer_problem *problem, chunking *c) {
-  size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
-  c->pitch = chunk_columns(problem, bytes);
-  c->plane = (int64_t)problem->out_height * problem->out_width;
-  c->images = c->pitch >= c->plane ? c->pitch / c->plane : 1;
-  c->images = c->images < problem->images ? c->images : problem->images;
-  c->pixels = c->pitch >= c->plane ? c->plane : c->pitch;
-  return c->pitch > 0;
+/* `pitch` is 0 if not even 128 pixels fit. */
+chunking chunking_of(const gconv_layer_problem *problem) {
+  const size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
+  const int64_t pitch = chunk_columns(problem, bytes), plane = (int64_t)problem->out_height * problem->out_width;
+  return {plane, pitch >= plane ? std::min<int64_t>(pitch / plane, problem->images) : 1, std::min(pitch, plane), pitch};
 }
 
 /* Computes the sums of a group, for `images` images from `image` on, and their pixels first .. first + pixels - 1. All
@@ -47,13 +45,11 @@ gconv_status multiply(const gconv_layer_execution *e, const chunking &c, int64_t
 
 gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  chunking c;
-  find_chunking(problem, &c);
+  const chunking c = chunking_of(problem);
   for (int64_t g = 0; g < problem->groups; g++)
     for (int64_t image = 0; image < problem->images; image += c.images)
       for (int64_t first = 0; first < c.plane; first += c.pixels) {
-        int64_t images = problem->images - image < c.images ? problem->images - image : c.images;
-        int64_t pixels = c.plane - first < c.pixels ? c.plane - first : c.pixels;
+        const int64_t images = std::min(problem->images - image, c.images), pixels = std::min(c.plane - first, c.pixels);
         GCONV_TRY(launch_patches(e, g, image * c.plane + first, images > 1 ? images * c.plane : pixels, c.pitch));
         GCONV_TRY(multiply(e, c, g, image, images, first, pixels));
       }
@@ -61,18 +57,16 @@ gconv_status execute(const gconv_layer_execution *e) {
 }
 
 size_t workspace_bytes(const gconv_layer_problem *problem) {
-  chunking c;
-  find_chunking(problem, &c);
+  const chunking c = chunking_of(problem);
   return (size_t)c.pitch * (size_t)gconv_layer_taps(problem) * sizeof(float);
 }
 
 const char *supports(const gconv_layer_problem *problem) {
-  chunking c;
   if (problem->math != GCONV_MATH_FP32 && problem->math != GCONV_MATH_TF32)
     return "math other than fp32 and tf32";
   if (gconv_layer_taps(problem) > INT32_MAX || (int64_t)problem->out_height * problem->out_width > INT32_MAX)
     return "more than 2^31 taps or pixels";
-  return find_chunking(problem, &c) ? NULL : "128 columns of its patch matrix would exceed the workspace";
+  return chunking_of(problem).pitch > 0 ? NULL : "128 columns of its patch matrix would exceed the workspace";
 }
 
 gconv_status acquire(const gconv_layer_execution *e, void **state) {
@@ -81,8 +75,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **state) {
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  chunking c;
-  find_chunking(problem, &c);
+  const chunking c = chunking_of(problem);
   const double rate = problem->math == GCONV_MATH_TF32 ? 3 : 0.55;
   return 1.8 * patches_ms(problem, c.pitch, machine) + gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
          (double)pixels_of(problem) * problem->filters * 8 / machine->bytes_per_ms;
