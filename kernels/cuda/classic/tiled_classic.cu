@@ -22,7 +22,6 @@
  * The 32 threads of a warp have neighbouring columns, so they read 32 neighbouring samples, which lie in different banks of
  * shared memory. With stride 2, two threads share a bank, and wait for each other.
  */
-#include "../core/launch.cuh"
 #include "classic.cuh"
 
 namespace {

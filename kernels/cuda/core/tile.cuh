@@ -36,14 +36,14 @@ DEVICE filler filler_of(const tile_shape &shape) {
   return {id / LANES < warps ? id / LANES : shape.rows, warps, id % LANES};
 }
 
-/* The place of sample t within its tile row. DEALT: there is more than one pile. */
-template <bool DEALT> DEVICE int place_in_row(const tile_shape &shape, int t) {
-  return DEALT ? t % shape.piles * shape.pile + t / shape.piles : t;
+/* The place of sample t within its tile row. */
+DEVICE int place_in_row(const tile_shape &shape, int t) {
+  return t % shape.piles * shape.pile + t / shape.piles;
 }
 
 /* Fills the samples from `begin` on of each row, for a tile that lies inside the image. `from` is the tile's first sample.
  * Floats are copied asynchronously (from sm_80 on). Integers are all loaded before the first is stored, so that their
- * latencies overlap. */
+ * latencies overlap. DEALT: there is more than one pile. */
 template <bool DEALT, class In>
 DEVICE void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in_row, int begin, const filler &mine,
                         float *tile) {
@@ -51,7 +51,7 @@ DEVICE void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in
             left = shape.samples - first; /* sample i * LANES exists if that is less than `left` */
   int places[AT_ONCE];
   UNROLLED_FOR (int i = 0; i < AT_ONCE; i++)
-    places[i] = DEALT ? place_in_row<DEALT>(shape, first + i * LANES) : i * LANES;
+    places[i] = DEALT ? place_in_row(shape, first + i * LANES) : i * LANES;
   float *to = tile + mine.warp * shape.pitch + (DEALT ? 0 : first);
   const In *row = (const In *)(from + mine.warp * in_row) + first;
   const int64_t next = mine.warps * in_row;
@@ -81,7 +81,7 @@ DEVICE void fill_anywhere(const arguments &a, const tile_shape &shape, const uin
   UNROLLED_FOR (int i = 0; i < AT_ONCE; i++) {
     int t = begin + mine.lane + i * LANES, pixel = t / problem.channels;
     int64_t x = gconv_border_index(problem.border, left + pixel, problem.width);
-    places[i] = place_in_row<true>(shape, t);
+    places[i] = place_in_row(shape, t);
     sources[i] = x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * problem.channels + t - pixel * problem.channels;
   }
   for (int row = mine.warp; row < shape.rows; row += mine.warps) {

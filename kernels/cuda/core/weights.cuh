@@ -79,19 +79,11 @@ template <class Launch> gconv_status launch_for(const gconv_layer_problem *probl
     : N == 2 ? launch.template operator()<F, 2>()
              : launch.template operator()<F, 1>();
   };
-  switch (block_filters(problem)) {
-  case 4:
-    with.template operator()<4>();
-    break;
-  case 8:
-    with.template operator()<8>();
-    break;
-  case 12:
-    with.template operator()<12>();
-    break;
-  default:
-    with.template operator()<16>();
-  }
+  const int filters = block_filters(problem);
+  filters == 4    ? with.template operator()<4>()
+  : filters == 8  ? with.template operator()<8>()
+  : filters == 12 ? with.template operator()<12>()
+                  : with.template operator()<16>();
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

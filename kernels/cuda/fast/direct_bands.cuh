@@ -483,12 +483,8 @@ template <band_form FORM> void launch_bands(const gconv_execution *execution) {
 
 inline void launch_any_bands(const gconv_execution *execution) {
   const band_form form = form_of(execution->problem);
-  if (form == STRIDED)
-    launch_bands<STRIDED>(execution);
-  else if (form == STEPPED)
-    launch_bands<STEPPED>(execution);
-  else
-    launch_bands<DENSE>(execution);
+  auto *launch = form == STRIDED ? launch_bands<STRIDED> : form == STEPPED ? launch_bands<STEPPED> : launch_bands<DENSE>;
+  launch(execution);
 }
 
 } // namespace

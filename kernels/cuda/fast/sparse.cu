@@ -72,8 +72,7 @@ __device__ bool is_finite(const tile_shape &shape, const float *tile) {
 
 /* The place of a thread's outputs: rows p .. p + ROWS - 1, pixels q[g], channels c[g]. */
 struct output_places {
-  const uint8_t *in; /* row 0 of the planes */
-  uint8_t *out;
+  plane_rows plane;
   int64_t p, q[GROUPS];
   int c[GROUPS];
 };
@@ -84,13 +83,13 @@ DEVICE void store_outputs(const arguments &a, const output_places &at, int filte
   const gconv_problem &problem = a.problem;
   const bool with_alpha = filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE;
   UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
-    uint8_t *pixel = at.out + filter * a.out_filter + at.p * a.out_row + at.q[g] * a.out_pixel;
+    uint8_t *pixel = at.plane.out + filter * a.out_filter + at.p * a.out_row + at.q[g] * a.out_pixel;
     bool alpha = problem.keep_alpha && at.c[g] == problem.channels - 1;
     if (at.q[g] >= problem.out_width)
       continue;
     if (alpha)
       ROLLED_FOR (int j = 0; j < ROWS && at.p + j < problem.out_height && with_alpha; j++)
-        gconv_store(kept_alpha<In>(problem, at.in, a.in_row, at.p + j, at.q[g]),
+        gconv_store(kept_alpha<In>(problem, at.plane.in, a.in_row, at.p + j, at.q[g]),
                     (Out *)(pixel + j * a.out_row + a.out_alpha));
     else
       UNROLLED_FOR (int j = 0; j < ROWS; j++)
@@ -139,12 +138,10 @@ template <class In, int MOST> DEVICE void make_tiles(const sparse_arguments<MOST
                                q * problem.stride_x * problem.channels + at.c[g];
   }
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    const plane_rows plane = plane_of<true>(a, z);
-    at.in = plane.in;
-    at.out = plane.out;
+    at.plane = plane_of<true>(a, z);
     for (int64_t row = (int64_t)blockIdx.y * a.shape.out_rows; row < problem.out_height;
          row += (int64_t)gridDim.y * a.shape.out_rows) {
-      fill_tile<In>(a, a.shape, at.in, row * problem.stride_y - problem.pad_top, left, tile);
+      fill_tile<In>(a, a.shape, at.plane.in, row * problem.stride_y - problem.pad_top, left, tile);
       at.p = row + threadIdx.y * ROWS;
       make_outputs<In>(a, at, tile, places, sizeof(In) < 4 || is_finite(a.shape, tile));
       __syncthreads(); /* the tile is read until here, and filled again behind it */

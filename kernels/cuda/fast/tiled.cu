@@ -91,11 +91,10 @@ DEVICE void stage_strip(const strip_shape &shape, const strip &at, const float (
   }
 }
 
-/* The place of an output tile: its first row and pixel, and row 0 of its planes in input and output. */
+/* The place of an output tile: its first row and pixel, and its planes. */
 struct tile_place {
   int64_t row, pixel;
-  const uint8_t *in;
-  uint8_t *out;
+  plane_rows plane;
 };
 
 /* Stores `count` finished values of a tile row p, from sample `first` on, for any layout of the output. Alpha that is kept
@@ -104,7 +103,7 @@ template <class In, class Out>
 DEVICE void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p, int first, int count,
                          int filter) {
   const gconv_problem &problem = a.problem;
-  uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
+  uint8_t *row = at.plane.out + p * a.out_row + filter * a.out_filter;
   UNROLLED_FOR (int j = 0; j < 4; j++) {
     if (j >= count)
       return;
@@ -113,7 +112,7 @@ DEVICE void store_pixels(const arguments &a, const tile_place &at, const float (
     if (!problem.keep_alpha || c < problem.channels - 1)
       gconv_store(y[j], (Out *)(row + q * a.out_pixel + c * a.out_channel));
     else if (filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE)
-      gconv_store(kept_alpha<In>(problem, at.in, a.in_row, p, q), (Out *)(row + q * a.out_pixel + a.out_alpha));
+      gconv_store(kept_alpha<In>(problem, at.plane.in, a.in_row, p, q), (Out *)(row + q * a.out_pixel + a.out_alpha));
   }
 }
 
@@ -127,12 +126,12 @@ DEVICE void store_stage(const arguments &a, const strip_shape &shape, const tile
   const int64_t left = (problem.out_width - at.pixel) * problem.channels, down = problem.out_height - at.row;
   const int samples = (int)(left < shape.tile.across ? left : shape.tile.across);
   const int rows = (int)(down < shape.tile.out_rows ? down : shape.tile.out_rows);
-  uint8_t *to =
-      at.out + filter * a.out_filter + (at.row + id / LANES) * a.out_row + at.pixel * problem.channels * (int)sizeof(Out);
+  uint8_t *to = at.plane.out + filter * a.out_filter + (at.row + id / LANES) * a.out_row +
+                at.pixel * problem.channels * (int)sizeof(Out);
   for (int row = id / LANES; row < rows && id / LANES < warps; row += warps, to += warps * a.out_row)
     for (int first = id % LANES * 4; first < samples; first += LANES * 4) {
-      float4 word = *(const float4 *)(stage + row * shape.stage_pitch + first);
-      const float y[4] = {word.x, word.y, word.z, word.w};
+      float y[4];
+      load_four(stage + row * shape.stage_pitch + first, y);
       if (dense)
         store_four(y, (Out *)to, first, samples - first);
       else
@@ -188,13 +187,11 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
   const int across = a.shape.tile.across / problem.channels; /* pixels */
   tile_place at;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    const plane_rows plane = plane_of<true>(a, z);
-    at.in = plane.in;
-    at.out = plane.out;
+    at.plane = plane_of<true>(a, z);
     for (at.row = (int64_t)blockIdx.y * a.shape.tile.out_rows; at.row < problem.out_height;
          at.row += (int64_t)gridDim.y * a.shape.tile.out_rows)
       for (at.pixel = (int64_t)blockIdx.x * across; at.pixel < problem.out_width; at.pixel += (int64_t)gridDim.x * across) {
-        fill_tile<In>(a, a.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
+        fill_tile<In>(a, a.shape.tile, at.plane.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
                       tile);
         make_strips<In>(a, at, mine, tile, stage);
         __syncthreads(); /* the tile is read until here, and filled again behind it */
@@ -203,12 +200,6 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
 }
 
 /* ---- Launching ---- */
-
-/* Returns whether the user asked for a block size that can be used. Blocks smaller than a warp cannot fill a tile. */
-static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
-  *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
-  return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
-}
 
 /* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise behind it. */
 static void place_stage(const gconv_problem *problem, strip_shape *shape) {
@@ -231,24 +222,33 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
   return shape->bytes <= most;
 }
 
-/* Chooses the block of `strips`: the size that the user asked for; otherwise 8 strips across, or a multiple of the piles
- * near that. The rows are a multiple of eight, and make up 256 threads. There are fewer rows if the tile would not fit. */
-static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
+/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
+ * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
+enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
+
+/* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
+static int32_t tap_pitch(const gconv_problem *problem) {
+  return (problem->columns + 1) / 2 * 2;
+}
+
+/* Chooses the block of `strips`: the size that the user asked for, unless it is smaller than a warp, which cannot fill a
+ * tile; otherwise 8 strips across, or a multiple of the piles near that. The rows are a multiple of eight, and make up 256
+ * threads. There are fewer rows if the tile would not fit. Returns false if there is none, or if the taps do not fit into
+ * the parameters of a launch, where combined filters must be together. */
+static bool find_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
   int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
-  if (problem->stride_x != 1 || piles > 32)
+  int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
+  int32_t hinted = problem->block_width * problem->block_height;
+  if (problem->stride_x != 1 || piles > 32 || (int64_t)problem->rows * tap_pitch(problem) > MANY_TAPS / together)
     return false;
-  if (is_hinted(problem, STRIP_THREADS, block) && shape_strips(problem, *block, most, shape))
+  *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
+  if (hinted >= LANES && hinted <= STRIP_THREADS && shape_strips(problem, *block, most, shape))
     return true;
   int across = (int)(piles < 8 ? 8 / piles * piles : piles);
   for (*block = dim3(across, STRIP_THREADS / across / 8 * 8); block->y >= 8; block->y = block->y / 16 * 8)
     if (shape_strips(problem, *block, most, shape))
       return true;
   return false;
-}
-
-/* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
-static int32_t tap_pitch(const gconv_problem *problem) {
-  return (problem->columns + 1) / 2 * 2;
 }
 
 /* Launches `strips` for `count` filters from `first` on. */
@@ -268,10 +268,6 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   return GCONV_OK;
 }
 
-/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
- * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
-enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
-
 /* Runs all filters. Each launch gets as many as fit into its parameters. */
 template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
   const gconv_problem *problem = execution->problem;
@@ -283,16 +279,6 @@ template <class In> static gconv_status run_strips(const gconv_execution *execut
     GCONV_TRY(launch(execution, block, shape, first, count));
   }
   return GCONV_OK;
-}
-
-/* Returns whether the taps fit into the parameters of a launch. Combined filters must fit together. */
-static bool fits_parameters(const gconv_problem *problem) {
-  int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
-  return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
-}
-
-static bool find_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
-  return fits_parameters(problem) && block_strips(problem, block, shape);
 }
 
 static gconv_status execute(const gconv_execution *execution) {

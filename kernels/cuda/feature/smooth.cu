@@ -114,9 +114,11 @@ __host__ DEVICE int32_t spread(int32_t at) {
   return at + at / V;
 }
 
-/* Brings a row of a pass. */
-DEVICE void bring(const line &l, const gconv_feature_tiles &t, int32_t radius, const float *row) {
-  const int32_t columns = pass_columns(t, radius), begin = l.first - l.apron + (t.overlap ? radius : 0);
+/* Brings a row of a pass to shared memory, and smooths it there. */
+template <bool ZERO, bool ONE, bool TWO>
+DEVICE void smooth_line(const line &l, const gconv_feature_tiles &t, const gconv_feature_taps &taps, const float *row,
+                        sums<ZERO, ONE, TWO> *sum) {
+  const int32_t columns = pass_columns(t, taps.radius), begin = l.first - l.apron + (t.overlap ? taps.radius : 0);
   const int32_t count = CHUNK + 2 * l.apron;
   __syncwarp();
   if (begin >= 0 && begin + count <= columns) {
@@ -131,10 +133,6 @@ DEVICE void bring(const line &l, const gconv_feature_tiles &t, int32_t radius, c
     }
   }
   __syncwarp();
-}
-
-template <bool ZERO, bool ONE, bool TWO>
-DEVICE void smooth_line(const line &l, const gconv_feature_taps &taps, sums<ZERO, ONE, TWO> *sum) {
   const float *at = l.shared + spread(l.apron) + (V + 1) * l.lane;
   slide(
       taps, [&](int v) { return at[v]; }, [&](int c, int u) { return at[(V + 1) * (c + 1) + u]; },
@@ -154,12 +152,8 @@ DEVICE void store(const line &l, const float *values, float *to, int32_t begin, 
   }
 }
 
-enum planes_made {
-  SMOOTH,
-  SLOPES,
-  ALL,
-  TENSOR
-}; /* the Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian */
+/* The Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian. */
+enum planes_made { SMOOTH, SLOPES, ALL, TENSOR };
 
 /* Where the results of a row go: those of its tile to features, those of the tile and its rim to planes that are kept. */
 struct line_outputs {
@@ -185,8 +179,7 @@ DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, cons
   sums<true, false, false> sum;
   float *const into[3] = {xx, xy, yy};
   UNROLLED_FOR (int i = 0; i < 3; i++) {
-    bring(w.l, t, taps.radius, from + i * pass_floats);
-    smooth_line(w.l, taps, &sum);
+    smooth_line(w.l, t, taps, from + i * pass_floats, &sum);
     UNROLLED_FOR (int v = 0; v < V; v++)
       into[i][v] = sum.zero[v];
   }
@@ -215,8 +208,7 @@ DEVICE void put_derivatives(const line_outputs &w, const gconv_feature_tiles &t,
                             sums<true, (MADE >= SLOPES), (MADE >= ALL)> &flat) {
   w.keep(out.kept_x, flat.one);
   sums<true, (MADE >= ALL), false> steep; /* order 1 in y: y, xy */
-  bring(w.l, t, taps.radius, from + pass_floats);
-  smooth_line(w.l, taps, &steep);
+  smooth_line(w.l, t, taps, from + pass_floats, &steep);
   w.keep(out.kept_y, steep.zero);
   if (out.gradient) {
     UNROLLED_FOR (int v = 0; v < V; v++)
@@ -225,8 +217,7 @@ DEVICE void put_derivatives(const line_outputs &w, const gconv_feature_tiles &t,
   }
   if constexpr (MADE == ALL) {
     sums<true, false, false> bent; /* order 2 in y: yy */
-    bring(w.l, t, taps.radius, from + 2 * pass_floats);
-    smooth_line(w.l, taps, &bent);
+    smooth_line(w.l, t, taps, from + 2 * pass_floats, &bent);
     if (out.log) {
       float values[V];
       UNROLLED_FOR (int v = 0; v < V; v++)
@@ -271,8 +262,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
       put_tensor(w, t, taps, from, pass_floats, out);
     } else {
       sums<true, (MADE >= SLOPES), (MADE >= ALL)> flat; /* order 0 in y: the Gaussian, x, xx */
-      bring(l, t, taps.radius, from);
-      smooth_line(l, taps, &flat);
+      smooth_line(l, t, taps, from, &flat);
       w.keep(out.kept, flat.zero);
       if (out.smooth && w.inside)
         put_smooth(w, out, out.origins ? origin_of(origins, t.width, p) : 0.0f, flat.zero);
@@ -284,13 +274,10 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
 
 /* ---- Launches ---- */
 
-unsigned blocks(int64_t count, int64_t each) {
-  return (unsigned)((count + each - 1) / each);
-}
-
 dim3 grid_of(const gconv_feature_tiles *t, int32_t columns, int32_t each, int32_t rows, int32_t rows_each) {
   const int64_t tiles = (int64_t)t->across * t->down;
-  return dim3(blocks(columns, each), blocks(rows, rows_each), (unsigned)(tiles < 65535 ? tiles : 65535));
+  return dim3((unsigned)divide_up(columns, each), (unsigned)divide_up(rows, rows_each),
+              (unsigned)(tiles < 65535 ? tiles : 65535));
 }
 
 } // namespace

@@ -111,12 +111,12 @@ __global__ void convert(const __grid_constant__ gconv_image image, int32_t chann
 }
 
 dim3 grid_of(int32_t width, int32_t rows) {
-  const int32_t down = (rows + WARPS - 1) / WARPS;
-  return dim3((unsigned)((width + LANES - 1) / LANES), (unsigned)(down < 65535 ? down : 65535));
+  const int64_t down = divide_up(rows, WARPS);
+  return dim3((unsigned)divide_up(width, LANES), (unsigned)(down < 65535 ? down : 65535));
 }
 
 dim3 tile_grid(const gconv_feature_tiles *t) {
-  return dim3((unsigned)((t->width + LANES - 1) / LANES), (unsigned)t->down);
+  return dim3((unsigned)divide_up(t->width, LANES), (unsigned)t->down);
 }
 
 } // namespace
