@@ -22,6 +22,9 @@ inline bool finishes_at_once(const gconv_execution *execution, int32_t filter) {
          (scale == 0 || scale > 0x1p-20f);
 }
 
+/* Launches filter `filter`, or all filters if they are combined. */
+typedef void launcher(const gconv_execution *, int32_t filter);
+
 /* ---- Downwards: separable_walk.cuh ---- */
 
 namespace walk {
@@ -99,41 +102,29 @@ inline bool takes(const gconv_problem *problem) {
  * 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight output rows,
  * from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has output row g,
  * and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
-inline float write_filter(const gconv_problem *problem, const float *factors, uint4 *words) {
+inline float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, chunks = row_chunks(problem), eights = COUNTS[walk_of(problem)] + 1;
   const float *column = factors, *row = factors + R;
   exponents e;
+  if (problem->structure.rank == 0)
+    return 0;
   if (!find_exponents(row, S, column, R, (double)LARGEST_LEVEL, &e))
     return 1;
   const int common = e.first + e.second > 126 ? 126 : e.first + e.second < -126 ? -126 : e.first + e.second;
-  digit_writer writer = {false};
   for (int lane = 0; lane < LANES; lane++) {
     const int g = lane / 4, t = lane % 4;
     for (int i = 0; i < 8 * chunks; i++) {
       const int sample = i / 8 * CHUNK + 4 * t + i / 4 % 2 * 2 + i % 2 - shift_of(problem) - (2 * g + i / 2 % 2);
-      writer.write((__half *)(words + i / 8 * 2 * LANES + lane) + i % 8, LANES * 8,
-                   tap_at(row, S, problem->dilation_x * problem->channels, sample, e.first));
+      writer->write(to + (i / 8 * 2 * LANES + lane) * 8 + i % 8, LANES * 8,
+                    tap_at(row, S, problem->dilation_x * problem->channels, sample, e.first));
     }
     for (int i = 0; i < 4 * eights; i++) {
       const int down = 8 * (i / 4 - 1 + i / 2 % 2) + 2 * t + i % 2 - g;
-      writer.write((__half *)(words + (2 * chunks + i / 4) * LANES + lane) + i % 4, 4,
-                   tap_at(column, R, problem->dilation_y, down, common - e.first));
+      writer->write(to + ((2 * chunks + i / 4) * LANES + lane) * 8 + i % 4, 4,
+                    tap_at(column, R, problem->dilation_y, down, common - e.first));
     }
   }
   return (float)ldexp(1.0, -common);
-}
-
-inline size_t prepared_floats(const gconv_problem *problem) {
-  return header_floats(problem) + (size_t)problem->filters * (size_t)fragment_words(problem) * 4;
-}
-
-/* Writes all filters. `factors` are those of factor.h. */
-inline void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
-  memset(prepared, 0, prepared_floats(problem) * sizeof(float));
-  uint4 *words = (uint4 *)(prepared + header_floats(problem));
-  const size_t floats = gconv_factor_floats(problem) / (size_t)problem->filters; /* 0 if all taps are 0 */
-  for (size_t k = 0; floats > 0 && k < (size_t)problem->filters; k++)
-    prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem));
 }
 
 /* ---- Launching ---- */
@@ -206,21 +197,12 @@ template <int GROUPS, int CHUNKS> void launch(const gconv_execution *execution, 
   convolve<GROUPS, CHUNKS><<<(unsigned)blocks, THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
-typedef void launcher(const gconv_execution *, int32_t filter);
-
 /* The instances, by COUNTS and by FIXED_CHUNKS. The last of each takes any number of chunks. */
 launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, launch<2, 4>, launch<2, 0>},
                                                {launch<3, 2>, launch<3, 4>, launch<3, 5>, launch<3, 0>},
                                                {launch<4, 3>, launch<4, 6>, launch<4, 7>, launch<4, 0>},
                                                {launch<5, 3>, launch<5, 7>, launch<5, 9>, launch<5, 0>},
                                                {launch<9, 5>, launch<9, 13>, launch<9, 17>, NULL}};
-
-/* Runs all filters of a problem. */
-inline void execute(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  for (int32_t k = 0; k < problem->filters; k++)
-    instances[walk_of(problem)][fixed_of(problem)](execution, k);
-}
 
 } // namespace walk
 
@@ -269,7 +251,6 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   return a;
 }
 
-/* Launches filter `filter`, or all filters if they are combined. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
   size_t bytes;
@@ -283,8 +264,6 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const 
   convolve<In, WEIGHT_DIGITS, GROUPS, MANY>
       <<<(unsigned)(rows_of_blocks * a.segments), threads, bytes, (cudaStream_t)execution->stream>>>(a);
 }
-
-typedef void launcher(const gconv_execution *, int32_t filter);
 
 /* The instances: by the digits of taps and the type of samples, by the groups of a window (GROUP_COUNTS), and by whether
  * windows are in shared memory. */
@@ -300,21 +279,36 @@ launcher *const instances[3][SIZES][2] = {WINDOWS(uint8_t, BOTH(uint8_t, 2, 2)),
                                           WINDOWS(float, NONE)};
 launcher *const one_digit[SIZES][2] = {BOTH(uint8_t, 1, 2), BOTH(uint8_t, 1, 3)};
 
-void execute_right(const gconv_execution *execution) {
+launcher *launcher_of(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const bool exact = gconv_prepared(problem, execution->host_weights)[problem->filters] == 1;
   const int size = size_of(problem), shared = is_shared(problem);
-  launcher *launch_filter = instances[problem->in_type][size][shared];
-  if (exact && problem->in_type == GCONV_U8 && one_digit[size][shared])
-    launch_filter = one_digit[size][shared];
-  for (int32_t filter = 0; filter < problem->filters; filter += launched_filters(problem))
-    launch_filter(execution, filter);
+  const bool one = exact && problem->in_type == GCONV_U8 && one_digit[size][shared];
+  return one ? one_digit[size][shared] : instances[problem->in_type][size][shared];
 }
 
 /* ---- Both kernels ---- */
 
+/* 16-byte words of the fragments of a filter. */
+size_t filter_words(const gconv_problem *problem) {
+  return walk::takes(problem) ? (size_t)walk::fragment_words(problem)
+                              : (size_t)pairs_of(problem) * (size_t)pair_words(problem);
+}
+
 size_t prepared_floats(const gconv_problem *problem) {
-  return walk::takes(problem) ? walk::prepared_floats(problem) : matrix_floats(problem);
+  return header_floats(problem) + (size_t)problem->filters * filter_words(problem) * 4;
+}
+
+/* Writes all filters. `factors` are those of factor.h. */
+void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
+  const auto write = walk::takes(problem) ? walk::write_filter : write_filter;
+  const size_t filters = (size_t)problem->filters, factor_floats = gconv_factor_floats(problem) / filters;
+  digit_writer writer = {false};
+  memset(prepared, 0, prepared_floats(problem) * sizeof(float));
+  __half *fragments = (__half *)(prepared + header_floats(problem));
+  for (size_t k = 0; k < filters; k++)
+    prepared[k] = write(problem, factors + k * factor_floats, fragments + k * filter_words(problem) * 8, &writer);
+  prepared[filters] = writer.low_needed ? 2 : 1;
 }
 
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
@@ -323,13 +317,17 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the factors of the filters");
   gconv_status status = gconv_factor_filters(problem, taps, factors);
   if (status == GCONV_OK)
-    (walk::takes(problem) ? walk::write_filters : write_filters)(problem, factors, prepared);
+    write_filters(problem, factors, prepared);
   free(factors);
   return status;
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  (walk::takes(execution->problem) ? walk::execute : execute_right)(execution);
+  const gconv_problem *problem = execution->problem;
+  launcher *launch_filter =
+      walk::takes(problem) ? walk::instances[walk::walk_of(problem)][walk::fixed_of(problem)] : launcher_of(execution);
+  for (int32_t filter = 0; filter < problem->filters; filter += launched_filters(problem))
+    launch_filter(execution, filter);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 

@@ -42,26 +42,23 @@ template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t 
   }
 }
 
-template <class In> struct raw_type { using word = uint2; };
-template <> struct raw_type<float> { using word = float4; };
-
 /* Copies a row of a unit from input row `source`, or fills it with the level of the border, which must be as fast:
  * with a zero border, blocks at the top and at the bottom have many such rows, and all others wait for them. */
 template <class In, bool WIDE>
 DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source, int words, int stride) {
+  using word = typename splitting<In>::word;
   constexpr int PIXELS = splitting<In>::PIXELS;
   if (source != GCONV_OUTSIDE) {
     copy_row<PIXELS * sizeof(In), WIDE>(to, from + (uint64_t)(uint32_t)source * (uint32_t)a.in_row, words, stride);
     return;
   }
-  const In level = (In)a.problem.border_level;
   In levels[PIXELS];
   for (int i = 0; i < PIXELS; i++)
-    levels[i] = level;
-  typename raw_type<In>::word word;
-  memcpy(&word, levels, sizeof word);
+    levels[i] = (In)a.problem.border_level;
+  word filled;
+  memcpy(&filled, levels, sizeof filled);
   for (int i = 0; i < words; i++, to += stride)
-    *(typename raw_type<In>::word *)to = word;
+    *(word *)to = filled;
 }
 
 template <class In, bool WIDE> DEVICE void fetch_units(const separable_arguments &a, const tile &t, int column, int end) {
@@ -156,7 +153,7 @@ DEVICE uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j
  * scaled, are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, because registers are few. */
 template <class In, int C>
 DEVICE bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
-  using word = typename raw_type<In>::word;
+  using word = typename splitting<In>::word;
   constexpr bool WHOLE = sizeof(In) < 4 || C <= 2;
   uint32_t most = 0;
   ROLLED_FOR (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {

@@ -57,14 +57,11 @@ DEVICE void stage_two(float first, float second, float *to) {
 }
 
 /* Stages one sample. */
-DEVICE void stage_one(float y, uint8_t *to) {
-  *to = (uint8_t)level_bits(y, 255.0f);
-}
-DEVICE void stage_one(float y, uint16_t *to) {
-  *to = (uint16_t)level_bits(y, 65535.0f);
-}
-DEVICE void stage_one(float y, float *to) {
-  *to = y;
+template <class Out> DEVICE void stage_one(float y, Out *to) {
+  if constexpr (sizeof(Out) == 4)
+    *to = y;
+  else
+    *to = (Out)level_bits(y, sizeof(Out) == 1 ? 255.0f : 65535.0f);
 }
 
 /* Stages the finished values of AT_ONCE groups. A lane has two pixels of rows g and g + 8. `pixel` is the first of them. */

@@ -8,6 +8,8 @@
 #include <cuda_fp16.h>
 #include <string.h>
 
+#include <type_traits>
+
 namespace {
 
 /* ---- Shapes ---- */
@@ -21,12 +23,12 @@ enum {
   ALIGNMENT = 4,         /* the first input column of a block is a multiple of this, so that whole words can be copied */
 };
 
-/* How samples become float16. A unit is 4 rows by PIXELS columns. Split into float16, it takes four words of 16 bytes for
- * each channel. */
-template <class In> struct splitting;
-template <> struct splitting<uint8_t> { static constexpr int PIXELS = 8, DIGITS = 1; };
-template <> struct splitting<uint16_t> { static constexpr int PIXELS = 4, DIGITS = 2; };
-template <> struct splitting<float> { static constexpr int PIXELS = 4, DIGITS = 2; };
+/* How samples become float16. A unit is 4 rows by PIXELS columns; a word has a row of it, for a channel. Split into float16,
+ * a unit takes four words of 16 bytes for each channel. */
+template <class In> struct splitting {
+  static constexpr int PIXELS = sizeof(In) == 1 ? 8 : 4, DIGITS = sizeof(In) == 1 ? 1 : 2;
+  using word = std::conditional_t<sizeof(In) == 4, float4, uint2>;
+};
 template <class In> __host__ __device__ constexpr int step_of() {
   return UNITS * splitting<In>::PIXELS;
 }

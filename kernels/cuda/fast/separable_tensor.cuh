@@ -96,46 +96,26 @@ DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, co
  * begin at an even group. */
 template <int GROUPS> struct row_fragments { static constexpr int EVEN = (GROUPS + 1) / 2, ODD = GROUPS / 2 + 1; };
 
-/* Multiplies groups m and m + 1 of the window and a fragment: its first half, its second half, or both. */
-template <int WEIGHT_DIGITS, int GROUPS, bool FIRST, bool SECOND>
-DEVICE void multiply_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
-  if (FIRST && SECOND) {
-    multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.x, taps.y);
-    multiply(sums, w.low[m][0], w.low[m][1], w.low[m + 1][0], w.low[m + 1][1], taps.x, taps.y);
-    if (WEIGHT_DIGITS > 1)
-      multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.z, taps.w);
-    return;
-  }
-  const int one = FIRST ? m : m + 1;
-  multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.x : taps.y);
-  multiply_half(sums, w.low[one][0], w.low[one][1], FIRST ? taps.x : taps.y);
-  if (WEIGHT_DIGITS > 1)
-    multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.z : taps.w);
-}
-
 /* Multiplies the window and the matrix of a row. Adds the result to the sums of AT_ONCE groups of outputs. */
 template <int WEIGHT_DIGITS, int GROUPS>
 DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[AT_ONCE][4]) {
   constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
   const int lane = threadIdx.x % LANES;
-  UNROLLED_FOR (int i = 0; i < EVEN; i++) {
+  UNROLLED_FOR (int i = 0; i < EVEN + ODD; i++) {
     const uint4 pair = taps[i * LANES + lane];
-    UNROLLED_FOR (int j = 0; j < AT_ONCE; j += 2) {
-      if (2 * i + 1 < GROUPS)
-        multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
-      else
-        multiply_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i, pair, sums[j]);
-    }
-  }
-  UNROLLED_FOR (int i = 0; i < ODD; i++) {
-    const uint4 pair = taps[(EVEN + i) * LANES + lane];
-    UNROLLED_FOR (int j = 1; j < AT_ONCE; j += 2) {
-      if (i == 0)
-        multiply_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
-      else if (2 * i < GROUPS)
-        multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i - 1, pair, sums[j]);
-      else
-        multiply_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i - 1, pair, sums[j]);
+    const int m = i < EVEN ? 2 * i : 2 * (i - EVEN) - 1; /* the fragment's first group; one of two may not exist */
+    UNROLLED_FOR (int j = i < EVEN ? 0 : 1; j < AT_ONCE; j += 2) {
+      const auto add = [&](const auto &groups, uint32_t first, uint32_t second) {
+        const auto &one = groups[m < 0 ? j : j + m];
+        if (m >= 0 && m + 1 < GROUPS)
+          multiply(sums[j], one[0], one[1], groups[j + m + 1][0], groups[j + m + 1][1], first, second);
+        else
+          multiply_half(sums[j], one[0], one[1], m < 0 ? second : first);
+      };
+      add(w.high, pair.x, pair.y);
+      add(w.low, pair.x, pair.y);
+      if (WEIGHT_DIGITS > 1)
+        add(w.high, pair.z, pair.w);
     }
   }
 }

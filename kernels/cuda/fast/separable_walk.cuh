@@ -224,11 +224,6 @@ struct factors {
   uint32_t h[OUTPUTS][4], l[OUTPUTS][4];
 };
 
-/* Returns whether one of two magnitudes is infinite or NaN. */
-DEVICE bool is_infinite(uint32_t pair) {
-  return max(pair & 0xffff, pair >> 16) >= 0x7c00;
-}
-
 /* The first product, for 16 rows. `x` points to the lane's first four samples. Returns false, for the whole warp, if a
  * number is too large for float16. */
 template <int CHUNKS>
@@ -259,7 +254,7 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
       split(y[i / 2][out][i % 2 * 2], y[i / 2][out][i % 2 * 2 + 1], f.h[out][i], f.l[out][i]);
       most = larger_pair(most, f.h[out][i]);
     }
-  return !__any_sync(~0u, is_infinite(most));
+  return !__any_sync(~0u, max(most & 0xffff, most >> 16) >= 0x7c00); /* infinite or NaN */
 }
 
 /* The second product. The sums of group e come from group e - 2, since a step goes down two groups. The last two groups are
@@ -277,13 +272,6 @@ template <int GROUPS> DEVICE void add_columns(const uint4 *taps, const factors &
   }
 }
 
-/* Returns the largest number of all lanes. */
-DEVICE uint32_t largest_of_warp(uint32_t x) {
-  for (int distance = LANES / 2; distance > 0; distance /= 2)
-    x = max(x, __shfl_xor_sync(~0u, x, distance));
-  return x;
-}
-
 /* Returns the scale, a power of two, for the samples that a warp uses in a step, `width` of each row. NO_SCALE if all are 0,
  * 0 if one is not finite. */
 __device__ __noinline__ float suitable_scale(const float *samples, int row_floats, int width) {
@@ -291,7 +279,9 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
   for (int i = threadIdx.x % LANES; i < width; i += LANES)
     for (int row = 0; row < ROWS; row++)
       most = larger_magnitude(most, samples[row * row_floats + i]);
-  const uint32_t largest = largest_of_warp(__float_as_uint(most) & 0x7fffffffu);
+  uint32_t largest = __float_as_uint(most) & 0x7fffffffu; /* and of all lanes: */
+  for (int distance = LANES / 2; distance > 0; distance /= 2)
+    largest = max(largest, __shfl_xor_sync(~0u, largest, distance));
   return largest == 0 ? NO_SCALE : scale_for(largest);
 }
 

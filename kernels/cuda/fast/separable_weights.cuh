@@ -212,21 +212,6 @@ float write_filter(const gconv_problem *problem, const float *factors, __half *t
   return (float)ldexp(1.0, -common);
 }
 
-size_t matrix_floats(const gconv_problem *problem) {
-  return header_floats(problem) + (size_t)problem->filters * (size_t)pairs_of(problem) * (size_t)pair_words(problem) * 4;
-}
-
-void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
-  memset(prepared, 0, matrix_floats(problem) * sizeof(float));
-  digit_writer writer = {false};
-  float *fragments = prepared + header_floats(problem);
-  size_t fragment_floats = (size_t)pairs_of(problem) * (size_t)pair_words(problem) * 4;
-  size_t factor_floats = gconv_factor_floats(problem) / (size_t)problem->filters;
-  for (size_t k = 0; k < (size_t)problem->filters; k++)
-    prepared[k] = write_filter(problem, factors + k * factor_floats, (__half *)(fragments + k * fragment_floats), &writer);
-  prepared[problem->filters] = writer.low_needed ? 2 : 1;
-}
-
 /* ---- Precision ---- */
 
 /* A tap and a level, in two digits each, are off by 2^-22. Their product without that of the low digits is off by as much

@@ -384,9 +384,8 @@ double tile_cycles(const gconv_problem *problem) {
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double planes = (double)problem->images * problem->planes, channels = problem->channels, filters = problem->filters;
   double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes;
-  double in = planes * channels * problem->height * problem->width * (problem->in_type == GCONV_U8 ? 1 : 2);
-  double size = (double)gconv_type_bytes(problem->out_type);
-  double out = planes * channels * problem->out_height * problem->out_width * size;
+  double in = planes * channels * problem->height * problem->width * (double)gconv_type_bytes(problem->in_type);
+  double out = (double)samples_of(problem) * (double)gconv_type_bytes(problem->out_type);
   double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
   double copied = (in + out * (gconv_is_combined(problem) ? 1 : filters)) / machine->bytes_per_ms;
   double several = problem->filters > 1 && problem->in_type == GCONV_U8 ? 1.3 : 1; /* measured for pairs */
