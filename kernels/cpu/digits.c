@@ -15,30 +15,28 @@
  *     one column        the same                                    4 input rows    4 output rows
  *
  * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
- * The filter alone gives a bound of the difference (bound_of, rounding_of). A level is the sum, cut or rounded. Where one
+ * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one
  * level ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level.
  * Else the level is in doubt: it is made once more in float32, as direct makes it (mend). In noise, one sample in 2000 is in
  * doubt.
  *
  * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie right where a level begins:
  * scipy.ndimage cuts levels, and a mean of equal samples is their level. All flat windows would then be in doubt. So
- * set_flat() finds out whether float32 keeps the level of each flat window. If it does, the result is the sample itself. In
- * smooth areas, too, many sums are nearly integers. Where flat windows or doubts prevail, the samples of the next rows are
- * copied or made by floats without a sum of integers (digits_way).
+ * digits_filter.c finds out whether float32 keeps the level of each flat window. If it does, the result is the sample
+ * itself. In smooth areas, too, many sums are nearly integers. Where flat windows or doubts prevail, the samples of the next
+ * rows are copied or made by floats without a sum of integers (digits_way).
  */
-#include "kernels/cpu/digits.h"
 #include "base/cpu.h"
 #include "base/memory.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/digits_filter.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,avx2,fma")))
+#define TARGET GCONV_DIGITS_TARGET
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -46,283 +44,19 @@
 #endif
 
 enum {
-  DIGITS = 3,
-  MOST_TAP = 127 * 65536 + 127 * 256 + 127,
-  MOST_SHIFT = 23,
-  MOST_FLAT = 8,     /* levels of flat windows that float32 may have to make */
-  MOST_COLUMNS = 7,  /* of a filter of several rows; with more, multiply-adds of float32 are as fast */
-  MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
-  STEP = 64,         /* samples that are made at a time */
-  FEW = 2,           /* samples in doubt, of STEP, that are made one by one */
-  LEAST_CUT = 16,    /* taps, if results are cut: most of smooth areas is in doubt then, and fewer take floats as long */
-  BLOCK = 4096,      /* samples of an output row for which quads are kept, about */
-  LEAD = 64,         /* bytes before a row that may be read */
-  SLACK = 128,       /* and behind it */
+  STEP = 64,    /* samples that are made at a time */
+  FEW = 2,      /* samples in doubt, of STEP, that are made one by one */
+  BLOCK = 4096, /* samples of an output row for which quads are kept, about */
+  LEAD = 64,    /* bytes before a row that may be read */
+  SLACK = 128,  /* and behind it */
 };
-
-/* ---- Preparation ---- */
-
-/* The digits of four taps, for each row of a tile. */
-typedef struct digits_taps {
-  int32_t group;  /* the row of quads that the taps meet */
-  int32_t sample; /* the first sample of that row that they meet; if it is negative, taps on samples below 0 are 0 */
-  int32_t digits[DIGITS][4]; /* [digit][row of the tile], four bytes each; the first digit is the lowest */
-} digits_taps;
-
-typedef struct digits_filter {
-  int32_t count;     /* number of digits_taps; 0 if floats make all sums */
-  int32_t tall;      /* the first so many digits_taps have third digits other than 0 */
-  int32_t shift;     /* sums are levels times 2^shift */
-  int32_t start;     /* sums begin here: the offset, plus a half if levels are rounded, plus half the width of doubt */
-  int32_t width;     /* a sum is in doubt if its low `shift` bits are less */
-  float clear;       /* a sum of float32 is in doubt if it is further than this from the middle of its level */
-  bool keeps_doubts; /* a flat window whose sum is in doubt has the level of its samples */
-  bool keeps_flat;   /* every flat window has the level of its samples, and all their sums are in doubt */
-} digits_filter;     /* the digits_taps follow in memory */
-
-/* Output rows of a tile. */
-static int32_t tile_rows(const gconv_problem *problem) {
-  return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
-}
-
-/* How many rows of quads a tile needs. */
-static int32_t groups_of(const gconv_problem *problem) {
-  return problem->rows == 1 ? 1 : (problem->rows + tile_rows(problem) - 1 + 3) / 4;
-}
-
-/* How many digits_taps a filter has. Each has four neighbours of a row; or, of several rows, four taps one below the other.
- */
-static int32_t most_taps(const gconv_problem *problem) {
-  return problem->rows == 1 ? (problem->columns + 3) / 4 : groups_of(problem) * problem->columns;
-}
-
-static bool is_fitting_shape(const gconv_problem *problem) {
-  const int32_t R = problem->rows, S = problem->columns;
-  if (R <= 3)
-    return R * S > 1 && S <= (R == 1 ? MOST_LENGTH : MOST_COLUMNS);
-  return S == 1 && R <= MOST_LENGTH;
-}
-
-bool gconv_digits_fit(const gconv_problem *problem) {
-  const gconv_epilogue *e = &problem->epilogue;
-  return gconv_cpu_dots() && problem->in_type == GCONV_U8 && problem->out_type == GCONV_U8 && problem->filters == 1 &&
-         problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 && problem->dilation_x == 1 &&
-         !problem->keep_alpha && e->combine == GCONV_COMBINE_NONE && !e->absolute && !e->center &&
-         problem->border_level >= 0 && problem->border_level <= 255 &&
-         problem->border_level == rintf(problem->border_level) && is_fitting_shape(problem);
-}
-
-size_t gconv_digits_floats(const gconv_problem *problem) {
-  return (sizeof(digits_filter) + (size_t)most_taps(problem) * sizeof(digits_taps)) / sizeof(float);
-}
-
-/* What bounds the sums of a filter, in levels. */
-typedef struct digits_bounds {
-  double above, below; /* the largest sum, and the least one with its sign turned: both at least 0 */
-  double largest;      /* the largest |tap| */
-  double error;        /* how far a result of float32 can be from the exact one */
-} digits_bounds;
-
-/* Returns how much float32 can add to a number by rounding it, if no number is larger: half of the distance to the next
- * number. Beyond float32, numbers become infinite. */
-static double half_step(double largest) {
-  int exponent;
-  frexp(largest, &exponent);
-  return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
-}
-
-/* Whether the epilogue leaves a sum as it is. */
-static bool changes_nothing(const gconv_epilogue *e) {
-  return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
-}
-
-/* float32 rounds each partial sum. The epilogue rounds twice at most (gconv_scale), if it changes anything. We count four
- * times, as partial results may be a little larger than the bounds of exact ones, and half a step of these twice as large.
- */
-static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
-  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
-  const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
-  const int roundings = changes_nothing(&problem->epilogue) ? 0 : 4;
-  double above = 0, below = 0, partial = 0;
-  digits_bounds bounds = {0};
-  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
-    const double tap = (double)taps[i];
-    above += tap > 0 ? tap : 0;
-    below += tap < 0 ? -tap : 0;
-    partial += half_step(255 * 1.001 * fmax(above, below));
-    bounds.largest = fmax(bounds.largest, fabs(tap * scale));
-  }
-  bounds.above = most * (scale > 0 ? above : below) + offset;
-  bounds.below = most * (scale > 0 ? below : above) + offset;
-  bounds.error = 1.001 * (fabs(scale) * partial + roundings * half_step(fmax(bounds.above, bounds.below)));
-  return bounds;
-}
-
-/* Whether results are levels of 0 to 255 that are rounded; or cut, without being wrapped around. */
-static bool is_level(const gconv_problem *problem, const float *weights, const digits_bounds *bounds) {
-  if (gconv_divisors(problem, weights)[0] != 1 || gconv_biases(problem, weights)[0] != 0)
-    return false;
-  const bool stays = bounds->below == 0 && bounds->above + bounds->error < 255.99;
-  return !problem->epilogue.wrap || (stays && gconv_tap_count(problem) >= LEAST_CUT);
-}
-
-/* The largest shift with which taps have three digits, and sums 32 bits. */
-static int32_t shift_of(const digits_bounds *bounds) {
-  int32_t shift = MOST_SHIFT;
-  while (shift > 0 && (ldexp(bounds->largest, shift) > MOST_TAP - 1 ||
-                       ldexp(fmax(bounds->above, bounds->below) + 0.75, shift) > 2147483647.0))
-    shift--;
-  return shift;
-}
-
-/* Tap number i, as an integer. */
-static int32_t integer_of(const gconv_problem *problem, const float *taps, int64_t i, int32_t shift) {
-  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
-  return (int32_t)lrint(ldexp((double)taps[i] * scale, shift));
-}
-
-/* How much the rounding of taps and of the offset can change a sum of integers. */
-static double rounding_of(const gconv_problem *problem, const float *taps, int32_t shift) {
-  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
-  double above = 0, below = 0;
-  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
-    double error = integer_of(problem, taps, i, shift) - ldexp((double)taps[i] * scale, shift);
-    above += error > 0 ? error : 0;
-    below += error < 0 ? -error : 0;
-  }
-  return 255 * (above > below ? above : below) + 0.5;
-}
-
-/* Sets how sums become levels. A sum is in doubt if it is as near to the next level as the errors of both sums together.
- * Returns false if too many sums would be in doubt. */
-static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds, digits_filter *filter) {
-  const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
-  const int32_t level = 1 << filter->shift;
-  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or, times a scale of 0, NaN */
-    return false;
-  const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
-  filter->width = 2 * (int32_t)ceil(error);
-  filter->clear = 0.5f - ldexpf((float)filter->width, -1 - filter->shift);
-  filter->start = (int32_t)lrint(offset) + (problem->epilogue.wrap ? 0 : level / 2) + filter->width / 2;
-  return true;
-}
-
-/* Returns the level that direct makes of a sum. */
-TARGET static inline uint32_t finished_level(const gconv_problem *problem, float sum) {
-  sum = gconv_finish(sum, &problem->epilogue);
-  return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);
-}
-
-/* Returns the level that direct makes of a flat window. */
-TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
-  float sum = 0;
-  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
-    sum = fmaf(taps[i], (float)sample, sum);
-  return finished_level(problem, sum);
-}
-
-/* Finds out whether flat windows in doubt keep their level. If not, returns false if more than MOST_FLAT levels of flat
- * windows are in doubt. */
-static bool set_flat(const gconv_problem *problem, const float *taps, digits_filter *filter) {
-  int64_t sum = 0;
-  int32_t doubts = 0;
-  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
-    sum += integer_of(problem, taps, i, filter->shift);
-  bool kept = true;
-  for (int32_t sample = 0; sample < 256; sample++)
-    if (((sum * sample + filter->start) & ((1 << filter->shift) - 1)) < filter->width) {
-      doubts++;
-      kept = kept && flat_level(problem, taps, sample) == (uint32_t)sample;
-    }
-  filter->keeps_doubts = kept && doubts > 0;
-  filter->keeps_flat = kept && doubts == 256;
-  return kept || doubts <= MOST_FLAT;
-}
-
-/* Puts a tap into a byte of each of its digits. */
-static void put_tap(digits_taps *taps, int32_t row, int32_t byte, int32_t tap) {
-  for (int32_t digit = 0; digit < DIGITS; digit++) {
-    int32_t low = (int8_t)(tap & 255); /* -128 .. 127 */
-    taps->digits[digit][row] |= (int32_t)((uint32_t)(low & 255) << 8 * byte);
-    tap = (tap - low) / 256;
-  }
-}
-
-/* Puts the taps of a row, behind `lead` zeros. */
-static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, digits_taps *to) {
-  for (int32_t s = 0; s < problem->columns; s++)
-    put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));
-  for (int32_t i = 0; i < most_taps(problem); i++)
-    to[i].sample = (4 * i - lead) * problem->channels;
-}
-
-/* Puts the taps of several rows. In row j of a tile, they lie j rows further down. */
-static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, digits_taps *to) {
-  const int32_t S = problem->columns;
-  for (int32_t i = 0; i < most_taps(problem); i++) {
-    to[i].group = i / S;
-    to[i].sample = i % S * problem->channels;
-  }
-  for (int32_t j = 0; j < tile_rows(problem); j++)
-    for (int32_t r = 0; r < problem->rows; r++)
-      for (int32_t s = 0; s < S; s++)
-        put_tap(&to[(r + j) / 4 * S + s], j, (r + j) % 4, integer_of(problem, taps, (int64_t)r * S + s, shift));
-}
-
-static bool is_tall(const digits_taps *taps) {
-  const int32_t *third = taps->digits[DIGITS - 1];
-  return (third[0] | third[1] | third[2] | third[3]) != 0;
-}
-
-/* Moves digits_taps with a third digit to the front. Returns their number. */
-static int32_t sort_taps(digits_taps *taps, int32_t count) {
-  int32_t tall = 0;
-  for (int32_t i = 0; i < count; i++)
-    if (is_tall(&taps[i])) {
-      digits_taps other = taps[tall];
-      taps[tall++] = taps[i];
-      taps[i] = other;
-    }
-  return tall;
-}
-
-/* Puts all taps. A row gets as many leading zeros as make the fewest digits_taps have a third digit. */
-static void put_taps(const gconv_problem *problem, const float *taps, digits_filter *filter, digits_taps *to) {
-  const int32_t count = most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
-  int32_t best = 0;
-  for (int32_t option = 0; option <= leads + 1; option++) { /* the last time: the best one */
-    const int32_t lead = option > leads ? best : option;
-    memset(to, 0, (size_t)count * sizeof *to);
-    if (problem->rows == 1)
-      put_row(problem, taps, lead, filter->shift, to);
-    else
-      put_rows(problem, taps, filter->shift, to);
-    int32_t tall = sort_taps(to, count);
-    if (option == 0 || tall < filter->tall) {
-      best = lead;
-      filter->tall = tall;
-    }
-  }
-  filter->count = count;
-}
-
-void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared) {
-  digits_filter *filter = (void *)prepared;
-  *filter = (digits_filter){0};
-  const digits_bounds bounds = bound_of(problem, weights);
-  if (!(bounds.above + bounds.below < 1e6) || !is_level(problem, weights, &bounds))
-    return;
-  filter->shift = shift_of(&bounds);
-  if (set_doubt(problem, weights, &bounds, filter) && set_flat(problem, weights, filter))
-    put_taps(problem, weights, filter, (void *)(filter + 1));
-}
 
 /* ---- The workspace ---- */
 
-/* The quads that a digits_taps meets, and its digits. */
+/* The quads that four taps meet, and its digits. */
 typedef struct digits_source {
   const uint8_t *quads;
-  int32_t digits[DIGITS][4];
+  int32_t digits[GCONV_DIGITS][4];
 } digits_source;
 
 /* A ring of input rows with their borders; rings of their quads; sources; the columns of a span. */
@@ -335,7 +69,8 @@ typedef struct places {
 static places places_of(const gconv_problem *problem) {
   const size_t channels = (size_t)problem->channels, unit = STEP * channels;
   const size_t samples = (size_t)problem->out_width * channels, blocks = (samples + BLOCK - 1) / BLOCK;
-  places at = {.block = gconv_round_up((samples + blocks - 1) / blocks, unit), .quads = (size_t)groups_of(problem)};
+  places at = {.block = gconv_round_up((samples + blocks - 1) / blocks, unit),
+               .quads = (size_t)gconv_digits_groups(problem)};
   const size_t reach = at.block + (size_t)(problem->columns - 1) * channels;
   at.rows = problem->rows == 1 ? 1 : 4 * at.quads;
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
@@ -343,7 +78,8 @@ static places places_of(const gconv_problem *problem) {
   at.quad = gconv_round_up(LEAD + 4 * (reach + STEP), 64) | 64;
   at.quads_at = at.rows * at.row;
   at.sources = at.quads_at + at.quads * at.quad;
-  at.pointers = gconv_round_up(at.sources + (size_t)most_taps(problem) * sizeof(digits_source), GCONV_ALIGNMENT);
+  at.pointers =
+      gconv_round_up(at.sources + (size_t)gconv_digits_most_taps(problem) * sizeof(digits_source), GCONV_ALIGNMENT);
   at.ways = at.pointers + at.rows * sizeof(uint8_t *);
   at.columns = gconv_round_up(at.ways + at.block / STEP, GCONV_ALIGNMENT);
   at.end = at.columns + (at.block / channels + (size_t)problem->columns) * sizeof(int64_t);
@@ -360,7 +96,7 @@ typedef enum digits_way { BY_INTEGERS, BY_FLOATS, BY_COPIES } digits_way;
 
 typedef struct walk {
   const gconv_execution *execution;
-  const digits_filter *filter;
+  const gconv_digits_filter *filter;
   places at;
   uint8_t *memory;
   digits_source *sources;
@@ -466,7 +202,7 @@ static void expect_rows(walk *w) {
 }
 
 static void find_sources(walk *w) {
-  const digits_taps *taps = (const void *)(w->filter + 1);
+  const gconv_digits_taps *taps = (const void *)(w->filter + 1);
   for (int32_t i = 0; i < w->filter->count; i++)
     w->sources[i].quads = quads_at(w, (size_t)taps[i].group) + 4 * (int64_t)taps[i].sample;
 }
@@ -541,7 +277,7 @@ TARGET static uint8_t level_of(const walk *w, int32_t j, size_t x) {
     for (int32_t s = 0; s < problem->columns; s++, row += problem->channels)
       sum = fmaf(*taps++, (float)*row, sum);
   }
-  return (uint8_t)finished_level(problem, sum);
+  return (uint8_t)gconv_digits_level(problem, sum);
 }
 
 /* Makes 64 samples of a row as direct does. Returns the best way to make the samples below. */
@@ -550,7 +286,7 @@ TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   __m512 sums[4];
   uint64_t doubt = 0;
   sum_floats(w, j, x, sums);
-  if (!changes_nothing(&w->execution->problem->epilogue)) {
+  if (!gconv_digits_keep_sums(&w->execution->problem->epilogue)) {
     float values[STEP];
     UNROLL for (int v = 0; v < 4; v++) _mm512_storeu_ps(values + 16 * v, sums[v]);
     gconv_store_samples(w->execution, w->p + j, w->first + x, count, values, STEP);
@@ -619,7 +355,7 @@ TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
 
 /* Adds the products of 16 V samples of J output rows. sum[d][j * V + v] is that of digit d, row j of the tile, vector v. */
 GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const int digits, const int J, const int V,
-                                    __m512i sum[DIGITS][4]) {
+                                    __m512i sum[GCONV_DIGITS][4]) {
   __m512i quads[4];
   UNROLL for (int v = 0; v < V; v++) quads[v] = _mm512_loadu_si512(source->quads + 4 * x + 64 * (size_t)v);
   UNROLL for (int d = 0; d < digits; d++) UNROLL for (int j = 0; j < J; j++) {
@@ -630,7 +366,7 @@ GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const
 
 /* Makes 16 V sums of J output rows. */
 GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const int V, __m512i sums[4]) {
-  __m512i sum[DIGITS][4];
+  __m512i sum[GCONV_DIGITS][4];
   UNROLL for (int i = 0; i < 4; i++) {
     sum[0][i] = _mm512_set1_epi32(w->filter->start);
     sum[1][i] = sum[2][i] = _mm512_setzero_si512();
@@ -699,7 +435,7 @@ TARGET static void make_tile_of_4(walk *w) {
 static void make_block(walk *w) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
-  const int32_t J = tile_rows(problem), rows = execution->end_row - execution->first_row;
+  const int32_t J = gconv_digits_tile_rows(problem), rows = execution->end_row - execution->first_row;
   w->loaded = 0;
   w->row_slot = w->quad_slot = 0;
   memset(w->ways, BY_INTEGERS, w->at.block / STEP);
@@ -721,7 +457,7 @@ static void make_block(walk *w) {
 
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared) {
   const gconv_problem *problem = execution->problem;
-  const digits_filter *filter = (const void *)prepared;
+  const gconv_digits_filter *filter = (const void *)prepared;
   if (filter->count == 0 || !gconv_is_dense(execution))
     return false;
   uint8_t *memory = execution->workspace;
@@ -732,7 +468,8 @@ bool gconv_digits_execute(const gconv_execution *execution, const float *prepare
   w.rows = (void *)(memory + w.at.pointers);
   w.ways = memory + w.at.ways;
   for (int32_t i = 0; i < filter->count; i++)
-    memcpy(w.sources[i].digits, ((const digits_taps *)(const void *)(filter + 1))[i].digits, sizeof w.sources[i].digits);
+    memcpy(w.sources[i].digits, ((const gconv_digits_taps *)(const void *)(filter + 1))[i].digits,
+           sizeof w.sources[i].digits);
   const size_t samples = (size_t)problem->out_width * (size_t)problem->channels;
   for (w.first = 0; w.first < samples; w.first += w.at.block) {
     w.samples = samples - w.first < w.at.block ? samples - w.first : w.at.block;
@@ -746,25 +483,9 @@ bool gconv_digits_execute(const gconv_execution *execution, const float *prepare
 
 #else /* other processors have no such instruction, or we do not use it */
 
-bool gconv_digits_fit(const gconv_problem *problem) {
-  (void)problem;
-  return false;
-}
-
 size_t gconv_digits_workspace(const gconv_problem *problem) {
   (void)problem;
   return 0;
-}
-
-size_t gconv_digits_floats(const gconv_problem *problem) {
-  (void)problem;
-  return 0;
-}
-
-void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared) {
-  (void)problem;
-  (void)weights;
-  (void)prepared;
 }
 
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared) {

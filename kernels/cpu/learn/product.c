@@ -16,11 +16,6 @@ int64_t gconv_learn_padded(int64_t count) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-/* Part i of `parts` parts of `count`, of about equal size: where it begins. */
-static int64_t begin_of_part(int64_t count, int64_t parts, int64_t i) {
-  return count / parts * i + (i < count % parts ? i : count % parts);
-}
-
 static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
@@ -40,45 +35,74 @@ static gconv_learn_shape choose_shape(const gconv_learn_tiles *set, int64_t rows
   return *best;
 }
 
+/* `count` items in parts of about equal size. */
+typedef struct parts {
+  int64_t count, size, rest; /* the first `rest` parts have one item more than `size` */
+} parts;
+
+static parts cut_into(int64_t items, int64_t most) {
+  const int64_t count = divide_up(items, most);
+  return count ? (parts){count, items / count, items % count} : (parts){0};
+}
+
+static int64_t begin_of_part(const parts *p, int64_t i) {
+  return p->size * i + (i < p->rest ? i : p->rest);
+}
+
+/* The rows and vectors of a product, cut into tiles that are at most as large as a shape. */
+typedef struct cut {
+  parts down, across;
+  int64_t tiles;
+} cut;
+
+static cut cut_product(int64_t rows, int64_t vectors, const gconv_learn_shape *shape) {
+  const parts down = cut_into(rows, shape->rows), across = cut_into(vectors, shape->vectors);
+  return (cut){down, across, down.count * across.count};
+}
+
+/* N rows from n on; V vectors from v on. */
+typedef struct tile {
+  int64_t n, N, v, V;
+} tile;
+
+/* Tiles that lie one below the other follow each other. */
+static tile tile_at(const cut *c, int64_t i) {
+  const int64_t across = i / c->down.count, down = i - across * c->down.count;
+  const int64_t n = begin_of_part(&c->down, down), v = begin_of_part(&c->across, across);
+  return (tile){n, begin_of_part(&c->down, down + 1) - n, v, begin_of_part(&c->across, across + 1) - v};
+}
+
 void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out) {
   const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  int64_t vectors = divide_up(columns, set->lanes);
-  gconv_learn_shape shape = choose_shape(set, rows, vectors);
-  int64_t across = divide_up(vectors, shape.vectors), down = divide_up(rows, shape.rows);
-  for (int64_t j = 0; j < across; j++) {
-    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
-    for (int64_t i = 0; i < down; i++) {
-      int64_t n = begin_of_part(rows, down, i), N = begin_of_part(rows, down, i + 1) - n;
-      set->gather[N][V](gather, gather->a + n, b + v * set->lanes, out + n * gather->out_pitch + v * set->lanes);
-    }
+  const int64_t vectors = divide_up(columns, set->lanes);
+  const gconv_learn_shape shape = choose_shape(set, rows, vectors);
+  const cut c = cut_product(rows, vectors, &shape);
+  for (int64_t i = 0; i < c.tiles; i++) {
+    const tile t = tile_at(&c, i);
+    const int64_t column = t.v * set->lanes;
+    set->gather[t.N][t.V](gather, gather->a + t.n, b + column, out + t.n * gather->out_pitch + column);
   }
 }
 
 void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
                        float *sums) {
   const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->shapes[0].vectors);
-  int64_t down = divide_up(count, set->shapes[0].rows);
-  for (int64_t j = 0; j < across; j++) {
-    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
-    for (int64_t i = 0; i < down; i++) {
-      int64_t n = begin_of_part(count, down, i), N = begin_of_part(count, down, i + 1) - n;
-      set->outer[N][V](outer, outer->offsets + n, x, g + v * set->lanes, sums + n * outer->out_pitch + v * set->lanes);
-    }
+  const cut c = cut_product(count, divide_up(filters, set->lanes), &set->shapes[0]);
+  for (int64_t i = 0; i < c.tiles; i++) {
+    const tile t = tile_at(&c, i);
+    const int64_t filter = t.v * set->lanes;
+    set->outer[t.N][t.V](outer, outer->offsets + t.n, x, g + filter, sums + t.n * outer->out_pitch + filter);
   }
 }
 
 void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets, int64_t count, int64_t filters,
                               const float *x, const float *g, float *sums) {
   const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  int64_t vectors = divide_up(filters, set->lanes), across = divide_up(vectors, set->listed_shape.vectors);
-  int64_t down = divide_up(count, set->listed_shape.rows);
-  for (int64_t j = 0; j < across; j++) {
-    int64_t v = begin_of_part(vectors, across, j), V = begin_of_part(vectors, across, j + 1) - v;
-    for (int64_t i = 0; i < down; i++) {
-      int64_t n = begin_of_part(count, down, i), N = begin_of_part(count, down, i + 1) - n;
-      set->listed[N][V](listed, offsets + n, x, g + v * set->lanes, sums + n * listed->out_pitch + v * set->lanes);
-    }
+  const cut c = cut_product(count, divide_up(filters, set->lanes), &set->listed_shape);
+  for (int64_t i = 0; i < c.tiles; i++) {
+    const tile t = tile_at(&c, i);
+    const int64_t filter = t.v * set->lanes;
+    set->listed[t.N][t.V](listed, offsets + t.n, x, g + filter, sums + t.n * listed->out_pitch + filter);
   }
 }
 

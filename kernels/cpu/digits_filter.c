@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes the filters of digits.c: taps as digits, bounds of the errors, and what is in doubt. */
+#include "kernels/cpu/digits_filter.h"
+#include "base/cpu.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+  MOST_TAP = 127 * 65536 + 127 * 256 + 127,
+  MOST_SHIFT = 23,
+  MOST_FLAT = 8,     /* levels of flat windows that float32 may have to make */
+  MOST_COLUMNS = 7,  /* of a filter of several rows; with more, multiply-adds of float32 are as fast */
+  MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
+  LEAST_CUT = 16,    /* taps, if results are cut: most of smooth areas is in doubt then, and fewer take floats as long */
+};
+
+static bool is_fitting_shape(const gconv_problem *problem) {
+  const int32_t R = problem->rows, S = problem->columns;
+  if (R <= 3)
+    return R * S > 1 && S <= (R == 1 ? MOST_LENGTH : MOST_COLUMNS);
+  return S == 1 && R <= MOST_LENGTH;
+}
+
+bool gconv_digits_fit(const gconv_problem *problem) {
+  const gconv_epilogue *e = &problem->epilogue;
+  return gconv_cpu_dots() && problem->in_type == GCONV_U8 && problem->out_type == GCONV_U8 && problem->filters == 1 &&
+         problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 && problem->dilation_x == 1 &&
+         !problem->keep_alpha && e->combine == GCONV_COMBINE_NONE && !e->absolute && !e->center &&
+         problem->border_level >= 0 && problem->border_level <= 255 &&
+         problem->border_level == rintf(problem->border_level) && is_fitting_shape(problem);
+}
+
+size_t gconv_digits_floats(const gconv_problem *problem) {
+  return (sizeof(gconv_digits_filter) + (size_t)gconv_digits_most_taps(problem) * sizeof(gconv_digits_taps)) / sizeof(float);
+}
+
+/* What bounds the sums of a filter, in levels. */
+typedef struct digits_bounds {
+  double above, below; /* the largest sum, and the least one with its sign turned: both at least 0 */
+  double largest;      /* the largest |tap| */
+  double error;        /* how far a result of float32 can be from the exact one */
+} digits_bounds;
+
+/* Returns how much float32 can add to a number by rounding it, if no number is larger: half of the distance to the next
+ * number. Beyond float32, numbers become infinite. */
+static double half_step(double largest) {
+  int exponent;
+  frexp(largest, &exponent);
+  return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
+}
+
+/* float32 rounds each partial sum. The epilogue rounds twice at most (gconv_scale), if it changes anything. We count four
+ * times, as partial results may be a little larger than the bounds of exact ones, and half a step of these twice as large.
+ */
+static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
+  const int roundings = gconv_digits_keep_sums(&problem->epilogue) ? 0 : 4;
+  double above = 0, below = 0, partial = 0;
+  digits_bounds bounds = {0};
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
+    const double tap = (double)taps[i];
+    above += tap > 0 ? tap : 0;
+    below += tap < 0 ? -tap : 0;
+    partial += half_step(255 * 1.001 * fmax(above, below));
+    bounds.largest = fmax(bounds.largest, fabs(tap * scale));
+  }
+  bounds.above = most * (scale > 0 ? above : below) + offset;
+  bounds.below = most * (scale > 0 ? below : above) + offset;
+  bounds.error = 1.001 * (fabs(scale) * partial + roundings * half_step(fmax(bounds.above, bounds.below)));
+  return bounds;
+}
+
+/* Whether results are levels of 0 to 255 that are rounded; or cut, without being wrapped around. */
+static bool is_level(const gconv_problem *problem, const float *weights, const digits_bounds *bounds) {
+  if (gconv_divisors(problem, weights)[0] != 1 || gconv_biases(problem, weights)[0] != 0)
+    return false;
+  const bool stays = bounds->below == 0 && bounds->above + bounds->error < 255.99;
+  return !problem->epilogue.wrap || (stays && gconv_tap_count(problem) >= LEAST_CUT);
+}
+
+/* The largest shift with which taps have three digits, and sums 32 bits. */
+static int32_t shift_of(const digits_bounds *bounds) {
+  int32_t shift = MOST_SHIFT;
+  while (shift > 0 && (ldexp(bounds->largest, shift) > MOST_TAP - 1 ||
+                       ldexp(fmax(bounds->above, bounds->below) + 0.75, shift) > 2147483647.0))
+    shift--;
+  return shift;
+}
+
+/* Tap number i, as an integer. */
+static int32_t integer_of(const gconv_problem *problem, const float *taps, int64_t i, int32_t shift) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  return (int32_t)lrint(ldexp((double)taps[i] * scale, shift));
+}
+
+/* How much the rounding of taps and of the offset can change a sum of integers. */
+static double rounding_of(const gconv_problem *problem, const float *taps, int32_t shift) {
+  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
+  double above = 0, below = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
+    double error = integer_of(problem, taps, i, shift) - ldexp((double)taps[i] * scale, shift);
+    above += error > 0 ? error : 0;
+    below += error < 0 ? -error : 0;
+  }
+  return 255 * (above > below ? above : below) + 0.5;
+}
+
+/* Sets how sums become levels. A sum is in doubt if it is as near to the next level as the errors of both sums together.
+ * Returns false if too many sums would be in doubt. */
+static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds,
+                      gconv_digits_filter *filter) {
+  const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
+  const int32_t level = 1 << filter->shift;
+  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or, times a scale of 0, NaN */
+    return false;
+  const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
+  filter->width = 2 * (int32_t)ceil(error);
+  filter->clear = 0.5f - ldexpf((float)filter->width, -1 - filter->shift);
+  filter->start = (int32_t)lrint(offset) + (problem->epilogue.wrap ? 0 : level / 2) + filter->width / 2;
+  return true;
+}
+
+/* Returns the level that direct makes of a flat window. */
+GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
+  float sum = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
+    sum = fmaf(taps[i], (float)sample, sum);
+  return gconv_digits_level(problem, sum);
+}
+
+/* Finds out whether flat windows in doubt keep their level. If not, returns false if more than MOST_FLAT levels of flat
+ * windows are in doubt. */
+static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter) {
+  int64_t sum = 0;
+  int32_t doubts = 0;
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
+    sum += integer_of(problem, taps, i, filter->shift);
+  bool kept = true;
+  for (int32_t sample = 0; sample < 256; sample++)
+    if (((sum * sample + filter->start) & ((1 << filter->shift) - 1)) < filter->width) {
+      doubts++;
+      kept = kept && flat_level(problem, taps, sample) == (uint32_t)sample;
+    }
+  filter->keeps_doubts = kept && doubts > 0;
+  filter->keeps_flat = kept && doubts == 256;
+  return kept || doubts <= MOST_FLAT;
+}
+
+/* Puts a tap into a byte of each of its digits. */
+static void put_tap(gconv_digits_taps *taps, int32_t row, int32_t byte, int32_t tap) {
+  for (int32_t digit = 0; digit < GCONV_DIGITS; digit++) {
+    int32_t low = (int8_t)(tap & 255); /* -128 .. 127 */
+    taps->digits[digit][row] |= (int32_t)((uint32_t)(low & 255) << 8 * byte);
+    tap = (tap - low) / 256;
+  }
+}
+
+/* Puts the taps of a row, behind `lead` zeros. */
+static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, gconv_digits_taps *to) {
+  for (int32_t s = 0; s < problem->columns; s++)
+    put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));
+  for (int32_t i = 0; i < gconv_digits_most_taps(problem); i++)
+    to[i].sample = (4 * i - lead) * problem->channels;
+}
+
+/* Puts the taps of several rows. In row j of a tile, they lie j rows further down. */
+static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, gconv_digits_taps *to) {
+  const int32_t S = problem->columns;
+  for (int32_t i = 0; i < gconv_digits_most_taps(problem); i++) {
+    to[i].group = i / S;
+    to[i].sample = i % S * problem->channels;
+  }
+  for (int32_t j = 0; j < gconv_digits_tile_rows(problem); j++)
+    for (int32_t r = 0; r < problem->rows; r++)
+      for (int32_t s = 0; s < S; s++)
+        put_tap(&to[(r + j) / 4 * S + s], j, (r + j) % 4, integer_of(problem, taps, (int64_t)r * S + s, shift));
+}
+
+static bool is_tall(const gconv_digits_taps *taps) {
+  const int32_t *third = taps->digits[GCONV_DIGITS - 1];
+  return (third[0] | third[1] | third[2] | third[3]) != 0;
+}
+
+/* Moves gconv_digits_taps with a third digit to the front. Returns their number. */
+static int32_t sort_taps(gconv_digits_taps *taps, int32_t count) {
+  int32_t tall = 0;
+  for (int32_t i = 0; i < count; i++)
+    if (is_tall(&taps[i])) {
+      gconv_digits_taps other = taps[tall];
+      taps[tall++] = taps[i];
+      taps[i] = other;
+    }
+  return tall;
+}
+
+/* Puts all taps. A row gets as many leading zeros as make the fewest gconv_digits_taps have a third digit. */
+static void put_taps(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter, gconv_digits_taps *to) {
+  const int32_t count = gconv_digits_most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
+  int32_t best = 0;
+  for (int32_t option = 0; option <= leads + 1; option++) { /* the last time: the best one */
+    const int32_t lead = option > leads ? best : option;
+    memset(to, 0, (size_t)count * sizeof *to);
+    if (problem->rows == 1)
+      put_row(problem, taps, lead, filter->shift, to);
+    else
+      put_rows(problem, taps, filter->shift, to);
+    int32_t tall = sort_taps(to, count);
+    if (option == 0 || tall < filter->tall) {
+      best = lead;
+      filter->tall = tall;
+    }
+  }
+  filter->count = count;
+}
+
+void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared) {
+  gconv_digits_filter *filter = (void *)prepared;
+  *filter = (gconv_digits_filter){0};
+  const digits_bounds bounds = bound_of(problem, weights);
+  if (!(bounds.above + bounds.below < 1e6) || !is_level(problem, weights, &bounds))
+    return;
+  filter->shift = shift_of(&bounds);
+  if (set_doubt(problem, weights, &bounds, filter) && set_flat(problem, weights, filter))
+    put_taps(problem, weights, filter, (void *)(filter + 1));
+}

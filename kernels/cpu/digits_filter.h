@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* A filter of digits.c: its taps as digits, and how its sums become levels. digits_filter.c makes it, digits.c uses it. */
+#ifndef GCONV_KERNELS_CPU_DIGITS_FILTER_H
+#define GCONV_KERNELS_CPU_DIGITS_FILTER_H
+
+#include "kernels/cpu/digits.h"
+#include "kernels/cpu/rows.h"
+
+enum { GCONV_DIGITS = 3 }; /* of a tap */
+
+/* For functions that only run where gconv_digits_fit(). */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define GCONV_DIGITS_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,avx2,fma")))
+#else
+#define GCONV_DIGITS_TARGET
+#endif
+
+/* The digits of four taps, for each row of a tile. */
+typedef struct gconv_digits_taps {
+  int32_t group;  /* the row of quads that the taps meet */
+  int32_t sample; /* the first sample of that row that they meet; if it is negative, taps on samples below 0 are 0 */
+  int32_t digits[GCONV_DIGITS][4]; /* [digit][row of the tile], four bytes each; the first digit is the lowest */
+} gconv_digits_taps;
+
+typedef struct gconv_digits_filter {
+  int32_t count;       /* number of gconv_digits_taps; 0 if floats make all sums */
+  int32_t tall;        /* the first so many gconv_digits_taps have third digits other than 0 */
+  int32_t shift;       /* sums are levels times 2^shift */
+  int32_t start;       /* sums begin here: the offset, plus a half if levels are rounded, plus half the width of doubt */
+  int32_t width;       /* a sum is in doubt if its low `shift` bits are less */
+  float clear;         /* a sum of float32 is in doubt if it is further than this from the middle of its level */
+  bool keeps_doubts;   /* a flat window whose sum is in doubt has the level of its samples */
+  bool keeps_flat;     /* every flat window has the level of its samples, and all their sums are in doubt */
+} gconv_digits_filter; /* the gconv_digits_taps follow in memory */
+
+/* Output rows of a tile. */
+static inline int32_t gconv_digits_tile_rows(const gconv_problem *problem) {
+  return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
+}
+
+/* How many rows of quads a tile needs. */
+static inline int32_t gconv_digits_groups(const gconv_problem *problem) {
+  return problem->rows == 1 ? 1 : (problem->rows + gconv_digits_tile_rows(problem) - 1 + 3) / 4;
+}
+
+/* How many gconv_digits_taps a filter has, at most. Each has four neighbours of a row; or, of several rows, four taps one
+ * below the other. */
+static inline int32_t gconv_digits_most_taps(const gconv_problem *problem) {
+  return problem->rows == 1 ? (problem->columns + 3) / 4 : gconv_digits_groups(problem) * problem->columns;
+}
+
+/* Whether the epilogue leaves a sum as it is. */
+static inline bool gconv_digits_keep_sums(const gconv_epilogue *e) {
+  return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
+}
+
+/* Returns the level that direct makes of a sum. */
+GCONV_DIGITS_TARGET static inline uint32_t gconv_digits_level(const gconv_problem *problem, float sum) {
+  sum = gconv_finish(sum, &problem->epilogue);
+  return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);
+}
+
+#endif
