@@ -152,8 +152,12 @@ DEVICE void store(const line &l, const float *values, float *to, int32_t begin, 
   }
 }
 
-/* The Gaussian; derivatives of order 1; of 2, too; of three passes the Gaussian. */
-enum planes_made { SMOOTH, SLOPES, ALL, TENSOR };
+enum planes_made {
+  SMOOTH, /* the Gaussian */
+  SLOPES, /* the derivatives of order 1 as well */
+  ALL,    /* those of order 2 as well */
+  TENSOR  /* the Gaussian of each of three passes */
+};
 
 /* Where the results of a row go: those of its tile to features, those of the tile and its rim to planes that are kept. */
 struct line_outputs {

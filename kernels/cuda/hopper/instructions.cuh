@@ -104,10 +104,13 @@ DEVICE void admit_kernel_behind() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-/* GPUs before Ampere lack the function. */
+/* Returns the largest number of all lanes. */
 DEVICE uint32_t largest_of_warp(uint32_t number) {
 #ifdef COPY_ENGINE
   number = __reduce_max_sync(UINT32_MAX, number);
+#else
+  for (int distance = 16; distance > 0; distance /= 2)
+    number = max(number, __shfl_xor_sync(UINT32_MAX, number, distance));
 #endif
   return number;
 }
@@ -169,9 +172,11 @@ DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
-/* The same for fewer columns, twice as many as a thread has sums, with a in registers. Of float16, 16 deep: a[0] has numbers
- * 2 t and 2 t + 1 of the thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 8 further on. Of
- * tf32, 8 deep: a[0] has number t of the first row, a[1] that of the second; a[2] and a[3] have the numbers 4 further on. */
+/* The same with a in registers, for 2 * COUNT columns, where COUNT is the number of a thread's sums.
+ *
+ *              depth    a[0] has, of the thread's first row    a[1]                         a[2] and a[3]
+ *     fp16     16       numbers 2 t and 2 t + 1                those of its second row      the numbers 8 further on
+ *     tf32     8        number t                               that of its second row       the numbers 4 further on */
 #define DEFINE_MULTIPLY_HELD(NAME, COUNT, SHAPE, TAIL, NUMBERS, SUMS, A, B, ADD)                                            \
   DEVICE void NAME(float(&c)[COUNT], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                                     \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS       \

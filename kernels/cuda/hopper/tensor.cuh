@@ -185,8 +185,8 @@ inline void scale_filters(const gconv_layer_problem *p, const float *weights, bo
   }
 }
 
-/* Writes the digits of the i-th number, which is weight `source`, or 0 if that is -1. The digits of `together` numbers
- * follow each other, digit after digit. `taps`: of a filter. */
+/* Writes the digits of the i-th number. That number is weight `source`, or 0 if `source` is -1. Numbers lie in groups of
+ * `together`: first the highest digit of each number of a group, then the next digit of each. `taps`: of a filter. */
 template <class E, int D>
 GCONV_BOTH void write_digits(const float *weights, int64_t taps, int32_t source, const float *scales, int64_t i,
                              int32_t together, typename E::number *to) {
@@ -204,9 +204,9 @@ inline const char *available() {
   return major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
-/* The state of a plan: the algorithm that a chooser has chosen, and that algorithm's cut. */
+/* The state of a plan: the algorithm that a chooser has chosen, or NULL, and the cut. */
 template <class Cut> struct kept {
-  const gconv_layer_algorithm *row;
+  const gconv_layer_algorithm *row; /* the first member: chooser reads it without knowing Cut */
   Cut c;
 };
 template <class Cut> gconv_status keep_cut(const Cut &c, void **state) {
@@ -462,8 +462,8 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   return row;
 }
 
-/* The members of an algorithm that leaves each problem to another one: ROW_OF(problem). Plans keep the answer, since it
- * takes longer than many a product. */
+/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. To find it
+ * takes longer than many a product takes. So a plan asks once, and keeps the answer in front of that algorithm's cut. */
 template <auto ROW_OF> struct chooser {
   typedef gconv_layer_algorithm algorithm;
   static const algorithm *row_of(const gconv_layer_problem *p) {

@@ -28,10 +28,12 @@ enum { CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
 
 /* The functions, and their names in the library.
  *
- * sgemm_batched: C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns, for `batch` matrices at equal
- * distances. Our matrices are by rows, so cuBLAS sees them transposed: patches, taps and product are n x CRS, CRS x K and n
- * x K. sgemv: y (m) = alpha * A (m x n) * x (n) + beta * y; or, with A transposed, y (n) = alpha * A' * x (m) + beta * y
- * sger: A (m x n) = alpha * x (m) * y' (n) + A */
+ *     sgemm_batched    C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, for `batch` matrices at equal distances
+ *     sgemv            y (m) = alpha * A (m x n) * x (n) + beta * y; with A transposed, y (n) = alpha * A' * x (m) + beta *
+ * y sger             A (m x n) = alpha * x (m) * y' (n) + A
+ *
+ * cuBLAS takes matrices by columns. Ours are by rows, so cuBLAS sees them transposed: patches are n x CRS, taps CRS x K, and
+ * the product is n x K. */
 #define CUBLAS_CALLS(CALL)                                                                                                  \
   CALL(create, "cublasCreate_v2", cublas_handle *)                                                                          \
   CALL(destroy, "cublasDestroy_v2", cublas_handle)                                                                          \
