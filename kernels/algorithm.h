@@ -56,7 +56,8 @@ typedef struct gconv_algorithm {
   /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
   double (*cost)(const gconv_problem *problem, const gconv_machine *machine);
 
-  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. */
+  /* The largest |error| of a response, relative to (sum |tap|) * max |x|, or to FLT_MIN where that is larger: below it,
+   * floats have fewer bits. */
   double (*error_bound)(const gconv_problem *problem);
 
   /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants behind the weights,

@@ -310,7 +310,8 @@ static gconv_oracle_sample response(const gconv_oracle *oracle, double bound, si
   double most = weight * oracle->largest;
   double rounding = ROUNDING * ((oracle->altered ? 20 : 4) * most + 4 * fabs(f->offset / oracle->white));
   double denormal = weight > 0 ? FLT_TRUE_MIN * (taps + 4) * (1 + fabs(1 / (double)f->divisor)) : 0;
-  return (gconv_oracle_sample){oracle->responses[response_index(oracle, k, n, p, q, c)], bound * most + rounding + denormal};
+  double relative = bound * (most > 0 ? fmax(most, FLT_MIN / fabs((double)f->divisor)) : 0);
+  return (gconv_oracle_sample){oracle->responses[response_index(oracle, k, n, p, q, c)], relative + rounding + denormal};
 }
 
 /* The responses of all filters to one sample as one. */

@@ -52,7 +52,8 @@ void gconv_oracle_free(gconv_oracle *oracle);
 
 /* Fills samples[((n * P + p) * Q + q) * C + c] with output number `output` in units of its samples (levels for integers,
  * saturated but not rounded). The error is what an algorithm may be off whose responses are within
- * error_bound * (sum |tap|) * max |sample|; it holds the half level of rounding. False without memory. */
+ * error_bound * (sum |tap|) * max |sample|, or error_bound * FLT_MIN if that is more; it holds the half level of rounding.
+ * False without memory. */
 bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, double error_bound, gconv_oracle_sample *samples);
 
 /* Sample (n, y, x, c) of an image of any type and layout. */
