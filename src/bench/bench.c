@@ -47,19 +47,13 @@ static bool takes(const char *const *takers, const char *name) {
 
 /* Names the algorithms that ignore the option: their rows differ only by chance. */
 static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
-  const gconv_bench_list *sizes = &bench->settings->sizes;
   const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
   const char *name;
   char names[256] = "";
-  bool large = false;
-  for (int i = 0; i < sizes->count; i++)
-    large |= sizes->items[i] > 17;
   for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++) {
     const size_t used = strlen(names);
-    const bool taken = on_gpu && takes(takers, name);
-    const bool partly = taken && large && strcmp(name, "direct") == 0; /* direct_bands.cuh has blocks of its own */
-    if (strcmp(name, "auto") != 0 && (!taken || partly))
-      snprintf(names + used, sizeof names - used, "%s%s%s", used > 0 ? ", " : "", name, partly ? " beyond 17x17" : "");
+    if (strcmp(name, "auto") != 0 && !(on_gpu && takes(takers, name)))
+      snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
   }
   if (names[0] != '\0')
     gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);

@@ -30,7 +30,7 @@ static const chapter chapters[] = {
     {"a large filter: 31x31 Gaussian",
      "gaussian:size=31,sigma=5",
      GCONV_F32,
-     {{"direct", "4 sliding sums"},
+     {{"tiled", "3 strips"},
       {"fft", "5 spectra"},
       {"separable-classic", "6 two passes"},
       {"separable", "7 tensor cores"}}},

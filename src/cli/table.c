@@ -612,12 +612,11 @@ const gconv_option gconv_option_table[] = {
                "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
                "all but reference"),
     OPTION(BENCH, 0, "block", "WxH,...", blocks, bench, KEEPS,
-           .help =
-               "threads of a block on a GPU, for direct (to 17x17) and tiled; the others have blocks of their own; may be "
-               "repeated"),
+           .help = "threads of a block on a GPU, for direct and tiled; the others have blocks of their own; may be "
+                   "repeated"),
     OPTION(BENCH, 0, "grid", "N,N...", sizes, bench.grids, KEEPS, .most = INT_MAX,
            .takes = "numbers of blocks with commas between: 132,264,528",
-           .help = "blocks of a grid on a GPU at most, for direct (to 17x17), tiled and sparse; the others have grids of "
+           .help = "blocks of a grid on a GPU at most, for direct, tiled and sparse; the others have grids of "
                    "their own"),
     OPTION(BENCH, 0, "sweep", "KIND", sweep, bench, KEEPS, .words = "block|grid",
            .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),

@@ -17,6 +17,7 @@ typedef struct given {
   bool bias;
   int samples, weights; /* exponents of 2 of the largest */
   bool below;           /* all sums are below 0 */
+  int steps;            /* in 16 channels, samples become 2^steps times as large */
 } given;
 
 #define NONE GCONV_ACTIVATION_NONE
@@ -27,52 +28,60 @@ typedef struct given {
 
 static const given all[] = {
     /* flow */
-    {2, 6, 24, 26, 140, 8, 8, 2, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
-    {3, 3, 23, 31, 70, 8, 8, 1, 1, 1, 1, 2, 3, 5, 4, 2, RELU, true, 0, 0, false},
-    {2, 6, 41, 37, 65, 4, 4, 1, 1, 1, 1, 1, 1, 0, 3, 2, LEAKY, false, 8, -4, false},
-    {2, 4, 33, 40, 129, 5, 7, 1, 2, 3, 1, 2, 1, 2, 0, 3, SIGMOID, true, 0, 0, false},
-    {1, 5, 64, 21, 97, 3, 5, 1, 1, 1, 3, 1, 2, 2, 2, 2, NONE, true, 4, 4, false},
-    {3, 2, 18, 34, 72, 5, 11, 1, 2, 1, 1, 2, 0, 9, 1, 8, RELU, false, 0, 0, false},
-    {2, 5, 13, 60, 66, 4, 8, 1, 1, 1, 1, 1, 0, 3, 0, 4, NONE, false, -62, -61, false},
-    {2, 6, 31, 37, 70, 4, 4, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true},
+    {2, 6, 24, 26, 140, 8, 8, 2, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false, 0},
+    {3, 3, 23, 31, 70, 8, 8, 1, 1, 1, 1, 2, 3, 5, 4, 2, RELU, true, 0, 0, false, 0},
+    {2, 6, 41, 37, 65, 4, 4, 1, 1, 1, 1, 1, 1, 0, 3, 2, LEAKY, false, 8, -4, false, 0},
+    {2, 4, 33, 40, 129, 5, 7, 1, 2, 3, 1, 2, 1, 2, 0, 3, SIGMOID, true, 0, 0, false, 0},
+    {1, 5, 64, 21, 97, 3, 5, 1, 1, 1, 3, 1, 2, 2, 2, 2, NONE, true, 4, 4, false, 0},
+    {3, 2, 18, 34, 72, 5, 11, 1, 2, 1, 1, 2, 0, 9, 1, 8, RELU, false, 0, 0, false, 0},
+    {2, 5, 13, 60, 66, 4, 8, 1, 1, 1, 1, 1, 0, 3, 0, 4, NONE, false, -62, -61, false, 0},
+    {2, 6, 31, 37, 70, 4, 4, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
     /* planes */
-    {1, 40, 9, 33, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, LEAKY, true, -62, -61, false},
-    {1, 40, 9, 22, 65, 3, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true},
+    {1, 40, 9, 33, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, LEAKY, true, -62, -61, false, 0},
+    {1, 40, 9, 22, 65, 3, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
     /* gathered */
-    {2, 3, 24, 26, 70, 8, 8, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false},
-    {2, 3, 45, 37, 9, 11, 11, 1, 4, 4, 1, 1, 2, 5, 3, 1, RELU, true, 0, 0, false},
-    {1, 4, 33, 30, 10, 16, 16, 1, 1, 1, 1, 1, 0, 3, 0, 2, NONE, false, -62, -61, false},
-    {2, 3, 31, 64, 64, 7, 7, 1, 2, 2, 2, 1, 3, 3, 2, 2, SIGMOID, true, 0, 0, false},
-    {1, 3, 30, 41, 17, 5, 9, 1, 1, 3, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true},
+    {2, 3, 24, 26, 70, 8, 8, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false, 0},
+    {2, 3, 45, 37, 9, 11, 11, 1, 4, 4, 1, 1, 2, 5, 3, 1, RELU, true, 0, 0, false, 0},
+    {1, 4, 33, 30, 10, 16, 16, 1, 1, 1, 1, 1, 0, 3, 0, 2, NONE, false, -62, -61, false, 0},
+    {2, 3, 31, 64, 64, 7, 7, 1, 2, 2, 2, 1, 3, 3, 2, 2, SIGMOID, true, 0, 0, false, 0},
+    {1, 3, 30, 41, 17, 5, 9, 1, 1, 3, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
     /* few */
-    {2, 3, 37, 29, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, LEAKY, true, 0, 0, false},
-    {3, 3, 40, 36, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, -62, -61, false},
-    {2, 3, 41, 30, 20, 3, 3, 1, 2, 2, 1, 1, 0, 2, 3, 1, SIGMOID, true, 0, 0, false},
-    {1, 3, 33, 50, 9, 3, 3, 1, 1, 2, 1, 1, 5, 0, 0, 4, RELU, true, 64, 60, true},
+    {2, 3, 37, 29, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, LEAKY, true, 0, 0, false, 0},
+    {3, 3, 40, 36, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, -62, -61, false, 0},
+    {2, 3, 41, 30, 20, 3, 3, 1, 2, 2, 1, 1, 0, 2, 3, 1, SIGMOID, true, 0, 0, false, 0},
+    {1, 3, 33, 50, 9, 3, 3, 1, 1, 2, 1, 1, 5, 0, 0, 4, RELU, true, 64, 60, true, 0},
     /* long rows and windows, which gemm on the CPU cuts, and reads where they are */
-    {1, 1, 1, 14311, 19, 1, 13, 1, 1, 13, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
-    {2, 4, 3, 5511, 20, 2, 7, 2, 1, 5, 1, 2, 0, 0, 0, 0, TANH, true, 0, 0, false},
-    {1, 40, 2, 1503, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false},
-    {1, 7, 3, 1201, 33, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, false, 0, 0, false},
-    {2, 6, 30, 31, 20, 3, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
-    {2, 3, 9, 40, 10, 1, 2, 1, 1, 2, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
+    {1, 1, 1, 14311, 19, 1, 13, 1, 1, 13, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false, 0},
+    {2, 4, 3, 5511, 20, 2, 7, 2, 1, 5, 1, 2, 0, 0, 0, 0, TANH, true, 0, 0, false, 0},
+    {1, 40, 2, 1503, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false, 0},
+    {1, 7, 3, 1201, 33, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, false, 0, 0, false, 0},
+    {2, 6, 30, 31, 20, 3, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, SIGMOID, true, 0, 0, false, 0},
+    {2, 3, 9, 40, 10, 1, 2, 1, 1, 2, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false, 0},
     /* one pixel of each image, which gemm on the CPU takes for a row */
-    {700, 1, 1, 200, 33, 1, 200, 1, 1, 1, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false},
-    {301, 40, 1, 1, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false},
-    {270, 6, 3, 5, 20, 2, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false},
-    {110, 3400, 1, 1, 18, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false},
-    {9, 5, 2, 3, 130, 2, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, 0, 0, false},
+    {700, 1, 1, 200, 33, 1, 200, 1, 1, 1, 1, 1, 0, 0, 0, 0, SIGMOID, true, 0, 0, false, 0},
+    {301, 40, 1, 1, 37, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false, 0},
+    {270, 6, 3, 5, 20, 2, 3, 2, 2, 3, 1, 1, 0, 0, 0, 0, RELU, true, 0, 0, false, 0},
+    {110, 3400, 1, 1, 18, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false, 0},
+    {9, 5, 2, 3, 130, 2, 3, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, 0, 0, false, 0},
     /* flow of 1 x 1, whose tiles have their own scales */
-    {2, 40, 24, 26, 140, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
-    {3, 64, 23, 31, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false},
-    {2, 122, 39, 43, 140, 1, 1, 2, 1, 2, 1, 1, 1, 0, 2, 3, RELU, false, 0, 0, false},
-    {1, 16, 33, 40, 97, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, -62, -61, false},
-    {2, 60, 32, 32, 256, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true},
-    {5, 60, 21, 23, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, RELU, true, 0, 0, false},
-    {33, 24, 3, 1, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false},
+    {2, 40, 24, 26, 140, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false, 0},
+    {3, 64, 23, 31, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false, 0},
+    {2, 122, 39, 43, 140, 1, 1, 2, 1, 2, 1, 1, 1, 0, 2, 3, RELU, false, 0, 0, false, 0},
+    {1, 16, 33, 40, 97, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, -62, -61, false, 0},
+    {2, 60, 32, 32, 256, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
+    {5, 60, 21, 23, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, RELU, true, 0, 0, false, 0},
+    {33, 24, 3, 1, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 0, 0, false, 0},
+    /* more than 64 channels: a chunk after the other, whose samples may be much larger than those before, or smaller */
+    {3, 200, 23, 31, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false, 4},
+    {2, 130, 24, 26, 40, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, TANH, true, 0, 0, false, 1},
+    {2, 330, 39, 43, 140, 1, 1, 2, 1, 2, 1, 1, 1, 0, 2, 3, RELU, false, 0, 0, false, -3},
+    {9, 320, 24, 26, 64, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, -120, 40, false, 12},
+    {4, 70, 33, 40, 97, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, -62, -61, false, 0},
+    {2, 128, 32, 32, 256, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
+    {5, 65, 21, 23, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, RELU, true, 0, 0, false, -20},
     /* planes, two splits */
-    {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, RELU, true, 0, 0, false},
-    {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, SIGMOID, false, 0, 0, false},
+    {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, RELU, true, 0, 0, false, 0},
+    {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, SIGMOID, false, 0, 0, false, 0},
 };
 
 uint64_t gconv_given_layers(void) {
@@ -113,9 +122,11 @@ bool gconv_given_layer_make(gconv_drawn_network *d, uint64_t number) {
   if (!gconv_guarded_make(&d->in, &header, 0, 0, 0xFF))
     return false;
   gconv_guarded_rows rows = gconv_guarded_rows_of(&d->in.image);
-  for (size_t i = 0; i < rows.count; i++)
+  for (size_t i = 0; i < rows.count; i++) {
+    const int channel = (int)(i / (size_t)g->h % (size_t)g->c), exponent = g->samples + channel * g->steps / 16;
     for (size_t x = 0; x < rows.bytes / sizeof(float); x++)
-      ((float *)(void *)gconv_guarded_row(&d->in.image, i))[x] = value(&lot, g->samples, g->below, 1);
+      ((float *)(void *)gconv_guarded_row(&d->in.image, i))[x] = value(&lot, exponent, g->below, 1);
+  }
   gconv_drawn_layer *l = &d->layers[0];
   set_layer(g, l);
   l->bank.weights = values(&lot, (size_t)g->k * (size_t)(g->c / g->groups * g->r * g->s), g->weights, g->below, -1);

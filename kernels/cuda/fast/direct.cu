@@ -10,17 +10,13 @@
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
  * slide down the rows in registers.
  *
- * bands (direct_bands.cuh): any filter, stride and dilation. A warp makes 8 rows of 256 samples from rows in shared memory.
- *
- * The rest goes to the classic (classic/direct_classic.cu): other filters whose responses are combined, which tiled and gemm
- * make faster, and bands whose rows are too long for shared memory: strides of x above 10, and taps that span more than some
- * 2500 samples of a row, all channels counted.
+ * All others are those of tiled, or of the classic if tiled refuses them: larger filters, floats that are not square, two
+ * channels, strides and dilations, and responses that are combined, but for the magnitude of a pair.
  *
  * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
  * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
  * bytes, by the instructions that unpack and pack them.
  */
-#include "direct_bands.cuh"
 #include "direct_slide.cuh"
 
 #include <math.h>
@@ -114,17 +110,19 @@ size_launcher *const sliding_even[8] = {launch_size<float, 2, 1>,  launch_size<f
                                         launch_size<float, 8, 1>,  launch_size<float, 10, 1>, launch_size<float, 12, 1>,
                                         launch_size<float, 14, 1>, launch_size<float, 16, 1>};
 
+/* Returns what takes the problems that do not slide. */
+const gconv_algorithm *other(const gconv_problem *problem) {
+  return gconv_algorithm_cuda_tiled.supports(problem) ? &gconv_algorithm_cuda_direct_classic : &gconv_algorithm_cuda_tiled;
+}
+
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const frame square = find_frame(problem);
   const int32_t row = problem->channels == 1 ? 0 : problem->channels - 2; /* of CHANNELS(): 1, 3 or 4 */
-  if (problem->channels != 2 && slides(execution, square))
-    (square.size % 2 == 0 ? sliding_even[square.size / 2 - 1]
-                          : sliding[problem->in_type][row][square.size / 2 - 1])(execution, square.shift);
-  else if (fits_bands(problem))
-    launch_any_bands(execution);
-  else
-    return gconv_algorithm_cuda_direct_classic.execute(execution);
+  if (problem->channels == 2 || !slides(execution, square))
+    return other(problem)->execute(execution);
+  (square.size % 2 == 0 ? sliding_even[square.size / 2 - 1]
+                        : sliding[problem->in_type][row][square.size / 2 - 1])(execution, square.shift);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
@@ -132,17 +130,6 @@ gconv_status execute(const gconv_execution *execution) {
 
 const char *supports(const gconv_problem *) {
   return NULL;
-}
-
-/* Tables of bands are prepared even for problems that slide: slides() asks for taps and for the layout of the output. */
-size_t prepared_floats(const gconv_problem *problem) {
-  return fits_bands(problem) ? table_floats(problem) * (size_t)problem->filters : 0;
-}
-
-gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  if (fits_bands(problem))
-    write_tables(problem, taps, prepared);
-  return GCONV_OK;
 }
 
 /* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
@@ -157,21 +144,13 @@ int32_t sliding_size(const gconv_problem *problem) {
              : size;
 }
 
-/* Instructions for a sample of one filter, measured on an H200. A device issues as many instructions as multiply-adds. Of
- * slide(), three of four are multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. 18 for a
- * tap are of a kernel before the classic, which tested borders once a window. The classic issues 73 at 7 x 7. */
-double instructions_of(const gconv_problem *problem) {
-  const double taps = (double)problem->rows * problem->columns, strides = (double)problem->stride_y * problem->stride_x;
-  const double row = (double)problem->out_width * problem->channels;
-  if (const int32_t size = sliding_size(problem))
-    return 1.42 * size * size + 15;
-  if (!fits_bands(problem))
-    return 18 * taps + 60;
-  const double idle_lanes = ceil(row / BAND_SAMPLES) * BAND_SAMPLES / row;
-  return form_of(problem) == DENSE ? (2 * taps + 170) * idle_lanes : (2.7 * taps + 220 * strides) * idle_lanes;
-}
-
+/* Counts instructions, measured on an H200. A device issues as many as multiply-adds. Of slide(), three of four are
+ * multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. Others cost what they cost by their
+ * own names, and a little more, so that auto calls them by those. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  const int32_t size = sliding_size(problem);
+  if (size == 0)
+    return other(problem)->cost(problem, machine) + 0.001;
   const double filters = problem->filters, taps = (double)problem->rows * problem->columns;
   const double samples = gconv_problem_flop(problem) / (2 * taps * filters),
                passes = gconv_is_combined(problem) ? 1 : filters;
@@ -179,11 +158,10 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double out_bytes = (double)gconv_type_bytes(problem->out_type);
   /* Small images cannot fill a device. At 1024^2 they take 6 times as long as the rate says, at 256^2 64 times (measured).
    * Pairs have twice the work under way, and so hide twice the latency. */
-  const double under_way = sliding_size(problem) > 0 ? filters / passes : 1;
-  const double share = 6e6 / (samples * under_way + 1), idle = fmin(sqrt(1 + share * share), 64);
-  const double arithmetic = samples * filters * instructions_of(problem) * idle / machine->fma_per_ms;
-  const double bytes = samples * passes * (in_bytes * problem->stride_y * problem->stride_x + out_bytes);
-  return machine->launch_ms * passes + fmax(arithmetic, bytes / (0.9 * machine->bytes_per_ms));
+  const double share = 6e6 / (samples * filters / passes + 1), idle = fmin(sqrt(1 + share * share), 64);
+  const double arithmetic = samples * filters * (1.42 * size * size + 15) * idle / machine->fma_per_ms;
+  return machine->launch_ms * passes +
+         fmax(arithmetic, samples * passes * (in_bytes + out_bytes) / (0.9 * machine->bytes_per_ms));
 }
 
 } // namespace
@@ -194,6 +172,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .prepared_floats = prepared_floats,
-    .prepare = prepare,
 };

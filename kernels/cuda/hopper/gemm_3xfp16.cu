@@ -9,7 +9,8 @@
  * largest lose bits. Therefore the error bound is relative to the largest number.
  *
  * Some layers have their own kernels where these are estimated to be faster: first layers, with few channels (gather.cuh);
- * filters of 1 x 1, and few taps with many filters (tensor_flow.cuh). The first two need no pass over the input.
+ * filters of 1 x 1 (tensor_points.cuh); few taps with many filters (tensor_flow.cuh). The first two need no pass over the
+ * input.
  */
 #include "gather.cuh"
 

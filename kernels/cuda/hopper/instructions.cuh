@@ -119,6 +119,10 @@ DEVICE uint32_t largest_of_warp(uint32_t number) {
 DEVICE void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
+/* Counts this warp at such a barrier, and goes on: others wait there. */
+DEVICE void barrier_pass(int32_t name, int32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(threads) : "memory");
+}
 
 template <int REGISTERS> DEVICE void registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));

@@ -11,7 +11,8 @@
  * come one chunk at a time, and weights in steps, to rings in shared memory (cp.async.bulk). An instruction (wgmma)
  * multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory, the sums in registers. If shared
  * memory has room for all weights and an item's planes, the two warpgroups take turns: one stores while the other
- * multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh.)
+ * multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh; and so have filters of 1 x 1:
+ * tensor_points.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
  * |v|. Of the four products of digits, that of the low digits is left out. For float16 (u = 2^-11), images and filters are
@@ -21,7 +22,7 @@
 
 #include "../core/launch.cuh"
 #include "device/cuda_error.h"
-#include "tensor_flow.cuh"
+#include "tensor_points.cuh"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -339,7 +340,7 @@ template <class E, int D> struct product {
     return is_joined(c) ? multiply_layer<E, D, true> : multiply_layer<E, D, false>;
   }
   static auto flow_of(const cut &c) {
-    return c.flow.steps == FLOW_FEW ? flow_layer<D, FLOW_FEW> : flow_layer<D, FLOW_STEPS>;
+    return !has_own_scales(c) ? flow_layer<D> : c.chunks > 1 ? points_layer<D, true> : points_layer<D, false>;
   }
 
   static arguments arguments_of(const gconv_layer_execution *e, const cut &c) {
@@ -393,7 +394,7 @@ template <class E, int D> struct product {
     }
     if (c.flow.steps) {
       const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
-      const int threads = has_own_scales(c) ? FEW_THREADS : THREADS;
+      const int threads = has_own_scales(c) ? POINT_THREADS : THREADS;
       CUDA_TRY(launch_behind(flow_of(c), (unsigned)blocks, threads, flow_bytes(c), stream, a));
       return finish_layer(a, processors, stream);
     }

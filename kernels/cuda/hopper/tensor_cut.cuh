@@ -67,16 +67,17 @@ struct divisor {
   }
 };
 
-/* Layers of few taps. Their weights stay in registers, and the input streams past them (tensor_flow.cuh). */
+/* Layers of few taps, and of 1 x 1. Their weights are in registers, and the input streams past them (tensor_flow.cuh,
+ * tensor_points.cuh). */
 enum : int32_t {
   FLOW_TILE = 128, /* positions */
   FLOW_STEPS = 12, /* of a tile; taps that do not exist have weights 0 */
-  FLOW_FEW = 4,    /* the same of filters of 1 x 1: up to 64 channels */
+  POINT_STEPS = 4, /* of a chunk of 64 channels, of filters of 1 x 1 */
   FLOW_SLOTS = 16  /* at most */
 };
 
 struct flow {
-  int32_t steps;            /* 0: the layer does not use this kernel; FLOW_FEW: filters of 1 x 1; FLOW_STEPS: others */
+  int32_t steps;            /* 0: the layer does not use this kernel; POINT_STEPS: filters of 1 x 1; FLOW_STEPS: others */
   int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
   int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
@@ -127,7 +128,7 @@ struct cut {
 
 /* Returns whether the kernel finds the largest sample of each tile itself, and no pass before finds those of images. */
 inline bool has_own_scales(const cut &c) {
-  return c.flow.steps == FLOW_FEW;
+  return c.flow.steps == POINT_STEPS;
 }
 
 inline int32_t ceil_div(int64_t a, int64_t b) {
@@ -359,7 +360,7 @@ inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits
   return best;
 }
 
-/* ---- Layers whose input streams past the weights (tensor_flow.cuh) ---- */
+/* ---- Layers whose input streams past the weights (tensor_flow.cuh, tensor_points.cuh) ---- */
 
 enum : int32_t {
   FLOW_HEAD_BYTES = 640,             /* for barriers and scales */
@@ -377,7 +378,7 @@ inline size_t flow_bytes(const cut &c) {
  * p->rows. */
 inline int32_t list_flow_taps(const cut &c, const gconv_layer_problem *p, tap *taps) {
   int32_t count = 0;
-  const int32_t units = c.units * c.row_taps;
+  const int32_t units = c.chunk_units * c.row_taps;
   const auto add = [&](int32_t row, int32_t i, int32_t row_of) {
     const int32_t plane = (i / c.row_taps * c.phases_y + row % c.period_y) * c.variants + i % c.row_taps;
     if (taps)
@@ -420,7 +421,7 @@ inline bool cut_ring(cut &c, const gconv_layer_problem *p) {
   f.halo = (FLOW_TILE - 1 + (int32_t)reach) / FLOW_TILE;
   f.slots = f.halo + (reach ? 2 : 4);
   f.repeated = reach ? FLOW_TILE : 0;
-  if (c.units * c.row_taps % 2 && p->rows > 1 && c.period_y == 1)
+  if (c.chunk_units * c.row_taps % 2 && p->rows > 1 && c.period_y == 1)
     f.repeated += c.step_y * c.pitch;
   f.length = f.slots * FLOW_TILE + f.repeated;
   c.plane_bytes = c.planes * f.length * UNIT;
@@ -430,14 +431,17 @@ inline bool cut_ring(cut &c, const gconv_layer_problem *p) {
 inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
   c.how = how;
   c.row_taps = c.variants = row_taps_of(how, c.unit, p->columns);
-  c.units = c.chunk_units = how == WIDE ? ceil_div(c.channels, c.unit) : c.channels;
-  c.steps = c.flow.steps = how == WIDE ? FLOW_FEW : FLOW_STEPS;
+  c.units = how == WIDE ? ceil_div(c.channels, c.unit) : c.channels;
+  c.steps = c.flow.steps = how == WIDE ? POINT_STEPS : FLOW_STEPS;
   c.phases = c.phases_y = std::min(p->rows, c.period_y);
-  c.planes = c.units * c.phases * c.variants;
+  c.chunk_units = how == WIDE ? std::min<int32_t>(c.units, 2 * POINT_STEPS) : c.units;
+  c.planes = c.chunk_units * c.phases * c.variants;
   c.chunk_rows = p->rows;
-  c.channel_chunks = c.row_chunks = c.chunks = c.splits = c.split_chunks = 1;
-  c.sets = 1;
-  c.flow.pairs = ceil_div(c.filters, CONSUMERS * ROWS), c.filter_tiles = c.flow.pairs * CONSUMERS;
+  c.chunks = c.channel_chunks = c.split_chunks = ceil_div(c.units, c.chunk_units);
+  c.row_chunks = c.splits = 1;
+  c.sets = c.chunks > 1 && c.filters <= ROWS ? 2 : 1;
+  const int32_t filters = ROWS * CONSUMERS / c.sets; /* of a block */
+  c.flow.pairs = ceil_div(c.filters, filters), c.filter_tiles = c.flow.pairs * (CONSUMERS / c.sets);
   if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * c.steps ||
       (how == WIDE ? p->rows * p->columns > 1 : c.filters <= ROWS))
     return;
@@ -453,12 +457,13 @@ inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
     if (c.items >= INT32_MAX / FLOW_TILE || !cut_ring(c, p))
       continue;
     /* Measured on an H200: cycles of a tile, of packing before the first tile of a segment, and of a start. */
-    const double processors = PROCESSORS, filters = CONSUMERS * ROWS, pairs = c.flow.pairs * c.groups;
+    const double processors = PROCESSORS, pairs = c.flow.pairs * c.groups;
     const double tiles = ceil((double)c.items / std::max(floor(processors / pairs), 1.0));
     const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);
-    const double multiplying = filters * c.steps * (c.digits == 2 ? 3 : 1) * (c.strips > 1 ? 1.3 : 1.12),
-                 storing = filters * (int32_t)FLOW_TILE * 4 / (torn ? 8 : 17);
-    c.cycles = ceil(pairs / processors) * (tiles * std::max(multiplying, storing) +
+    const double multiplying = filters * (double)c.chunks * c.steps * (c.digits == 2 ? 3 : 1) * (c.strips > 1 ? 1.3 : 1.12);
+    const double storing = filters * (int32_t)FLOW_TILE * 4 / (torn ? 8.0 : 17.0);
+    const double loading = c.chunks > 1 ? c.channels * (int32_t)FLOW_TILE * 4 / 17.0 / c.flow.pairs : 0;
+    c.cycles = ceil(pairs / processors) * (tiles * std::max(multiplying, storing + loading) +
                                            (1 + tiles / (double)c.segment_tiles) * (c.flow.halo + 1) * 1000 + 12600);
     if (c.cycles < limit)
       best = c, limit = c.cycles;

@@ -12,10 +12,6 @@
  * through shared memory, one row for each filter. The outputs of a filter continue from tile to tile, but begin at any
  * address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are stored, by bulk copies; the
  * rest of a line is kept until the next tile.
- *
- * Filters of 1 x 1 on up to 64 channels are such layers, too. There a tile needs no samples of other tiles. So it has its
- * own scale, and no pass for the largest samples comes first; two warpgroups pack, a tile each. A tile is 128 outputs, of
- * one image or two.
  */
 #pragma once
 
@@ -27,9 +23,9 @@ namespace tensor {
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
- * first: less is cut off than if they were added to large sums, and it takes less power. */
+ * first: less is cut off than if they were added to large sums, and it takes less power. `add`: to the sums so far. */
 template <int D, int STEPS>
-DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot,
+DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot, uint32_t add,
                           float (&sums)[64]) {
   const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
   multiply_begin();
@@ -41,11 +37,11 @@ DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], 
   if (D == 2)
     UNROLLED_FOR (int i = 0; i < STEPS; i++) {
       const uint64_t units = units_of(i);
-      multiply_fp16(sums, weights[i][D - 1], units, i > 0);
+      multiply_fp16(sums, weights[i][D - 1], units, i > 0 ? 1 : add);
       multiply_fp16(sums, weights[i][0], units + digit, 1);
     }
   UNROLLED_FOR (int i = 0; i < STEPS; i++)
-    multiply_fp16(sums, weights[i][0], units_of(i), D == 2 || i > 0);
+    multiply_fp16(sums, weights[i][0], units_of(i), D == 2 || i > 0 ? 1 : add);
   multiply_commit();
 }
 
@@ -207,69 +203,26 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
   }
 }
 
-/* ---- Filters of 1 x 1 ---- */
-
-/* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. They go
- * through shared memory, so that an instruction stores 512 bytes of a filter. `row`: the warp's first filter in the group.
- */
-DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32_t row, const finish (&f)[2], float scale,
-                         float *kept, const float (&sums)[64]) {
-  const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
-  const bool plain = are_plain(a, s);
-  const int32_t lane = threadIdx.x % 32, filters = min(a.c.filters - row, 16);
-  const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
-  float *out = (a.partial ? a.partial : a.out) + (group * a.c.filters + row) * plane;
-  UNROLLED_FOR (int k = 0; k < 2; k++) {
-    float *to = kept + (lane / 4 + k * 8) * KEPT_PITCH + lane % 4 * 2;
-    if (plain)
-      keep_sums<true, true>(a, to, s[k], f[k].bias, k, sums);
-    else
-      keep_sums<false, true>(a, to, s[k], f[k].bias, k, sums);
-  }
-  __syncwarp();
-  const bool together = plane % 4 == 0 && (uintptr_t)out % 16 == 0;
-  for (int32_t i = together ? lane * 4 : lane; i < FLOW_TILE; i += together ? FLOW_TILE : 32) {
-    const place at = place_of(a, tile * FLOW_TILE + i);
-    float *to = out + (int64_t)at.image * a.problem.filters * plane + at.row * a.problem.out_width + at.column;
-    if (at.image < a.problem.images)
-      UNROLLED_4_FOR (int k = 0; k < filters; k++, to += plane)
-        if (together)
-          __stcs((float4 *)to, *(const float4 *)(kept + k * KEPT_PITCH + i));
-        else
-          __stcs(to, kept[k * KEPT_PITCH + i]);
-  }
-  __syncwarp();
-}
-
 /* ---- The kernel ---- */
 
 /* The work of a warpgroup that multiplies. */
-template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
   const int32_t filter_tile = work.pair * CONSUMERS + consumer;
   const int32_t first_row = filter_tile * ROWS + thread / 32 * 16, row = first_row + thread % 32 / 4;
   const finish f[2] = {finish_of(a, work.group, row), finish_of(a, work.group, row + 8)};
   const uint4 *from =
-      (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * STEPS * D * GROUP + thread;
-  uint32_t weights[STEPS][D][4];
-  UNROLLED_FOR (int i = 0; i < STEPS * D; i++)
+      (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * FLOW_STEPS * D * GROUP + thread;
+  uint32_t weights[FLOW_STEPS][D][4];
+  UNROLLED_FOR (int i = 0; i < FLOW_STEPS * D; i++)
     *(uint4 *)weights[i / D][i % D] = __ldg(from + i * GROUP);
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
     const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
     float sums[64];
     barrier_wait(&m.h->slots.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
-    multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
-    if constexpr (STEPS == FLOW_FEW) {
-      const float scale = m.h->scales[r.place];
-      multiply_wait<0>();
-      if (threadIdx.x % 32 == 0)
-        barrier_arrive(&m.h->slots.empty[r.place]);
-      r.advance(c.flow.slots);
-      store_points(a, work.group, tile, first_row, f, scale, m.kept + threadIdx.x / 32 * (KEPT_BYTES / 4), sums);
-      continue;
-    }
+    multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, 0, sums);
     /* This is done while the last instructions are under way. */
     const int32_t now = thread_now(), lane = now % 32;
     const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* tells the compiler that it is the same for all lanes */
@@ -292,43 +245,23 @@ template <int D, int STEPS> DEVICE void flow_past(const arguments &a, const flow
   }
   bulk_store_done();
   /* Behind the loop: a call inside it would take its registers. */
-  if (!a.partial && (STEPS == FLOW_FEW ? m.h->not_finite : *a.not_finite))
-    for (uint32_t tile = work.first; tile < work.end; tile++) {
-      if constexpr (STEPS == FLOW_FEW) {
-        __syncwarp();
-        mend(&a, work.group, tile * FLOW_TILE, (tile + 1) * FLOW_TILE, first_row);
-      } else {
-        mend_flow(&a, work, tile);
-      }
-    }
+  if (!a.partial && *a.not_finite)
+    for (uint32_t tile = work.first; tile < work.end; tile++)
+      mend_flow(&a, work, tile);
 }
 
-/* The number of blocks is a multiple of the pairs of filter tiles of all groups. STEPS: FLOW_FEW for filters of 1 x 1. */
-template <int D, int STEPS>
-__global__ void __launch_bounds__(STEPS == FLOW_FEW ? FEW_THREADS : THREADS, 1)
-    flow_layer(const __grid_constant__ arguments a) {
+/* The number of blocks is a multiple of the pairs of filter tiles of all groups. */
+template <int D> __global__ void __launch_bounds__(THREADS, 1) flow_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
   extern __shared__ uint8_t shared[];
-  const flow_memory m = flow_memory_of(shared + (128 - shared_address(shared) % 128) % 128);
+  const flow_memory m = begin_flow(a, shared);
   const flow_work work = flow_work_of(a.c);
-  if (threadIdx.x == 0) {
-    m.h->slots.begin(a.c.flow.slots, GROUP, 4 * CONSUMERS);
-    m.h->not_finite = 0;
-    barrier_init_done();
-  }
-  __syncthreads();
-  admit_kernel_behind();
-  await_kernel_before();
-  constexpr bool FEW = STEPS == FLOW_FEW;
   if (threadIdx.x / GROUP >= CONSUMERS) {
-    registers_down<FEW ? 104 : 88>();
-    if constexpr (FEW)
-      fill_points<D>(a, m, work);
-    else
-      fill_ring<D>(a, m, work);
+    registers_down<88>();
+    fill_ring<D>(a, m, work);
   } else {
-    registers_up<FEW ? 152 : 208>();
-    flow_past<D, STEPS>(a, m, work);
+    registers_up<208>();
+    flow_past<D>(a, m, work);
   }
 #endif
 }

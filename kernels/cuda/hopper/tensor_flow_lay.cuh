@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For layers whose input streams past the weights (tensor_flow.cuh): what a block has in shared memory, which tiles it
- * processes, and how its ring is filled.
+ * For layers whose input streams past the weights (tensor_flow.cuh, tensor_points.cuh): what a block has in shared memory,
+ * which tiles it processes, and how its ring is filled.
  */
 #pragma once
 
@@ -15,9 +15,10 @@ namespace tensor {
 struct flow_head {
   slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
-  /* Of tiles with their own scales: the largest magnitude that each warp of each packing warpgroup has seen, in its last two
-   * tiles; whether there was an infinity or NaN. */
-  uint32_t most[2][2][4], not_finite;
+  /* Of tiles with their own scales (tensor_points.cuh): the largest magnitude that each warp of each packing warpgroup has
+   * seen, in its last two slots; that of a tile so far, left by each packing warpgroup; whether there was an infinity or
+   * NaN. */
+  uint32_t most[2][2][4], so_far[2], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
@@ -29,6 +30,20 @@ struct flow_memory {
 
 DEVICE flow_memory flow_memory_of(uint8_t *base) {
   return {(flow_head *)base, (float *)(base + FLOW_HEAD_BYTES), base + FLOW_HEAD_BYTES + CONSUMERS * 4 * KEPT_BYTES};
+}
+
+/* Prepares the memory of a block. */
+DEVICE flow_memory begin_flow(const arguments &a, uint8_t *shared) {
+  const flow_memory m = flow_memory_of(shared + (128 - shared_address(shared) % 128) % 128);
+  if (threadIdx.x == 0) {
+    m.h->slots.begin(a.c.flow.slots, GROUP, 4 * CONSUMERS);
+    m.h->not_finite = 0;
+    barrier_init_done();
+  }
+  __syncthreads();
+  admit_kernel_behind();
+  await_kernel_before();
+  return m;
 }
 
 /* ---- Work ---- */
@@ -158,51 +173,6 @@ template <int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m,
     publish();
     barrier_arrive(&m.h->slots.full[r.place]);
     r.advance(c.flow.slots);
-  }
-}
-
-/* Returns the exponent of the scale of a tile whose samples a warpgroup holds. `own`: which packing warpgroup. `odd`: 0 and
- * 1 by turns. */
-template <int PLANES>
-DEVICE int find_exponent(const cut &c, flow_head &h, int32_t own, int32_t odd, const float (&v)[PLANES][fp16::U]) {
-  uint32_t most = 0, all = 0;
-  UNROLLED_FOR (int i = 0; i < PLANES; i++)
-    UNROLLED_FOR (int e = 0; e < fp16::U; e++) {
-      const uint32_t bits = i < c.planes ? __float_as_uint(v[i][e]) & 0x7fffffff : 0;
-      all = max(all, bits);
-      most = max(most, bits < NOT_FINITE ? bits : 0);
-    }
-  if (all >= NOT_FINITE)
-    h.not_finite = 1;
-  most = largest_of_warp(most);
-  if (threadIdx.x % 32 == 0)
-    h.most[own][odd][threadIdx.x / 32 % 4] = most;
-  barrier_of(1 + own, GROUP);
-  const uint4 warps = *(const uint4 *)h.most[own][odd];
-  return gconv_scale_exponent(max(max(warps.x, warps.y), max(warps.z, warps.w)));
-}
-
-/* The work of the two packing warpgroups for filters of 1 x 1: each packs every other tile, which has its own scale. While
- * one of them waits for its samples, the other one packs. */
-template <int D> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
-  const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS;
-  ring r;
-  for (uint32_t tile = work.first; tile < work.end; tile++, r.advance(a.c.flow.slots)) {
-    const int32_t number = (int32_t)(tile - work.first);
-    if (number % 2 != own)
-      continue;
-    const place at = place_of(a, tile * FLOW_TILE + thread);
-    float v[2 * FLOW_FEW][fp16::U];
-    UNROLLED_FOR (int i = 0; i < 2 * FLOW_FEW; i++)
-      if (i < a.c.planes)
-        load_unit<fp16>(a, at, work.group, i, 0, 0, v[i]);
-    const int exponent = find_exponent(a.c, *m.h, own, number / 2 % 2, v);
-    m.h->slots.wait_empty(r);
-    store_planes<D>(a.c, 0, power_of_two(exponent), m.ring + (r.place * FLOW_TILE + thread) * UNIT, 0, v);
-    if (thread == 0)
-      m.h->scales[r.place] = power_of_two(-exponent);
-    publish();
-    barrier_arrive(&m.h->slots.full[r.place]);
   }
 }
 

@@ -85,8 +85,8 @@ enum : int {
   GROUP = 128,
   THREADS = (CONSUMERS + 1) * GROUP,
   WARPS = THREADS / 32,
-  FEW_THREADS = (CONSUMERS + 2) * GROUP, /* of a block for filters of 1 x 1, in tensor_flow.cuh */
-  PACK_THREADS = 256                     /* of a block that packs planes */
+  POINT_THREADS = (CONSUMERS + 2) * GROUP, /* of a block for filters of 1 x 1, in tensor_points.cuh */
+  PACK_THREADS = 256                       /* of a block that packs planes */
 };
 
 /* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. Of relu,
