@@ -250,14 +250,15 @@ DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, con
       gconv_store(alpha_at<In>(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
 }
 
-/* Stores the bytes of a word that lie in the row; `count` of them are left. */
-DEVICE void store_bytes(uint32_t word, uint8_t *at, int count) {
-  if (count >= 4)
-    __stcs((uint32_t *)at, word);
+/* Stores N words, or at the end of a row the `count` bytes that are left of it. */
+template <int N> DEVICE void store_bytes(const uint32_t (&words)[N], uint8_t *at, int count) {
+  if (count >= 4 * N)
+    UNROLLED_FOR (int i = 0; i < N; i++)
+      __stcs((uint32_t *)at + i, words[i]);
   else
-    UNROLLED_FOR (int i = 0; i < 3; i++)
+    UNROLLED_FOR (int i = 0; i + 1 < 4 * N; i++)
       if (i < count)
-        at[i] = (uint8_t)(word >> 8 * i);
+        at[i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
 }
 
 /* Returns the same value, but the compiler keeps it in a register instead of computing it again. */
