@@ -93,15 +93,15 @@ DEVICE void store_word(uint32_t shared, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
 }
 
-/* A warp goes down a strip of TILE samples of one channel, or of TILE pixels of C = 3 colours, which it divides. R, W and D
- * are those of products. */
+/* A warp goes down a strip of TILE samples (C = 1), or of TILE pixels whose colours it divides (C = 3). R, W and D are those
+ * of products. */
 template <int R, int W, int D, int C, bool PLAIN> struct walker {
   static_assert(C == 1 || (W == 1 && PLAIN));
-  static constexpr int PITCH = pitch_of(1, W, C), CHUNKS = PITCH / CHUNK; /* of the rows of the ring */
-  static constexpr int PLANE = TILE - OUTPUTS + 16 * W;                   /* bytes of a row of one colour */
+  static constexpr int PITCH = pitch_of(1, W, C), CHUNKS = PITCH / CHUNK; /* bytes and chunks of a row of the ring */
+  static constexpr int PLANE = TILE - OUTPUTS + 16 * W;                   /* bytes of a divided row of one colour */
   using product = products<R, W, D, C == 1 ? PITCH : C * PLANE>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2;
-  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* of the ring */
+  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* of the ring: a group is divided as soon as it is there */
   /* Blocks of a multiprocessor, for which there are enough registers. */
   static constexpr int BLOCKS = D == 3 && R == 9 ? 3 : C > 1 ? 4 : D == 1 ? 6 : R == 3 ? 5 : 4;
   static constexpr int RING = GROUPS * Y * PITCH, PLANES = C == 1 ? 0 : NEED * Y * C * PLANE;
@@ -121,7 +121,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   /* Groups of input rows that are being copied to shared memory. */
   struct feed {
     int y;               /* first row of the next group */
-    int end;             /* groups from 0 to end - 1 on need only rows that lie in the image */
+    int end;             /* groups whose first row is 0 .. end - 1 lie in the image */
     const uint8_t *from; /* this lane's first chunk of the next group */
     bool copies[SLOTS];  /* whether the lane copies the chunk that is i * SIDE further on */
   };
@@ -155,6 +155,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
     f.from += Y * a.in_step;
   }
 
+  /* Divides four pixels of a row. */
   static DEVICE void divide_unit(uint32_t from, uint32_t to) {
     const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
     uint32_t colour[COLOURS];
@@ -163,8 +164,8 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
       store_word(to + c * PLANE, colour[c]);
   }
 
-  /* Divides the rows of a group, units of four pixels: LANES units of a row at a time, then the remaining units of all rows.
-   * The addresses are those of this lane's first unit. */
+  /* Divides the rows of a group in units of four pixels: LANES units of a row at a time, then the remaining units of all
+   * rows. The addresses are those of this lane's unit of the first row. */
   static DEVICE void divide(uint32_t from, uint32_t to) {
     constexpr int LEFT = PLANE / 4 - LANES;
     const int lane = threadIdx.x % LANES, row = lane / LEFT, further = LANES + lane % LEFT - lane;
@@ -172,19 +173,6 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
       divide_unit(from + y * PITCH, to + y * C * PLANE);
     if (row < Y)
       divide_unit(from + row * PITCH + 12 * further, to + row * C * PLANE + 4 * further);
-  }
-
-  /* Finishes and stores sums of filter k: `rows` rows p, p + step .. */
-  DEVICE void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
-    float *stage = (float *)(memory + RING + PLANES + PLACES);
-    const int own = 4 * (threadIdx.x % LANES);
-    const scaling s = a.scalings[k];
-    __syncwarp(); /* all lanes have read the stage */
-    UNROLLED_FOR (int j = 0; j < Y; j++)
-      stage_sums<true>(sums[j], stage + j * TILE);
-    __syncwarp();
-    ROLLED_FOR (int j = 0; j < min(Y, rows); j++)
-      finish<uint8_t>(a, to, k, p + j * a.problem.dilation_y, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
   }
 
   /* Makes up to Y rows of plain results from the rows in group[], as products do. The first is at `at`, which advances. */
@@ -212,16 +200,19 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
 
   /* Makes `rows` output rows: top_row, top_row + step .. */
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
-    const int lane = threadIdx.x % LANES, filters = a.problem.filters, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
+    const int filters = a.problem.filters, dilation = a.problem.dilation_y;
+    const int lane = threadIdx.x % LANES, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
+    /* What the lane reads of a row of the ring: its windows, or the unit that it divides. */
     const int own = keep(lead + (C == 1 ? windows : 12 * lane)), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
     const uint32_t begin = keep(shared_address(memory) + own), to_chunk = keep(chunk - own);
-    const uint32_t to_unit = keep(4 * lane - windows);
+    const uint32_t to_unit = keep(4 * lane - windows); /* in a plane, from the windows to that unit */
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.out_row + C * plain.first;
-    uint32_t group[GROUPS]; /* addresses of what this lane reads: first in the groups that the step spans, then in those being
-                               copied */
-    uint32_t divided[NEED]; /* the same of its windows, if colours are divided */
+    float *stage = (float *)(memory + RING + PLANES + PLACES);
+    /* Addresses of what this lane reads: first in the groups that the step spans, then in those being copied. If colours are
+     * divided, it reads its windows in the planes instead. */
+    uint32_t group[GROUPS], divided[NEED];
     product p;
     p.load_bands(from);
     feed f = make_feed();
@@ -238,7 +229,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
       __syncwarp(); /* the copies of all lanes are there */
       if constexpr (C > 1) {
         divide(group[0], divided[NEED - 1] + to_unit);
-        __syncwarp();
+        __syncwarp(); /* the colours of all lanes are there */
         if (i >= 0)
           make_rows(p, divided, plain, rows - i, at);
         turn(divided);
@@ -246,21 +237,21 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
         make_rows(p, group, plain, rows - i, at);
       } else {
         ROLLED_FOR (int k = 0; k < filters; k++) {
-          int sums[Y][D][4] = {};
+          int sums[1][Y][D][4] = {};
           if (filters > 1)
             p.load_bands(from + (int64_t)k * product::PAIRS);
-          p.add(group, 0, sums);
-          finish_rows(to, k, top_row + i * a.problem.dilation_y, rows - i, sums);
+          p.add(group, 0, sums[0]);
+          finish_rows<uint8_t, true>(a, to, k, top_row + i * dilation, top_row + rows * dilation, sums, stage);
         }
       }
-      __syncwarp(); /* all lanes have read the oldest group */
+      __syncwarp(); /* all lanes have read the oldest groups */
       turn(group);
     }
   }
 };
 
-/* Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of the dilation, z planes
- * of all images. */
+/* Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of the dilation, z
+ * planes of all images. */
 template <int R, int W, int D, int C, bool PLAIN>
 __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, C, PLAIN>::BLOCKS)
     walk_down(const __grid_constant__ banded_arguments a) {
@@ -269,7 +260,7 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, C, PLAIN>::BLOCK
   const gconv_problem &problem = a.problem;
   const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
   const plane_rows at = plane_of(a, (int)blockIdx.z);
-  const int tile = (blockIdx.x * a.across + warp % a.across) * TILE; /* first sample, or first pixel */
+  const int tile = (blockIdx.x * a.across + warp % a.across) * TILE;                   /* first sample, or first pixel */
   const int first = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y; /* output row */
   const int rows = min(a.strip, (problem.out_height - 1 - first) / problem.dilation_y + 1), lead = lead_of<uint8_t>(a);
   if (tile >= a.samples || phase >= problem.dilation_y || first >= problem.out_height)
