@@ -26,14 +26,13 @@
  * For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4 of 1.
  * In the kernel, each takes 7.2, and all other work some 70 (tile_cycles()). It beats float32 from 5 x 5 on.
  *
- * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for a single one of these on RGB with a
- * plain epilogue, toeplitz_stage.cuh for all others. The host makes the bands.
+ * Two kernels: toeplitz_walk.cuh for small filters of bytes, which divides the colours of RGB if the epilogue is plain, and
+ * toeplitz_stage.cuh for all others. The host makes the bands.
  *
  * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and sizes as in supports().
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
-#include "toeplitz_colour.cuh"
 #include "toeplitz_stage.cuh"
 #include "toeplitz_walk.cuh"
 
@@ -45,7 +44,7 @@ namespace {
 
 /* How the filters of a problem become bands. */
 struct shape {
-  bool walks;    /* the kernel of toeplitz_walk.cuh or toeplitz_colour.cuh takes them */
+  bool walks;    /* the kernel of toeplitz_walk.cuh takes them */
   int32_t words; /* W: a window has 16 W samples; an even number for the staging kernel */
   int32_t rows;  /* rows of bands: R, and some of zeros */
   int32_t bands; /* bands of a digit, of 32 x 8 taps each */
@@ -84,7 +83,7 @@ gconv_problem colour_of(const gconv_problem *problem) {
   return colour;
 }
 
-/* Returns whether separating the colours of the image makes windows shorter. Then there are bands for one colour, too. They
+/* Returns whether dividing the colours of the image makes windows shorter. Then there are bands for one colour, too. They
  * are used if the epilogue is plain as well (stores_plain_bytes()). */
 bool has_colours(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
@@ -244,35 +243,28 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   return a;
 }
 
-/* Launches a kernel whose warps go down rows of so many samples, TILE samples each. */
-template <auto KERNEL>
-void launch_strips(const gconv_execution *execution, banded_arguments *a, int64_t samples, size_t bytes) {
-  const gconv_problem *problem = execution->problem;
-  int64_t tiles = (samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
-  a->across = tiles > 2 ? 4 : (int32_t)tiles;
-  cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-  int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
-  int64_t blocks = (tiles - 1) / a->across + 1, down = WARPS / a->across;
-  /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer, an eighth of a wave. */
-  a->strip = (int32_t)choose_strip(height, problem->rows + 1, blocks * planes * problem->dilation_y,
-                                   blocks_at_a_time<KERNEL>(WARPS * LANES, bytes) * down, 1);
-  a->strips = (int32_t)((height - 1) / a->strip + 1);
-  dim3 grid((unsigned)blocks, (unsigned)(((int64_t)a->strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
-  KERNEL<<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(*a);
-}
-
-template <int R, int W, int D, bool PLAIN> void launch_walk(const gconv_execution *execution) {
-  banded_arguments a = make_arguments(execution);
-  launch_strips<walk_down<R, W, D, PLAIN>>(execution, &a, a.samples, WARPS * (size_t)walker<R, W, D, PLAIN>::SHARED_BYTES);
-}
-
-template <int R, int D> void launch_colours(const gconv_execution *execution) {
+/* Launches the kernel whose warps go down rows. A warp takes TILE samples, or TILE pixels if it divides C = 3 colours. */
+template <int R, int W, int D, int C, bool PLAIN> void launch_walk(const gconv_execution *execution) {
+  constexpr auto kernel = walk_down<R, W, D, C, PLAIN>;
+  const size_t bytes = WARPS * (size_t)walker<R, W, D, C, PLAIN>::SHARED_BYTES;
   const gconv_problem *problem = execution->problem, colour = colour_of(problem);
   banded_arguments a = make_arguments(execution);
-  a.left = COLOURS * shape_of(&colour).left;
-  a.bands += band_floats(problem);
-  launch_strips<walk_down_colours<R, D>>(execution, &a, problem->out_width,
-                                         WARPS * (size_t)colour_walker<R, D>::SHARED_BYTES);
+  if (C == COLOURS) {
+    a.samples = problem->out_width;
+    a.left = COLOURS * shape_of(&colour).left;
+    a.bands += band_floats(problem);
+  }
+  int64_t tiles = (a.samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
+  a.across = tiles > 2 ? 4 : (int32_t)tiles;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
+  int64_t blocks = (tiles - 1) / a.across + 1, down = WARPS / a.across;
+  /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer, an eighth of a wave. */
+  a.strip = (int32_t)choose_strip(height, problem->rows + 1, blocks * planes * problem->dilation_y,
+                                  blocks_at_a_time<kernel>(WARPS * LANES, bytes) * down, 1);
+  a.strips = (int32_t)((height - 1) / a.strip + 1);
+  dim3 grid((unsigned)blocks, (unsigned)(((int64_t)a.strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
+  kernel<<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
 /* Bytes of shared memory for the staging kernel. */
@@ -335,22 +327,19 @@ bool stores_plain_bytes(const gconv_execution *execution) {
          gconv_is_plain(&problem->epilogue);
 }
 
-/* The instances of the kernel of toeplitz_walk.cuh: by words, rows (3, 5, 7, 9) and digits (1 or 3). */
-template <int R, int W, int D> void launch_filters(const gconv_execution *execution) {
-  if (stores_plain_bytes(execution))
-    launch_walk<R, W, D, true>(execution);
-  else
-    launch_walk<R, W, D, false>(execution);
+/* The instances of the kernel of toeplitz_walk.cuh, by rows (3, 5, 7, 9) and digits (1 or 3): `walking` by words, too, and
+ * `dividing` for colours, whose epilogue is always plain. */
+template <int R, int W, int D, int C> void launch_filters(const gconv_execution *execution) {
+  if (C == COLOURS || stores_plain_bytes(execution))
+    launch_walk<R, W, D, C, true>(execution);
+  else if constexpr (C == 1)
+    launch_walk<R, W, D, C, false>(execution);
 }
-#define ROWS(W)                                                                                                             \
-  {                                                                                                                         \
-    {launch_filters<3, W, 1>, launch_filters<3, W, 3>}, {launch_filters<5, W, 1>, launch_filters<5, W, 3>},                 \
-        {launch_filters<7, W, 1>, launch_filters<7, W, 3>}, {launch_filters<9, W, 1>, launch_filters<9, W, 3>},             \
-  }
-launcher *const walking[MOST_WALKED_WORDS][4][2] = {ROWS(1), ROWS(2)};
-#define DIGITS(R)                                                                                                           \
-  { launch_colours<R, 1>, launch_colours<R, 3> }
-launcher *const colours[4][2] = {DIGITS(3), DIGITS(5), DIGITS(7), DIGITS(9)};
+#define DIGITS(R, W, C)                                                                                                     \
+  { launch_filters<R, W, 1, C>, launch_filters<R, W, 3, C> }
+#define ROWS(W, C)                                                                                                          \
+  { DIGITS(3, W, C), DIGITS(5, W, C), DIGITS(7, W, C), DIGITS(9, W, C) }
+launcher *const walking[][4][2] = {ROWS(1, 1), ROWS(2, 1)}, *const dividing[4][2] = ROWS(1, COLOURS);
 launcher *const staging[2][2] = {{launch_staged<uint8_t, 1>, launch_staged<uint8_t, 3>},
                                  {launch_staged<uint16_t, 1>, launch_staged<uint16_t, 3>}};
 
@@ -359,7 +348,7 @@ gconv_status execute(const gconv_execution *execution) {
   const header *head = (const header *)gconv_prepared(problem, execution->host_weights);
   shape s = shape_of(problem), c = shape_of(&colour);
   if (has_colours(problem) && stores_plain_bytes(execution))
-    colours[(c.rows - 3) / 2][head->digits > 1](execution);
+    dividing[(c.rows - 3) / 2][head->digits > 1](execution);
   else if (s.walks)
     walking[s.words - 1][(s.rows - 3) / 2][head->digits > 1](execution);
   else

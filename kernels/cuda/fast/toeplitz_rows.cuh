@@ -38,49 +38,21 @@ struct banded_arguments : arguments {
 
 /* ---- Products ---- */
 
-/* c += a * b: sixteen windows of 16 bytes, eight outputs. Lane 4 g + t has bytes 4 t .. 4 t + 3 of windows g and g + 8, and
- * of output g. Its sums are those of window g, outputs 2 t and 2 t + 1, then those of window g + 8. */
-DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(b));
-#else
-  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-      : "+r"(c[0]), "+r"(c[1])
-      : "r"(a0), "r"(b));
-  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-      : "+r"(c[2]), "+r"(c[3])
-      : "r"(a1), "r"(b));
-#endif
-}
-
-/* The same for 32 bytes. a2, a3 and d are the second half. */
+/* c += a * b: sixteen windows of 32 bytes, eight outputs. Lane 4 g + t has bytes 4 t .. 4 t + 3 of windows g and g + 8 (a0,
+ * a1) and of output g (b), and the bytes 16 further on (a2, a3, d). Its sums are those of window g, outputs 2 t and 2 t + 1,
+ * then those of window g + 8. */
 DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b, uint32_t d) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b), "r"(d));
 #else
-  multiply(c, a0, a1, b);
-  multiply(c, a2, a3, d);
+  const uint32_t a[4] = {a0, a1, a2, a3};
+  UNROLLED_FOR (int i = 0; i < 4; i++) /* GPUs before Ampere multiply eight windows of 16 bytes at a time */
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(c[i % 2 * 2]), "+r"(c[i % 2 * 2 + 1])
+        : "r"(a[i]), "r"(i < 2 ? b : d));
 #endif
-}
-
-/* A lane's part of sixteen windows: for each byte of a sample, W words of windows g and g + 8. */
-template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
-
-/* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
-template <int P, int W, int D>
-DEVICE void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W], int (&sums)[D + P - 1][4]) {
-  UNROLLED_FOR (int p = 0; p < P; p++)
-    UNROLLED_FOR (int d = 0; d < D; d++) {
-      UNROLLED_FOR (int w = 0; w + 1 < W; w += 2)
-        multiply(sums[p + d], x.byte[p][w][0], x.byte[p][w][1], x.byte[p][w + 1][0], x.byte[p][w + 1][1], band[d][w],
-                 band[d][w + 1]);
-      if (W % 2 == 1)
-        multiply(sums[p + d], x.byte[p][W - 1][0], x.byte[p][W - 1][1], band[d][W - 1]);
-    }
 }
 
 /* ---- Samples ---- */
@@ -167,19 +139,6 @@ DEVICE void stage_rows(const banded_arguments &a, const row_source &s, int y, in
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
 
-/* Loads the windows of a tile from a staged row. `from` is the lane's first sample. */
-template <int W> DEVICE void load_windows(const uint8_t *from, windows<1, W> &x) {
-  UNROLLED_FOR (int i = 0; i < 2 * W; i++)
-    x.byte[0][i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
-}
-template <int W> DEVICE void load_windows(const uint8_t *from, windows<2, W> &x) {
-  UNROLLED_FOR (int i = 0; i < 2 * W; i++) {
-    const uint2 samples = *(const uint2 *)(from + 2 * (HALF * (i % 2) + 16 * (i / 2)));
-    x.byte[0][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x6420);
-    x.byte[1][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x7531);
-  }
-}
-
 /* ---- From sums of products to stored samples ---- */
 
 /* The part of a lane in storing an output row of a warp: four neighbouring samples. */
@@ -250,14 +209,15 @@ DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, con
       gconv_store(alpha_at<In>(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
 }
 
-/* Stores the bytes of a word that lie in the row; `count` of them are left. */
-DEVICE void store_bytes(uint32_t word, uint8_t *at, int count) {
-  if (count >= 4)
-    __stcs((uint32_t *)at, word);
+/* Stores N words, or at the end of a row the `count` bytes that are left of it. */
+template <int N> DEVICE void store_bytes(const uint32_t (&words)[N], uint8_t *at, int count) {
+  if (count >= 4 * N)
+    UNROLLED_FOR (int i = 0; i < N; i++)
+      __stcs((uint32_t *)at + i, words[i]);
   else
-    UNROLLED_FOR (int i = 0; i < 3; i++)
+    UNROLLED_FOR (int i = 0; i + 1 < 4 * N; i++)
       if (i < count)
-        at[i] = (uint8_t)(word >> 8 * i);
+        at[i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
 }
 
 /* Returns the same value, but the compiler keeps it in a register instead of computing it again. */
@@ -337,6 +297,25 @@ DEVICE void finish(const banded_arguments &a, const outlet &to, int k, int p, co
   UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = gconv_finish(y[i], &problem.epilogue);
   BY_TYPE(problem.out_type, Type, store<In, Type>(a, to, k, p, y));
+}
+
+/* Finishes and stores the sums of filter k: `rows` rows p, p + step .. of X tiles side by side. The stage of the warp has
+ * the sums of X * Y rows, then the combined values of them. */
+template <class In, bool SMALL, int X, int Y, int N>
+DEVICE void finish_rows(const banded_arguments &a, const outlet &to, int k, int p, int end, const int (&sums)[X][Y][N][4],
+                        float *stage) {
+  const int own = 4 * (threadIdx.x % LANES);
+  const scaling s = a.scalings[k];
+  __syncwarp(); /* all lanes have read the stage */
+  UNROLLED_FOR (int i = 0; i < X * Y; i++)
+    stage_sums<SMALL>(sums[i / Y][i % Y], stage + i * TILE);
+  __syncwarp();
+  ROLLED_FOR (int i = 0; i < X * Y; i++) {
+    const outlet tile = {to.in, to.out, to.first + i / Y * TILE, to.samples};
+    const int row = p + i % Y * a.problem.dilation_y;
+    if (row < end)
+      finish<In>(a, tile, k, row, s, stage + i * TILE + own, stage + (X * Y + i) * TILE + own);
+  }
 }
 
 } // namespace

@@ -6,11 +6,45 @@
 
 namespace {
 
+/* Floats of a warp's stage of so many rows: sums, then the same number of combined values, if there are any. */
+DEVICE int stage_floats(const banded_arguments &a, int rows) {
+  return rows * TILE * (a.combined ? 2 : 1);
+}
+
+/* A lane's part of sixteen windows of 32 samples of P bytes: of each byte, the words that multiply() takes. */
+template <int P> struct windows {
+  uint32_t byte[P][4];
+
+  /* Loads them from a staged row. `from` is the lane's first sample. */
+  DEVICE explicit windows(const uint8_t *from) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      const uint8_t *at = from + P * (HALF * (i % 2) + 16 * (i / 2));
+      if constexpr (P == 1) {
+        byte[0][i] = *(const uint32_t *)at;
+      } else {
+        const uint2 samples = *(const uint2 *)at;
+        byte[0][i] = __byte_perm(samples.x, samples.y, 0x6420);
+        byte[1][i] = __byte_perm(samples.x, samples.y, 0x7531);
+      }
+    }
+  }
+
+  /* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
+  template <int D> DEVICE void multiply_all(const uint2 (&band)[D], int (&sums)[D + P - 1][4]) const {
+    UNROLLED_FOR (int p = 0; p < P; p++)
+      UNROLLED_FOR (int d = 0; d < D; d++)
+        multiply(sums[p + d], byte[p][0], byte[p][1], byte[p][2], byte[p][3], band[d].x, band[d].y);
+  }
+};
+
 /* A block has four warps, one above the other. Each makes X tiles side by side and Y rows. The block stages the input for
  * all of them. Then, for every 32 samples of the windows, it goes down the rows of input. Each input row is used with Y rows
  * of the filter. Only one of these is new in each step; their bands rotate through registers. */
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
+  static constexpr int BLOCKS = D == 1   ? (P == 1 ? 7 : 6)
+                                : P == 1 ? 3
+                                         : 4; /* of a multiprocessor, for which there are enough registers */
 
   /* Rows that are staged for a filter of so many rows. The last few may be read, but are not used. */
   static __host__ __device__ int staged_rows(int rows) {
@@ -33,36 +67,28 @@ template <class In, int D> struct stager {
     __syncthreads();
   }
 
-  static DEVICE void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
-    UNROLLED_FOR (int d = 0; d < D; d++) {
-      const uint2 words = __ldg((const uint2 *)from + d * LANES);
-      band[d][0] = words.x;
-      band[d][1] = words.y;
-    }
-  }
-
   /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `recent`, the rows before. If not INNER,
    * some of these rows may not exist. */
   template <bool INNER>
-  static DEVICE void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
-                              uint32_t (&recent)[Y][D][2], int (&sums)[X][Y][N][4]) {
+  static DEVICE void add_rows(const uint2 *bands, const uint8_t *input, int pitch, int m, int rows, uint2 (&recent)[Y][D],
+                              int (&sums)[X][Y][N][4]) {
     UNROLLED_FOR (int u = 0; u < Y; u++) {
-      windows<P, 2> x[X];
       if (INNER || m + u < rows)
-        load_band(bands + u * (D * 2 * LANES), recent[u]);
-      UNROLLED_FOR (int i = 0; i < X; i++)
-        load_windows(input + u * pitch + i * TILE * P, x[i]);
-      UNROLLED_FOR (int j = 0; j < Y; j++)
-        if (INNER || (m + u >= j && m + u - j < rows))
-          UNROLLED_FOR (int i = 0; i < X; i++)
-            add_products<P, 2, D>(x[i], recent[(u - j + Y) % Y], sums[i][j]);
+        UNROLLED_FOR (int d = 0; d < D; d++)
+          recent[u][d] = __ldg(bands + (u * D + d) * LANES);
+      UNROLLED_FOR (int i = 0; i < X; i++) {
+        const windows<P> x(input + u * pitch + i * TILE * P);
+        UNROLLED_FOR (int j = 0; j < Y; j++)
+          if (INNER || (m + u >= j && m + u - j < rows))
+            x.multiply_all(recent[(u - j + Y) % Y], sums[i][j]);
+      }
     }
   }
 
   /* Adds the products of a filter with 32 samples of the windows. */
-  static DEVICE void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows, int (&sums)[X][Y][N][4]) {
-    uint32_t recent[Y][D][2];
-    ROLLED_FOR (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
+  static DEVICE void add(const uint2 *bands, const uint8_t *input, int pitch, int rows, int (&sums)[X][Y][N][4]) {
+    uint2 recent[Y][D];
+    ROLLED_FOR (int m = 0; m < rows + Y - 1; m += Y, bands += Y * D * LANES, input += Y * pitch)
       if (m > 0 && m + Y <= rows)
         add_rows<true>(bands, input, pitch, m, rows, recent, sums);
       else
@@ -72,33 +98,17 @@ template <class In, int D> struct stager {
   /* Makes filter k at rows p, p + step .. */
   static DEVICE void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input, float *stage, int k,
                                int p) {
-    const int own = 4 * (threadIdx.x % LANES), step = a.problem.dilation_y;
-    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + 2 * (threadIdx.x % LANES);
-    const scaling s = a.scalings[k];
+    const uint2 *bands = (const uint2 *)a.bands + (int64_t)k * a.rows * D * (a.words / 2) * LANES + threadIdx.x % LANES;
     int sums[X][Y][N][4] = {};
     ROLLED_FOR (int w = 0; w < a.words; w += 2)
-      add(bands + w * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
-    __syncwarp();
-    UNROLLED_FOR (int i = 0; i < X * Y; i++)
-      stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
-    __syncwarp();
-    ROLLED_FOR (int i = 0; i < X * Y; i++) {
-      outlet tile = to;
-      tile.first += i / Y * TILE;
-      if (p + i % Y * step < a.problem.out_height)
-        finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + own, stage + (X * Y + i) * TILE + own);
-    }
+      add(bands + w / 2 * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
+    finish_rows<In, false>(a, to, k, p, a.problem.out_height, sums, stage);
   }
 };
 
-/* Floats of a warp's stage of so many rows: sums, then the same number of combined values, if there are any. */
-DEVICE int stage_floats(const banded_arguments &a, int rows) {
-  return rows * TILE * (a.combined ? 2 : 1);
-}
-
 /* Grid: x counts groups of X tiles of a row, y groups of 16 rows of all phases of the dilation, z planes of all images. */
 template <class In, int D>
-__global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
+__global__ void __launch_bounds__(WARPS *LANES, stager<In, D>::BLOCKS) staged(const __grid_constant__ banded_arguments a) {
   using large = stager<In, D>;
   extern __shared__ __align__(16) uint8_t memory[];
   const gconv_problem &problem = a.problem;

@@ -15,6 +15,15 @@
  * The common case (PLAIN) is one filter to u8, with an epilogue of scale and offset. Its results do not go through shared
  * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
  * of these. The two lanes exchange a pair, and each stores four neighbours.
+ *
+ * RGB (C = 3): in a row, the taps of a band are three samples apart, so windows are up to three times as long as the taps
+ * need. Therefore the rows that have been copied are divided into planes of colours, again in shared memory, four pixels of
+ * a row at a time; the ring then has only AHEAD groups and one that is divided, and the planes those that a step spans. The
+ * results of the three colours are interleaved again in registers before they are stored:
+ *
+ *     r g b r | g b r g | b r g b        r r r r   g g g g   b b b b        r g b r | g b r g | b r g b
+ *
+ * For 7 x 7 taps, that takes 36 products for 384 samples; windows of RGB take 63.
  */
 #pragma once
 
@@ -65,21 +74,46 @@ template <int R, int W, int D, int PITCH> struct products {
   }
 };
 
-template <int R, int W, int D, bool PLAIN> struct walker {
-  static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
-  using product = products<R, W, D, PITCH>;
-  static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, GROUPS = NEED + AHEAD;
+enum { COLOURS = 3 };
+
+/* Converts between four pixels, 12 bytes, and words of one colour. */
+DEVICE void divide_colours(const uint32_t (&rgb)[3], uint32_t (&colour)[COLOURS]) {
+  colour[0] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0630), rgb[2], 0x5210);
+  colour[1] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0741), rgb[2], 0x6210);
+  colour[2] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0052), rgb[2], 0x7410);
+}
+DEVICE void join_colours(uint32_t (&words)[3]) {
+  const uint32_t r = words[0], g = words[1], b = words[2];
+  words[0] = __byte_perm(__byte_perm(r, g, 0x0140), b, 0x2410);
+  words[1] = __byte_perm(__byte_perm(r, g, 0x6205), b, 0x3250);
+  words[2] = __byte_perm(__byte_perm(r, g, 0x0730), b, 0x7216);
+}
+
+DEVICE void store_word(uint32_t shared, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
+}
+
+/* A warp goes down a strip of TILE samples (C = 1), or of TILE pixels whose colours it divides (C = 3). R, W and D are those
+ * of products. */
+template <int R, int W, int D, int C, bool PLAIN> struct walker {
+  static_assert(C == 1 || (W == 1 && PLAIN));
+  static constexpr int PITCH = pitch_of(1, W, C), CHUNKS = PITCH / CHUNK; /* bytes and chunks of a row of the ring */
+  static constexpr int PLANE = TILE - OUTPUTS + 16 * W;                   /* bytes of a divided row of one colour */
+  using product = products<R, W, D, C == 1 ? PITCH : C * PLANE>;
+  static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2;
+  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* of the ring: a group is divided as soon as it is there */
   /* Blocks of a multiprocessor, for which there are enough registers. */
-  static constexpr int BLOCKS = D == 1 ? 6 : R == 3 ? 5 : R == 9 ? 3 : 4;
-  static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
+  static constexpr int BLOCKS = D == 3 && R == 9 ? 3 : C > 1 ? 4 : D == 1 ? 6 : R == 3 ? 5 : 4;
+  static constexpr int RING = GROUPS * Y * PITCH, PLANES = C == 1 ? 0 : NEED * Y * C * PLANE;
+  static constexpr int PLACES = PITCH * (int)sizeof(int);
   static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and the combined values of them */
-  static constexpr int SHARED_BYTES = RING + PLACES + STAGE;                  /* of a warp */
+  static constexpr int SHARED_BYTES = RING + PLANES + PLACES + STAGE;         /* of a warp */
   static constexpr int SIDE = LANES / Y;                                      /* lanes that copy a row of a group */
-  static_assert(CHUNKS > SIDE && CHUNKS <= 2 * SIDE, "a lane copies one chunk or two");
+  static constexpr int SLOTS = (CHUNKS - 1) / SIDE + 1;                       /* chunks that a lane copies */
 
   const banded_arguments &a;
   row_source source;
-  uint8_t *ring;
+  uint8_t *memory;
   int top;    /* input row of the first group */
   int groups; /* groups of the strip */
   int lead;
@@ -87,16 +121,17 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   /* Groups of input rows that are being copied to shared memory. */
   struct feed {
     int y;               /* first row of the next group */
-    int last;            /* first row of the last group whose rows all lie in the image */
+    int end;             /* groups whose first row is 0 .. end - 1 lie in the image */
     const uint8_t *from; /* this lane's first chunk of the next group */
-    bool copies[2];      /* whether the lane copies that chunk, and the one that is SIDE further on */
+    bool copies[SLOTS];  /* whether the lane copies the chunk that is i * SIDE further on */
   };
 
   DEVICE feed make_feed() const {
     const int dilation = a.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
-    feed f = {top, min(top + (groups - 1) * Y * dilation, a.problem.height - 1 - (Y - 1) * dilation), NULL, {}};
+    const int inside = min(top + (groups - 1) * Y * dilation + 1, a.problem.height - (Y - 1) * dilation);
+    feed f = {top, max(inside, 0), NULL, {}};
     f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SLOTS; i++) {
       const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
       f.copies[i] = own < CHUNKS && left >= 0 && left + CHUNK <= a.in_samples && (own < source.begin || own >= source.end);
     }
@@ -106,11 +141,10 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   /* Starts to stage the next group at the address `to`, if there is one. `own` is that of this lane's first chunk. */
   DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.problem.dilation_y;
-    if (f.y >= 0 && f.y <= f.last) {
-      if (f.copies[0])
-        copy_async<CHUNK>(own, f.from);
-      if (f.copies[1])
-        copy_async<CHUNK>(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
+    if ((unsigned)f.y < (unsigned)f.end) {
+      UNROLLED_FOR (int i = 0; i < SLOTS; i++)
+        if (f.copies[i])
+          copy_async<CHUNK>(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
       if (source.begin < source.end)
         stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (f.y < top + groups * step) {
@@ -121,108 +155,122 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     f.from += Y * a.in_step;
   }
 
-  /* Finishes and stores sums of filter k: `rows` rows p, p + step .. */
-  DEVICE void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
-    float *stage = (float *)(ring + RING + PLACES);
-    const int own = 4 * (threadIdx.x % LANES);
-    const scaling s = a.scalings[k];
-    __syncwarp(); /* all lanes have read the stage */
-    UNROLLED_FOR (int j = 0; j < Y; j++)
-      stage_sums<true>(sums[j], stage + j * TILE);
-    __syncwarp();
-    ROLLED_FOR (int j = 0; j < min(Y, rows); j++)
-      finish<uint8_t>(a, to, k, p + j * a.problem.dilation_y, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
+  /* Divides four pixels of a row. */
+  static DEVICE void divide_unit(uint32_t from, uint32_t to) {
+    const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
+    uint32_t colour[COLOURS];
+    divide_colours(rgb, colour);
+    UNROLLED_FOR (int c = 0; c < COLOURS; c++)
+      store_word(to + c * PLANE, colour[c]);
   }
 
-  /* Stores up to Y rows of plain results. The first is at `at`, which advances. */
-  DEVICE void store_rows(const plain_outlet &to, const int (&sums)[Y][D][4], int rows, uint8_t *&at) const {
-    uint32_t words[Y];
-    UNROLLED_FOR (int j = 0; j < Y; j++)
-      words[j] = to.exchange(to.levels(sums[j]));
+  /* Divides the rows of a group in units of four pixels: LANES units of a row at a time, then the remaining units of all
+   * rows. The addresses are those of this lane's unit of the first row. */
+  static DEVICE void divide(uint32_t from, uint32_t to) {
+    constexpr int LEFT = PLANE / 4 - LANES;
+    const int lane = threadIdx.x % LANES, row = lane / LEFT, further = LANES + lane % LEFT - lane;
+    UNROLLED_FOR (int y = 0; y < Y; y++)
+      divide_unit(from + y * PITCH, to + y * C * PLANE);
+    if (row < Y)
+      divide_unit(from + row * PITCH + 12 * further, to + row * C * PLANE + 4 * further);
+  }
+
+  /* Makes up to Y rows of plain results from the rows in group[], as products do. The first is at `at`, which advances. */
+  template <int N>
+  DEVICE void make_rows(const product &p, const uint32_t (&group)[N], const plain_outlet &to, int rows, uint8_t *&at) const {
+    uint32_t words[Y][C];
+    UNROLLED_FOR (int c = 0; c < C; c++) {
+      int sums[Y][D][4] = {};
+      p.add(group, c * PLANE, sums);
+      UNROLLED_FOR (int j = 0; j < Y; j++)
+        words[j][c] = to.exchange(to.levels(sums[j]));
+    }
+    if constexpr (C == COLOURS)
+      UNROLLED_FOR (int j = 0; j < Y; j++)
+        join_colours(words[j]);
     if (to.whole && rows >= Y) {
       UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step)
-        __stcs((uint32_t *)at, words[j]);
+        store_bytes(words[j], at, 4 * C);
       return;
     }
     UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step)
       if (j < rows)
-        store_bytes(words[j], at, to.count);
+        store_bytes(words[j], at, C * to.count);
   }
 
   /* Makes `rows` output rows: top_row, top_row + step .. */
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
-    const int lane = threadIdx.x % LANES, filters = a.problem.filters;
-    const int to_windows = lead + OUTPUTS * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
-    const uint32_t begin = keep(shared_address(ring) + to_windows), to_chunk = keep(chunk - to_windows);
+    const int filters = a.problem.filters, dilation = a.problem.dilation_y;
+    const int lane = threadIdx.x % LANES, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
+    /* What the lane reads of a row of the ring: its windows, or the unit that it divides. */
+    const int own = keep(lead + (C == 1 ? windows : 12 * lane)), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
+    const uint32_t begin = keep(shared_address(memory) + own), to_chunk = keep(chunk - own);
+    const uint32_t to_unit = keep(4 * lane - windows); /* in a plane, from the windows to that unit */
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
-    uint8_t *at = to.out + top_row * a.out_row + plain.first;
-    uint32_t group[GROUPS]; /* addresses of this lane's windows: first in the groups that the step spans, then in those being
-                               copied */
+    uint8_t *at = to.out + top_row * a.out_row + C * plain.first;
+    float *stage = (float *)(memory + RING + PLANES + PLACES);
+    /* Addresses of what this lane reads: first in the groups that the step spans, then in those being copied. If colours are
+     * divided, it reads its windows in the planes instead. */
+    uint32_t group[GROUPS], divided[NEED];
     product p;
     p.load_bands(from);
     feed f = make_feed();
     UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
       group[g] = begin + g * Y * PITCH;
       if (g < GROUPS - 1)
-        fetch(f, group[g] - to_windows, group[g] + to_chunk);
+        fetch(f, group[g] - own, group[g] + to_chunk);
     }
-    ROLLED_FOR (int i = 0; i < rows; i += Y) {
-      fetch(f, group[GROUPS - 1] - to_windows, group[GROUPS - 1] + to_chunk);
+    UNROLLED_FOR (int g = 0; g < NEED; g++)
+      divided[g] = begin - own + RING + g * Y * C * PLANE + windows;
+    ROLLED_FOR (int i = C == 1 ? 0 : (1 - NEED) * Y; i < rows; i += Y) {
+      fetch(f, group[GROUPS - 1] - own, group[GROUPS - 1] + to_chunk);
       await_copies<AHEAD>();
       __syncwarp(); /* the copies of all lanes are there */
-      if constexpr (PLAIN) {
-        int sums[Y][D][4] = {};
-        p.add(group, 0, sums);
-        store_rows(plain, sums, rows - i, at);
+      if constexpr (C > 1) {
+        divide(group[0], divided[NEED - 1] + to_unit);
+        __syncwarp(); /* the colours of all lanes are there */
+        if (i >= 0)
+          make_rows(p, divided, plain, rows - i, at);
+        turn(divided);
+      } else if constexpr (PLAIN) {
+        make_rows(p, group, plain, rows - i, at);
       } else {
         ROLLED_FOR (int k = 0; k < filters; k++) {
-          int sums[Y][D][4] = {};
+          int sums[1][Y][D][4] = {};
           if (filters > 1)
             p.load_bands(from + (int64_t)k * product::PAIRS);
-          p.add(group, 0, sums);
-          finish_rows(to, k, top_row + i * a.problem.dilation_y, rows - i, sums);
+          p.add(group, 0, sums[0]);
+          finish_rows<uint8_t, true>(a, to, k, top_row + i * dilation, top_row + rows * dilation, sums, stage);
         }
       }
-      __syncwarp(); /* all lanes have read the oldest group */
+      __syncwarp(); /* all lanes have read the oldest groups */
       turn(group);
     }
   }
 };
 
-/* The place of a warp. Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of
- * the dilation, z planes of all images. */
-struct place_in_grid {
-  plane_rows at;
-  int tile;      /* first sample of the tile, of `samples` */
-  int top, rows; /* first output row, and how many */
-};
-
-DEVICE bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
-  const gconv_problem &problem = a.problem;
-  const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
-  p->at = plane_of(a, (int)blockIdx.z);
-  p->tile = (blockIdx.x * a.across + warp % a.across) * TILE;
-  p->top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
-  p->rows = min(a.strip, (problem.out_height - 1 - p->top) / problem.dilation_y + 1);
-  return p->tile < samples && phase < problem.dilation_y && p->top < problem.out_height;
-}
-
-template <int R, int W, int D, bool PLAIN>
-__global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
+/* Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of the dilation, z
+ * planes of all images. */
+template <int R, int W, int D, int C, bool PLAIN>
+__global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, C, PLAIN>::BLOCKS)
     walk_down(const __grid_constant__ banded_arguments a) {
   extern __shared__ __align__(16) uint8_t memory[];
-  using small = walker<R, W, D, PLAIN>;
-  place_in_grid p;
-  if (!find_place(a, a.samples, &p))
+  using small = walker<R, W, D, C, PLAIN>;
+  const gconv_problem &problem = a.problem;
+  const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
+  const plane_rows at = plane_of(a, (int)blockIdx.z);
+  const int tile = (blockIdx.x * a.across + warp % a.across) * TILE;                   /* first sample, or first pixel */
+  const int first = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y; /* output row */
+  const int rows = min(a.strip, (problem.out_height - 1 - first) / problem.dilation_y + 1), lead = lead_of<uint8_t>(a);
+  if (tile >= a.samples || phase >= problem.dilation_y || first >= problem.out_height)
     return;
-  uint8_t *own = memory + threadIdx.x / LANES * small::SHARED_BYTES;
-  const int lead = lead_of<uint8_t>(a);
-  const row_source source =
-      make_source<uint8_t, LANES>(a, p.at.in, p.tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
+  uint8_t *own = memory + warp * small::SHARED_BYTES;
+  int *places = (int *)(own + small::RING + small::PLANES);
+  const row_source source = make_source<uint8_t, LANES>(a, at.in, C * tile + a.left - lead, small::CHUNKS, places);
   __syncwarp();
-  const small warp = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
-  warp.walk(make_outlet(a, p.at.in, p.at.out, p.tile), p.top, p.rows);
+  const small walker = {a, source, own, first - problem.pad_top, (rows + R + small::Y - 2) / small::Y, lead};
+  walker.walk(make_outlet(a, at.in, at.out, tile), first, rows);
 }
 
 } // namespace
