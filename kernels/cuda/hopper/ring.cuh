@@ -16,8 +16,8 @@
  * has the parity of its round: the first round ends phase 0 of `full`. An empty slot of the first round has not been read by
  * anybody; there, producers ask for the phase before phase 0, which counts as ended.
  *
- * tensor.cuh has rings of weights, planes, and places of outputs; tensor_flow.cuh and tensor_points.cuh of packed samples; gather.cuh of packed
- * tiles. The consumers are always two warpgroups.
+ * tensor.cuh has rings of weights, planes, and places of outputs; tensor_flow.cuh and tensor_points.cuh of packed samples;
+ * gather.cuh of packed tiles. The consumers are always two warpgroups.
  */
 #pragma once
 
