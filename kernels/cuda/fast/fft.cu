@@ -22,6 +22,9 @@
 #include "fft_tile.cuh"
 
 #include <math.h>
+#include <stdlib.h>
+
+#include <memory>
 
 namespace {
 
@@ -175,10 +178,16 @@ size_t workspace_bytes(const gconv_problem *problem) {
   return solve(problem, &s) ? s.workspace : 0;
 }
 
-/* ---- What a plan keeps on the device: twists and spectra ---- */
+/* ---- What a plan keeps: the solution, found once, and twists and spectra on the device ---- */
 
-float2 *spectra_of(const solution &s, float2 *state) {
-  return state + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
+struct fft_state {
+  solution s;
+  float2 *twists; /* the spectra lie behind them */
+};
+
+float2 *spectra_of(const fft_state &state) {
+  const solution &s = state.s;
+  return state.twists + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
 }
 
 /* Makes the twists in the order of line_shape. */
@@ -188,28 +197,52 @@ void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
   make_twists<<<powers_of_twist(order.Q), order.S, 0, stream>>>(step, 1, order.S, to + powers * step);
 }
 
-gconv_status acquire(const gconv_execution *execution, void **state) {
-  const gconv_problem *problem = execution->problem;
+void make_state(const gconv_execution *execution, const fft_state &state) {
   cudaStream_t stream = (cudaStream_t)execution->stream;
-  solution s;
-  if (!solve(problem, &s))
-    return GCONV_UNSUPPORTED;
-  CUDA_TRY(cudaMalloc(state, s.state));
-  float2 *twists = (float2 *)*state, *spectra = spectra_of(s, twists);
+  const solution &s = state.s;
   double2 *rows = (double2 *)execution->workspace;
   if (s.tile) {
-    make_twists<<<TWISTS, 8, 0, stream>>>(size_of(s.tile->order), TWISTS, 1, twists);
-    s.tile->make_spectra(execution, s.tile->order, s.tile->order, rows, spectra);
+    make_twists<<<TWISTS, 8, 0, stream>>>(size_of(s.tile->order), TWISTS, 1, state.twists);
+    s.tile->make_spectra(execution, s.tile->order, s.tile->order, rows, spectra_of(state));
   } else {
-    make_line_twists(s.lines_y->order, stream, twists);
-    make_line_twists(s.lines_x->order, stream, twists + s.lines_y->twists);
-    s.lines_y->make_spectra(execution, s.lines_y->order, s.lines_x->order, rows, spectra);
+    make_line_twists(s.lines_y->order, stream, state.twists);
+    make_line_twists(s.lines_x->order, stream, state.twists + s.lines_y->twists);
+    s.lines_y->make_spectra(execution, s.lines_y->order, s.lines_x->order, rows, spectra_of(state));
   }
+}
+
+/* Allows the blocks of a kernel their shared memory. */
+template <class Arguments> gconv_status allow(void (*kernel)(Arguments), size_t shared) {
+  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
   return GCONV_OK;
 }
 
-void dismiss(void *state) {
-  cudaFree(state);
+gconv_status allow_kernels(const solution &s) {
+  if (s.tile)
+    return allow(s.tile->kernel, s.tile->shared);
+  GCONV_TRY(allow(s.lines_x->enter, s.lines_x->rows_shared));
+  GCONV_TRY(allow(s.lines_y->filter, s.lines_y->columns_shared));
+  return allow(s.lines_x->leave, s.lines_x->rows_shared);
+}
+
+void dismiss(void *memory) {
+  fft_state *state = (fft_state *)memory;
+  cudaFree(state->twists);
+  free(state);
+}
+
+/* An execution of a small image takes some 10 us: what can be found before is found here. */
+gconv_status acquire(const gconv_execution *execution, void **result) {
+  std::unique_ptr<fft_state, decltype(&dismiss)> state((fft_state *)calloc(1, sizeof(fft_state)), dismiss);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of fft");
+  if (!solve(execution->problem, &state->s))
+    return GCONV_UNSUPPORTED;
+  GCONV_TRY(allow_kernels(state->s));
+  CUDA_TRY(cudaMalloc(&state->twists, state->s.state));
+  make_state(execution, *state);
+  *result = state.release();
+  return GCONV_OK;
 }
 
 /* ---- Execution ---- */
@@ -220,17 +253,20 @@ tiling tiling_of(const gconv_execution *execution, const cutting &c) {
           is_plain(execution, 0, p->filters)};
 }
 
-/* Allows the blocks of a kernel their shared memory, and launches it. */
+const fft_state &state_of(const gconv_execution *execution) {
+  return *(const fft_state *)execution->state;
+}
+
 template <class Arguments>
 void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, const gconv_execution *execution,
             const Arguments &a) {
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   kernel<<<grid, threads, shared, (cudaStream_t)execution->stream>>>(a);
 }
 
 void execute_tiles(const gconv_execution *execution, const solution &s) {
-  const tile_arguments a = {tiling_of(execution, s.c), (const float2 *)execution->state,
-                            (const float4 *)spectra_of(s, (float2 *)execution->state), (float4 *)execution->workspace,
+  const fft_state &state = state_of(execution);
+  const tile_arguments a = {tiling_of(execution, s.c), state.twists, (const float4 *)spectra_of(state),
+                            (float4 *)execution->workspace,
                             (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width};
   launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
 }
@@ -238,7 +274,7 @@ void execute_tiles(const gconv_execution *execution, const solution &s) {
 /* Runs `count` pairs of tiles, from a.first_pair on. */
 void execute_batch(const gconv_execution *execution, const solution &s, unsigned count, line_arguments a) {
   const line_engine &y = *s.lines_y, &x = *s.lines_x;
-  const float2 *spectra = spectra_of(s, (float2 *)execution->state);
+  const float2 *spectra = spectra_of(state_of(execution));
   launch(x.enter, dim3(s.c.height / x.rows, count), LINE_THREADS, x.rows_shared, execution, a);
   for (a.k = 0; a.k < execution->problem->filters; a.k++) {
     a.spectrum = spectra + (int64_t)a.k * s.c.height * s.c.width;
@@ -254,7 +290,7 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
   line_arguments a = {};
   a.t = tiling_of(execution, s.c);
   a.columns = s.lines_y->columns;
-  a.twists_y = (const float2 *)execution->state;
+  a.twists_y = state_of(execution).twists;
   a.twists_x = a.twists_y + s.lines_y->twists;
   a.points = (float2 *)execution->workspace;
   a.filtered = execution->problem->filters > 1 ? a.points + points : a.points;
@@ -267,9 +303,7 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  solution s;
-  if (!solve(execution->problem, &s))
-    return GCONV_UNSUPPORTED;
+  const solution &s = state_of(execution).s;
   if (s.tile)
     execute_tiles(execution, s);
   else
