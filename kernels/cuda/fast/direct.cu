@@ -178,9 +178,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double in_bytes = (double)gconv_type_bytes(problem->in_type);
   const double out_bytes = (double)gconv_type_bytes(problem->out_type);
   /* Small images cannot fill a device. At 1024^2 they take 6 times as long as the rate says, at 256^2 64 times (measured).
-   * Pairs have twice the work under way, and so hide twice the latency. */
-  const double under_way = sliding_size(problem) > 0 ? filters / passes : 1;
-  const double share = 6e6 / (samples * under_way + 1), idle = fmin(sqrt(1 + share * share), 64);
+   * That of pairs is the same. */
+  const double share = 6e6 / (samples + 1), idle = fmin(sqrt(1 + share * share), 64);
   const double arithmetic = samples * filters * instructions_of(problem) * idle / machine->fma_per_ms;
   const double bytes = samples * passes * (in_bytes * problem->stride_y * problem->stride_x + out_bytes);
   return machine->launch_ms * passes + fmax(arithmetic, bytes / (0.9 * machine->bytes_per_ms));
