@@ -56,6 +56,10 @@ typedef struct gconv_algorithm {
   /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
   double (*cost)(const gconv_problem *problem, const gconv_machine *machine);
 
+  /* May be NULL. Else the algorithm that execute() leaves the problem to, or NULL if none: what was measured of that one
+   * corrects the estimate. */
+  const struct gconv_algorithm *(*leaves_to)(const gconv_problem *problem);
+
   /* The largest |error| of a response, relative to (sum |tap|) * max |x|, or to FLT_MIN where that is larger: below it,
    * floats have fewer bits. */
   double (*error_bound)(const gconv_problem *problem);

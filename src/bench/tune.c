@@ -20,8 +20,18 @@ static const gconv_bench_image cpu_images[] = {
 static const gconv_bench_image quick_images[] = {{256, 256, 1, false}, {512, 512, 3, false}, {0, 0, 0, false}};
 static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0}, quick_sizes[] = {3, 7, 15, 0};
 /* Filters for algorithms that cannot do random taps. */
-static const char *const smooth[] = {"gaussian:size=3,sigma=0.6",  "gaussian:size=5,sigma=1",  "gaussian:size=9,sigma=1.5",
-                                     "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5", "gaussian:size=63,sigma=10"};
+static const struct {
+  const char *algorithm, *filter;
+} special[] = {
+    {"separable", "gaussian:size=3,sigma=0.6"},
+    {"separable", "gaussian:size=5,sigma=1"},
+    {"separable", "gaussian:size=9,sigma=1.5"},
+    {"separable", "gaussian:size=15,sigma=2.5"},
+    {"separable", "gaussian:size=31,sigma=5"},
+    {"separable", "gaussian:size=63,sigma=10"},
+    {"integer", "binomial:size=3"},
+    {"integer", "binomial:size=5"},
+};
 
 static bool fill_grid(bool quick, bool cpu, gconv_bench_settings *grid) {
   const gconv_bench_image *images = quick ? quick_images : cpu ? cpu_images : gpu_images;
@@ -30,8 +40,8 @@ static bool fill_grid(bool quick, bool cpu, gconv_bench_settings *grid) {
     grid->images[grid->image_count++] = *images;
   for (const int32_t *size = quick ? quick_sizes : sizes; *size > 0; size++)
     grid->sizes.items[grid->sizes.count++] = *size;
-  for (size_t i = 0; i < sizeof smooth / sizeof *smooth; i++)
-    complete &= gconv_texts_add(&grid->filters, strdup(smooth[i]));
+  for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+    complete &= gconv_texts_add(&grid->filters, strdup(special[i].filter));
   for (int type = GCONV_U8; type <= (quick ? GCONV_U8 : GCONV_F32); type++)
     grid->types[grid->type_count++] = (gconv_type)type;
   grid->runs = 7;
@@ -75,15 +85,22 @@ static void show(const gconv_bench *bench, const gconv_bench_row *shape) {
     bench->progress(text);
 }
 
+/* The algorithm that a filter is for; NULL: all. */
+static const char *find_special(const char *filter) {
+  for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+    if (strcmp(special[i].filter, filter) == 0)
+      return special[i].algorithm;
+  return NULL;
+}
+
 static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, const gconv_bench_row *shape) {
   tuning_walk *walk = bench->user;
-  bool is_smooth = strncmp(shape->filter, "gaussian", 8) == 0;
-  const char *algorithm;
+  const char *algorithm, *only = find_special(shape->filter);
   show(bench, shape);
   if (!gconv_bench_ask_auto(bench, image, filters))
     return;
   for (size_t i = 0; (algorithm = gconv_bench_algorithm_at(bench, false, i)); i++) {
-    if (is_smooth && strcmp(algorithm, "separable") != 0)
+    if (only && strcmp(algorithm, only) != 0)
       continue;
     gconv_bench_row row = *shape;
     row.algorithm = algorithm;

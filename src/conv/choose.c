@@ -13,6 +13,8 @@ static double working_taps(const gconv_problem *problem, const gconv_algorithm *
 }
 
 double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row) {
+  const gconv_algorithm *other = row->leaves_to ? row->leaves_to(problem) : NULL;
+  row = other ? other : row;
   double filters = gconv_is_combined(problem) ? 1 : problem->filters;
   double outputs = (double)problem->images * problem->planes * problem->channels * filters;
   gconv_tuning_row like = {.type = problem->in_type,

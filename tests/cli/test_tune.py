@@ -30,6 +30,7 @@ class Tune(CommandTest):
         told = self.tune("--quick").stdout
         self.assertIn(str(self.file), told)
         self.assertRegex(told, r"direct +u8 +x1 +65536 samples: 3:[\d.]+ 7:")
+        self.assertRegex(told, r"integer +u8 +x1 +65536 samples: 3:[\d.]+ 5:")
         self.assertEqual(self.tune("--show").stdout, told)
         self.assertEqual(sorted(path.name for path in self.cache.iterdir()), ["tune-cpu.txt"])
         text = self.file.read_text()

@@ -159,6 +159,14 @@ static void draw_filter_size(uint64_t *lot, const gconv_image *image, gconv_filt
   if (gconv_lot_chance(lot, 15) && image->height <= 33 && image->width <= 33) { /* larger than the image */
     f->rows = image->height + gconv_lot_below(lot, 4);
     f->columns = image->width + 1 + gconv_lot_below(lot, 4);
+  } else if (gconv_lot_chance(lot, 4)) { /* longer than the tiles of any kernel that has them in shared memory */
+    f->rows = 1 + gconv_lot_below(lot, 2);
+    f->columns = 161 + gconv_lot_below(lot, 40);
+    if (gconv_lot_chance(lot, 50)) {
+      const int32_t rows = f->rows;
+      f->rows = f->columns;
+      f->columns = rows;
+    }
   }
 }
 

@@ -387,6 +387,24 @@ static void ratios_are_of_the_work(void **state) {
   assert_true(fabs(gconv_problem_ratio(&problem, &tuning, row_of("direct")) - 2) < 1e-9);
 }
 
+static const gconv_algorithm *leave_large_ones(const gconv_problem *problem) {
+  return problem->rows > 3 ? row_of("direct") : NULL;
+}
+
+/* What an algorithm leaves to another one takes as long as with that one. */
+static void ratios_are_of_who_does_the_work(void **state) {
+  (void)state;
+  gconv_tuning_row rows[] = {{"direct", GCONV_U8, 1, 100, 9, 4, false}, {"patches", GCONV_U8, 1, 100, 9, 2, false}};
+  gconv_tuning tuning = {.rows = rows, .count = 2};
+  const gconv_algorithm patches = {.info = {.name = "patches"}, .leaves_to = leave_large_ones};
+  gconv_problem problem = {
+      .in_type = GCONV_U8, .images = 1, .planes = 1, .channels = 1, .filters = 1, .rows = 3, .columns = 3};
+  problem.out_height = problem.out_width = 10;
+  assert_true(fabs(gconv_problem_ratio(&problem, &tuning, &patches) - 2) < 1e-9);
+  problem.rows = problem.columns = 5;
+  assert_true(fabs(gconv_problem_ratio(&problem, &tuning, &patches) - 4) < 1e-9);
+}
+
 static void tuning_changes_the_choice_and_is_remembered(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 1, false);
@@ -426,6 +444,7 @@ int main(int count, char **words) {
       cmocka_unit_test(whole_files_are_taken),
       cmocka_unit_test(ratios_are_interpolated),
       cmocka_unit_test(ratios_are_of_the_work),
+      cmocka_unit_test(ratios_are_of_who_does_the_work),
       cmocka_unit_test(tuning_changes_the_choice_and_is_remembered),
   };
   if (count > 1)

@@ -424,25 +424,30 @@ static void check_plus_zeros(const float *numbers, size_t count, const char *nam
       fail_msg("%s %zu is %a, not +0", name, i, (double)numbers[i]);
 }
 
+/* A layer of `side` x `side` taps without stride, padding and groups, for one image. */
+static gconv_layer_problem plain_layer(int32_t channels, int32_t height, int32_t width, int32_t filters, int32_t side) {
+  return (gconv_layer_problem){.images = 1,
+                               .channels = channels,
+                               .height = height,
+                               .width = width,
+                               .filters = filters,
+                               .rows = side,
+                               .columns = side,
+                               .groups = 1,
+                               .stride_y = 1,
+                               .stride_x = 1,
+                               .dilation_y = 1,
+                               .dilation_x = 1,
+                               .out_height = height - side + 1,
+                               .out_width = width - side + 1};
+}
+
 /* In these chains, a sum is rounded to -0, and a product of +0 behind it makes it +0. If only the latter is left out, the
  * sum stays -0. Networks hardly ever show that, so one layer is computed here. */
 static void zeros_keep_their_sign(void **state) {
   (void)state;
   enum { CHANNELS = 2, FILTERS = 4, WIDTH = 64 };
-  const gconv_layer_problem p = {.images = 1,
-                                 .channels = CHANNELS,
-                                 .height = 1,
-                                 .width = WIDTH,
-                                 .filters = FILTERS,
-                                 .rows = 1,
-                                 .columns = 1,
-                                 .groups = 1,
-                                 .stride_y = 1,
-                                 .stride_x = 1,
-                                 .dilation_y = 1,
-                                 .dilation_x = 1,
-                                 .out_height = 1,
-                                 .out_width = WIDTH};
+  const gconv_layer_problem p = plain_layer(CHANNELS, 1, WIDTH, FILTERS, 1);
   float plain[FILTERS * (CHANNELS + 1)], own[256], y[FILTERS * WIDTH];
   float x[CHANNELS * WIDTH + GCONV_STAGE_SLACK] = {0}, dz[FILTERS * WIDTH + GCONV_STAGE_SLACK] = {0};
   gconv_learn_conv conv;
@@ -485,20 +490,7 @@ static void lanes_behind_filters_have_gradients(void **state) {
   (void)state;
   static const int32_t filters[] = {1, 3, 5, 16, 17};
   for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
-    const gconv_layer_problem p = {.images = 1,
-                                   .channels = 16,
-                                   .height = 12,
-                                   .width = 20,
-                                   .filters = filters[i],
-                                   .rows = 3,
-                                   .columns = 3,
-                                   .groups = 1,
-                                   .stride_y = 1,
-                                   .stride_x = 1,
-                                   .dilation_y = 1,
-                                   .dilation_x = 1,
-                                   .out_height = 10,
-                                   .out_width = 18};
+    const gconv_layer_problem p = plain_layer(16, 12, 20, filters[i], 3);
     gconv_learn_conv conv;
     assert_int_equal(gconv_learn_conv_prepare(&p, false, false, true, &conv), GCONV_OK);
     float *workspace = calloc(gconv_learn_conv_workspace(&conv), sizeof *workspace);

@@ -97,7 +97,9 @@ enum { SIDE = 4, THREADS = 16, TILE = SIDE * THREADS, DEPTH = 16 };
 /* A block has THREADS x THREADS threads. Grid: x counts tiles of columns, y tiles of filters. Tiles are filled up with
  * zeros; what they become is not stored. */
 __global__ void __launch_bounds__(THREADS *THREADS) multiply_tiles(const product m) {
-  __shared__ float taps[DEPTH][TILE + 1], patches[DEPTH][TILE];
+  /* A warp stores two filters of taps, each down a column of DEPTH rows. With two more words a row, these rows are two banks
+   * apart, and the second filter has the banks between. */
+  __shared__ float taps[DEPTH][TILE + 2], patches[DEPTH][TILE];
   const int column = threadIdx.x, row = threadIdx.y, own = row * THREADS + column;
   const int64_t first_k = (int64_t)blockIdx.y * TILE, first_i = (int64_t)blockIdx.x * TILE;
   float sums[SIDE][SIDE] = {};

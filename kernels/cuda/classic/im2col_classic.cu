@@ -27,7 +27,11 @@
 namespace {
 
 enum { TILE = 16 };
-typedef float tile[TILE][TILE + 1]; /* one more, as tiles need whose columns a warp reads; these are read by rows */
+
+/* A warp stores two whole rows of a tile, which are 32 neighbouring words, and so one in each bank. It reads 16 neighbours
+ * of a row of patches, and two words of a column of taps, whose banks are 16 apart. With a word more a row, as tiles have
+ * whose columns a warp reads, the last word of the second row would share the bank of the first word stored. */
+typedef float tile[TILE][TILE];
 
 /* The end of TILE sums of an output. A thread of the first row puts those of filters first_k on into one value. */
 DEVICE void combine(const arguments &a, const float *weights, const tile &sums, int column, int64_t first_k, float *value) {

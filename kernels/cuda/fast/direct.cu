@@ -144,6 +144,10 @@ int32_t sliding_size(const gconv_problem *problem) {
              : size;
 }
 
+const gconv_algorithm *leaves_to(const gconv_problem *problem) {
+  return sliding_size(problem) == 0 ? other(problem) : NULL;
+}
+
 /* Counts instructions, measured on an H200. A device issues as many as multiply-adds. Of slide(), three of four are
  * multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. Others cost what they cost by their
  * own names, and a little more, so that auto calls them by those. */
@@ -157,8 +161,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double in_bytes = (double)gconv_type_bytes(problem->in_type);
   const double out_bytes = (double)gconv_type_bytes(problem->out_type);
   /* Small images cannot fill a device. At 1024^2 they take 6 times as long as the rate says, at 256^2 64 times (measured).
-   * Pairs have twice the work under way, and so hide twice the latency. */
-  const double share = 6e6 / (samples * filters / passes + 1), idle = fmin(sqrt(1 + share * share), 64);
+   * That of pairs is the same. */
+  const double share = 6e6 / (samples + 1), idle = fmin(sqrt(1 + share * share), 64);
   const double arithmetic = samples * filters * (1.42 * size * size + 15) * idle / machine->fma_per_ms;
   return machine->launch_ms * passes +
          fmax(arithmetic, samples * passes * (in_bytes + out_bytes) / (0.9 * machine->bytes_per_ms));
@@ -171,5 +175,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     .supports = supports,
     .execute = execute,
     .cost = cost,
+    .leaves_to = leaves_to,
     .error_bound = gconv_chain_bound,
 };

@@ -332,11 +332,14 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
   return gconv_algorithm_cuda_toeplitz.prepare(problem, taps, prepared);
 }
 
-/* Of patches: a launch, what its first and last blocks wait for memory, and the bytes. Measured on an H200, as is what small
- * images take longer on tensor cores than toeplitz says. */
+const gconv_algorithm *leaves_to(const gconv_problem *problem) {
+  return has_patches(problem) ? NULL : &gconv_algorithm_cuda_toeplitz;
+}
+
+/* Of patches: a launch, what its first and last blocks wait for memory, and the bytes. Measured on an H200. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (!has_patches(problem))
-    return gconv_algorithm_cuda_toeplitz.cost(problem, machine) + 0.0025;
+    return gconv_algorithm_cuda_toeplitz.cost(problem, machine);
   const double passes = gconv_is_combined(problem) ? 1 : problem->filters, waiting = 0.005;
   const double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   const double bytes = samples * (1 + (double)gconv_type_bytes(problem->out_type));
@@ -350,6 +353,7 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_integer = {
     .supports = supports,
     .execute = execute,
     .cost = cost,
+    .leaves_to = leaves_to,
     .error_bound = gconv_chain_bound,
     .prepared_floats = prepared_floats,
     .prepare = prepare,

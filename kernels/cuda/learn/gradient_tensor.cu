@@ -147,63 +147,43 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
   hopper::admit_kernel_behind();
 #endif
   extern __shared__ __align__(128) float shared[];
-  const gconv_layer_problem &p = a.p;
-  const thread_place own = place_of_thread<FILTERS, GROUPS>(a);
-  const int32_t pieces_of_block = a.warps_n * GROUPS * LANES, first_piece = own.tile * pieces_of_block;
-  const int32_t channels = p.channels / p.groups, first_channel = piece_of(a, first_piece).c / a.inner * a.inner;
-  const int64_t all = (int64_t)a.chunks * a.cases, begin = all * blockIdx.y / gridDim.y;
-  const int32_t count = (int32_t)(all * (blockIdx.y + 1) / gridDim.y - begin);
-  quad *quads = (quad *)shared;
-  int32_t *pieces = (int32_t *)(quads + QUADS * a.steps);
-  float *stages = shared + a.tables;
-  make_tables<TAPS>(a, first_piece, pieces_of_block, first_channel, quads, pieces);
   __shared__ uint64_t arrived[STAGES];
-#ifdef COPY_ENGINE
-  if (a.boxes && threadIdx.x == 0) {
-    UNROLLED_FOR (int i = 0; i < STAGES; i++)
-      hopper::barrier_init(&arrived[i], 1);
-    hopper::barrier_init_done();
-  }
-#endif
-  __syncthreads();
+  block_work work = begin_block<FILTERS, TAPS, GROUPS>(a, shared, arrived);
+  const thread_place &own = work.own;
   /* Fills stage after stage, each with the next chunk. */
-  stage_source source = {0, own.first, own.filters, own.group * channels + first_channel,
-                         min(a.channels, channels - first_channel)};
-  position next = position_of(a, begin);
   const auto fill = [&](int32_t number, int32_t into) {
-    source.image = next.image;
-    if (!a.boxes && number < count)
-      fill_by_threads(a, source, chunk_at(a, next), (int32_t)threadIdx.x, (int32_t)blockDim.x, stages + into * a.floats);
+    const chunk of = chunk_at(a, work.next);
+    float *stage = work.stages + into * a.floats;
+    work.source.image = work.next.image;
+    if (!a.boxes && number < work.count)
+      fill_by_threads(a, work.source, of, (int32_t)threadIdx.x, (int32_t)blockDim.x, stage);
 #ifdef COPY_ENGINE
-    else if (threadIdx.x == 0 && number < count)
-      fill_by_boxes(a, source, chunk_at(a, next), stages + into * a.floats, &arrived[into]);
+    else if (threadIdx.x == 0 && number < work.count)
+      fill_by_boxes(a, work.source, of, stage, &arrived[into]);
 #endif
     commit_copies();
-    advance(a, next);
+    advance(a, work.next);
   };
   for (int32_t i = 0; i < a.stages - 1; i++)
     fill(i, i);
 
-  warp_sums<FILTERS, TAPS, GROUPS> sums = {};
-  UNROLLED_FOR (int j = 0; j < GROUPS; j++)
-    UNROLLED_FOR (int half = 0; half < 2; half++)
-      sums.offsets[j][half] = pieces[own.piece + LANES * j + own.lane / 4 + 8 * half];
+  warp_sums<FILTERS, TAPS, GROUPS> sums = begin_sums<FILTERS, TAPS, GROUPS>(work);
   const int32_t dz_place = (own.filter + own.lane / 4) * a.dz_plane + own.lane % 4;
-  const int32_t x_place = a.dz_floats + a.shift + own.lane % 4 * p.stride_x;
+  const int32_t x_place = first_samples(a, own);
   bias_sum bias = bias_of_thread(a, own);
   int32_t of = 0;
   uint32_t parity = 0;
-  ROLLED_FOR (int32_t i = 0; i < count; i++) {
+  ROLLED_FOR (int32_t i = 0; i < work.count; i++) {
     fill(i + a.stages - 1, of == 0 ? a.stages - 1 : of - 1);
     await_stage(a, &arrived[of], parity);
-    const float *stage = stages + of * a.floats;
-    add_stage<FILTERS, TAPS, GROUPS, SPLIT>(a, stage, dz_place, x_place, own.k, quads, sums);
-    add_bias(a, stage, quads, bias);
+    const float *stage = work.stages + of * a.floats;
+    add_stage<FILTERS, TAPS, GROUPS, SPLIT>(a, stage, dz_place, x_place, own.k, work.quads, sums);
+    add_bias(a, stage, work.quads, bias);
     parity ^= of + 1 == a.stages;
     of = of + 1 == a.stages ? 0 : of + 1;
     __syncthreads();
   }
-  sum_warps(a, own, stages, sums);
+  sum_warps(a, own, work.stages, sums);
   if (own.k == 0)
     store(a, own, sums);
   store_bias(a, own, bias);

@@ -105,51 +105,34 @@ __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(co
 #ifdef HOPPER
   hopper::admit_kernel_behind();
   extern __shared__ __align__(128) float shared[];
-  const gconv_layer_problem &p = a.p;
-  const thread_place own = place_of_thread<8, GROUPS>(a);
-  const int32_t pieces_of_block = a.warps_n * GROUPS * LANES, first_piece = own.tile * pieces_of_block;
-  const int32_t channels = p.channels / p.groups, first_channel = piece_of(a, first_piece).c / a.inner * a.inner;
-  const int64_t all = (int64_t)a.chunks * a.cases, begin = all * blockIdx.y / gridDim.y;
-  const int32_t count = (int32_t)(all * (blockIdx.y + 1) / gridDim.y - begin);
-  quad *quads = (quad *)shared;
-  int32_t *pieces = (int32_t *)(quads + QUADS * a.steps);
-  float *stages = shared + a.tables, *rests = stages + a.stages * a.floats;
-  make_tables<TAPS>(a, first_piece, pieces_of_block, first_channel, quads, pieces);
   __shared__ uint64_t arrived[STAGES];
-  if (threadIdx.x == 0) {
-    UNROLLED_FOR (int i = 0; i < STAGES; i++)
-      hopper::barrier_init(&arrived[i], 1);
-    hopper::barrier_init_done();
-  }
-  __syncthreads();
-  stage_source source = {0, own.first, own.filters, own.group * channels + first_channel, a.channels};
-  position next = position_of(a, begin);
+  block_work work = begin_block<8, TAPS, GROUPS>(a, shared, arrived);
+  const thread_place &own = work.own;
+  float *stages = work.stages, *rests = stages + a.stages * a.floats;
+  /* Fills stage after stage, each with the next chunk. */
   const auto fill = [&](int32_t number, int32_t into) {
-    source.image = next.image;
-    if (threadIdx.x % 32 == 0 && number < count)
-      fill_by_quads(a, source, chunk_at(a, next), stages + into * a.floats, &arrived[into]);
-    advance(a, next);
+    work.source.image = work.next.image;
+    if (threadIdx.x % 32 == 0 && number < work.count)
+      fill_by_quads(a, work.source, chunk_at(a, work.next), stages + into * a.floats, &arrived[into]);
+    advance(a, work.next);
   };
   for (int32_t i = 0; i < a.stages - 1; i++)
     fill(i, i);
 
-  warp_sums<8, TAPS, GROUPS> sums = {};
-  UNROLLED_FOR (int j = 0; j < GROUPS; j++)
-    UNROLLED_FOR (int half = 0; half < 2; half++)
-      sums.offsets[j][half] = pieces[own.piece + LANES * j + own.lane / 4 + 8 * half];
-  const int32_t x_place = a.dz_floats + a.shift + own.lane % 4 * p.stride_x;
+  warp_sums<8, TAPS, GROUPS> sums = begin_sums<8, TAPS, GROUPS>(work);
+  const int32_t x_place = first_samples(a, own);
   const quad_share share = {(int32_t)threadIdx.x % BLOCK_FILTERS, (int32_t)threadIdx.x / BLOCK_FILTERS};
   float bias = 0;
   int32_t of = 0;
   uint32_t parity = 0;
-  ROLLED_FOR (int32_t i = 0; i < count; i++) {
+  ROLLED_FOR (int32_t i = 0; i < work.count; i++) {
     fill(i + a.stages - 1, of == 0 ? a.stages - 1 : of - 1);
     hopper::barrier_wait(&arrived[of], parity);
     const float *stage = stages + of * a.floats;
     bias += store_rests(a, share, stage, rests);
     __syncthreads();
     add_stage_by_warpgroups<TAPS, GROUPS>(a.steps, descriptor_of_quads(stage), descriptor_of_quads(rests), stage + x_place,
-                                          quads, sums);
+                                          work.quads, sums);
     parity ^= of + 1 == a.stages;
     of = of + 1 == a.stages ? 0 : of + 1;
     __syncthreads();
@@ -160,7 +143,7 @@ __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(co
   if (own.tile == 0 && (int32_t)threadIdx.x < own.filters) {
     for (int32_t i = 1; i < QUAD_PARTS; i++)
       bias += stages[i * BLOCK_FILTERS + threadIdx.x];
-    a.leaves[(blockIdx.y + 1) * a.leaf - p.filters + own.first + threadIdx.x] = bias;
+    a.leaves[(blockIdx.y + 1) * a.leaf - a.p.filters + own.first + threadIdx.x] = bias;
   }
 #endif
 }

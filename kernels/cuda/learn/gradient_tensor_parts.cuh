@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two kernels of gradient_tensor.cu have in common: where a thread's places, pieces and filters are, how a number
- * is parted, and how a warp's sums are stored. */
+/* What the two kernels of gradient_tensor.cu have in common: where a thread's places, pieces and filters are, how a block
+ * begins, how a number is parted, and how a warp's sums are stored. */
 #pragma once
 
 #include "gradient_tensor_cut.cuh"
@@ -99,6 +99,61 @@ DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_
     const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
     pieces[i] = there ? 4 * x : 0; /* others are not used */
   }
+}
+
+/* What a block does, and what it has in shared memory. */
+struct block_work {
+  thread_place own;
+  const quad *quads; /* the tables */
+  const int32_t *pieces;
+  float *stages; /* a.stages of them, one behind the other */
+  stage_source source;
+  position next; /* the chunk that is copied next */
+  int32_t count; /* of chunks */
+};
+
+/* Fills the tables, and makes a barrier ready for each stage that the copy engine will fill. */
+template <int FILTERS, int TAPS, int GROUPS>
+DEVICE block_work begin_block(const gradient_arguments &a, float *shared, uint64_t *arrived) {
+  block_work work;
+  work.own = place_of_thread<FILTERS, GROUPS>(a);
+  const int32_t pieces_of_block = a.warps_n * GROUPS * LANES, first_piece = work.own.tile * pieces_of_block;
+  const int32_t channels = a.p.channels / a.p.groups, first_channel = piece_of(a, first_piece).c / a.inner * a.inner;
+  const int64_t all = (int64_t)a.chunks * a.cases, begin = all * blockIdx.y / gridDim.y;
+  quad *quads = (quad *)shared;
+  int32_t *pieces = (int32_t *)(quads + QUADS * a.steps);
+  make_tables<TAPS>(a, first_piece, pieces_of_block, first_channel, quads, pieces);
+#ifdef COPY_ENGINE
+  if (a.boxes && threadIdx.x == 0) {
+    UNROLLED_FOR (int i = 0; i < STAGES; i++)
+      hopper::barrier_init(&arrived[i], 1);
+    hopper::barrier_init_done();
+  }
+#endif
+  __syncthreads();
+  work.quads = quads;
+  work.pieces = pieces;
+  work.stages = shared + a.tables;
+  work.source = {0, work.own.first, work.own.filters, work.own.group * channels + first_channel,
+                 min(a.channels, channels - first_channel)};
+  work.next = position_of(a, begin);
+  work.count = (int32_t)(all * (blockIdx.y + 1) / gridDim.y - begin);
+  return work;
+}
+
+/* No sums yet, of the thread's pieces. */
+template <int FILTERS, int TAPS, int GROUPS> DEVICE warp_sums<FILTERS, TAPS, GROUPS> begin_sums(const block_work &work) {
+  warp_sums<FILTERS, TAPS, GROUPS> sums = {};
+  const int32_t *pieces = work.pieces + work.own.piece + work.own.lane / 4;
+  UNROLLED_FOR (int j = 0; j < GROUPS; j++)
+    UNROLLED_FOR (int half = 0; half < 2; half++)
+      sums.offsets[j][half] = pieces[LANES * j + 8 * half];
+  return sums;
+}
+
+/* Where the thread's first samples are in a stage. */
+DEVICE int32_t first_samples(const gradient_arguments &a, const thread_place &own) {
+  return a.dz_floats + a.shift + own.lane % 4 * a.p.stride_x;
 }
 
 template <int FILTERS, int TAPS, int GROUPS>

@@ -32,7 +32,7 @@
 namespace {
 
 enum { TILE = 16, SLICES = 32 };
-typedef float tile[TILE][TILE + 1]; /* one more, so that the elements of a column are in different banks of memory */
+typedef float tile[TILE][TILE]; /* a warp stores two rows of it, 32 neighbouring words, one in each bank */
 
 /* Element (row, column) of a matrix, or 0 outside. */
 __device__ __forceinline__ float load(const float *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -41,17 +41,20 @@ __device__ __forceinline__ float load(const float *matrix, int64_t row, int64_t 
 
 __global__ void forward(const float *x, const float *weights, const float *biases, int64_t cases, int64_t inputs,
                         int64_t outputs, float *y) {
-  __shared__ tile xs, ws;
+  __shared__ tile xs;
+  /* W', so a warp stores two columns. With two more words a row, rows are two banks apart, and the other column lies
+   * between. */
+  __shared__ float ws[TILE][TILE + 2];
   const int row = threadIdx.y, column = threadIdx.x;
   const int64_t n = (int64_t)blockIdx.x * TILE + row, first_k = (int64_t)blockIdx.y * TILE;
   float z = 0;
   for (int64_t first_c = 0; first_c < inputs; first_c += TILE) {
     xs[row][column] = load(x, n, cases, first_c + column, inputs);
-    ws[row][column] = load(weights, first_k + row, outputs, first_c + column, inputs);
+    ws[column][row] = load(weights, first_k + row, outputs, first_c + column, inputs);
     __syncthreads();
 #pragma unroll
     for (int c = 0; c < TILE; c++)
-      z = fmaf(xs[row][c], ws[column][c], z);
+      z = fmaf(xs[row][c], ws[c][column], z);
     __syncthreads();
   }
   const int64_t k = first_k + column;
