@@ -98,6 +98,7 @@ class NotFinite(CommandTest):
         names, took = algorithms()[1], set()
         random = np.random.default_rng(5)
         for c, k, size, words in ((1, 5, 3, ("--groups", "1")), (3, 70, 3, ()), (8, 64, 3, ("--padding", "1")), (3, 9, 7, ("--stride", "2")), (40, 33, 1, ()),
+                                  (200, 70, 1, ()), (130, 40, 1, ()),
                                   (4, 20, 5, ("--dilation", "2")), (6, 8, 3, ("--border", "replicate"))):
             np.save(self.folder / "w.npy", random.normal(size=(k, c, size, size)).astype("f4"))
             for values in ([NAN] * 6, [INF, -INF, INF, NAN]):

@@ -135,13 +135,13 @@ const char *supports(const gconv_problem *) {
 /* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
  * conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
-  const int32_t size = find_frame(problem).size;
+  const int32_t size = find_frame(problem).size, C = problem->channels;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
+  const bool narrow = (int64_t)problem->out_width * C < 64 || (int64_t)problem->width * C < 64 + 2 * size * C;
   const bool combined = problem->filters > 1 && gconv_is_combined(problem);
-  return strided || problem->channels == 2 || problem->width < 64 ||
-                 (combined && (size > 7 || problem->in_type == GCONV_U16))
-             ? 0
-             : size;
+  const bool pair =
+      problem->filters == 2 && size <= 7 && problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE && has_plain_type(problem);
+  return strided || narrow || C == 2 || (combined && !pair) ? 0 : size;
 }
 
 const gconv_algorithm *leaves_to(const gconv_problem *problem) {

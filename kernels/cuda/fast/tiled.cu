@@ -11,12 +11,13 @@
  *     +---------------------------------+                     y1 = t0 x1 + t1 x2 + ..
  *
  * It loads windows of V + 15 samples into registers: 8 loads of 16 bytes for 16 x 16 multiply-adds, half of what shared
- * memory delivers in that time; the classic has a load for each. Taps are kernel parameters. So the rate of multiply-adds is
- * the limit, for any size of the filter. While the tile is filled, borders are resolved and integers become floats.
+ * memory delivers in that time; the classic has a load for each. Taps are kernel parameters; of filters with more taps than
+ * these hold, from 90 x 90 on, they come from memory. So the rate of multiply-adds is the limit, for any size of the filter.
+ * While the tile is filled, borders are resolved and integers become floats.
  *
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
- * for small ones. What strips cannot do (strides along rows, dilations of more than 32 samples, more taps than parameters
- * hold), the classic does. Taps are added in the order r, s, as the exact family does.
+ * for small ones. What strips cannot do (strides along rows, dilations of more than 32 samples, tiles that do not fit into
+ * shared memory, from some 180 x 180 on), the classic does. Taps are added in the order r, s, as the exact family does.
  */
 #include "../core/tile.cuh"
 
@@ -31,12 +32,13 @@ struct strip_shape {
   int64_t bytes;   /* shared memory of a block in all */
 };
 
+/* MOST: the taps that parameters hold; 0: they are read from `weights`. */
 template <int MOST> struct strip_arguments : arguments {
   strip_shape shape;
   const float *weights;
   int32_t first, filters; /* the filters of this launch */
   int32_t pitch;          /* floats of a row of taps: an even number */
-  float taps[MOST];
+  float taps[MOST > 0 ? MOST : 1];
 };
 
 /* Adds N taps to V sums. `x` is the sample for the first tap and the first output; it is at a multiple of 16 bytes. */
@@ -141,9 +143,9 @@ DEVICE void store_stage(const arguments &a, const strip_shape &shape, const tile
 
 /* Computes the sums of filter number `filter` of the launch. */
 template <int MOST> DEVICE void add_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
-  const int columns = k.problem.columns, rows = k.problem.rows, pitch = k.pitch;
+  const int columns = k.problem.columns, rows = k.problem.rows, pitch = MOST > 0 ? k.pitch : columns;
   const int step = k.problem.dilation_y * k.shape.tile.pitch;
-  const float *taps = k.taps + filter * rows * pitch;
+  const float *taps = MOST > 0 ? k.taps + filter * rows * pitch : k.weights + (int64_t)(k.first + filter) * rows * columns;
   UNROLLED_FOR (int v = 0; v < V; v++)
     sums[v] = 0.0f;
   ROLLED_FOR (int r = 0; r < rows; r++, taps += pitch, x += step)
@@ -222,8 +224,8 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
   return shape->bytes <= most;
 }
 
-/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
- * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
+/* The most taps that one launch takes as parameters. The kernel is compiled for FEW_TAPS, which fit into the 4 KB that
+ * parameters had before CUDA 12.1, for MANY_TAPS, which fit into the 32 KB since then, and for more. */
 enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
 
 /* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
@@ -233,13 +235,11 @@ static int32_t tap_pitch(const gconv_problem *problem) {
 
 /* Chooses the block of `strips`: the size that the user asked for, unless it is smaller than a warp, which cannot fill a
  * tile; otherwise 8 strips across, or a multiple of the piles near that. The rows are a multiple of eight, and make up 256
- * threads. There are fewer rows if the tile would not fit. Returns false if there is none, or if the taps do not fit into
- * the parameters of a launch, where combined filters must be together. */
+ * threads. There are fewer rows if the tile would not fit. Returns false if there is none. */
 static bool find_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
   int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
-  int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
   int32_t hinted = problem->block_width * problem->block_height;
-  if (problem->stride_x != 1 || piles > 32 || (int64_t)problem->rows * tap_pitch(problem) > MANY_TAPS / together)
+  if (problem->stride_x != 1 || piles > 32)
     return false;
   *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
   if (hinted >= LANES && hinted <= STRIP_THREADS && shape_strips(problem, *block, most, shape))
@@ -258,7 +258,7 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   const gconv_problem *problem = execution->problem;
   strip_arguments<MOST> a = {common_arguments(execution), *shape, execution->weights, first, count, tap_pitch(problem), {}};
   const float *tap = execution->host_weights + (int64_t)first * problem->rows * problem->columns;
-  for (int row = 0; row < count * problem->rows; row++)
+  for (int row = 0; MOST > 0 && row < count * problem->rows; row++)
     for (int s = 0; s < problem->columns; s++)
       a.taps[row * a.pitch + s] = *tap++;
   auto *kernel = strips<In, MOST>;
@@ -268,10 +268,12 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   return GCONV_OK;
 }
 
-/* Runs all filters. Each launch gets as many as fit into its parameters. */
+/* Runs all filters. Each launch gets as many as fit into its parameters; all, if those that must be together do not fit. */
 template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
   const gconv_problem *problem = execution->problem;
   int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;
+  if (taps > MANY_TAPS / (gconv_is_combined(problem) ? problem->filters : 1))
+    return launch_strips<In, 0>(execution, block, shape, 0, problem->filters);
   int32_t most = problem->filters * taps <= FEW_TAPS ? problem->filters : (int32_t)(MANY_TAPS / taps);
   for (int32_t first = 0; first < problem->filters; first += most) {
     int32_t count = problem->filters - first < most ? problem->filters - first : most;

@@ -78,7 +78,7 @@ enum : int32_t {
 
 struct flow {
   int32_t steps;            /* 0: the layer does not use this kernel; POINT_STEPS: filters of 1 x 1; FLOW_STEPS: others */
-  int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
+  int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group; single tiles with two sets */
   int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
   /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;

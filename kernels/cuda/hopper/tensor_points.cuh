@@ -5,13 +5,13 @@
  * streams past weights in registers; but a tile of 128 outputs, of one image or two, needs no samples of other tiles.
  *
  *     memory --loaded--> samples of 64 channels --largest sample, digits--> slot of the ring --wgmma--> sums --> stored
- *             two packing warpgroups, a slot each by turns                    two warpgroups: 64 filters each, or,
- *                                                                             if there are no more, a tile each
+ *             two packing warpgroups, a slot each by turns                    two warpgroups: 64 filters each; of many
+ *                                                                             chunks and up to 64 filters, a tile each
  *
  * A tile has its own scale, and no pass for the largest samples comes first. Up to 64 channels are one chunk, and weights
  * stay in registers. MANY: more chunks. Then each warpgroup loads the weights of the next chunk while it multiplies; and the
- * scale of a chunk is that of the largest sample of the tile so far. If it is a smaller one than before, the sums are
- * brought to it, which is exact.
+ * scale of a chunk is that of the largest sample of the tile so far. Where that is larger than before, the sums so far are
+ * multiplied by a power of two: this is exact, but for what is too small to matter beside the new sums.
  */
 #pragma once
 
@@ -160,6 +160,7 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
 
 /* Reports a slot to have been read by this warp. */
 DEVICE void give_back(const flow_memory &m, const ring &at) {
+  __syncwarp();
   if (threadIdx.x % 32 == 0)
     barrier_arrive(&m.h->slots.empty[at.place]);
 }
