@@ -86,7 +86,8 @@ const char *supports(const gconv_problem *) {
   return NULL;
 }
 
-/* 25 a tap is an early guess, a third of what was counted. `auto` never takes a classic. */
+/* 25 a tap is an early guess, a third of what was counted. `auto` never takes a classic by its own name; direct passes this
+ * on for what it leaves to it. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return classic_ms(problem, machine, 25.0 * problem->rows * problem->columns + 60);
 }

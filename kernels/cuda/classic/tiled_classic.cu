@@ -120,7 +120,8 @@ const char *supports(const gconv_problem *problem) {
   return fits ? NULL : "its tile would not fit in the shared memory of the GPU";
 }
 
-/* 30 a sample of the tile and 5 a tap are early guesses, a third of what was counted. `auto` never takes a classic. */
+/* 30 a sample of the tile and 5 a tap are early guesses, a third of what was counted. `auto` never takes a classic by its
+ * own name; tiled and direct pass this on for what they leave to it. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const dim3 block = choose_block(problem);
   const double filled = (double)tile_bytes(problem, block) / sizeof(float) / (block.x * block.y);
