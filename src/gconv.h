@@ -888,9 +888,9 @@ typedef struct gconv_plan_info {
   double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that never meet the image */
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
-  double error_bound;     /* largest |error| of a response, relative to (sum |tap|) * max |sample|, or to FLT_MIN if that is
-                             more; of fft, it is statistical */
-  double estimate_ms;     /* of an execution, by the cost model, before what was learned by tuning */
+  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; of fft, it is statistical.
+                         Besides, what is below FLT_MIN may be lost, unless the algorithm is exact */
+  double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
 
 /* Valid as long as the plan. */

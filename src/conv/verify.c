@@ -70,8 +70,9 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
   double divisor = (double)gconv_divisors(problem, check->pass->weights)[k];
   double bias = (double)gconv_biases(problem, check->pass->weights)[k];
   double reach = check->tap_sums[k] * check->largest; /* what a sum in float32 may grow to */
-  double relative = check->pass->algorithm->error_bound(problem) * (reach > 0 ? fmax(reach, FLT_MIN) : 0);
-  double bound = finite && reach < FLT_MAX ? relative / fabs(divisor) : INFINITY;
+  double lost = reach > 0 ? FLT_MIN : 0;              /* of floats as small as this, which have fewer bits */
+  double relative = check->pass->algorithm->error_bound(problem) * reach;
+  double bound = finite && reach < FLT_MAX ? (relative + lost) / fabs(divisor) : INFINITY;
   double value = sum / divisor + bias;
   return (expectation){value, bound + EPILOGUE * (fabs(sum / divisor) + fabs(bias))};
 }

@@ -303,19 +303,20 @@ void gconv_oracle_free(gconv_oracle *oracle) {
 
 /* One response with what the algorithm may be off. Preparing rounds up to 16 times (the curve counts for most), dividing and
  * adding the offset up to 4 times; below the normal numbers of float32 a rounding is absolute. */
-static gconv_oracle_sample response(const gconv_oracle *oracle, double bound, size_t k, int32_t n, int32_t p, int32_t q,
-                                    int32_t c) {
+static gconv_oracle_sample response(const gconv_oracle *oracle, gconv_oracle_bound bound, size_t k, int32_t n, int32_t p,
+                                    int32_t q, int32_t c) {
   const gconv_filter *f = &oracle->filters->items[k];
   double weight = oracle->weights[k], taps = (double)f->rows * f->columns;
   double most = weight * oracle->largest;
   double rounding = ROUNDING * ((oracle->altered ? 20 : 4) * most + 4 * fabs(f->offset / oracle->white));
   double denormal = weight > 0 ? FLT_TRUE_MIN * (taps + 4) * (1 + fabs(1 / (double)f->divisor)) : 0;
-  double relative = bound * (most > 0 ? fmax(most, FLT_MIN / fabs((double)f->divisor)) : 0);
-  return (gconv_oracle_sample){oracle->responses[response_index(oracle, k, n, p, q, c)], relative + rounding + denormal};
+  double algorithm = bound.relative * most + (most > 0 ? bound.least / fabs((double)f->divisor) : 0);
+  return (gconv_oracle_sample){oracle->responses[response_index(oracle, k, n, p, q, c)], algorithm + rounding + denormal};
 }
 
 /* The responses of all filters to one sample as one. */
-static gconv_oracle_sample combined(const gconv_oracle *oracle, double bound, int32_t n, int32_t p, int32_t q, int32_t c) {
+static gconv_oracle_sample combined(const gconv_oracle *oracle, gconv_oracle_bound bound, int32_t n, int32_t p, int32_t q,
+                                    int32_t c) {
   gconv_combine combine = oracle->options.combine;
   gconv_oracle_sample total = response(oracle, bound, 0, n, p, q, c);
   if (combine == GCONV_COMBINE_MAGNITUDE)
@@ -391,7 +392,7 @@ static gconv_oracle_sample kept_alpha(const gconv_oracle *oracle, size_t k, int3
 }
 
 /* All channels of output pixel (n, p, q) in units of white, without minmax. `filtered` is room for the planes. */
-static void finish_pixel(const gconv_oracle *oracle, size_t output, double bound, const int32_t at[3],
+static void finish_pixel(const gconv_oracle *oracle, size_t output, gconv_oracle_bound bound, const int32_t at[3],
                          gconv_oracle_sample *filtered, gconv_oracle_sample *pixel) {
   gconv_combine combine = oracle->options.combine;
   bool one = combine == GCONV_COMBINE_NONE || combine == GCONV_COMBINE_STACK; /* one filter makes a channel */
@@ -459,7 +460,7 @@ static gconv_oracle_sample stored(gconv_type type, gconv_oracle_sample v) {
   return (gconv_oracle_sample){value * white, off * white + 0.5};
 }
 
-bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, double error_bound, gconv_oracle_sample *samples) {
+bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, gconv_oracle_bound bound, gconv_oracle_sample *samples) {
   const gconv_oracle_shape *shape = &oracle->shape;
   size_t frame = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
   gconv_oracle_sample *filtered = calloc((size_t)oracle->planes, sizeof *filtered), *pixel = samples;
@@ -468,7 +469,7 @@ bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, double error
   for (int32_t n = 0; n < shape->frames; n++) {
     for (int32_t p = 0; p < shape->height; p++)
       for (int32_t q = 0; q < shape->width; q++, pixel += shape->channels)
-        finish_pixel(oracle, output, error_bound, (const int32_t[]){n, p, q}, filtered, pixel);
+        finish_pixel(oracle, output, bound, (const int32_t[]){n, p, q}, filtered, pixel);
     if (oracle->options.range == GCONV_RANGE_MINMAX)
       stretch(oracle, samples + (size_t)n * frame, frame);
   }

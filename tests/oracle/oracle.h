@@ -50,11 +50,15 @@ gconv_oracle *gconv_oracle_create(const gconv_image *in, const gconv_filters *fi
 /* NULL is allowed. */
 void gconv_oracle_free(gconv_oracle *oracle);
 
+/* How far a response may be off, before the divisor: relative * (sum |tap|) * max |sample| + least. */
+typedef struct gconv_oracle_bound {
+  double relative, least;
+} gconv_oracle_bound;
+
 /* Fills samples[((n * P + p) * Q + q) * C + c] with output number `output` in units of its samples (levels for integers,
- * saturated but not rounded). The error is what an algorithm may be off whose responses are within
- * error_bound * (sum |tap|) * max |sample|, or error_bound * FLT_MIN if that is more; it holds the half level of rounding.
- * False without memory. */
-bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, double error_bound, gconv_oracle_sample *samples);
+ * saturated but not rounded). The error is what an algorithm may be off whose responses are within the bound; it holds the
+ * half level of rounding. False without memory. */
+bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, gconv_oracle_bound bound, gconv_oracle_sample *samples);
 
 /* Sample (n, y, x, c) of an image of any type and layout. */
 double gconv_oracle_sample_at(const gconv_image *image, int32_t n, int32_t y, int32_t x, int32_t c);
