@@ -60,8 +60,8 @@ typedef struct gconv_algorithm {
    * corrects the estimate. */
   const struct gconv_algorithm *(*leaves_to)(const gconv_problem *problem);
 
-  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. Floats below FLT_MIN have fewer bits, so that
-   * algorithms outside the exact family may lose what is smaller, besides. */
+  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. Floats below FLT_MIN have fewer bits: there, a
+   * response may be off by its last bits besides, and may be lost if rounding spreads (`spreads`). */
   double (*error_bound)(const gconv_problem *problem);
 
   /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants behind the weights,

@@ -889,7 +889,7 @@ typedef struct gconv_plan_info {
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; of fft, it is statistical.
-                         Besides, what is below FLT_MIN may be lost, unless the algorithm is exact */
+                         Responses below FLT_MIN may be off by their last bits besides, and fft may lose them */
   double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
 

@@ -70,7 +70,10 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
   double divisor = (double)gconv_divisors(problem, check->pass->weights)[k];
   double bias = (double)gconv_biases(problem, check->pass->weights)[k];
   double reach = check->tap_sums[k] * check->largest; /* what a sum in float32 may grow to */
-  double lost = reach > 0 ? FLT_MIN : 0;              /* of floats as small as this, which have fewer bits */
+  /* Floats below FLT_MIN have fewer bits. So a rounding may be off by FLT_TRUE_MIN, and a transform may lose a response. */
+  double taps = (double)problem->rows * (double)problem->columns;
+  double least = check->pass->algorithm->spreads ? (double)FLT_MIN : (taps + 4) * (double)FLT_TRUE_MIN * (1 + fabs(divisor));
+  double lost = reach > 0 ? least : 0;
   double relative = check->pass->algorithm->error_bound(problem) * reach;
   double bound = finite && reach < FLT_MAX ? (relative + lost) / fabs(divisor) : INFINITY;
   double value = sum / divisor + bias;

@@ -42,9 +42,8 @@ template <int P> struct windows {
  * of the filter. Only one of these is new in each step; their bands rotate through registers. */
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
-  static constexpr int BLOCKS = D == 1   ? (P == 1 ? 7 : 6)
-                                : P == 1 ? 3
-                                         : 4; /* of a multiprocessor, for which there are enough registers */
+  /* Blocks of a multiprocessor. The compiler takes no more registers than so many blocks leave it. */
+  static constexpr int BLOCKS = D == 1 ? (P == 1 ? 7 : 6) : P == 1 ? 3 : 4;
 
   /* Rows that are staged for a filter of so many rows. The last few may be read, but are not used. */
   static __host__ __device__ int staged_rows(int rows) {

@@ -17,9 +17,10 @@
  * of these. The two lanes exchange a pair, and each stores four neighbours.
  *
  * RGB (C = 3): in a row, the taps of a band are three samples apart, so windows are up to three times as long as the taps
- * need. Therefore the rows that have been copied are divided into planes of colours, again in shared memory, four pixels of
- * a row at a time; the ring then has only AHEAD groups and one that is divided, and the planes those that a step spans. The
- * results of the three colours are interleaved again in registers before they are stored:
+ * need. So the warp divides the rows that it has copied into three planes, one for each colour, which lie in shared memory,
+ * too. It takes four pixels of a row at a time. The ring holds the group that is being divided and the AHEAD groups that are
+ * still being copied; the planes hold the groups that a step multiplies. Before the warp stores results, it interleaves the
+ * three colours again, in registers:
  *
  *     r g b r | g b r g | b r g b        r r r r   g g g g   b b b b        r g b r | g b r g | b r g b
  *

@@ -8,10 +8,12 @@
  *             two packing warpgroups, a slot each by turns                    two warpgroups: 64 filters each; of many
  *                                                                             chunks and up to 64 filters, a tile each
  *
- * A tile has its own scale, and no pass for the largest samples comes first. Up to 64 channels are one chunk, and weights
- * stay in registers. MANY: more chunks. Then each warpgroup loads the weights of the next chunk while it multiplies; and the
- * scale of a chunk is that of the largest sample of the tile so far. Where that is larger than before, the sums so far are
- * multiplied by a power of two: this is exact, but for what is too small to matter beside the new sums.
+ * Each tile has its own scale, so no pass over the input finds the largest sample first. A chunk is 64 channels. If there is
+ * only one chunk, its weights stay in registers. If there are more (MANY), a warpgroup that multiplies a chunk loads the
+ * weights of the next one meanwhile. The scale of a chunk then goes by the largest sample that the tile has shown so far. If
+ * this chunk has a larger sample than the chunks before, the sums so far are multiplied by the power of two between both
+ * scales. That changes no bit of them, unless it makes them smaller than any float; then they are too small to matter beside
+ * the new sums.
  */
 #pragma once
 
