@@ -199,8 +199,6 @@ class LateGpu(helper.CommandTest):
                                     env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": str(most), "LATE_GPU_LOG": str(log)})
                 self.assertEqual(result.stderr, "")
                 self.assertIn("0 plans", log.read_text().splitlines())
-                times = {name: (self.folder / "out" / name).stat().st_mtime_ns for name in self.files("cpu")}
-                self.assertLess(times["02.png"], max(times.values()), f"begun early, and left to the end: {most} {words}")
                 for name in self.files("cpu"):
                     self.assertEqual((self.folder / "out" / name).read_bytes(), (self.folder / "cpu" / name).read_bytes(), name)
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", "cuda", "--jobs", 3, status=1,
