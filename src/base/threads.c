@@ -2,6 +2,7 @@
 #include "base/threads.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct gconv_threads {
   atomic_int unattended;        /* rounds that have turns left, but no thread that works on them */
   int idle;                     /* helpers that wait */
   bool quit;
+  cpu_set_t processors;   /* those on which threads sat down */
   int *seats, free_seats; /* seats[0 .. free_seats - 1] are those that are free */
   int count;              /* number of all seats */
   pthread_t helpers[];    /* [count - 1] */
@@ -67,6 +69,44 @@ static void stand_up(gconv_threads *pool, round *r, int seat) {
     pthread_cond_signal(&pool->work);
 }
 
+/* ---- Processors ----
+ *
+ * Linux in a virtual machine may wake a helper on the processor of its caller though others are idle, and leaves both there
+ * for tens of milliseconds. So a thread that sits down where another one works moves to a processor where none does. */
+
+/* Marks the processor on which the calling thread is to work, and returns it: this one, or the next that it may use and
+ * where none of the pool works; -1 if there is none. Call it with the lock. */
+static int choose_processor(gconv_threads *pool) {
+  cpu_set_t allowed;
+  int here = sched_getcpu(), chosen = here;
+  if (here < 0 || here >= CPU_SETSIZE)
+    return -1;
+  if (CPU_ISSET(here, &pool->processors)) {
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+      return -1;
+    do
+      chosen = (chosen + 1) % CPU_SETSIZE;
+    while (chosen != here && (!CPU_ISSET(chosen, &allowed) || CPU_ISSET(chosen, &pool->processors)));
+    if (chosen == here)
+      return -1;
+  }
+  CPU_SET(chosen, &pool->processors);
+  return chosen;
+}
+
+/* Moves the calling thread to a processor; from then on, the system may move it as before. */
+static void move_to(int processor) {
+  cpu_set_t allowed, one;
+  if (processor < 0 || processor == sched_getcpu() || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  if (sched_setaffinity(0, sizeof one, &one) == 0)
+    sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/* ---- Turns ---- */
+
 /* Takes turns until none is left, or until another round has no thread. */
 static void take_turns(gconv_threads *pool, round *r, int seat) {
   do {
@@ -79,10 +119,13 @@ static void take_turns(gconv_threads *pool, round *r, int seat) {
 
 /* Takes a free seat, takes turns, and leaves the seat. */
 static void attend(gconv_threads *pool, round *r) {
-  int seat = sit_down(pool, r);
+  int seat = sit_down(pool, r), processor = choose_processor(pool);
   pthread_mutex_unlock(&pool->lock);
+  move_to(processor);
   take_turns(pool, r, seat);
   pthread_mutex_lock(&pool->lock);
+  if (processor >= 0)
+    CPU_CLR(processor, &pool->processors);
   stand_up(pool, r, seat);
 }
 
