@@ -248,6 +248,8 @@ class Pixels(PictureTest):
                             ("--json prints what --evaluate finds", ("-o", "o.png", "--json")),
                             ("reads the maps of classes again", ("-o", "-", "--evaluate", "m.png"))):
             self.assertIn(says, self.gconv("classify", "n.safetensors", "-i", "i.png", *words, status=2).stderr)
+        self.assertIn("m.jpg: is no mask, as the format changes its numbers",
+                      self.gconv("classify", "n.safetensors", "-i", "i.png", "--evaluate", "m.jpg", status=1).stderr)
         self.save("small.png", good[:50])
         self.assertIn("a mask has the size of its image",
                       self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png", "--evaluate", "small.png", status=1).stderr)
