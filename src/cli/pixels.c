@@ -45,6 +45,9 @@ typedef struct evaluation {
 static gconv_status read_numbers(const char *path, const gconv_settings *settings, gconv_image *image) {
   gconv_palette palette;
   const gconv_read_options options = {.palette = &palette, .max_pixels = settings->job.max_pixels};
+  const gconv_format_info *format = gconv_format_by_path(path);
+  if (format && format->quality && !format->lossless)
+    return gconv_set_error(GCONV_BAD_FILE, "is no mask, as the format changes its numbers: save it as PNG or TIFF");
   GCONV_TRY(gconv_image_read(path, &options, image));
   if (image->frames == 1 && image->channels - image->alpha == 1 && image->type != GCONV_F32)
     return GCONV_OK;

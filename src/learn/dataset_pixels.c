@@ -90,6 +90,10 @@ static const gconv_dataset_type pixels_type = {
 /* Reads the mask number `index`: one channel, u8 or u16; a second one, alpha, does not count. */
 static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
   const gconv_picture *item = &set->masks.items[index];
+  const gconv_format_info *format = gconv_format_by_path(item->path);
+  if (format && format->quality && !format->lossless) /* near an edge there are other numbers, which would be classes */
+    return gconv_fail(GCONV_BAD_FILE, "%s: %s changes the numbers of a mask: save it as PNG or TIFF, from its origin",
+                      item->path, format->name);
   gconv_palette palette = {0};
   const gconv_read_options options = {.palette = &palette};
   GCONV_TRY(gconv_image_read(item->path, &options, mask));

@@ -42,9 +42,10 @@ typedef struct side {
   double *of_level; /* [LEVELS]: what a level is where 1 is white; NULL: of floats */
 } side;
 
-static gconv_status open_side(const gconv_compared *given, uint64_t max_pixels, bool whole, side *s) {
+/* `name`: what messages call an image that has no path. */
+static gconv_status open_side(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole, side *s) {
   gconv_read_options read = {.max_pixels = max_pixels};
-  s->name = given->path ? given->path : "the image";
+  s->name = given->path ? given->path : name;
   s->image = given->image;
   if (!s->image) {
     GCONV_TRY(gconv_row_reader_open(given->path, &read, &s->reader));
@@ -468,8 +469,9 @@ static void remember_types(gconv_fit_sums *sums, double before, double after) {
 
 static gconv_status add(pair *p, const gconv_compared *before, const gconv_compared *after) {
   const gconv_fit *fit = p->fit;
-  GCONV_TRY(open_side(before, fit->max_pixels, fit->whole && fit->border == GCONV_BORDER_WRAP, &p->sides[0]));
-  GCONV_TRY(open_side(after, fit->max_pixels, false, &p->sides[1]));
+  GCONV_TRY(
+      open_side(before, "the image before", fit->max_pixels, fit->whole && fit->border == GCONV_BORDER_WRAP, &p->sides[0]));
+  GCONV_TRY(open_side(after, "the image after", fit->max_pixels, false, &p->sides[1]));
   GCONV_TRY(check_shapes(p));
   GCONV_TRY(find_places(p));
   GCONV_TRY(allocate(p));

@@ -153,6 +153,19 @@ gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order) {
   return GCONV_OK;
 }
 
+const char *gconv_labels_not_finite(const gconv_labels *labels) {
+  const char *found = NULL;
+  for (size_t i = 0; i < labels->count; i++) {
+    char *end;
+    double value = strtod(labels->names[i], &end);
+    if (*end != '\0')
+      return NULL;
+    if (!isfinite(value))
+      found = labels->names[i];
+  }
+  return labels->count > 1 ? found : NULL;
+}
+
 uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash) {
   for (size_t i = 0; i < labels->count; i++)
     hash = gconv_fnv1a(hash, labels->names[i], strlen(labels->names[i]) + 1);

@@ -69,6 +69,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
 
 gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count) {
   *count = scandir(folder, entries, is_visible, compare_names);
+  if (*count < 0 && errno == ENOENT)
+    return gconv_fail(GCONV_IO_ERROR, "%s: there is no such file or folder", folder);
   return *count < 0 ? gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno)) : GCONV_OK;
 }
 

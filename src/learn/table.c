@@ -146,6 +146,12 @@ static gconv_status finish_labels(gconv_table *table) {
                       "%s: labels are numbers with fractions, such as %s: say --regression if these are targets to be "
                       "approximated, or name the column of classes with --label",
                       table->path, labels->fraction);
+  const char *lost = labels->known ? NULL : gconv_labels_not_finite(labels);
+  if (lost)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: a label is %s, and all others are numbers: where the class is not known, leave the field empty, "
+                      "and --missing drop leaves such lines out",
+                      table->path, lost);
   if (!labels->known && labels->count < 2)
     return gconv_fail(GCONV_BAD_FILE, "%s: all cases have the label \"%s\": there must be two classes at least", table->path,
                       labels->names[0]);

@@ -49,6 +49,20 @@ static nb::dict quality_of(const gconv_fit_quality &quality) {
   return result;
 }
 
+/* Adds a pair. Where there are several, what is wrong is told with the number of its pair, from 0 on. */
+static void add_pair(Fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
+  nb::handle pair = pairs[number];
+  Compared before(pair[0], "before"), after(pair[1], "after");
+  gconv_status status;
+  {
+    nb::gil_scoped_release released;
+    status = gconv_fit_add(&all, device, &before.compared, &after.compared, held);
+  }
+  if (status != GCONV_OK && pairs.size() > 1)
+    raise(status, ("pair " + std::to_string(number) + ": " + gconv_last_error()).c_str());
+  check(status);
+}
+
 /* `pairs`: (before, after) each. (filter, taps in float64, a dict of the rest) */
 static nb::tuple fit(const nb::list &pairs, const nb::dict &given) {
   Fit all;
@@ -62,10 +76,8 @@ static nb::tuple fit(const nb::list &pairs, const nb::dict &given) {
   all.border_value = value_of(given, "border_value", 0.0);
   all.max_pixels = value_of(given, "max_pixels", (uint64_t)0);
   gconv_device *device = device_named("cpu");
-  for (nb::handle pair : pairs) {
-    Compared before(pair[0], "before"), after(pair[1], "after");
-    call([&] { return gconv_fit_add(&all, device, &before.compared, &after.compared, held); });
-  }
+  for (size_t i = 0; i < pairs.size(); i++)
+    add_pair(all, device, pairs, i, held);
   call([&] { return gconv_fit_solve(&all, device, &all.result); });
   const gconv_fit_result &result = all.result;
   const size_t rows = (size_t)all.rows, columns = (size_t)all.columns;

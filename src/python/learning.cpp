@@ -9,6 +9,7 @@ namespace gconv_python {
 /* The texts of a dict, which must live as long as the options that point to them. */
 struct DatasetOptions {
   std::vector<std::unique_ptr<std::string>> texts;
+  std::vector<const char *> classes;
   gconv_dataset_options options = {};
 
   const char *keep(std::string text) {
@@ -42,6 +43,11 @@ struct DatasetOptions {
     options.seed = value_of(given, "seed", (uint64_t)0);
     options.memory = value_of(given, "memory", (uint64_t)0);
     options.most_cases = value_of(given, "most_cases", (size_t)0);
+    if (given.contains("classes"))
+      for (nb::handle name : nb::cast<nb::tuple>(given["classes"]))
+        classes.push_back(keep(text_of("classes", name)));
+    options.classes = classes.empty() ? nullptr : classes.data();
+    options.class_count = classes.size();
   }
 };
 

@@ -219,6 +219,12 @@ class Pixels(PictureTest):
         refused("no pixel has a class: all are 0", mask=good * 0)
         refused("all labelled pixels are 7: there must be two classes at least", mask=np.where(good == 7, 7, 0))
         refused("has colours: a mask has one number a pixel", mask=np.dstack([good] * 3))
+        Image.fromarray(good.astype(np.uint8)).save(self.folder / "m.jpg")  # which has other numbers at edges, too
+        for mask, says in (("m.jpg", "m.jpg: jpeg changes the numbers of a mask: save it as PNG or TIFF"),
+                           ("none.png", "none.png: there is no such file or folder")):
+            for words in (("train", "-i", "i.png", "-t", mask, "--net", "dense 3 softmax", "-o", "n.safetensors"),
+                          ("svm", "i.png", mask, "-o", "n.model")):
+                self.assertIn(says, self.gconv(*words, "--features", "log 1", status=1).stderr)
         refused("there is no feature", features="blur 1", status=2)
         refused("but the data ask for 3", classes=4, status=2)
         refused("--patch and --augment are for whole images", "--patch", 8, status=2)
@@ -242,6 +248,8 @@ class Pixels(PictureTest):
                             ("--json prints what --evaluate finds", ("-o", "o.png", "--json")),
                             ("reads the maps of classes again", ("-o", "-", "--evaluate", "m.png"))):
             self.assertIn(says, self.gconv("classify", "n.safetensors", "-i", "i.png", *words, status=2).stderr)
+        self.assertIn("m.jpg: is no mask, as the format changes its numbers",
+                      self.gconv("classify", "n.safetensors", "-i", "i.png", "--evaluate", "m.jpg", status=1).stderr)
         self.save("small.png", good[:50])
         self.assertIn("a mask has the size of its image",
                       self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png", "--evaluate", "small.png", status=1).stderr)

@@ -149,12 +149,18 @@ class Csv(DataTest):
                 ("1,2,a\n-inf,3,b\n", "a.csv:2: column 1 is -inf: numbers must be finite"),
                 ("1,2,a\n3,1e39,b\n", "a.csv:2: column 2 is 1e39: numbers must be finite, and fit into float32"),
                 ("1,2,a\n3,0x10,b\n", "a.csv:2: column 2 is \"0x10\", which is no number"),
+                ("1,2,3\n3,4,nan\n", "a.csv: a label is nan, and all others are numbers: where the class is not known, leave"),
+                ("1,2,-inf\n3,4,1\n5,6,0\n", "a.csv: a label is -inf, and all others are numbers"),
                 ("1,2,a\n3,4,a\n", "all cases have the label \"a\": there must be two classes"),
                 ("", "a.csv: the file is empty"), ("\n\n", "a.csv: has no cases"), ("x,y\n", "a.csv: has no cases"),
                 (b"1,a\n2,caf\xe9\n", "is no UTF-8, which networks keep their classes in: convert it"), ("a\nb\n", "has a column of labels alone"), ("1,2\x00,a\n", "a.csv:1: has a byte 0")]:
             self.write("a.csv", text)
             self.fails(message, "table", "a.csv")
         self.fails("none.csv: cannot open", "table", "none.csv")
+
+    def test_words_that_read_as_numbers(self):
+        self.write("a.csv", "1,nan\n2,inf\n3,de\n")  # names beside another
+        self.assertEqual(self.read("table", "a.csv")[2]["classes"], ["nan", "inf", "de"])
 
     def test_decimal_commas(self):
         self.write("a.csv", "x;y;c\n1,5;2;a\n-0,25;3,0;b\n")

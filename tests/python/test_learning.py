@@ -66,6 +66,19 @@ class Fits(unittest.TestCase):
         with self.assertRaises(gconv.UnsupportedError):
             gconv.fit(np.zeros((20, 20), np.float32), image, 3)
 
+    def test_what_is_wrong_is_told_of_the_right_image(self):
+        image = np.random.default_rng(2).random((20, 20)).astype(np.float32)
+        holed = image.copy()
+        holed[4, 5] = np.nan
+        for before, after, text in ((image, image[:10], "the image before is 20 x 20.*the image after is 20 x 10"),
+                                    (holed, image, "^the image before: the sample at x 5, y 4"),
+                                    (image, holed, "^the image after: the sample at x 5, y 4"),
+                                    ([image, image], [image, holed], "^pair 1: the image after: the sample"),
+                                    (np.stack([image] * 3), image, r"^before has the shape \(3, 20, 20\)"),
+                                    (image, image[0], r"^after has the shape \(20,\)")):
+            with self.assertRaisesRegex(gconv.Error, text):
+                gconv.fit(before, after, 3)
+
 
 def spirals(random, count):
     """Two arms, and the arm of each point."""
@@ -174,6 +187,72 @@ class Training(unittest.TestCase):
             whole = classifier.classify(image)
             np.testing.assert_array_equal(classifier.classify(batch, axes="NHWC")[0], whole)
             np.testing.assert_array_equal(classifier.classify(batch.transpose(0, 3, 1, 2))[0], whole)
+
+    def test_a_call_with_rows_makes_rows(self):
+        rows, arms = spirals(np.random.default_rng(14), 60)
+        net = gconv.train("dense 8 tanh, dense 2 softmax", rows, arms, epochs=5)
+        wanted = net(rows[:, :, None, None])[:, :, 0, 0]
+        for given in (rows, rows.astype(np.float64), rows.tolist(), np.asfortranarray(rows)):
+            np.testing.assert_array_equal(net(given), wanted)
+        bytes_ = (rows * 100).astype(np.uint8)  # numbers of a table, which have no white
+        np.testing.assert_array_equal(net(bytes_), net(bytes_.astype(np.float32)))
+        number = gconv.train("dense 8 tanh, dense 1", rows, rows.sum(axis=1), regression=True, epochs=5)
+        self.assertEqual(number(rows).shape, (60, 1))
+        with self.assertRaisesRegex(gconv.ArgumentError, "a row has 3 numbers, and the network takes 2"):
+            net(np.ones((4, 3)))
+
+    def test_training_goes_on_with_classes_in_another_order(self):
+        rows, arms = spirals(np.random.default_rng(15), 200)
+        names = np.array(["inner", "outer"])[arms]
+        first, last = np.argsort(arms, kind="stable"), np.argsort(-arms, kind="stable")
+        net = gconv.train("dense 16 tanh, dense 2 softmax", rows[first], names[first], epochs=60, rate=0.01)
+        self.assertEqual(net.classes, ("inner", "outer"))
+        more = gconv.train(net, rows[last], names[last], epochs=20, rate=0.01)
+        self.assertEqual(more.classes, net.classes)
+        self.assertGreater(np.mean(np.array(gconv.classify(more, rows)) == names), 0.9)
+        with self.assertRaisesRegex(gconv.Error, "none of the classes that are known from training"):
+            gconv.train(net, rows, arms, epochs=1)
+
+    def test_training_that_diverges_is_told(self):
+        rows, _ = spirals(np.random.default_rng(16), 100)
+        targets = rows.sum(axis=1)
+        with self.assertRaisesRegex(gconv.Error, "diverged in its first epoch"):
+            gconv.train("dense 8 relu, dense 1", rows * 1e6, targets, regression=True, rate=1e6, optimizer="sgd", normalize=False)
+        epochs = []
+        with self.assertWarnsRegex(gconv.Warning, "training diverged.*the best weights so far are kept"):
+            gconv.train("dense 8 tanh, dense 1", rows, targets, regression=True, rate=1e6, optimizer="sgd", batch=100,
+                        normalize=False, progress=epochs.append)
+        self.assertTrue(any(epoch.best for epoch in epochs))
+
+    def test_numbers_that_are_not_finite_have_no_class(self):
+        rows, arms = spirals(np.random.default_rng(17), 60)
+        models = gconv.train("dense 2 softmax", rows, arms, epochs=2), gconv.SVM.train(rows, arms)
+        for value in (np.nan, np.inf, 1e300):
+            wrong = rows.astype(np.float64)
+            wrong[3, 1] = value
+            for model in models:
+                with warnings.catch_warnings(), self.assertRaisesRegex(gconv.ArgumentError, "^row 3, column 1"):
+                    warnings.simplefilter("error")
+                    gconv.classify(model, wrong)
+        gaps = rows.copy()
+        gaps[3, 1] = np.nan
+        for labels in (arms, np.array(["a", "b"])[arms]):
+            with self.assertRaises(gconv.FormatError):
+                gconv.SVM.train(gaps, labels)
+            self.assertEqual(len(gconv.SVM.train(gaps, labels, missing="mean").classes), 2)
+
+    def test_labels(self):
+        rows, arms = spirals(np.random.default_rng(18), 60)
+        self.assertEqual(gconv.SVM.train(rows, np.array([b"in", b"out"])[np.sort(arms)]).classes, ("in", "out"))
+        for missing in (np.where(arms, 1.0, np.nan), np.where(arms, 1.0, np.inf), np.where(arms, 2.0 ** 25, np.nan),
+                        np.array([None, "a", "b"])[arms + np.arange(60) % 2], np.array([np.nan, "a", "b"], object)[arms + np.arange(60) % 2]):
+            with self.assertRaises(gconv.Error, msg=str(missing[:5])):
+                gconv.SVM.train(rows, missing)
+        for pair in (("1", "01"), ("a", " a")):
+            with self.assertRaisesRegex(gconv.ArgumentError, "3 different texts, but name 2 classes"):
+                gconv.SVM.train(rows, np.array([*pair, "c"])[np.arange(60) % 3])
+        with self.assertRaisesRegex(gconv.ArgumentError, r"the shape \(60, 2\) and targets of the shape \(60, 1\)"):
+            gconv.SVM.train(rows, arms[:, None])
 
     def test_progress_that_raises_stops(self):
         rows, arms = spirals(np.random.default_rng(5), 50)

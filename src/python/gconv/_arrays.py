@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._errors import ArgumentError, UnsupportedError
 
-__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "floats", "host", "library_of", "stream", "to_float",
+__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of", "stream", "to_float",
            "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
@@ -88,6 +88,21 @@ def floats(array, what):
     if found.dtype.kind not in "buif" and found.dtype.name != "bfloat16":
         raise ArgumentError(f"{what} must be an array of real numbers, and this has the type {found.dtype}")
     return np.asarray(found, np.float32, order="C")
+
+
+def finite_rows(array):
+    """Rows x columns as floats() has them. Raises ArgumentError for another shape, and for NaN and infinities, of which no
+    class follows."""
+    with np.errstate(over="ignore"):  # an infinity then
+        rows = floats(array, "rows x columns")
+    if rows.ndim != 2 or rows.size == 0:
+        raise ArgumentError(f"rows x columns are wanted, and this has the shape {rows.shape}")
+    wrong = np.argwhere(~np.isfinite(rows))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ArgumentError(f"row {row}, column {column} (from 0) is {rows[row, column]}: numbers must be finite, and fit into "
+                            f"float32")
+    return rows
 
 
 def _adopt(image):

@@ -4,13 +4,14 @@ import contextlib
 import dataclasses
 import os
 import tempfile
+import warnings
 
 import numpy as np
 
 from . import _core
 from ._arguments import choose, pair, real, whole
-from ._arrays import floats, host
-from ._errors import ArgumentError, FormatError, UnsupportedError
+from ._arrays import finite_rows, floats, host
+from ._errors import ArgumentError, Error, FormatError, UnsupportedError, Warning
 from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
@@ -45,13 +46,15 @@ class Fit:
     cut: bool  #: the filter looks cut off: a larger one may explain more
 
 
-def _image(image):
+def _image(image, what):
     """A path, or an array of a type and with rows that the library takes."""
     if isinstance(image, (str, bytes, os.PathLike)):
         return os.fspath(image)
     image = host(image)
     if image.dtype not in (np.uint8, np.uint16, np.float32):
-        image = floats(image, "an image")
+        image = floats(image, what)
+    if image.ndim not in (2, 3) or image.ndim == 3 and image.shape[2] > 4:
+        raise ArgumentError(f"{what} has the shape {image.shape}: an image is H x W, or H x W x C with up to 4 channels")
     return np.require(image, requirements=["C", "ALIGNED"])
 
 
@@ -69,7 +72,7 @@ def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None
                        for one in (before, after))
     if len(befores) != len(afters) or not befores:
         raise ArgumentError(f"{len(befores)} images before and {len(afters)} after: give pairs")
-    pairs = [(_image(first), _image(second)) for first, second in zip(befores, afters)]
+    pairs = [(_image(first, "before"), _image(second, "after")) for first, second in zip(befores, afters)]
     options = {"rows": rows, "columns": columns, "bias": bool(bias), "ridge": real("ridge", ridge),
                "held_out": real("held_out", held_out), "border_value": real("border_value", border_value),
                "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63)}
@@ -103,19 +106,21 @@ def _seed(seed):
 def _dataset(inputs, targets, kind, options):
     """(a data set, its kind): of paths, or of arrays, which go through a file for as long as it is open."""
     with contextlib.ExitStack() as stack:
+        names = None
         if isinstance(inputs, (str, bytes, os.PathLike)):
             inputs, folder = os.fspath(inputs), None
             if kind is None:
                 kind = "pixels" if "features" in options else "table" if not os.path.isdir(inputs) else \
                     "classes" if targets is None else "pairs"
             if targets is not None and not isinstance(targets, (str, bytes, os.PathLike)):
-                raise ArgumentError("inputs are a path, and targets are none: give both as paths, or both as arrays")
+                raise ArgumentError("inputs are a path, and targets are an array: give both as paths, or both as arrays")
             given = {"inputs": inputs, **({} if targets is None else {"targets": os.fspath(targets)})}
         else:
             if kind not in (None, "table"):
                 raise ArgumentError(f"kind={kind!r}: arrays are tables, rows x columns; give images and signals as paths")
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gconv-"))
-            kind, given = "table", {"inputs": _write_table(folder, inputs, targets, options.get("regression", False))}
+            path, names = _write_table(folder, inputs, targets, options)
+            kind, given = "table", {"inputs": path}
         given["kind"] = choose("kind", kind, KINDS)
         try:
             dataset = _core.open_dataset({**given, **options})
@@ -123,25 +128,54 @@ def _dataset(inputs, targets, kind, options):
             if folder is None:
                 raise
             raise FormatError(str(error).replace(given["inputs"], "the arrays")) from None
+        if names is not None and "classes" not in options and "missing" not in options:
+            classes = dataset.info()["classes"]
+            if len(classes) != names:
+                raise ArgumentError(f"the labels are {names} different texts, but name {len(classes)} classes: texts that differ "
+                                    f"by blanks around them alone, or are one number, such as 1 and 01, are one class")
         yield dataset, kind
 
 
-def _write_table(folder, inputs, targets, regression):
-    rows = floats(inputs, "rows x columns")
-    labels = None if targets is None else np.asarray(host(targets))
-    if rows.ndim != 2 or labels is None or labels.shape != rows.shape[:1]:
-        raise ArgumentError("arrays of cases are rows x columns, with a target for each row; images and signals are given as "
-                            "paths")
-    if regression or labels.dtype.kind == "b" or labels.dtype.kind in "iuf" and (np.abs(labels) < 2 ** 24).all():
+def _labels(targets):
+    """Targets as an array of NumPy; names in bytes become texts. Raises ArgumentError where one is missing."""
+    labels = np.asarray(host(targets))
+    if labels.dtype.kind == "S":
+        return np.char.decode(labels, "utf-8", "surrogateescape")
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels.ravel()):
+            if label is None or label != label:  # NaN, which pandas has for what is missing
+                raise ArgumentError(f"the label of row {row} is {label}: leave out the rows whose class is not known")
+    return labels
+
+
+def _fit_into_float32(labels):
+    """Whether float32 tells these numbers apart. NaN and infinities count as such: the data set refuses them with their row."""
+    if labels.dtype.kind == "f":
+        labels = labels[np.isfinite(labels)]
+    return bool(((labels > -2 ** 24) & (labels < 2 ** 24)).all())
+
+
+def _write_table(folder, inputs, targets, options):
+    """Writes arrays into a file of the folder. Returns its path, and how many different names of classes it has; None: there
+    are numbers."""
+    with np.errstate(over="ignore"):  # an infinity then, which the data set refuses with its row
+        rows = floats(inputs, "rows x columns")
+    labels = None if targets is None else _labels(targets)
+    if rows.ndim != 2 or rows.size == 0 or labels is None or labels.shape != rows.shape[:1]:
+        have = "no targets" if labels is None else f"targets of the shape {labels.shape}"
+        raise ArgumentError(f"arrays of cases are rows x columns, with a target for each row, and these are inputs of the shape "
+                            f"{rows.shape} and {have}; images and signals are given as paths")
+    if options.get("regression") or labels.dtype.kind == "b" or labels.dtype.kind in "iuf" and _fit_into_float32(labels):
         path = os.path.join(folder, "cases.npy")
         np.save(path, np.column_stack([rows, floats(labels, "targets")]))
-        return path
+        return path, None
     path = os.path.join(folder, "cases.csv")  # names, and numbers that float32 would not tell apart
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         for row, label in zip(rows, labels):
             text = str(label).replace('"', '""')
-            file.write(",".join(repr(float(value)) for value in row) + f',"{text}"\n')
-    return path
+            numbers = ("" if np.isnan(value) and options.get("missing") else repr(float(value)) for value in row)
+            file.write(",".join(numbers) + f',"{text}"\n')
+    return path, None if labels.dtype.kind in "iuf" else len({str(label) for label in labels})
 
 
 # ---- Training ----
@@ -178,6 +212,8 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
     algorithm: "exact": the same bytes on every device. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16",
         "bf16". progress: a function that gets an Epoch; if it raises, training stops.
         Ctrl-C stops it after the epoch.
+    If the loss is no longer finite, training ends with a gconv.Warning, and the best weights before that count; in the first
+    epoch, gconv.Error is raised.
     """
     options = {"epochs": whole("epochs", epochs), "batch": whole("batch", batch), "rate": real("rate", rate),
                "loss": choose("loss", loss, LOSSES), "optimizer": choose("optimizer", optimizer, OPTIMIZERS),
@@ -186,6 +222,8 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
                "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
                "algorithm": str(algorithm), "math": choose("math", math, MATHS), "device": str(device)}
     data = _data_options(data)
+    if isinstance(network, Network) and network.classes and kind in (None, "table"):
+        data["classes"] = network.classes  # in its order, in which the labels need not come
     with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
         if normalize is None:
             normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
@@ -195,8 +233,21 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
             any_size = kind == "pairs" or data.get("patch", 0) > 0
             network = Network(str(network), info["shape"][0], *((0, 0) if any_size else info["shape"][1:]),
                               outputs=0 if kind == "pairs" else info["outputs"], seed=seed)
-        report = None if progress is None else lambda told: progress(Epoch(**told))
-        return Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
+        any_best, ended = False, None
+
+        def report(told):
+            nonlocal any_best, ended
+            any_best, ended = any_best or told["best"], told["ended"]
+            if progress is not None:
+                progress(Epoch(**told))
+
+        found = Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
+    if ended and "diverged" in ended:
+        if not any_best:
+            raise Error("training diverged in its first epoch, as the loss or a weight is no longer finite: take a smaller rate, "
+                        "or normalise the inputs")
+        warnings.warn(ended, Warning, stacklevel=2)
+    return found
 
 
 # ---- Support vector machines ----
@@ -280,10 +331,7 @@ class SVM:
         return self._model.class_values()
 
     def _predict(self, rows, device):
-        rows = floats(rows, "rows x columns")
-        if rows.ndim != 2 or rows.size == 0:
-            raise ArgumentError(f"rows x columns are wanted, and this has the shape {rows.shape}")
-        return self._model.predict(rows, str(device))
+        return self._model.predict(finite_rows(rows), str(device))
 
     def predict(self, rows, *, device="cpu"):
         """The class of each row, as an array of names; of regression, the numbers."""

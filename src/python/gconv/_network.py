@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import choose, whole
-from ._arrays import apply, check_axes, floats, host, to_float, type_name
+from ._arrays import apply, check_axes, finite_rows, floats, host, to_float, type_name
 from ._errors import ArgumentError
 from ._layers import MATHS
 
@@ -161,9 +161,14 @@ class Network:
 
         x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to
             float32. axes: by default N x C x H x W, C x H x W or H x W; of networks that take features of pixels, images
-            H x W x C.
-        Returns float32, N x K x P x Q, or without N as `x` has none. device, out: as of gconv.filter().
+            H x W x C; of networks that take rows of tables, rows x columns, whose numbers are taken as they are.
+        Returns float32, N x K x P x Q, or without N as `x` has none; rows x K of rows. device, out: as of gconv.filter().
         """
+        if axes is None and out is None and self.size == (1, 1) and np.ndim(x) == 2:
+            x, _ = to_float(x if hasattr(x, "dtype") else floats(x, "rows x columns"))
+            if x.shape[1] != self.channels:
+                raise ArgumentError(f"a row has {x.shape[1]} numbers, and the network takes {self.channels}")
+            return self(x[:, :, None, None], device=device, math=math, algorithm=algorithm)[:, :, 0, 0]
         if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
             axes = "CHW"
         operation = self._operation("tensor", math, algorithm)
@@ -179,8 +184,11 @@ class Network:
             return map_of_classes(self._operation("classes", "fp32", "auto"), x, axes, device)
         if not self.classes:
             raise ArgumentError("the outputs of this network are no classes: call it")
-        if axes is None and self.size == (1, 1) and np.ndim(x) == 2:
-            x = floats(x, "rows x columns")[:, :, None, None]
+        if axes is None and self.size == (1, 1) and np.ndim(x) < 3:
+            x = finite_rows(x)
+            if x.shape[1] != self.channels:
+                raise ArgumentError(f"a row has {x.shape[1]} numbers, and the network takes {self.channels}")
+            x = x[:, :, None, None]
         outputs = host(self(x, axes=axes, device=device))
         outputs = outputs if outputs.ndim == 4 else outputs[None]
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
