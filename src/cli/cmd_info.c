@@ -163,6 +163,7 @@ static gconv_status inform(const char *word, const char *syntax) {
 static int run(gconv_settings *settings, const gconv_texts *words) {
   size_t failed = 0;
   gconv_sandbox_file(settings, NULL);
+  gconv_set_log(gconv_say_warning, NULL);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;

@@ -151,6 +151,10 @@ class Info(CommandTest):
         self.assertIn("divisor     3, offset 0", text)
         self.assertIn("neither symmetric nor antisymmetric", text)
         self.assertIn("rank        not computed", self.gconv("info", "average:size=601").stdout)
+        (self.folder / "commas.csv").write_text("0,1;0,2;0,1\n0,2;0,4;0,2\n")
+        for command in "info", "make":  # what -f warns of, who looks into a file wants to know first
+            self.assertIn("warning: commas.csv:1: ';' and other separators are mixed", self.gconv(command, "commas.csv").stderr)
+            self.assertEqual(self.gconv(command, "sobel_x").stderr, "")
         self.assertEqual(self.gconv("info", "average:size=31").stdout.count("\n"), 7)
 
     def test_several_and_mistakes(self):
