@@ -491,10 +491,24 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   return GCONV_OK;
 }
 
+/* An option of banks makes a bank of plain filters. Few who write --batch for the sake of speed mean what follows from it.
+ */
+static void warn_of_stretching(const gconv_main_job *job) {
+  const gconv_settings *settings = job->settings;
+  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_settings_have_bank(settings);
+  bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
+  if (settings->of_banks && filters && pictures && !settings->quiet)
+    gconv_say(
+        "warning: --%s is for banks, and makes one of the filters, whose pictures are stretched to full contrast: leave "
+        "it out, or give --range clamp for levels as they are",
+        settings->of_banks);
+}
+
 gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
   if (job->settings->mask)
     GCONV_TRY(read_mask(job, message));
   gconv_job_warn_of_dark_rims(job);
+  warn_of_stretching(job);
   return GCONV_OK;
 }
 
