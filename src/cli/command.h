@@ -44,6 +44,9 @@ const gconv_command *gconv_command_choose(int count, char *const *words, int *us
 /* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
 
+/* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
+size_t gconv_filters_list(const gconv_texts *words);
+
 /* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
 const gconv_builtin_info *gconv_word_builtin(const char *word);
 

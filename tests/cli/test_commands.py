@@ -89,6 +89,13 @@ class Filters(CommandTest):
         self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
         self.usage_error("--bordr: there is no help on this: did you mean border?", "help", "--bordr")
 
+    def test_help_of_a_word_that_describes_filters(self):
+        blurs = self.gconv("help", "blur").stdout
+        self.assertRegex(blurs, r"(?m)^  gaussian:.*Gaussian blur")
+        self.assertNotIn("sobel", blurs)
+        self.assertIn("  sobel ", self.gconv("help", "edges").stdout)
+        self.usage_error("a: there is no help on this", "help", "a")
+
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine/edge.txt").write_text("# finds edges\n-1 0 1\n")
