@@ -193,6 +193,25 @@ class Advice(CommandTest):
         self.assertIn("the constant of the border is -0.1, but image and results are integers (u8), where 0 is black, 1 is white, "
                       "and nothing lies beyond: for level L give L / 255; float results take any number", result.stderr)
 
+    def test_constant_borders_and_alpha(self):
+        """One constant is for colours and alpha: what that makes of colours that alpha divides, or of alpha under a curve, is refused."""
+        Image.fromarray(numpy.full((5, 6, 4), 200, numpy.uint8)).save(self.folder / "flat.png")
+        job = ("-i", "flat.png", "-f", "average", "-o", "out.png", "--padding", "full")
+        for words, fragment in ((("--alpha", "premultiply"), "alpha premultiply divides by it"),
+                                (("--alpha", "premultiply", "--linear"), "alpha premultiply divides by it"),
+                                (("--alpha", "filter", "--linear"), "has no sRGB curve"), (("--linear",), "has no sRGB curve")):
+            result = self.gconv(*job, *words, "--border", "constant:0.5", status=1)
+            self.assertIn("flat.png: the constant of the border, 0.5, counts for alpha, too", result.stderr)
+            self.assertIn(fragment, result.stderr)
+            self.assertFalse((self.folder / "out.png").exists())
+            for value in "0", "1":
+                self.gconv(*job, *words, "--border", f"constant:{value}")
+                (self.folder / "out.png").unlink()
+        same = ("-i", "flat.png", "-f", "average", "-o", "out.png", "--border", "constant:0.5")
+        for words in ((*job, "--border", "constant:0.5"), (*job, "--border", "constant:0.5", "--alpha", "filter"), (*same, "--linear"),
+                      (*job, "--border", "constant:0.5", "--linear", "--alpha", "drop")):
+            self.gconv(*words)  # the same for both, nothing of alpha from outside, and no alpha
+
     def raised(self, pattern, option, first, *words):
         """Runs with too little, then with exactly what the text says, which must suffice."""
         error = self.gconv(*words, option, first, status=1).stderr
@@ -330,6 +349,15 @@ class Losses(CommandTest):
             rims = [line for line in self.warnings(*words) if "the rim darkens" in line]
             self.assertEqual(len(rims), darkens, (words, rims))
             self.assertTrue(all("--border replicate" in line for line in rims))
+
+    def test_derivatives_beside_other_filters(self):
+        for filters, others, told in ((("sobel,average",), (), "sobel"), (("average", "Prewitt"), (), "Prewitt"), (("sobel",), (), ""),
+                                      (("sobel_x,sobel_y",), (), ""), (("sobel,average",), ("--combine", "none"), ""),
+                                      (("sobel,prewitt",), ("--combine", "max"), ""), (("sobel,average",), ("-q",), "")):
+            lines = self.warnings("-i", "a.png", "-f", *filters, *others, "-o", "x.png" if "max" in others or filters == ("sobel",) else "y/")
+            said = [line for line in lines if "gives its two derivatives" in line]
+            self.assertEqual(len(said), told != "", (filters, others, lines))
+            self.assertTrue(all(line.startswith(f"{told}: beside other filters") for line in said))
 
     def test_filters_that_become_a_bank(self):
         photo = ("-i", "a.png", "-o", "x.png", "-f", "average")
