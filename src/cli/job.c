@@ -491,49 +491,11 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   return GCONV_OK;
 }
 
-/* The first of several filters that stands for two derivatives, such as sobel; NULL: none. */
-static const char *find_gradient(const gconv_texts *specs) {
-  const char *found = NULL;
-  for (size_t i = 0; specs->count > 1 && i < specs->count && !found; i++) {
-    gconv_filters filters = {0};
-    if (gconv_word_builtin(specs->items[i]) && gconv_filters_read(specs->items[i], NULL, &filters) == GCONV_OK &&
-        filters.gradient)
-      found = specs->items[i];
-    gconv_filters_free(&filters);
-  }
-  return found;
-}
-
-/* -f sobel is one picture of edges; -f sobel,prewitt is four of derivatives. */
-static void warn_of_derivatives(const gconv_main_job *job) {
-  if (job->has_banks || job->has_networks || job->combine_given || job->settings->quiet)
-    return;
-  const char *gradient = find_gradient(&job->settings->last.filters);
-  if (gradient)
-    gconv_say("warning: %s: beside other filters it gives its two derivatives, a result each: leave the others out for "
-              "their magnitude (--combine none, if derivatives are meant)",
-              gradient);
-}
-
-/* An option of banks makes a bank of plain filters. Few who write --batch for the sake of speed mean what follows from it.
- */
-static void warn_of_stretching(const gconv_main_job *job) {
-  const gconv_settings *settings = job->settings;
-  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_settings_have_bank(settings);
-  bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
-  if (settings->of_banks && filters && pictures && !settings->quiet)
-    gconv_say(
-        "warning: --%s is for banks, and makes one of the filters, whose pictures are stretched to full contrast: leave "
-        "it out, or give --range clamp for levels as they are",
-        settings->of_banks);
-}
-
 gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
   if (job->settings->mask)
     GCONV_TRY(read_mask(job, message));
   gconv_job_warn_of_dark_rims(job);
-  warn_of_stretching(job);
-  warn_of_derivatives(job);
+  gconv_job_warn_of_surprises(job);
   return GCONV_OK;
 }
 

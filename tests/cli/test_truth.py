@@ -124,6 +124,15 @@ class Alpha(CommandTest):
                     numpy.testing.assert_array_equal(got[..., :3], colours, f"{depth} {mode} {extra}")
                     numpy.testing.assert_allclose(got[..., 3], alpha, atol=0 if extra != ["--linear"] else 1e-6)
 
+    def test_taps_that_multiply_it(self):
+        """--alpha premultiply with taps that do not sum to 1."""
+        for taps, words, sums in (("[1 2 1]", ("--scale", "1/4"), "4"), ("[0 0.25 0]", (), "0.25"), ("[1 2 1]/4", (), ""),
+                                  ("sharpen", (), ""), ("[1 2 1]", ("--alpha", "filter"), ""), ("[1 2 1]", ("-q",), "")):
+            error = self.gconv("-i", "rgba.png", "-f", taps, "--border", "replicate", "--alpha", "premultiply", *words, "-o", "x.png").stderr
+            said = f"its taps sum to {sums}, by which --alpha premultiply multiplies alpha"
+            self.assertEqual("its taps sum" in error, sums != "", error)
+            self.assertTrue(not sums or said in error, error)
+
     def test_minmax_is_of_the_colours(self):
         alpha, colours = self.made("a.png"), self.made("rgb.png", "--range", "minmax")
         got = self.made("rgba.png", "--alpha", "filter", "--range", "minmax")
@@ -327,6 +336,12 @@ class Losses(CommandTest):
         self.assertTrue(self.share(black, "below 0")[0] in range(42, 58), black)
         stretched = self.warnings("-i", "a.png", *bank, "-o", "x.png")
         self.assertFalse(any("became" in line for line in stretched), stretched)
+
+    def test_how_bright(self):
+        """1.04, 2.9 or 154 times: neither "1 times" nor "1.5e+02 times"."""
+        for scale, pattern in ("1.05", r"1\.0\d"), ("3", r"[23]\.\d"), ("150", r"1[0-9][0-9]"):
+            line, = self.warnings("-i", "a.png", "-f", "identity", "--scale", scale, "-o", "x.png")
+            self.assertRegex(line, f"up to about {pattern} times as bright")
 
     def test_once_a_run_and_counted(self):
         for i in range(5):
