@@ -246,5 +246,6 @@ const gconv_command gconv_command_help = {
     .help = "what a command, option, filter, algorithm, format or word of the documentation is",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ALL,
+    .lists = true,
     .run = run,
 };

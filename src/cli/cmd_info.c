@@ -179,5 +179,6 @@ const gconv_command gconv_command_info = {
     .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
+    .lists = true,
     .run = run,
 };

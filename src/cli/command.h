@@ -23,6 +23,8 @@ typedef struct gconv_command {
   /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
    * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
+  bool
+      lists; /* prints what there is, and changes nothing: a reader that goes away, as of `| head`, ends it without a word */
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
@@ -66,6 +68,10 @@ int gconv_run(int count, char *const *words);
  * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
  * ends with. */
 int gconv_complete(int count, char *const *words);
+
+/* main.c: from now on a reader of standard output that goes away ends the program by SIGPIPE, as it ends other programs: for
+ * texts, of which somebody may want the first lines alone. Results that nobody reads are an error. Before threads begin. */
+void gconv_end_when_unread(void);
 
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
