@@ -231,8 +231,8 @@ static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name
                       matches, name, list);
   for (size_t i = 0; i < file->count; i++)
     gconv_suggest(&best, name, file->entries[i].name);
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing called '%s'%s%s%s; there are %s", file->path, name,
-                    best.name[0] ? ": did you mean '" : "", best.name, best.name[0] ? "'?" : "", list);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing called '%s'%s%s%s are %s", file->path, name,
+                    best.name[0] ? ": did you mean '" : "", best.name, best.name[0] ? "'? There" : "; there", list);
 }
 
 gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name, size_t *index) {

@@ -348,8 +348,8 @@ static gconv_status fail_to_find(const gconv_source *archive, const gconv_zip *z
   if (!name)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %zu arrays: say which, as '%s:NAME'; there are %s", archive->name, arrays,
                       archive->name, list);
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no array called '%s'%s%s%s; there are %s", archive->name, name,
-                    best.name[0] ? ": did you mean '" : "", best.name, best.name[0] ? "'?" : "", list);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no array called '%s'%s%s%s are %s", archive->name, name,
+                    best.name[0] ? ": did you mean '" : "", best.name, best.name[0] ? "'? There" : "; there", list);
 }
 
 gconv_status gconv_zip_find_array(const gconv_source *archive, const gconv_zip *zip, const char *name, size_t *index) {

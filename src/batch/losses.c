@@ -30,10 +30,11 @@ static void warn_of_black(const char *path, const gconv_losses *l) {
 }
 
 static void warn_of_white(const char *path, const gconv_losses *l) {
+  int digits = l->high < 2 ? 2 : l->high < 10 ? 1 : 0; /* 1.04, 2.9, 154 */
   gconv_warn_once("clamped to white",
-                  "%s: about %.0f%% of the responses are above white, up to about %.2g times as bright, and became white: a "
+                  "%s: about %.0f%% of the responses are above white, up to about %.*f times as bright, and became white: a "
                   "smaller --scale or --range minmax shows them, --depth float keeps them",
-                  path, 100 * l->above / l->places, l->high);
+                  path, 100 * l->above / l->places, digits, l->high);
 }
 
 void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_losses *l) {

@@ -270,5 +270,6 @@ const gconv_command gconv_bank_info = {
     .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
     .of = GCONV_OF_BANK_INFO,
     .words = GCONV_WORDS_FILES,
+    .lists = true,
     .run = run,
 };

@@ -75,10 +75,14 @@ static size_t print_folder(const gconv_texts *words) {
   return printed;
 }
 
+size_t gconv_filters_list(const gconv_texts *words) {
+  size_t printed = print_builtins(words);
+  return printed + print_folder(words);
+}
+
 static int run(gconv_settings *settings, const gconv_texts *words) {
   (void)settings;
-  size_t printed = print_builtins(words);
-  if (printed + print_folder(words) > 0)
+  if (gconv_filters_list(words) > 0)
     return GCONV_EXIT_OK;
   gconv_say("no filter has all of these words in its name or description: gconv filters lists all");
   return GCONV_EXIT_FAILED;
@@ -90,5 +94,6 @@ const gconv_command gconv_command_filters = {
     .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ANY,
+    .lists = true,
     .run = run,
 };

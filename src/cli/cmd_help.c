@@ -171,6 +171,13 @@ static bool print_elsewhere(const char *word) {
   return text != NULL;
 }
 
+/* A word of their descriptions, such as "blur" or "edges". */
+static bool print_filters(const char *word) {
+  enum { SHORTEST = 3 }; /* letters: fewer are in nearly all */
+  char *texts[] = {(char *)word};
+  return strlen(word) >= SHORTEST && gconv_filters_list(&(gconv_texts){texts, 1}) > 0;
+}
+
 /* ---- All of them ---- */
 
 static bool answer(const char *word) {
@@ -183,7 +190,7 @@ static bool answer(const char *word) {
       while (++i < sizeof all / sizeof *all)
         all[i](word);
     }
-  return known || print_value(word) || print_elsewhere(word);
+  return known || print_value(word) || print_elsewhere(word) || print_filters(word);
 }
 
 static void suggest(gconv_suggestion *best, const char *word) {
@@ -239,5 +246,6 @@ const gconv_command gconv_command_help = {
     .help = "what a command, option, filter, algorithm, format or word of the documentation is",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ALL,
+    .lists = true,
     .run = run,
 };

@@ -163,6 +163,7 @@ static gconv_status inform(const char *word, const char *syntax) {
 static int run(gconv_settings *settings, const gconv_texts *words) {
   size_t failed = 0;
   gconv_sandbox_file(settings, NULL);
+  gconv_set_log(gconv_say_warning, NULL);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;
@@ -178,5 +179,6 @@ const gconv_command gconv_command_info = {
     .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
+    .lists = true,
     .run = run,
 };

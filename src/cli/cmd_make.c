@@ -7,6 +7,7 @@
 static int run(gconv_settings *settings, const gconv_texts *specs) {
   gconv_filters filters = {0};
   int status = GCONV_EXIT_OK;
+  gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(settings, settings->naming.output);
   if (specs->count == 0) {
     gconv_say("make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");

@@ -100,6 +100,7 @@ static bool parse(const gconv_command *command, int count, char *const *words, g
     gconv_say("%s", message.text);
     *status = GCONV_EXIT_USAGE;
   } else if (help) {
+    gconv_end_when_unread();
     gconv_command_print(stdout, command);
   } else if (command->words == GCONV_WORDS_FILTERS && !split_filters(operands)) {
     gconv_say("out of memory");
@@ -115,6 +116,8 @@ int gconv_command_run(const gconv_command *command, int count, char *const *word
   gconv_settings settings = gconv_settings_default();
   gconv_texts operands = {0};
   int status;
+  if (command->lists)
+    gconv_end_when_unread();
   if (parse(command, count, words, &settings, &operands, &status))
     status = command->run(&settings, &operands);
   gconv_texts_free(&operands);

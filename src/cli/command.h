@@ -23,6 +23,8 @@ typedef struct gconv_command {
   /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
    * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
+  bool
+      lists; /* prints what there is, and changes nothing: a reader that goes away, as of `| head`, ends it without a word */
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
@@ -44,6 +46,9 @@ const gconv_command *gconv_command_choose(int count, char *const *words, int *us
 /* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
 
+/* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
+size_t gconv_filters_list(const gconv_texts *words);
+
 /* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
 const gconv_builtin_info *gconv_word_builtin(const char *word);
 
@@ -63,6 +68,10 @@ int gconv_run(int count, char *const *words);
  * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
  * ends with. */
 int gconv_complete(int count, char *const *words);
+
+/* main.c: from now on a reader of standard output that goes away ends the program by SIGPIPE, as it ends other programs: for
+ * texts, of which somebody may want the first lines alone. Results that nobody reads are an error. Before threads begin. */
+void gconv_end_when_unread(void);
 
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);

@@ -60,7 +60,9 @@ static gconv_status parse_padding(const gconv_given *given) {
   if (gconv_option_find_word(given->option, given->value, &index, &unknown) != GCONV_OK)
     return parse_pads(given->value, given->option->most, layer, given->message);
   layer->padding = paddings[index];
-  given->settings->of_banks |= layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
+  bool of_banks = layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
+  if (of_banks && !given->settings->of_banks)
+    given->settings->of_banks = given->option->name;
   return GCONV_OK;
 }
 
@@ -183,6 +185,10 @@ static gconv_status parse_region(const gconv_given *given) {
              *y = *x ? x + 1 + strcspn(x + 1, "+-") : x;
   snprintf(width, sizeof width, "%.*s", (int)(cross - value), value);
   snprintf(height, sizeof height, "%.*s", *cross ? (int)(x - cross - 1) : 0, *cross ? cross + 1 : "");
+  if (area->width > 0)
+    return gconv_refuse(given->message,
+                        "given twice: it is one rectangle; for several, give a picture that is white in them "
+                        "as --mask, or filter one after the other");
   bool good = cross - value < 16 && x - cross < 16 && gconv_parse_integer(width, 1, LARGEST, &w) &&
               gconv_parse_integer(height, 1, LARGEST, &h) && parse_offset(x, y, &area->x) &&
               parse_offset(y, y + strlen(y), &area->y);

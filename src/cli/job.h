@@ -4,6 +4,7 @@
  *   job.c        what the settings come to, before the first image
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
+ *   surprises.c  warnings of requests that make something else than most mean by them
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
@@ -51,7 +52,7 @@ typedef struct gconv_main_job {
  */
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message);
 
-/* Reads the image of --mask, if there is one, and warns of dark rims, of which it may have none. */
+/* Reads the image of --mask, if there is one, and warns: of dark rims, of which it may have none, and of surprises. */
 gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message);
 
 /* Makes job->batch.operation of what the job has: behind everything that can change its options. */
@@ -99,9 +100,14 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
 /* ---- rims.c ---- */
 
 /* Warns of a filter that blurs and takes the zeros outside the image for black, where no border was given; not if --region
- * or
- * --mask keep the result away from the rim. The mask was read. */
+ * or --mask keep the result away from the rim. The mask was read. */
 void gconv_job_warn_of_dark_rims(const gconv_main_job *job);
+
+/* ---- surprises.c ---- */
+
+/* Warns of a job, prepared, whose results few expect: pictures stretched to full contrast by an option of banks, derivatives
+ * of sobel beside other filters, alpha multiplied by the sum of the taps. */
+void gconv_job_warn_of_surprises(const gconv_main_job *job);
 
 /* ---- report.c ---- */
 

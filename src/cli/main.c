@@ -46,6 +46,10 @@ static void watch_signals(void) {
   signal(SIGXFSZ, SIG_IGN); /* so is a file that grows beyond the limit (ulimit -f) */
 }
 
+void gconv_end_when_unread(void) {
+  signal(SIGPIPE, SIG_DFL);
+}
+
 /* A shell's `ulimit -t` sets both limits of processor time, and at the hard one the system kills: the signal comes a second
  * before it. */
 static void ask_for_warning(void) {

@@ -101,7 +101,8 @@ static gconv_status complain_unknown(unsigned command, const char *word, int len
     return gconv_refuse(message, "%.*s: %s", length, word, elsewhere);
   if (best.name[0])
     return gconv_refuse(message, "unknown option %.*s: did you mean --%s?", length, word, best.name);
-  return gconv_refuse(message, "unknown option %.*s: --help lists all", length, word);
+  return gconv_refuse(message, "unknown option %.*s: %s lists all", length, word,
+                      command == GCONV_OF_FILTER ? "gconv help filter" : "--help"); /* gconv --help lists commands */
 }
 
 typedef struct parsing {
@@ -151,7 +152,8 @@ static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
   if (status != GCONV_OK)
     return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "",
                           message->text);
-  p->settings->of_banks |= option->of_banks;
+  if (option->of_banks && !p->settings->of_banks)
+    p->settings->of_banks = option->name;
   if (p->given_count < sizeof p->given / sizeof *p->given)
     p->given[p->given_count++] = option;
   return GCONV_OK;

@@ -60,6 +60,7 @@ gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message 
   return GCONV_OK;
 }
 
+/* Whether a layer names the file of a bank. */
 static bool has_bank(const gconv_layer_settings *layer) {
   bool has = gconv_bank_is_own_syntax(layer->syntax);
   for (size_t i = 0; i < layer->filters.count && !has; i++)
@@ -67,11 +68,15 @@ static bool has_bank(const gconv_layer_settings *layer) {
   return has;
 }
 
+bool gconv_settings_have_bank(const gconv_settings *settings) {
+  bool has = has_bank(&settings->last);
+  for (size_t i = 0; i < settings->before_count && !has; i++)
+    has = has_bank(&settings->before[i]);
+  return has;
+}
+
 bool gconv_settings_want_banks(const gconv_settings *settings) {
-  bool want = settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || has_bank(&settings->last);
-  for (size_t i = 0; i < settings->before_count && !want; i++)
-    want = has_bank(&settings->before[i]);
-  return want;
+  return settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || gconv_settings_have_bank(settings);
 }
 
 /* ---- Devices ---- */

@@ -82,10 +82,10 @@ typedef struct gconv_settings {
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */
   size_t before_count;
-  const char *racers; /* the algorithms of a race, with commas between; NULL: all */
-  bool of_banks;      /* an option was given that only banks have */
-  int combine;        /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
-  int range;          /* a gconv_range, or -1: not given */
+  const char *racers;   /* the algorithms of a race, with commas between; NULL: all */
+  const char *of_banks; /* the first option given that only banks have, such as "batch"; NULL: none */
+  int combine;          /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
+  int range;            /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
   int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
   uint64_t workspace; /* bytes; 0: not given */
@@ -132,6 +132,9 @@ gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message 
 
 /* Whether --algorithm all was given, which is no algorithm but a race of them. */
 bool gconv_settings_want_race(const gconv_settings *settings);
+
+/* Whether -f names a bank. */
+bool gconv_settings_have_bank(const gconv_settings *settings);
 
 /* Whether the job applies banks: because of its options, or because -f names one. */
 bool gconv_settings_want_banks(const gconv_settings *settings);

@@ -245,7 +245,7 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
            .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
                    "pixels are the neighbours of those at the edges"),
-    OPTION(FILTER, 0, "mask", "FILE", text, mask, KEEPS, .near = "weights alpha-mask",
+    OPTION(FILTER, 0, "mask", "FILE", once, mask, KEEPS, .near = "weights alpha-mask",
            .help =
                "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
                "input, black keeps the input; its alpha counts too"),

@@ -31,6 +31,27 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
   return GCONV_OK;
 }
 
+/* The constant of a border is one number for colours and alpha. Where colours are divided by alpha, or have a curve that
+ * alpha has not, only black without alpha (0) and opaque white (1) mean the same for both. */
+static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_options *options) {
+  double value = options->border_value;
+  bool alpha = like->alpha && !like->planar && options->alpha != GCONV_ALPHA_DROP;
+  if (options->border != GCONV_BORDER_CONSTANT || !alpha || value == 0 || value == 1)
+    return GCONV_OK;
+  if (options->alpha == GCONV_ALPHA_PREMULTIPLY)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the constant of the border, %g, counts for alpha, too, and alpha premultiply divides by it, so that "
+                      "all outside would be white: take the constant 0 or 1, another border, or alpha keep",
+                      value);
+  bool outside = options->padding == GCONV_PADDING_FULL || options->padding == GCONV_PADDING_EXPLICIT;
+  if (options->linear && (options->alpha == GCONV_ALPHA_FILTER || outside))
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the constant of the border, %g, counts for alpha, too, which is no light and has no sRGB curve: in "
+                      "linear light take the constant 0 or 1, another border, or alpha drop",
+                      value);
+  return GCONV_OK;
+}
+
 /* An offset that was meant in levels makes all results of integers white, or black, whatever the image is. */
 static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   bool integers = like->type != GCONV_F32 && (options->keep_type || options->output_type != GCONV_F32);
@@ -90,6 +111,7 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   GCONV_TRY(check_image(like, options));
   GCONV_TRY(check_border(like, options));
+  GCONV_TRY(check_border_of_alpha(like, options));
   GCONV_TRY(check_offset(like, filters, options));
   GCONV_TRY(check_premultiply(like, filters, options));
   return check_stack(like, filters, options);

@@ -89,6 +89,13 @@ class Filters(CommandTest):
         self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
         self.usage_error("--bordr: there is no help on this: did you mean border?", "help", "--bordr")
 
+    def test_help_of_a_word_that_describes_filters(self):
+        blurs = self.gconv("help", "blur").stdout
+        self.assertRegex(blurs, r"(?m)^  gaussian:.*Gaussian blur")
+        self.assertNotIn("sobel", blurs)
+        self.assertIn("  sobel ", self.gconv("help", "edges").stdout)
+        self.usage_error("a: there is no help on this", "help", "a")
+
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine/edge.txt").write_text("# finds edges\n-1 0 1\n")
@@ -151,6 +158,10 @@ class Info(CommandTest):
         self.assertIn("divisor     3, offset 0", text)
         self.assertIn("neither symmetric nor antisymmetric", text)
         self.assertIn("rank        not computed", self.gconv("info", "average:size=601").stdout)
+        (self.folder / "commas.csv").write_text("0,1;0,2;0,1\n0,2;0,4;0,2\n")
+        for command in "info", "make":  # what -f warns of, who looks into a file wants to know first
+            self.assertIn("warning: commas.csv:1: ';' and other separators are mixed", self.gconv(command, "commas.csv").stderr)
+            self.assertEqual(self.gconv(command, "sobel_x").stderr, "")
         self.assertEqual(self.gconv("info", "average:size=31").stdout.count("\n"), 7)
 
     def test_several_and_mistakes(self):

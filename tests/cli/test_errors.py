@@ -4,6 +4,7 @@ left behind: neither a result nor a temporary file."""
 import os
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import tempfile
@@ -317,6 +318,16 @@ class BadOutputs(CommandTest):
         os.close(write)
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"standard output: cannot write: Broken pipe", result.stderr)
+
+    def test_lists_of_which_the_first_lines_suffice(self):
+        """As other programs, what prints a text ends by SIGPIPE, and says nothing."""
+        for words in ["help", "filter"], ["filter", "--help"], ["filters"], ["algorithms"], ["info", "sobel", "a.png"], ["help", "border"]:
+            read, write = os.pipe()
+            os.close(read)
+            result = subprocess.run([GCONV, *words], cwd=self.folder, env=self.environment(), stdout=write, stderr=subprocess.PIPE,
+                                    check=False)
+            os.close(write)
+            self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, b""), words)
 
     def test_reports_that_nobody_reads(self):
         """The pipe breaks long before the end, and what broke it is not known any more then."""

@@ -109,6 +109,8 @@ class Region(Part):
         for region in ("10x10", "10x10+1", "10+1+1", "0x5+0+0", "-1x5+0+0", "10x10+1+1+1", "axb+c+d", "", "10x10++1+1", "10x10+1+1x",
                        "10.5x10+1+1", "10x10+ 1+1", "99999999999x1+0+0"):
             self.usage_error("this takes WIDTHxHEIGHT+X+Y", "-i", "a.png", "-f", BLUR, f"--region={region}", "-o", "b.png")
+        self.usage_error("--region 2x2+1+1: given twice: it is one rectangle; for several, give", "-i", "a.png", "-f", BLUR,
+                         "--region", "5x5+0+0", "--region", "2x2+1+1", "-o", "b.png")
 
     def test_what_changes_the_shape_is_refused(self):
         for words in (("--stride", "2"), ("--padding", "valid"), ("--padding", "full"), ("--gray",), ("--depth", "16")):
@@ -276,6 +278,8 @@ class Mask(Part):
         self.usage_error("--mask text.png", "-i", "a.png", "-f", BLUR, "--mask", "text.png", "-o", "b.png")
         self.save("m.png", self.ramp)
         self.usage_error("choose another name", "-i", "a.png", "-f", BLUR, "--mask", "m.png", "-o", "m.png")
+        self.usage_error("--mask a.png: given twice, before with m.png", "-i", "a.png", "-f", BLUR, "--mask", "m.png", "--mask", "a.png",
+                         "-o", "b.png")
         self.usage_error("standard input can be read only once", "-i", "-", "-f", BLUR, "--mask", "-", "-o", "b.png")
         self.usage_error("--mask is not for banks", "-i", "a.png", "-f", BLUR, "--activation", "relu", "--mask", "m.png", "-o", "b.png")
         for bad in 1.5, -0.1, np.nan:

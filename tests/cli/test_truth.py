@@ -124,6 +124,15 @@ class Alpha(CommandTest):
                     numpy.testing.assert_array_equal(got[..., :3], colours, f"{depth} {mode} {extra}")
                     numpy.testing.assert_allclose(got[..., 3], alpha, atol=0 if extra != ["--linear"] else 1e-6)
 
+    def test_taps_that_multiply_it(self):
+        """--alpha premultiply with taps that do not sum to 1."""
+        for taps, words, sums in (("[1 2 1]", ("--scale", "1/4"), "4"), ("[0 0.25 0]", (), "0.25"), ("[1 2 1]/4", (), ""),
+                                  ("sharpen", (), ""), ("[1 2 1]", ("--alpha", "filter"), ""), ("[1 2 1]", ("-q",), "")):
+            error = self.gconv("-i", "rgba.png", "-f", taps, "--border", "replicate", "--alpha", "premultiply", *words, "-o", "x.png").stderr
+            said = f"its taps sum to {sums}, by which --alpha premultiply multiplies alpha"
+            self.assertEqual("its taps sum" in error, sums != "", error)
+            self.assertTrue(not sums or said in error, error)
+
     def test_minmax_is_of_the_colours(self):
         alpha, colours = self.made("a.png"), self.made("rgb.png", "--range", "minmax")
         got = self.made("rgba.png", "--alpha", "filter", "--range", "minmax")
@@ -192,6 +201,25 @@ class Advice(CommandTest):
         result = self.gconv("-i", "a.png", "-f", "average", "-o", "out.png", "--border", "constant:-0.1", status=1)
         self.assertIn("the constant of the border is -0.1, but image and results are integers (u8), where 0 is black, 1 is white, "
                       "and nothing lies beyond: for level L give L / 255; float results take any number", result.stderr)
+
+    def test_constant_borders_and_alpha(self):
+        """One constant is for colours and alpha: what that makes of colours that alpha divides, or of alpha under a curve, is refused."""
+        Image.fromarray(numpy.full((5, 6, 4), 200, numpy.uint8)).save(self.folder / "flat.png")
+        job = ("-i", "flat.png", "-f", "average", "-o", "out.png", "--padding", "full")
+        for words, fragment in ((("--alpha", "premultiply"), "alpha premultiply divides by it"),
+                                (("--alpha", "premultiply", "--linear"), "alpha premultiply divides by it"),
+                                (("--alpha", "filter", "--linear"), "has no sRGB curve"), (("--linear",), "has no sRGB curve")):
+            result = self.gconv(*job, *words, "--border", "constant:0.5", status=1)
+            self.assertIn("flat.png: the constant of the border, 0.5, counts for alpha, too", result.stderr)
+            self.assertIn(fragment, result.stderr)
+            self.assertFalse((self.folder / "out.png").exists())
+            for value in "0", "1":
+                self.gconv(*job, *words, "--border", f"constant:{value}")
+                (self.folder / "out.png").unlink()
+        same = ("-i", "flat.png", "-f", "average", "-o", "out.png", "--border", "constant:0.5")
+        for words in ((*job, "--border", "constant:0.5"), (*job, "--border", "constant:0.5", "--alpha", "filter"), (*same, "--linear"),
+                      (*job, "--border", "constant:0.5", "--linear", "--alpha", "drop")):
+            self.gconv(*words)  # the same for both, nothing of alpha from outside, and no alpha
 
     def raised(self, pattern, option, first, *words):
         """Runs with too little, then with exactly what the text says, which must suffice."""
@@ -306,7 +334,14 @@ class Losses(CommandTest):
         self.assertTrue(self.share(numbers, "above white")[0] in range(42, 58), numbers)
         black = self.warnings("-i", "a.png", *bank, "--range", "clamp", "-o", "x.png")
         self.assertTrue(self.share(black, "below 0")[0] in range(42, 58), black)
-        self.assertEqual(self.warnings("-i", "a.png", *bank, "-o", "x.png"), [])  # stretched
+        stretched = self.warnings("-i", "a.png", *bank, "-o", "x.png")
+        self.assertFalse(any("became" in line for line in stretched), stretched)
+
+    def test_how_bright(self):
+        """1.04, 2.9 or 154 times: neither "1 times" nor "1.5e+02 times"."""
+        for scale, pattern in ("1.05", r"1\.0\d"), ("3", r"[23]\.\d"), ("150", r"1[0-9][0-9]"):
+            line, = self.warnings("-i", "a.png", "-f", "identity", "--scale", scale, "-o", "x.png")
+            self.assertRegex(line, f"up to about {pattern} times as bright")
 
     def test_once_a_run_and_counted(self):
         for i in range(5):
@@ -329,6 +364,34 @@ class Losses(CommandTest):
             rims = [line for line in self.warnings(*words) if "the rim darkens" in line]
             self.assertEqual(len(rims), darkens, (words, rims))
             self.assertTrue(all("--border replicate" in line for line in rims))
+
+    def test_derivatives_beside_other_filters(self):
+        for filters, others, told in ((("sobel,average",), (), "sobel"), (("average", "Prewitt"), (), "Prewitt"), (("sobel",), (), ""),
+                                      (("sobel_x,sobel_y",), (), ""), (("sobel,average",), ("--combine", "none"), ""),
+                                      (("sobel,prewitt",), ("--combine", "max"), ""), (("sobel,average",), ("-q",), "")):
+            lines = self.warnings("-i", "a.png", "-f", *filters, *others, "-o", "x.png" if "max" in others or filters == ("sobel",) else "y/")
+            said = [line for line in lines if "gives its two derivatives" in line]
+            self.assertEqual(len(said), told != "", (filters, others, lines))
+            self.assertTrue(all(line.startswith(f"{told}: beside other filters") for line in said))
+
+    def test_filters_that_become_a_bank(self):
+        photo = ("-i", "a.png", "-o", "x.png", "-f", "average")
+        bank = self.folder / "bank.txt"
+        bank.write_text(self.gconv("bank", "convert", "average").stdout)
+        for words, option in (((*photo, "--batch", "4"), "--batch"), ((*photo, "--padding", "same-upper"), "--padding"),
+                              ((*photo, "--math", "fp16", "--combine", "sum"), "--math"), (photo, ""),
+                              ((*photo, "--batch", "4", "--range", "clamp"), ""), ((*photo, "--batch", "4", "--scale", "2"), ""),
+                              (("-i", "a.png", "-o", "x.npy", "-f", "average", "--batch", "4"), ""),
+                              (("-i", "a.png", "-o", "x.png", "-f", "bank.txt", "--batch", "4"), ""),
+                              ((*photo, "--batch", "4", "--combine", "mosaic"), "")):
+            said = [line for line in self.warnings(*words) if "stretched to full contrast" in line]
+            self.assertEqual(len(said), option != "", (words, said))
+            self.assertTrue(all(line.startswith(f"{option} is for banks") for line in said), said)
+        self.assertEqual(self.warnings(*photo, "--batch", "4", "-q"), [])
+        self.gconv(*photo, "--border", "zero")
+        plain = self.pixels("x.png")
+        self.gconv(*photo, "--batch", "4", "--range", "clamp")
+        self.assert_pixels("x.png", plain)
 
     def test_sigma(self):
         for filter_, said in (("gaussian:size=9", "gaussian: sigma is 0.5, the default"), ("log:size=15", "log: sigma is 0.5"),

@@ -21,6 +21,10 @@ enum { MOST_WORDS = 32, MOST_BYTES = 1024 };
 
 static char folder[] = "/tmp/gconv-fuzz-XXXXXX";
 
+/* In place of main.c's: this process goes on. */
+void gconv_end_when_unread(void) {
+}
+
 /* ---- The folder ---------------------------------------------------------------------------------------------------- */
 
 static void put_file(const char *name, const void *bytes, size_t size) {

@@ -138,7 +138,7 @@ static void reads_a_node(void **state) {
     gconv_bank_free(&bank);
   }
   assert_true(gconv_bank_is_one("m.onnx"));
-  bank_bad("m.onnx:konv", NULL, GCONV_BAD_ARGUMENT, "did you mean 'conv'?; there are conv (2 x 1 x 1 x 2)");
+  bank_bad("m.onnx:konv", NULL, GCONV_BAD_ARGUMENT, "did you mean 'conv'? There are conv (2 x 1 x 1 x 2)");
 }
 
 static void reads_pads_that_auto_pad_leaves(void **state) {

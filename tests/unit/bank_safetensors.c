@@ -42,7 +42,7 @@ static void reads_a_layer(void **state) {
   }
   assert_true(gconv_bank_is_one("layer.safetensors:conv1"));
   bank_bad("layer.safetensors:conv1.weigth", NULL, GCONV_BAD_ARGUMENT,
-           "has nothing called 'conv1.weigth': did you mean 'conv1.weight'?; there are conv1.weight (1 x 1 x 2 x 2)");
+           "has nothing called 'conv1.weigth': did you mean 'conv1.weight'? There are conv1.weight (1 x 1 x 2 x 2)");
   bank_bad("layer.safetensors:fc.weight", NULL, GCONV_UNSUPPORTED, "'fc.weight' does not have the 4 dimensions of a bank");
 }
 
