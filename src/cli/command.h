@@ -23,8 +23,8 @@ typedef struct gconv_command {
   /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
    * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
-  bool
-      lists; /* prints what there is, and changes nothing: a reader that goes away, as of `| head`, ends it without a word */
+  /* Prints what there is, and changes nothing: a reader that goes away, as of `| head`, ends it without a word. */
+  bool lists;
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
