@@ -22,8 +22,7 @@ enum { MOST_WORDS = 32, MOST_BYTES = 1024 };
 static char folder[] = "/tmp/gconv-fuzz-XXXXXX";
 
 /* In place of main.c's: this process goes on. */
-void gconv_end_when_unread(void) {
-}
+void gconv_end_when_unread(void) {}
 
 /* ---- The folder ---------------------------------------------------------------------------------------------------- */
 
