@@ -61,15 +61,20 @@ typedef struct gconv_input {
   bool found;     /* in a folder, or by a pattern: not named by itself */
 } gconv_input;
 
+/* What a search passed over: how many, and the first of them, which is owned; NULL of none. */
+typedef struct gconv_passed_over {
+  size_t count;
+  char *first;
+} gconv_passed_over;
+
 /* Zero-initialise before first use. */
 typedef struct gconv_inputs {
   gconv_input *items; /* owned, with their texts */
   size_t count;
-  bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
-  size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
-  char *unread_one; /* ... and one of them; owned */
-  size_t linked;    /* names of folders that are searched by another name, and so not a second time ... */
-  char *linked_one; /* ... and one of them; owned */
+  bool many; /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
+  gconv_passed_over unread;      /* files that folders have of formats that are not read, by their extensions */
+  gconv_passed_over linked;      /* names of folders that are searched by another name, and so not a second time */
+  gconv_passed_over dangling;    /* links in folders that have the name of an image, and lead nowhere */
   gconv_texts folders, patterns; /* that were searched, and that found something: there, results would be inputs next time */
 } gconv_inputs;
 

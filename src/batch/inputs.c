@@ -68,11 +68,10 @@ static bool is_unread_name(const char *name) {
 }
 
 /* Counts it, and keeps the first. */
-static gconv_status pass_over(struct search *search, const char *path) {
-  gconv_inputs *inputs = search->inputs;
-  if (inputs->unread++ == 0)
-    inputs->unread_one = strdup(path);
-  return inputs->unread_one ? GCONV_OK : gconv_complain_memory(search->message);
+static gconv_status pass_over(struct search *search, gconv_passed_over *all, const char *path) {
+  if (all->count++ == 0)
+    all->first = strdup(path);
+  return all->first ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
 static int is_visible(const struct dirent *entry) {
@@ -104,20 +103,12 @@ static gconv_status see(struct search *search, const struct stat *status, bool *
   return node ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
-/* Counts a second name of a folder, and keeps the first of them. */
-static gconv_status pass_over_folder(struct search *search, const char *path) {
-  gconv_inputs *inputs = search->inputs;
-  if (inputs->linked++ == 0)
-    inputs->linked_one = strdup(path);
-  return inputs->linked_one ? GCONV_OK : gconv_complain_memory(search->message);
-}
-
 /* Notes a folder that is to be searched, once. */
 static gconv_status add_folder(struct search *search, const char *path, const struct stat *status) {
   bool first;
   GCONV_TRY(see(search, status, &first));
   if (!first)
-    return pass_over_folder(search, path);
+    return pass_over(search, &search->inputs->linked, path);
   return gconv_texts_add(&search->inputs->folders, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
@@ -125,8 +116,11 @@ static gconv_status add_folder(struct search *search, const char *path, const st
  * image fails when its turn comes. */
 static gconv_status search_hidden(struct search *search, const char *path, bool folder, int error) {
   bool wanted = folder ? search->recursive : is_image_name(path);
-  if (error == ENOENT || error == ELOOP || !wanted)
-    return GCONV_OK;
+  if (error == ENOENT || error == ELOOP || !wanted) {
+    struct stat link;
+    bool dangling = wanted && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+    return dangling ? pass_over(search, &search->inputs->dangling, path) : GCONV_OK;
+  }
   if (error == ENAMETOOLONG)
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
                           "%.60s...: the paths below it are longer than the %d bytes that the system takes: go to a folder "
@@ -144,7 +138,7 @@ static gconv_status search_entry(struct search *search, const char *path, bool f
     return search_hidden(search, path, folder, errno);
   if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
     return is_image_name(path)    ? add_input(search, path, path + search->above, true)
-           : is_unread_name(path) ? pass_over(search, path)
+           : is_unread_name(path) ? pass_over(search, &search->inputs->unread, path)
                                   : GCONV_OK;
   if (!S_ISDIR(status.st_mode) || !search->recursive)
     return GCONV_OK;
@@ -250,7 +244,9 @@ static void list_extensions(char *text, size_t size) {
 }
 
 static gconv_status find_in_folder(struct search *search, const char *path, const struct stat *status) {
-  size_t before = search->inputs->count, unread = search->inputs->unread, length = strlen(path);
+  const gconv_passed_over *unread = &search->inputs->unread, *dangling = &search->inputs->dangling;
+  size_t before = search->inputs->count, unread_before = unread->count, dangling_before = dangling->count,
+         length = strlen(path);
   search->inputs->many = true;
   begin_search(search, path[length - 1] == '/' ? length : length + 1);
   gconv_status result = add_folder(search, path, status);
@@ -264,12 +260,15 @@ static gconv_status find_in_folder(struct search *search, const char *path, cons
     return result;
   char extensions[256];
   list_extensions(extensions, sizeof extensions);
-  if (search->inputs->unread > unread)
+  if (unread->count > unread_before)
     return gconv_complain(
         search->message, GCONV_BAD_ARGUMENT,
         "%s: no images in this folder that can be read (%s), but %zu of other formats, such as %s: convert "
         "them first, for example with ImageMagick: mogrify -format png FILES",
-        path, extensions, search->inputs->unread - unread, search->inputs->unread_one);
+        path, extensions, unread->count - unread_before, unread->first);
+  if (dangling->count > dangling_before)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
+                          "%s: no images in this folder, but links that lead nowhere, such as %s", path, dangling->first);
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s)", path,
                         extensions, search->recursive ? "" : "; -r looks into its sub-folders too");
 }
@@ -449,8 +448,9 @@ void gconv_inputs_free(gconv_inputs *inputs) {
     free(inputs->items[i].relative);
   }
   free(inputs->items);
-  free(inputs->unread_one);
-  free(inputs->linked_one);
+  free(inputs->unread.first);
+  free(inputs->linked.first);
+  free(inputs->dangling.first);
   gconv_texts_free(&inputs->folders);
   gconv_texts_free(&inputs->patterns);
   *inputs = (gconv_inputs){0};

@@ -456,6 +456,11 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
   return read_banks(job, message);
 }
 
+static void tell_passed_over(const gconv_main_job *job, const gconv_passed_over *all, const char *reason) {
+  if (all->count > 0 && !job->settings->quiet)
+    gconv_say("%s%s: %s, and passed over", all->first, all->count > 1 ? ", and more" : "", reason);
+}
+
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
   GCONV_TRY(gconv_job_read_networks(job, message));
@@ -469,12 +474,9 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   if (job->has_banks)
     GCONV_TRY(check_bank_options(job, message));
   GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
-  if (job->inputs.unread > 0 && !settings->quiet)
-    gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
-              job->inputs.unread > 1 ? ", and more" : "");
-  if (job->inputs.linked > 0 && !settings->quiet)
-    gconv_say("%s%s: another name of a folder that is searched anyway, and passed over", job->inputs.linked_one,
-              job->inputs.linked > 1 ? ", and more" : "");
+  tell_passed_over(job, &job->inputs.unread, "not of a format that is read here");
+  tell_passed_over(job, &job->inputs.linked, "another name of a folder that is searched anyway");
+  tell_passed_over(job, &job->inputs.dangling, "a link that leads nowhere");
   GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */

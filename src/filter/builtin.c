@@ -197,8 +197,13 @@ static gconv_status read_argument(const gconv_builtin *builtin, piece text, gcon
   }
   if (!equals) {
     const char *parameters = gconv_builtin_parameters(builtin->name);
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: '%.*s' is not of the form name=value; parameters and their defaults: %s",
-                      builtin->name, length_of(text), text.begin, *parameters ? parameters : "none");
+    if (!*parameters)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no parameters: '%.*s' is too much", builtin->name, length_of(text),
+                        text.begin);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: '%.*s' is not of the form name=value, such as %s=%s; parameters and their defaults: %s",
+                      builtin->name, length_of(text), text.begin, builtin->parameters[0].name,
+                      builtin->parameters[0].standard, parameters);
   }
   piece name = trim((piece){text.begin, equals}), value = trim((piece){equals + 1, text.end});
   for (size_t i = 0; builtin->parameters[i].name; i++) {

@@ -169,8 +169,10 @@ FIELDS = {
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
                                        "compression stores".split(), TOLD),
     "gconv_texts": {"items": ["!NULL"], "count": ["0"]},
-    "gconv_inputs": {"items": ["!NULL"], "count": ["0"], "many": ANY, "unread": ["SIZE_MAX"], "linked": ["SIZE_MAX"], "unread_one": ["NULL"], "linked_one": ["NULL"],
+    "gconv_inputs": {"items": ["!NULL"], "count": ["0"], "many": ANY, "unread": ["{SIZE_MAX, NULL}"],
+                     "linked": ["{SIZE_MAX, NULL}"], "dangling": ["{SIZE_MAX, NULL}"],
                      "folders": ["!{NULL, 1}"], "patterns": ["!{NULL, 1}"]},
+    "gconv_passed_over": {"count": ["SIZE_MAX"], "first": ["NULL"]},
     "gconv_input": {"path": ["NULL"], "file": ["NULL"], "relative": ["NULL"], "found": ANY},
     "gconv_naming": {"output": ["!NULL", '""', "long_text", '"{nothing}"', '"{"', '"}"', '"out/"'], "format": ["NULL"], "same": ANY,
                      "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY},
@@ -272,7 +274,7 @@ def made_wrong(function, kind, name, good):
             if array:
                 assign = f"int64_t values[] = {value}; memcpy(wrong.{field}, values, sizeof values);"
             elif value.startswith("{"):
-                assign = f"wrong.{field} = (gconv_texts){value};"
+                assign = f"wrong.{field} = (__typeof__(wrong.{field})){value};"
             else:
                 assign = f"wrong.{field} = ({field_kind}){value};" if field_kind in ENUMS else f"wrong.{field} = {value};"
             yield f"{struct} wrong = *({good}); {assign}", "&wrong", must, f"{name}->{field} = {value}"

@@ -41,8 +41,19 @@ class Inputs(CommandTest):
         os.symlink("..", self.folder / "p/sub/up")
         os.symlink(".", self.folder / "p/self")
         os.symlink("nowhere", self.folder / "p/dangling.png")
+        os.symlink("nowhere", self.folder / "p/dangling.txt")
         self.assertEqual(self.listed("-i", "p", "-r"),
                          ["p/a.png", "p/b.png", "p/c.jpg", "p/sub/d.png", "p/sub/deep/e.png"])
+        said = self.gconv("-i", "p", "-f", "identity", "-o", "out/", "--dry-run").stderr
+        self.assertIn("p/dangling.png: a link that leads nowhere, and passed over\n", said)
+        os.symlink("loop.png", self.folder / "p/loop.png")
+        said = self.gconv("-i", "p", "-f", "identity", "-o", "out/", "--dry-run").stderr
+        self.assertIn("p/dangling.png, and more: a link that leads nowhere, and passed over\n", said)
+        self.assertEqual(self.gconv("-i", "p", "-f", "identity", "-o", "out/", "--dry-run", "-q").stderr, "")
+        (self.folder / "links").mkdir()
+        os.symlink("nowhere", self.folder / "links/a.png")
+        self.usage_error("links: no images in this folder, but links that lead nowhere, such as links/a.png",
+                         "-i", "links", "-f", "identity", "-o", "out/")
 
     def test_results_of_an_earlier_run_are_no_inputs(self):
         for source, output in (("p", "p/out"), ("p", "p/out/{stem}_{filter}.png"), ("p", "p/sub/out/"), ("p/[!n]*", "p/out/")):
