@@ -24,7 +24,7 @@ struct gconv_threads {
   atomic_int unattended;        /* rounds that have turns left, but no thread that works on them */
   int idle;                     /* helpers that wait */
   bool quit;
-  cpu_set_t processors;   /* those on which threads sat down */
+  cpu_set_t processors;   /* those with a thread at work */
   int *seats, free_seats; /* seats[0 .. free_seats - 1] are those that are free */
   int count;              /* number of all seats */
   pthread_t helpers[];    /* [count - 1] */
@@ -71,38 +71,54 @@ static void stand_up(gconv_threads *pool, round *r, int seat) {
 
 /* ---- Processors ----
  *
- * Linux in a virtual machine may wake a helper on the processor of its caller though others are idle, and leaves both there
- * for tens of milliseconds. So a thread that sits down where another one works moves to a processor where none does. */
+ * Linux in a virtual machine may wake a helper on the processor where its caller works, though another processor is idle. It
+ * leaves both threads there for tens of milliseconds. So a helper that finds another thread of its pool at work on its
+ * processor moves to a processor that has none. It has no seat meanwhile: nobody waits for it. */
 
-/* Marks the processor on which the calling thread is to work, and returns it: this one, or the next that it may use and
- * where none of the pool works; -1 if there is none. Call it with the lock. */
-static int choose_processor(gconv_threads *pool) {
-  cpu_set_t allowed;
-  int here = sched_getcpu(), chosen = here;
-  if (here < 0 || here >= CPU_SETSIZE)
+/* Marks the processor of the calling thread as one with a thread at work, and returns it; -1 if it is marked already. Call
+ * it with the lock. */
+static int mark_processor(gconv_threads *pool) {
+  int here = sched_getcpu();
+  if (here < 0 || here >= CPU_SETSIZE || CPU_ISSET(here, &pool->processors))
     return -1;
-  if (CPU_ISSET(here, &pool->processors)) {
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-      return -1;
-    do
-      chosen = (chosen + 1) % CPU_SETSIZE;
-    while (chosen != here && (!CPU_ISSET(chosen, &allowed) || CPU_ISSET(chosen, &pool->processors)));
-    if (chosen == here)
-      return -1;
-  }
-  CPU_SET(chosen, &pool->processors);
-  return chosen;
+  CPU_SET(here, &pool->processors);
+  return here;
 }
 
-/* Moves the calling thread to a processor; from then on, the system may move it as before. */
-static void move_to(int processor) {
+static void unmark_processor(gconv_threads *pool, int processor) {
+  if (processor >= 0)
+    CPU_CLR(processor, &pool->processors);
+}
+
+/* The next processor behind the caller's own that is allowed and has no mark; -1: there is none. */
+static int find_free_processor(const gconv_threads *pool, const cpu_set_t *allowed) {
+  int here = sched_getcpu();
+  for (int i = 1; here >= 0 && i < CPU_SETSIZE; i++) {
+    int processor = (here + i) % CPU_SETSIZE;
+    if (CPU_ISSET(processor, allowed) && !CPU_ISSET(processor, &pool->processors))
+      return processor;
+  }
+  return -1;
+}
+
+/* Marks a processor and has the calling helper work there. Returns it; -1: all are marked, and the helper stays. Call it
+ * with the lock, which is let go while the helper moves. */
+static int settle(gconv_threads *pool) {
   cpu_set_t allowed, one;
-  if (processor < 0 || processor == sched_getcpu() || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    return;
+  int processor = mark_processor(pool);
+  if (processor >= 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return processor;
+  processor = find_free_processor(pool, &allowed);
+  if (processor < 0)
+    return -1;
+  CPU_SET(processor, &pool->processors);
+  pthread_mutex_unlock(&pool->lock);
   CPU_ZERO(&one);
   CPU_SET(processor, &one);
   if (sched_setaffinity(0, sizeof one, &one) == 0)
-    sched_setaffinity(0, sizeof allowed, &allowed);
+    sched_setaffinity(0, sizeof allowed, &allowed); /* the system may move it on from there */
+  pthread_mutex_lock(&pool->lock);
+  return processor;
 }
 
 /* ---- Turns ---- */
@@ -119,23 +135,28 @@ static void take_turns(gconv_threads *pool, round *r, int seat) {
 
 /* Takes a free seat, takes turns, and leaves the seat. */
 static void attend(gconv_threads *pool, round *r) {
-  int seat = sit_down(pool, r), processor = choose_processor(pool);
+  int seat = sit_down(pool, r);
   pthread_mutex_unlock(&pool->lock);
-  move_to(processor);
   take_turns(pool, r, seat);
   pthread_mutex_lock(&pool->lock);
-  if (processor >= 0)
-    CPU_CLR(processor, &pool->processors);
   stand_up(pool, r, seat);
+}
+
+/* The round that a helper is to attend; NULL: none. */
+static round *find_work(const gconv_threads *pool) {
+  return pool->free_seats > 0 ? neediest(pool) : NULL;
 }
 
 static void *help(void *argument) {
   gconv_threads *pool = argument;
   pthread_mutex_lock(&pool->lock);
   while (!pool->quit) {
-    round *r = pool->free_seats > 0 ? neediest(pool) : NULL;
-    if (r) {
-      attend(pool, r);
+    if (find_work(pool)) {
+      int processor = settle(pool);
+      round *r = find_work(pool); /* rounds may have ended meanwhile */
+      if (r)
+        attend(pool, r);
+      unmark_processor(pool, processor);
       continue;
     }
     pool->idle++;
@@ -229,11 +250,13 @@ void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, 
   round r = {.function = function, .context = context, .turns = turns};
   pthread_mutex_lock(&pool->lock);
   publish(pool, &r);
+  int processor = mark_processor(pool);
   while (has_turns(&r) || r.seated > 0)
     if (has_turns(&r) && pool->free_seats > 0)
       attend(pool, &r);
     else
       pthread_cond_wait(&pool->changed, &pool->lock);
+  unmark_processor(pool, processor);
   withdraw(pool, &r);
   pthread_mutex_unlock(&pool->lock);
 }
