@@ -41,21 +41,10 @@ typedef struct evaluation {
 
 /* ---- Comparing maps with masks ---------------------------------------------------------------------------------------- */
 
-/* Reads numbers: a map or a mask. */
+/* Reads a mask, or a map, which is one. */
 static gconv_status read_numbers(const char *path, const gconv_settings *settings, gconv_image *image) {
   gconv_palette palette;
-  const gconv_read_options options = {.palette = &palette, .max_pixels = settings->job.max_pixels};
-  const gconv_format_info *format = gconv_format_by_path(path);
-  if (format && format->quality && !format->lossless)
-    return gconv_set_error(GCONV_BAD_FILE, "is no mask, as the format changes its numbers: save it as PNG or TIFF");
-  GCONV_TRY(gconv_image_read(path, &options, image));
-  if (image->frames == 1 && image->channels - image->alpha == 1 && image->type != GCONV_F32)
-    return GCONV_OK;
-  const bool stack = image->frames > 1;
-  gconv_image_free(image);
-  if (stack)
-    return gconv_set_error(GCONV_BAD_FILE, "holds several images, and maps are compared with masks one by one");
-  return gconv_set_error(GCONV_BAD_FILE, "is no mask: that has one whole number a pixel, of 8 or 16 bits, or a palette");
+  return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = settings->job.max_pixels}, image);
 }
 
 static double share_of(const compared *c) {

@@ -87,25 +87,14 @@ static const gconv_dataset_type pixels_type = {
 
 /* ---- Masks --------------------------------------------------------------------------------------------------------- */
 
-/* Reads the mask number `index`: one channel, u8 or u16; a second one, alpha, does not count. */
+/* Reads the mask number `index`. */
 static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
-  const gconv_picture *item = &set->masks.items[index];
-  const gconv_format_info *format = gconv_format_by_path(item->path);
-  if (format && format->quality && !format->lossless) /* near an edge there are other numbers, which would be classes */
-    return gconv_fail(GCONV_BAD_FILE, "%s: %s changes the numbers of a mask: save it as PNG or TIFF, from its origin",
-                      item->path, format->name);
+  const gconv_picture *item = &set->masks.items[index], *input = &set->inputs.items[index];
   gconv_palette palette = {0};
-  const gconv_read_options options = {.palette = &palette};
-  GCONV_TRY(gconv_image_read(item->path, &options, mask));
-  const char *wrong = mask->channels - mask->alpha != 1 ? "has colours: a mask has one number a pixel, so save it as grey, "
-                                                          "or with a palette"
-                      : mask->type == GCONV_F32         ? "has floats: the numbers of a mask are whole, of 8 or 16 bits"
-                      : mask->height != set->inputs.items[index].height || mask->width != set->inputs.items[index].width
-                          ? "has changed while it was in use"
-                          : NULL;
-  if (wrong) {
+  GCONV_TRY(gconv_mask_read(item->path, &(gconv_read_options){.palette = &palette}, mask));
+  if (mask->height != input->height || mask->width != input->width) {
     gconv_image_free(mask);
-    return gconv_fail(GCONV_BAD_FILE, "%s: %s", item->path, wrong);
+    return gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
   }
   if (set->palette.count == 0)
     set->palette = palette;

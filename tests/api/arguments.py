@@ -48,7 +48,8 @@ RIGHT = {
     "gconv_format_by_name.name": '"png"', "gconv_format_by_path.path": '"a.png"', "gconv_device_open.name": '"cpu"',
     "gconv_filters_read.spec": '"sobel_x"', "gconv_bank_read.spec": '"bank.txt"', "gconv_bank_is_one.spec": '"bank.txt"',
     "gconv_bank_file_open.spec": '"bank.txt"', "gconv_bank_file_find.name": "NULL", "gconv_bank_write.format": "NULL",
-    "gconv_image_read.path": '"in.png"', "gconv_image_read_header.path": '"in.png"', "gconv_complain.format": '"x"',
+    "gconv_image_read.path": '"in.png"', "gconv_image_read_header.path": '"in.png"', "gconv_mask_read.path": '"in.png"',
+    "gconv_complain.format": '"x"',
     "gconv_inputs_find.output": '"-"', "gconv_output_format.path": '"a.png"', "gconv_output_exists.path": '"a.png"',
     "gconv_shard_parse.text": '"1/2"', "gconv_manifest_find.path": '"out.png"', "gconv_devices_are_several.name": '"cpu"',
     "gconv_texts_add.text": 'strdup("x")', "gconv_operation_network.count": "1", "gconv_operation_chain.count": "1",
@@ -90,7 +91,7 @@ RIGHT = {
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_image_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
+OPTIONAL = {"gconv_image_read.options", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",

@@ -219,8 +219,12 @@ class Pixels(PictureTest):
         refused("no pixel has a class: all are 0", mask=good * 0)
         refused("all labelled pixels are 7: there must be two classes at least", mask=np.where(good == 7, 7, 0))
         refused("has colours: a mask has one number a pixel", mask=np.dstack([good] * 3))
-        Image.fromarray(good.astype(np.uint8)).save(self.folder / "m.jpg")  # which has other numbers at edges, too
+        image = Image.fromarray(good.astype(np.uint8))
+        for name in ("m.jpg", "hidden.png"):
+            image.save(self.folder / name, format="JPEG")  # which has other numbers at edges, too
+        image.save(self.folder / "m.webp", quality=80)
         for mask, says in (("m.jpg", "m.jpg: jpeg changes the numbers of a mask: save it as PNG or TIFF"),
+                           ("hidden.png", "hidden.png: jpeg changes the numbers"), ("m.webp", "m.webp: webp changes the numbers"),
                            ("none.png", "none.png: there is no such file or folder")):
             for words in (("train", "-i", "i.png", "-t", mask, "--net", "dense 3 softmax", "-o", "n.safetensors"),
                           ("svm", "i.png", mask, "-o", "n.model")):
@@ -248,7 +252,7 @@ class Pixels(PictureTest):
                             ("--json prints what --evaluate finds", ("-o", "o.png", "--json")),
                             ("reads the maps of classes again", ("-o", "-", "--evaluate", "m.png"))):
             self.assertIn(says, self.gconv("classify", "n.safetensors", "-i", "i.png", *words, status=2).stderr)
-        self.assertIn("m.jpg: is no mask, as the format changes its numbers",
+        self.assertIn("m.jpg: jpeg changes the numbers of a mask",
                       self.gconv("classify", "n.safetensors", "-i", "i.png", "--evaluate", "m.jpg", status=1).stderr)
         self.save("small.png", good[:50])
         self.assertIn("a mask has the size of its image",
