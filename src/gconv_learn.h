@@ -217,6 +217,7 @@ typedef struct gconv_epoch {
   bool best;          /* its weights are the best ones so far, which gconv_trainer_network() yields */
   bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
   const char *ended;  /* why training is at its end, a sentence; NULL: it is not. Static storage */
+  bool diverged;      /* that is because the loss or a weight is no longer finite */
   const char *chosen; /* the algorithm, and why; how the work of a step is shared. Valid as long as the trainer */
 } gconv_epoch;
 

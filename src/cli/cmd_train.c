@@ -213,6 +213,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
   gconv_progress_hide();
   run->seconds = (now - begin) / 1000;
   run->ended = epoch.ended;
+  run->diverged = epoch.diverged;
   run->chosen = epoch.chosen;
   return GCONV_OK;
 }
@@ -293,13 +294,12 @@ static void print_summary(const gconv_training_run *run) {
 
 /* Takes the best weights, and writes what was asked for. */
 static int finish(gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint, bool had_checkpoint) {
-  bool diverged = run->ended && strstr(run->ended, "diverged");
-  if (diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
+  if (run->diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
     gconv_say("training diverged in its first epoch, as the loss or a weight is no longer finite, so that nothing is "
               "written: take a smaller rate, or normalise the inputs");
     return GCONV_EXIT_FAILED;
   }
-  if (diverged)
+  if (run->diverged)
     gconv_say("%s", run->ended);
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
@@ -315,7 +315,7 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     print_summary_json(run);
   else if (!run->settings->quiet)
     print_summary(run);
-  return diverged ? GCONV_EXIT_PARTLY : GCONV_EXIT_OK;
+  return run->diverged ? GCONV_EXIT_PARTLY : GCONV_EXIT_OK;
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ typedef struct gconv_training_run {
   size_t done;               /* epochs that are complete, those before --resume too */
   double seconds;            /* of training */
   const char *ended;         /* why, a sentence */
+  bool diverged;             /* that is why */
   const char *chosen;        /* the algorithm and why; the trainer's */
   gconv_confusion confusion; /* of the validation, or of the data if there is none; of classes */
 } gconv_training_run;

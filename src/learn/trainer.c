@@ -469,6 +469,7 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   *epoch = s->last;
   epoch->chosen = trainer->chosen;
   epoch->ended = endings[s->ending];
+  epoch->diverged = s->ending == GCONV_ENDING_DIVERGED;
   return GCONV_OK;
 }
 

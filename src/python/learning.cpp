@@ -78,6 +78,7 @@ static nb::dict epoch_of(const gconv_epoch &epoch) {
   result["validation_loss"] = epoch.validation_loss;
   result["validation_accuracy"] = epoch.validation_accuracy;
   result["best"] = epoch.best;
+  result["diverged"] = epoch.diverged;
   result["ended"] = epoch.ended ? nb::object(nb::str(epoch.ended)) : nb::none();
   return result;
 }

@@ -169,6 +169,7 @@ class Epoch:
     validation_accuracy: float
     best: bool
     ended: str | None
+    diverged: bool
 
 def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str | None = None, epochs: int = 0,
           batch: int = 0, rate: float = 0.0, loss: str = "default", optimizer: str = "adam", schedule: str = "constant",

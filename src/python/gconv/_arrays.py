@@ -11,8 +11,8 @@ import numpy as np
 from . import _core
 from ._errors import ArgumentError, UnsupportedError
 
-__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of", "stream", "to_float",
-           "type_name"]
+__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of",
+           "stream", "to_float", "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
@@ -100,8 +100,8 @@ def finite_rows(array):
     wrong = np.argwhere(~np.isfinite(rows))
     if len(wrong):
         row, column = wrong[0]
-        raise ArgumentError(f"row {row}, column {column} (from 0) is {rows[row, column]}: numbers must be finite, and fit into "
-                            f"float32")
+        raise ArgumentError(f"row {row}, column {column} (from 0) is {rows[row, column]}: numbers must be finite, "
+                            f"and fit into float32")
     return rows
 
 

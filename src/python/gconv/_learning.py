@@ -191,6 +191,7 @@ class Epoch:
     validation_accuracy: float
     best: bool
     ended: str  #: why training is at its end; None: it is not
+    diverged: bool  #: that is because the loss or a weight is no longer finite
 
 
 def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0.0, loss="default", optimizer="adam",
@@ -233,20 +234,21 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
             any_size = kind == "pairs" or data.get("patch", 0) > 0
             network = Network(str(network), info["shape"][0], *((0, 0) if any_size else info["shape"][1:]),
                               outputs=0 if kind == "pairs" else info["outputs"], seed=seed)
-        any_best, ended = False, None
+        any_best, last = False, None
 
         def report(told):
-            nonlocal any_best, ended
-            any_best, ended = any_best or told["best"], told["ended"]
+            nonlocal any_best, last
+            last = Epoch(**told)
+            any_best = any_best or last.best
             if progress is not None:
-                progress(Epoch(**told))
+                progress(last)
 
         found = Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
-    if ended and "diverged" in ended:
+    if last and last.diverged:
         if not any_best:
-            raise Error("training diverged in its first epoch, as the loss or a weight is no longer finite: take a smaller rate, "
-                        "or normalise the inputs")
-        warnings.warn(ended, Warning, stacklevel=2)
+            raise Error("training diverged in its first epoch, as the loss or a weight is no longer finite: take a smaller "
+                        "rate, or normalise the inputs")
+        warnings.warn(last.ended, Warning, stacklevel=2)
     return found
 
 

@@ -156,6 +156,12 @@ class Network:
             self._operations[key] = _core.model_operation(self._model, present, options)
         return self._operations[key]
 
+    def _cases(self, rows):
+        """Rows x columns as images of one pixel, N x C x 1 x 1."""
+        if rows.shape[1] != self.channels:
+            raise ArgumentError(f"a row has {rows.shape[1]} numbers, and the network takes {self.channels}")
+        return rows[:, :, None, None]
+
     def __call__(self, x, *, axes=None, device=None, math="fp32", algorithm="auto", out=None):
         """What the network makes of an array.
 
@@ -166,9 +172,7 @@ class Network:
         """
         if axes is None and out is None and self.size == (1, 1) and np.ndim(x) == 2:
             x, _ = to_float(x if hasattr(x, "dtype") else floats(x, "rows x columns"))
-            if x.shape[1] != self.channels:
-                raise ArgumentError(f"a row has {x.shape[1]} numbers, and the network takes {self.channels}")
-            return self(x[:, :, None, None], device=device, math=math, algorithm=algorithm)[:, :, 0, 0]
+            return self(self._cases(x), device=device, math=math, algorithm=algorithm)[:, :, 0, 0]
         if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
             axes = "CHW"
         operation = self._operation("tensor", math, algorithm)
@@ -185,10 +189,7 @@ class Network:
         if not self.classes:
             raise ArgumentError("the outputs of this network are no classes: call it")
         if axes is None and self.size == (1, 1) and np.ndim(x) < 3:
-            x = finite_rows(x)
-            if x.shape[1] != self.channels:
-                raise ArgumentError(f"a row has {x.shape[1]} numbers, and the network takes {self.channels}")
-            x = x[:, :, None, None]
+            x = self._cases(finite_rows(x))
         outputs = host(self(x, axes=axes, device=device))
         outputs = outputs if outputs.ndim == 4 else outputs[None]
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
