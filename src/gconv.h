@@ -412,8 +412,9 @@ typedef enum gconv_range {
 typedef struct gconv_options {
   bool flip; /* mathematical convolution: the filter is turned by 180 degrees, about its anchor */
   gconv_border border;
-  double border_value; /* for GCONV_BORDER_CONSTANT: 1 is white; in [0, 1] where outputs are integers; as samples for f32. It
-                          is the alpha there, too: 0 or 1 where colours are premultiplied, or linear and alpha is not */
+  double border_value; /* for GCONV_BORDER_CONSTANT: 1 is white; in [0, 1] where outputs are integers; as samples for f32.
+                          Alpha has it, too: with GCONV_ALPHA_PREMULTIPLY, or in linear light with alpha that is filtered or
+                          padded, it is 0 or 1 */
   gconv_padding padding;
   int32_t pad_top, pad_bottom, pad_left, pad_right; /* for GCONV_PADDING_EXPLICIT; at least 0 */
   int32_t stride_y, stride_x;                       /* at least 1 */

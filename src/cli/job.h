@@ -4,7 +4,7 @@
  *   job.c        what the settings come to, before the first image
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
- *   surprises.c  warnings of requests that make something else than most mean by them
+ *   surprises.c  warnings of options that together make something else than most users expect
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
@@ -98,6 +98,9 @@ gconv_network_makes gconv_network_find_makes(const gconv_network *network);
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
 
 /* ---- rims.c ---- */
+
+/* The sum of the taps divided by the divisor: what the filter makes of white. */
+double gconv_job_sum_of(const gconv_filter *filter);
 
 /* Warns of a filter that blurs and takes the zeros outside the image for black, where no border was given; not if --region
  * or --mask keep the result away from the rim. The mask was read. */

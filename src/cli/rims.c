@@ -10,17 +10,22 @@ typedef struct reach {
   int64_t x, y;
 } reach;
 
+double gconv_job_sum_of(const gconv_filter *filter) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    sum += (double)filter->taps[i];
+  return sum / (double)filter->divisor;
+}
+
 /* Whether the filter blurs: it has several taps, none is below 0, and their sum is 1. */
 static bool is_blur(const gconv_filter *filter) {
-  double sum = 0;
   size_t positive = 0;
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
     if (filter->taps[i] < 0)
       return false;
-    sum += (double)filter->taps[i];
     positive += filter->taps[i] > 0;
   }
-  return positive > 1 && fabs(sum / (double)filter->divisor - 1) < 1e-3;
+  return positive > 1 && fabs(gconv_job_sum_of(filter) - 1) < 1e-3;
 }
 
 static const gconv_filter *find_blur(const gconv_filters *filters) {

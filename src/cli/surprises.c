@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings of requests that are good, but make something that few mean by them. */
+/* Warnings of options that are allowed together, but make something else than most users expect. */
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
@@ -30,20 +30,13 @@ static void warn_of_derivatives(const gconv_main_job *job) {
               gradient);
 }
 
-/* What the filter makes of white. */
-static double sum_of(const gconv_filter *filter) {
-  double sum = 0;
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    sum += (double)filter->taps[i];
-  return sum / (double)filter->divisor;
-}
-
-/* Division by alpha takes the sum of the taps out of the colours, but not out of alpha. A sum of 0 is refused later. */
+/* alpha premultiply filters alpha, so taps that sum to 2 make alpha twice as large. Colours stay as they are, because they
+ * are divided by that alpha. A sum of 0 is refused later. */
 static void warn_of_sums(const gconv_main_job *job) {
   const double tolerance = 0.01;
   bool premultiply = !job->has_banks && job->options.alpha == GCONV_ALPHA_PREMULTIPLY, told = false;
   for (size_t i = 0; premultiply && i < job->filters.count && !told; i++) {
-    double sum = sum_of(&job->filters.items[i]);
+    double sum = gconv_job_sum_of(&job->filters.items[i]);
     told = fabs(sum) > tolerance && fabs(sum - 1) > tolerance;
     if (told)
       gconv_say("warning: %s: its taps sum to %.4g, by which --alpha premultiply multiplies alpha, and --scale is for "
@@ -52,7 +45,8 @@ static void warn_of_sums(const gconv_main_job *job) {
   }
 }
 
-/* An option of banks makes a bank of plain filters, whose pictures --batch is not expected to change. */
+/* With an option that only banks have, such as --batch, plain filters are applied as a bank, and the pictures of a bank are
+ * stretched to full contrast. Nobody expects --batch to change pixels. */
 static void warn_of_stretching(const gconv_main_job *job) {
   const gconv_settings *settings = job->settings;
   bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_settings_have_bank(settings);

@@ -31,8 +31,9 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
   return GCONV_OK;
 }
 
-/* The constant of a border is one number for colours and alpha. Where colours are divided by alpha, or have a curve that
- * alpha has not, only black without alpha (0) and opaque white (1) mean the same for both. */
+/* A border of a constant has that number in each colour and in alpha. alpha premultiply divides colours by alpha, and linear
+ * light bends colours by a curve, but not alpha. Then only two constants keep their colour: 0, black that is transparent,
+ * and 1, white that is opaque. */
 static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_options *options) {
   double value = options->border_value;
   bool alpha = like->alpha && !like->planar && options->alpha != GCONV_ALPHA_DROP;

@@ -53,7 +53,6 @@ gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm
 /* The same of numbers of one column, and of one row with its zeros. */
 void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to);
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
-gconv_status gconv_svm_range_copy(const gconv_svm_range *from, size_t columns, gconv_svm_range *to);
 void gconv_svm_range_free(gconv_svm_range *range);
 
 /* ---- Kernel values (svm_matrix.c) ---- */
@@ -230,8 +229,8 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
                               double *probabilities);
 /* The class with the most votes, of equal ones the first. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
-/* Probabilities of classes from the values of pairs (Wu, Lin and Weng 2004); `scratch` has class_count * (class_count + 2)
- * numbers. */
+/* Probabilities of classes from the values of pairs (Wu, Lin and Weng 2004); `scratch` has class_count * (2 * class_count +
+ * 1) numbers. */
 void gconv_svm_couple(const gconv_svm *model, const double *values, double *scratch, double *probabilities);
 
 /* ---- Probabilities (svm_probability.c) ---- */

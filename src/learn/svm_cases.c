@@ -243,19 +243,6 @@ gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm
   return status;
 }
 
-gconv_status gconv_svm_range_copy(const gconv_svm_range *from, size_t columns, gconv_svm_range *to) {
-  *to = (gconv_svm_range){.lower = from->lower, .upper = from->upper};
-  if (!from->least)
-    return GCONV_OK;
-  to->least = malloc(columns * sizeof *to->least);
-  to->most = malloc(columns * sizeof *to->most);
-  if (!to->least || !to->most)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
-  memcpy(to->least, from->least, columns * sizeof *to->least);
-  memcpy(to->most, from->most, columns * sizeof *to->most);
-  return GCONV_OK;
-}
-
 void gconv_svm_range_free(gconv_svm_range *range) {
   free(range->least);
   free(range->most);

@@ -241,9 +241,9 @@ static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *
   o->output_type = (gconv_type)gconv_lot_below(lot, 3);
 }
 
-/* What gconv.h does not define is not asked for: which of combine and division by alpha comes first, and what signed and
- * minmax are in linear light; nor what is refused: a constant border where alpha divides colours or has no curve that they
- * have, and a stack of alphas in linear light. */
+/* Leaves out what gconv.h does not define: whether combine or the division by alpha comes first, and what signed and minmax
+ * are in linear light. Leaves out what a plan refuses, too: a constant border with premultiplied alpha, or with alpha in
+ * linear light; a stack of alphas in linear light. */
 static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options *o) {
   bool premultiply = image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY, linear_alpha = image->alpha && o->linear;
   if (premultiply || (linear_alpha && o->alpha == GCONV_ALPHA_FILTER && o->combine == GCONV_COMBINE_STACK))
