@@ -27,6 +27,13 @@ static bool take_group(gconv_run *run, size_t *group) {
   return taken;
 }
 
+static bool has_more(gconv_run *run) {
+  pthread_mutex_lock(&run->lock);
+  bool more = run->next < run->group_count && !run->stopped;
+  pthread_mutex_unlock(&run->lock);
+  return more;
+}
+
 /* Stops the run, as there is no device: others need not begin another group to be told the same. */
 static void give_up(gconv_run *run, gconv_status status) {
   pthread_mutex_lock(&run->lock);
@@ -39,6 +46,8 @@ static void *work(void *argument) {
   gconv_worker *worker = argument;
   gconv_run *run = worker->run;
   gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
+  if (status != GCONV_OK && !has_more(run)) /* others have begun all groups, and this worker is not missed */
+    status = GCONV_OK;
   for (size_t group; status == GCONV_OK && take_group(run, &group);)
     status = gconv_worker_process(worker, group);
   if (status != GCONV_OK)

@@ -8,8 +8,10 @@
  * in parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
  * the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory
  * for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts",
- * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
+ * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans". With $LATE_WORKER, the path of a
+ * file, all workers but the first begin when that is there, and find no memory for a device.
  */
+#include "batch/devices.h"
 #include "batch/worth.h"
 #include "device/decoder.h"
 #include "device/device.h"
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 gconv_worth __real_gconv_worth_find(const gconv_batch *batch, bool looks);
+gconv_status __real_gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu);
 gconv_status __real_gconv_device_open(const char *name, int threads, gconv_device **device);
 gconv_status __real_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
                                        gconv_timings *timings);
@@ -100,6 +103,16 @@ gconv_status __wrap_gconv_device_open(const char *name, int threads, gconv_devic
   gconv_status status = open_it(threads, device);
   atomic_fetch_add(&ended_openings, 1);
   return status;
+}
+
+/* Of workers but the first. */
+gconv_status __wrap_gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu) {
+  const char *last = getenv("LATE_WORKER");
+  if (!last || worker == 0)
+    return __real_gconv_devices_await_turn(devices, worker, cpu);
+  for (int i = 0; i < MOST_PAUSES && access(last, F_OK) != 0; i++)
+    poll(NULL, 0, PAUSE_MS);
+  return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
 }
 
 gconv_status __wrap_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs,

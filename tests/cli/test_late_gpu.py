@@ -205,6 +205,13 @@ class LateGpu(helper.CommandTest):
                             env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": "0"})
         self.assertIn("in/19.jpg: the GPU has no memory", result.stderr)
 
+    def test_a_worker_that_comes_when_all_is_begun_is_not_missed(self):
+        """It finds no memory for a device, and needs none."""
+        self.leave(3)
+        words = ("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cpu", "--jobs", 2)
+        self.gconv(*words, env={"LATE_WORKER": str(self.folder / "out/02.png")})
+        self.assertEqual(self.files("out"), ["00.png", "01.png", "02.png"])
+
     def test_no_decoder_is_started_for_nobody(self):
         def wait_for_all():
             for _ in range(6000):
