@@ -53,10 +53,11 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
 
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */
 
-/* Reads a mask or a map of classes as gconv_image_read() does: one image with one whole number a pixel, u8 or u16, perhaps
- * with alpha. GCONV_BAD_FILE for other images, and for files of a format that changes samples (JPEG, WebP with loss): near
- * edges these hold numbers that nobody wrote. With options.palette, an image with a palette is its numbers. options may be
- * NULL. */
+/* Reads a mask or a map of classes as gconv_image_read() does: one image with one whole number a pixel, perhaps with alpha,
+ * which becomes u8 or u16. Arrays may have any type of whole numbers, bools (True is 1), or floats that are whole numbers.
+ * GCONV_BAD_FILE for other images, for numbers outside of 0 .. 65535, and for files of a format that changes samples (JPEG,
+ * WebP with loss): near edges these hold numbers that nobody wrote. With options.palette, an image with a palette is its
+ * numbers. options may be NULL. */
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask);
 
 /* The number that each of `count` classes has in masks and maps: what it is called, if all are called whole numbers up to

@@ -31,12 +31,9 @@ static bool ends_in(const char *path, const char *ending) {
   return length > end && strcmp(path + length - end, ending) == 0;
 }
 
-static gconv_status check_words(const gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
+static gconv_status check_options(const gconv_settings *settings, gconv_message *message) {
   const gconv_learn_settings *learn = &settings->learn;
   const char *output = settings->naming.output;
-  if (words->count > 0)
-    return gconv_refuse(message, "%s: say what it is: --table %s, --classes %s, or -i %s -t WANTED", words->items[0],
-                        words->items[0], words->items[0], words->items[0]);
   if (!learn->net)
     return gconv_refuse(message, "no network: say with --net which layers it has, such as --net 'dense 63 tanh, dense 26 "
                                  "softmax' for 26 classes; gconv train --help has more");
@@ -368,7 +365,9 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   int result = GCONV_EXIT_USAGE;
   gconv_set_log(gconv_log_of(settings->quiet, settings->verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
-  gconv_status status = checkpoint ? check_words(settings, words, &message) : gconv_complain_memory(&message);
+  gconv_status status = checkpoint ? gconv_data_take_words(settings, words, &message) : gconv_complain_memory(&message);
+  if (status == GCONV_OK)
+    status = check_options(settings, &message);
   if (status == GCONV_OK)
     status = gconv_data_choose(settings, &message);
   if (status == GCONV_OK)
@@ -390,10 +389,11 @@ const gconv_command gconv_command_train = {
     .help = "train a network by backpropagation: on a table, images by class, images in pairs, or a signal",
     .details =
         "DATA is one of: --table FILE, --classes FOLDER, -i BEFORE -t AFTER, --signal FILE --windows S:HOP -t FILE, or\n"
-        "the pixels of images that masks label, -i IMAGES -t MASKS --features LIST.\n\n"
+        "the pixels of images that masks label, -i IMAGES -t MASKS --features LIST. A word alone is one of them by what\n"
+        "it names: a file a table, a folder images by class; a second word is what -t names.\n\n"
         "Layers of --net, with commas between: dense K, conv K RxS, conv K RxS/STRIDE, mean, residual, N*(LAYERS);\n"
         "behind dense and conv an activation: relu, leaky=S, sigmoid=S, tanh, softmax (docs/learning.md).\n\n"
-        "  gconv train --table iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
+        "  gconv train iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
         "  gconv train --classes photos/ --patch 64 --net 'conv 16 5x5/2 relu, conv 32 3x3/2 relu, mean, dense 10\n"
         "    softmax' --validate 20% -o photos.safetensors --report photos.html\n"
         "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"

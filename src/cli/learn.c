@@ -15,6 +15,40 @@
 
 /* ---- What the options name ------------------------------------------------------------------------------------------ */
 
+/* Whether a file is a picture rather than a table or a signal, which arrays may be, too. */
+static bool is_picture(const char *path) {
+  const gconv_format_info *format = NULL;
+  gconv_image header = {0};
+  bool is = gconv_image_read_header(path, &header, &format) == GCONV_OK && !format->tensors;
+  gconv_image_free(&header);
+  return is;
+}
+
+gconv_status gconv_data_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
+  gconv_learn_settings *learn = &settings->learn;
+  const char *path = words->count > 0 ? words->items[0] : NULL;
+  struct stat status;
+  if (!path)
+    return GCONV_OK;
+  if (learn->table || learn->classes || learn->signal || settings->inputs.count > 0 || words->count > 2 ||
+      (words->count == 2 && learn->targets))
+    return gconv_refuse(message,
+                        "%s: one word too many: name the data, and their targets if they are by themselves: gconv "
+                        "train TABLE, gconv train FOLDER, gconv train IMAGES WANTED",
+                        words->items[words->count - 1]);
+  learn->targets = words->count == 2 ? words->items[1] : learn->targets;
+  const bool there = stat(path, &status) == 0, folder = there && S_ISDIR(status.st_mode);
+  if (folder && !learn->targets)
+    learn->classes = path;
+  else if (learn->data.window > 0)
+    learn->signal = path;
+  else if (!folder && !learn->data.features && !(there && S_ISREG(status.st_mode) && is_picture(path)))
+    learn->table = path;
+  else if (!gconv_texts_add(&settings->inputs, strdup(path)))
+    return gconv_complain_memory(message);
+  return GCONV_OK;
+}
+
 gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message) {
   gconv_learn_settings *learn = &settings->learn;
   gconv_dataset_options *data = &learn->data;
@@ -22,8 +56,8 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
   int sources = (learn->table != NULL) + (learn->classes != NULL) + (learn->signal != NULL) + (pairs != NULL);
   if (sources == 0)
     return gconv_refuse(
-        message, "no data: name a table with --table FILE, images with --classes FOLDER, or in pairs with -i BEFORE -t "
-                 "AFTER, or a signal with --signal FILE --windows S");
+        message, "no data: name a table, FILE or --table FILE; images by class, FOLDER or --classes FOLDER, or in pairs, -i "
+                 "BEFORE -t AFTER; or a signal, --signal FILE --windows S");
   if (sources > 1 || settings->inputs.count > 1)
     return gconv_refuse(message, "--table, --classes, --signal and -i name data of different kinds: give one of them, once");
   if (pairs && !learn->targets)

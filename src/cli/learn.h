@@ -19,6 +19,10 @@ typedef struct gconv_data {
 /* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
 gconv_status gconv_learn_complain(gconv_status status, gconv_message *message);
 
+/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder is images by class, another file
+ * than a picture a table, or, with --windows, a signal. A second word is the targets. */
+gconv_status gconv_data_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message);
+
 /* GCONV_OK if the options name one kind of data, with the kind and paths in settings->learn.data. */
 gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message);
 

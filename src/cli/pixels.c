@@ -83,6 +83,8 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
     }
   if (c->labelled > 0)
     note_worst(e, c);
+  else if (!e->settings->quiet)
+    gconv_say("warning: %s: labels no pixel, as all are 0: it does not count", path);
   return GCONV_OK;
 }
 
@@ -255,6 +257,10 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   gconv_status status = gconv_inputs_find(&e->masks, e->settings->recursive, "-", &masks, message);
   if (status == GCONV_OK)
     status = compare_all(e, inputs, outputs, &masks, message);
+  if (status == GCONV_OK && e->found.cases == 0)
+    status = gconv_complain(message, GCONV_BAD_FILE,
+                            "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
+                            e->masks.items[0]);
   if (status == GCONV_OK && e->settings->learn.report)
     status = gconv_learn_complain(write_report(e, e->settings->inputs.items[0]), message);
   gconv_inputs_free(&masks);

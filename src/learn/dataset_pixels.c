@@ -195,6 +195,9 @@ static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *op
     if (counts[value] > 0)
       status = add_class(set, value, options->targets);
   }
+  for (size_t i = 0; i < set->masks.count && status == GCONV_OK && labelled > 0; i++)
+    if (set->labelled[i] == 0)
+      gconv_warn("%s: labels no pixel, as all are 0: its image is not learned", set->masks.items[i].path);
   if (status == GCONV_OK && labelled > 0)
     status = share_out(set, counts, options->most_cases);
   free(counts);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/arguments.h"
+#include "base/npy_header.h"
 #include "base/status.h"
 #include "gconv_classify.h"
+
+#include <math.h>
+#include <string.h>
 
 /* JPEG, and WebP with loss. */
 static gconv_status check_format(const char *path) {
@@ -16,6 +20,50 @@ static gconv_status check_format(const char *path) {
                     format->name);
 }
 
+/* Whether the file is an array of bools, which pictures have as black and white. */
+static bool is_of_bools(const char *path) {
+  gconv_source source;
+  gconv_npy_header header = {0};
+  bool is = gconv_source_open_member(path, &source) == GCONV_OK && gconv_npy_header_read(&source, &header) == GCONV_OK &&
+            header.kind == 'b';
+  gconv_source_close(&source);
+  return is;
+}
+
+/* True becomes 1. */
+static gconv_status count_bools(const char *path, gconv_image *mask) {
+  if (mask->type != GCONV_U8 || !is_of_bools(path))
+    return GCONV_OK;
+  for (size_t y = 0; y < (size_t)mask->height; y++)
+    for (size_t i = 0; i < (size_t)mask->width * (size_t)mask->channels; i++)
+      ((uint8_t *)mask->data)[y * mask->row_bytes + i] /= UINT8_MAX;
+  return GCONV_OK;
+}
+
+/* Makes u16 of floats that are whole numbers of this range: arrays of wide integers are read as floats, too. */
+static gconv_status count_floats(const char *path, gconv_image *mask) {
+  gconv_image made = {.type = GCONV_U16, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
+  GCONV_TRY(gconv_image_allocate(&made));
+  for (size_t y = 0; y < (size_t)made.height; y++) {
+    const float *from = (const float *)(const void *)((const uint8_t *)mask->data + y * mask->row_bytes);
+    uint16_t *to = (uint16_t *)(void *)((uint8_t *)made.data + y * made.row_bytes);
+    for (size_t x = 0; x < (size_t)made.width; x++) {
+      const float number = from[x * (size_t)(mask->planar ? 1 : mask->channels)];
+      if (!(number >= 0 && number <= UINT16_MAX && number == floorf(number))) {
+        gconv_image_free(&made);
+        return gconv_fail(GCONV_BAD_FILE,
+                          "%s: has %g in column %zu of row %zu: the numbers of a mask are whole, from 0, which is "
+                          "unlabelled, to 65535",
+                          path, (double)number, x, y);
+      }
+      to[x] = (uint16_t)number;
+    }
+  }
+  gconv_image_free(mask);
+  *mask = made;
+  return GCONV_OK;
+}
+
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask) {
   GCONV_NEED(path);
   GCONV_NEED(mask);
@@ -24,10 +72,11 @@ gconv_status gconv_mask_read(const char *path, const gconv_read_options *options
   const char *wrong = mask->frames != 1 ? "holds several images, and a mask is one"
                       : mask->channels - mask->alpha != 1
                           ? "has colours: a mask has one number a pixel, so save it as grey, or with a palette"
-                      : mask->type == GCONV_F32 ? "has floats: the numbers of a mask are whole, of 8 or 16 bits"
-                                                : NULL;
-  if (!wrong)
-    return GCONV_OK;
-  gconv_image_free(mask);
-  return gconv_fail(GCONV_BAD_FILE, "%s: %s", path, wrong);
+                          : NULL;
+  gconv_status status = wrong                     ? gconv_fail(GCONV_BAD_FILE, "%s: %s", path, wrong)
+                        : mask->type == GCONV_F32 ? count_floats(path, mask)
+                                                  : count_bools(path, mask);
+  if (status != GCONV_OK)
+    gconv_image_free(mask);
+  return status;
 }

@@ -49,8 +49,8 @@ class PictureTest(CommandTest):
 
 
 class Pixels(PictureTest):
-    def train(self, *words, features="gaussian 1 2, gradient 1, hessian 2", classes=3, **options):
-        return self.gconv("train", "-i", "i.png", "-t", "m.png", "--features", features, "--net", f"dense 8 relu, dense {classes} softmax",
+    def train(self, *words, features="gaussian 1 2, gradient 1, hessian 2", classes=3, mask="m.png", **options):
+        return self.gconv("train", "-i", "i.png", "-t", mask, "--features", features, "--net", f"dense 8 relu, dense {classes} softmax",
                           "--epochs", 15, "--rate", "0.01", "-o", "n.safetensors", *words, **options)
 
     def test_whole(self):
@@ -206,6 +206,42 @@ class Pixels(PictureTest):
         shards = [self.gconv("classify", "n.safetensors", "-i", "i", "-o", "parts/", "--shard", f"{k}/2") for k in (1, 2)]
         self.assertEqual(len(shards), 2)
         self.assertEqual(sorted(p.name for p in (self.folder / "parts").iterdir()), ["a.png", "b.png", "c.png"])
+
+    def test_masks_of_every_type(self):
+        """np.save writes int64 and float64: whole numbers are numbers of classes whatever their type is."""
+        self.save("i.png", picture())
+        mask = mask_of(truth(numbers=(1, 2, 3)))
+        self.save("m.png", mask)
+        self.train()
+        wanted = (self.folder / "n.safetensors").read_bytes()
+        for type_ in "int64 int32 int16 int8 uint64 uint32 uint16 uint8 >i4 float64 float32 float16".split():
+            np.save(self.folder / "m.npy", mask.astype(type_))
+            for array in (mask.astype(type_), np.asfortranarray(mask.astype(type_))):
+                np.save(self.folder / "m.npy", array)
+                self.train(mask="m.npy")
+                self.assertEqual((self.folder / "n.safetensors").read_bytes(), wanted, type_)
+        for wrong, says in ((np.where(mask == 3, -1, mask), "m.npy: has -1 in column"), (np.where(mask == 3, 65536, mask), "m.npy: has 65536 in column"),
+                            (mask * 0.5, "m.npy: has 0.5 in column"), (np.where(mask == 3, np.nan, mask), "m.npy: has nan in column"),
+                            (mask * 0, "m.npy: no pixel has a class: all are 0")):
+            np.save(self.folder / "m.npy", wrong)
+            self.assertIn(says, self.train(mask="m.npy", status=1).stderr)
+        np.save(self.folder / "m.npy", mask > 1)  # True is the class 1
+        self.assertIn("all labelled pixels are 1:", self.train(mask="m.npy", status=1).stderr)
+
+    def test_masks_without_labels(self):
+        for name in "ab":
+            self.save(f"i/{name}.png", picture())
+            self.save(f"m/{name}.png", mask_of(truth()))
+        self.save("m/b.png", truth() * 0)
+        self.save("none/a.png", truth() * 0)
+        self.assertIn("m/b.png: labels no pixel, as all are 0: its image is not learned",
+                      self.gconv("train", "-i", "i", "-t", "m", "--features", "gaussian 1", "--net", "dense 3 softmax", "--epochs", 1,
+                                 "-o", "n.safetensors").stderr)
+        self.assertIn("m/b.png: labels no pixel, as all are 0: it does not count",
+                      self.gconv("classify", "n.safetensors", "-i", "i", "--evaluate", "m").stderr)
+        for words in ((), ("-o", "o.png")):
+            self.assertIn("--evaluate none/a.png: labels no pixel",
+                          self.gconv("classify", "n.safetensors", "-i", "i/a.png", "--evaluate", "none/a.png", *words, status=1).stderr)
 
     def test_refused(self):
         self.save("i.png", picture())

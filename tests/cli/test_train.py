@@ -73,6 +73,30 @@ class Tables(TrainTest):
         right = np.mean(np.array(about["classes"])[x.argmax(1)] == np.array(["a", "b"])[arms])
         self.assertGreater(right, 0.95)
 
+    def test_words_that_name_data(self):
+        """A word is what it names: a table, images by class, a signal, images and masks; a second one is its targets."""
+        self.spirals()
+        points, arms = spirals(60)
+        np.save(self.folder / "x.npy", points)
+        np.save(self.folder / "y.npy", arms)
+        np.save(self.folder / "s.npy", np.arange(60.0))
+        for name in ("c/a/1.png", "c/b/2.png", "before/1.png", "after/1.png"):
+            self.photo(name, 8, 8, len(name))
+        Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) % 2 + 1).save(self.folder / "m.png")
+        image = ("--net", "conv 3 3x3, residual")
+        for words, options in ((("s.csv",), ("--table", "s.csv")), (("x.npy", "y.npy"), ("--table", "x.npy", "-t", "y.npy")),
+                               (("x.npy", "-t", "y.npy"), ("--table", "x.npy", "-t", "y.npy")), (("c",), ("--classes", "c")),
+                               (("s.npy", "y.npy", "--windows", 4), ("--signal", "s.npy", "-t", "y.npy", "--windows", 4)),
+                               (("before", "after", *image), ("-i", "before", "-t", "after", *image)),
+                               (("before/1.png", "after/1.png", *image), ("-i", "before/1.png", "-t", "after/1.png", *image)),
+                               (("before/1.png", "m.png", "--features", "gaussian 1"), ("-i", "before/1.png", "-t", "m.png", "--features", "gaussian 1"))):
+            wanted, = (self.gconv("train", "--net", NET, "-o", "n.safetensors", "--epochs", 1, *options) and (self.folder / "n.safetensors").read_bytes(),)
+            (self.folder / "n.safetensors").unlink()
+            self.gconv("train", *words[:1], "--net", NET, "-o", "n.safetensors", "--epochs", 1, *words[1:])
+            self.assertEqual((self.folder / "n.safetensors").read_bytes(), wanted, words)
+        content = (self.folder / "s.csv").read_bytes()
+        self.gconv("train", "-", "--net", NET, "-o", "n.safetensors", "--epochs", 1, stdin=content)
+
     def test_normalization(self):
         rng = np.random.default_rng(1)
         table = np.stack([rng.normal(1e6, 3, 200), np.full(200, 7.5), rng.normal(0, 1e-3, 200)], 1).astype(np.float32)
@@ -341,9 +365,10 @@ class Refusals(TrainTest):
         self.spirals()
         self.usage_error("no network: say with --net", "train", "--table", "s.csv", "-o", "n.safetensors")
         self.usage_error("no output: name the file", "train", "--table", "s.csv", "--net", NET)
-        self.refused("no data: name a table with --table FILE")
+        self.refused("no data: name a table, FILE or --table FILE")
         self.refused("give one of them, once", "--table", "s.csv", "--classes", "s")
-        self.usage_error("s.csv: say what it is: --table s.csv", "train", "s.csv", "--net", NET, "-o", "n.safetensors")
+        for words in (("--table", "s.csv", "s.csv"), ("-i", "s.csv", "s.csv"), ("s.csv", "s.csv", "s.csv"), ("s.csv", "s.csv", "-t", "s.csv")):
+            self.refused("s.csv: one word too many: name the data", *words)
         self.refused("-i s.csv: name what is wanted of these images", "-i", "s.csv")
         self.refused("say with --windows S:HOP", "--signal", "s.csv")
         self.refused("--windows and --raw are for --signal", "--table", "s.csv", "--windows", "5")
