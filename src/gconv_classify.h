@@ -148,9 +148,10 @@ typedef struct gconv_svm_info {
   const char *features;   /* of pixels: what its columns are, as gconv_features_resolve() writes it; NULL of tables */
   const char *label;      /* of a table with a header: the name of the column of targets; else NULL */
   const uint8_t *palette; /* of pixels: the colour of each class, R G B, or NULL */
-  double objective;       /* of training: the sum over pairs; NAN in a model that was read */
-  size_t bounded_count;   /* of training: variables at C, over all pairs; 0 in a model that was read */
-  bool on_gpu;            /* of training: a GPU did it; false where it had too little memory, and in a model that was read */
+  const gconv_column_notes *notes; /* of the columns of the table, or of the features; count 0: nothing is known of them */
+  double objective;                /* of training: the sum over pairs; NAN in a model that was read */
+  size_t bounded_count;            /* of training: variables at C, over all pairs; 0 in a model that was read */
+  bool on_gpu; /* of training: a GPU did it; false where it had too little memory, and in a model that was read */
 } gconv_svm_info;
 
 /* How cases that a model was not trained on came out. */
@@ -186,7 +187,8 @@ void gconv_svm_free(gconv_svm *model);
 /* Valid as long as the model. */
 const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
 
-/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one behind the other. Each of the
+/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one behind the other, info->notes->
+ * origins being taken off. GCONV_BAD_ARGUMENT names the first number that is not finite. Each of the
  * results may be NULL: classes[i], the number of the class of row i; values, count x pair_count, in the order (0, 1),
  * (0, 2) ... (1, 2) ...: above 0 for the first class of the pair; of regression, count values; probabilities, count x
  * class_count, of a model that yields them: then classes are those that are most probable. The result of a row does not

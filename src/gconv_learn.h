@@ -34,6 +34,19 @@ typedef enum gconv_loss {
 } gconv_loss;
 
 /*
+ * What a model keeps of the columns of the table that it was trained on, or of the features of pixels, so that a prediction
+ * depends on its own row and the model alone. The arrays have `count` items each, or are NULL.
+ */
+typedef struct gconv_column_notes {
+  size_t count;       /* columns, beside that of targets; 0: nothing is known of them */
+  char **names;       /* as the header has them, UTF-8; NULL: there was no header */
+  double *means;      /* over the cases of training; missing = "mean" puts these where numbers are missing */
+  double *deviations; /* standard deviations over the same cases */
+  double *origins; /* taken off the numbers in float64, before they are rounded to float32, which could not tell them apart;
+                      NULL: 0. Means are of the numbers as they are in the table */
+} gconv_column_notes;
+
+/*
  * A chain of layers with their weights, and what belongs to it. Zero-initialise before first use. Its file is safetensors:
  * layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are JSON in the
  * entry "gconv" of __metadata__ (docs/filter-formats.md).
@@ -48,13 +61,14 @@ typedef struct gconv_network {
   char **classes; /* owned: the name of each output; NULL where outputs are no classes */
   size_t class_count;
   gconv_loss loss;
-  uint64_t seed;    /* of its random numbers */
-  char *trained;    /* owned: how it was trained, a JSON object; NULL if it is not known */
-  char *features;   /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
-                       images, tables or signals as they are */
-  char *label;      /* owned: the name of the column of targets of the table that it was trained on, or NULL */
-  uint8_t *palette; /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
-  char *others;     /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
+  uint64_t seed;  /* of its random numbers */
+  char *trained;  /* owned: how it was trained, a JSON object; NULL if it is not known */
+  char *features; /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
+                     images, tables or signals as they are */
+  char *label;    /* owned: the name of the column of targets of the table that it was trained on, or NULL */
+  gconv_column_notes notes; /* owned: of the table or the pixels that it was trained on; zeroes: nothing is known */
+  uint8_t *palette;         /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
+  char *others; /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -115,15 +129,18 @@ typedef struct gconv_dataset_options {
   bool unlabelled;         /* there are no targets: for applying a network */
   char separator;          /* of CSV; 0: found from the first lines */
   size_t columns;          /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing;     /* of empty fields: "mean" or "drop"; NULL: they are an error */
+  const char *missing; /* of empty fields: "mean", which is that of the cases that are trained, or "drop"; NULL: they are an
+                          error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
-  int32_t window, hop;  /* of a signal: samples of a window, and from one to the next */
-  int32_t patch;        /* of images: side of the random patches; 0: whole images, which must have one size */
-  bool augment;         /* random flips, and turns by 90 degrees */
-  bool gray;            /* images are made grey */
-  uint64_t seed;        /* of patches and augmentation */
+  const gconv_column_notes *like; /* of a table: what a model keeps. Columns are matched by name, if both have names; missing
+                                     numbers become the means of the model. NULL: the table is by itself */
+  int32_t window, hop;            /* of a signal: samples of a window, and from one to the next */
+  int32_t patch;                  /* of images: side of the random patches; 0: whole images, which must have one size */
+  bool augment;                   /* random flips, and turns by 90 degrees */
+  bool gray;                      /* images are made grey */
+  uint64_t seed;                  /* of patches and augmentation */
   uint64_t memory;      /* bytes that it may keep in memory: each table of numbers, signal and list of decoded images may
                            take a quarter. More numbers go into a file without a name in $TMPDIR; images are decoded anew.
                            0: 2^32 */
@@ -142,10 +159,12 @@ typedef struct gconv_dataset_info {
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
-  const char *label;          /* of such a table: the name of the column of targets, or NULL */
-  const char *features;       /* of pixels: the list, with sets written out; else NULL */
-  size_t labelled;            /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
-  const uint8_t *palette;     /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
+  gconv_column_notes notes; /* of a table or pixels, for a model to keep: those of options.like, or what was found; zeroes of
+                               other kinds. The data set's */
+  const char *label;        /* of such a table: the name of the column of targets, or NULL */
+  const char *features;     /* of pixels: the list, with sets written out; else NULL */
+  size_t labelled;          /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
+  const uint8_t *palette;   /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
 /* Errors name the file and line. */

@@ -33,6 +33,7 @@ void gconv_network_free(gconv_network *network) {
   free(network->features);
   free(network->label);
   free(network->palette);
+  gconv_column_notes_free(&network->notes);
   free(network->others);
   *network = (gconv_network){0};
 }
@@ -91,6 +92,17 @@ static gconv_status check_layer(const char *where, gconv_status status, const gc
                     where, i + 1, got, bank->filters, layer->groups > 0 ? layer->groups : 1, bank->channels);
 }
 
+static gconv_status check_notes(const char *where, gconv_status status, const gconv_network *network) {
+  const gconv_column_notes *notes = &network->notes;
+  if (notes->count != 0 && notes->count != (size_t)network->channels)
+    return gconv_fail(status, "%s: notes of %zu columns, where it takes %d", where, notes->count, network->channels);
+  for (size_t c = 0; c < notes->count; c++)
+    if ((notes->means && !isfinite(notes->means[c])) || (notes->deviations && !(notes->deviations[c] >= 0)) ||
+        (notes->origins && !isfinite(notes->origins[c])))
+      return gconv_fail(status, "%s: what it notes of column %zu is no finite number", where, c + 1);
+  return GCONV_OK;
+}
+
 static gconv_status check_normalisation(const char *where, gconv_status status, const gconv_network *network) {
   const int32_t counts[] = {network->mean_count, network->std_count};
   for (int i = 0; i < 2; i++)
@@ -116,6 +128,7 @@ gconv_status gconv_network_check(const char *where, gconv_status status, const g
   if (network->class_count > 0 && (int64_t)network->class_count != channels)
     return gconv_fail(status, "%s: %zu classes, but the last layer has %" PRId64 " outputs", where, network->class_count,
                       channels);
+  GCONV_TRY(check_notes(where, status, network));
   return check_normalisation(where, status, network);
 }
 

@@ -290,6 +290,44 @@ static gconv_status take_palette(const part *p, gconv_network *network) {
               : fail_part(p, GCONV_BAD_FILE, "its 'palette' is no list of colours, [R, G, B] from 0 to 255, one a class");
 }
 
+/* A list of `count` numbers, if it is there. */
+static gconv_status take_doubles(const part *p, const char *key, size_t count, double **numbers) {
+  const json_t *list = json_object_get(p->json, key);
+  bool good = !list || json_array_size(list) == count;
+  if (!list)
+    return GCONV_OK;
+  *numbers = good ? malloc(count * sizeof **numbers) : NULL;
+  if (good && !*numbers)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  for (size_t i = 0; i < count && good; i++) {
+    good = json_is_number(json_array_get(list, i));
+    (*numbers)[i] = json_number_value(json_array_get(list, i));
+  }
+  return good ? GCONV_OK : fail_part(p, GCONV_BAD_FILE, "its columns' '%s' is no list of %zu numbers", key, count);
+}
+
+/* Of the columns of the table that it was trained on: {"names": [...], "means": [...] ...}. */
+static gconv_status take_notes(const part *whole, gconv_network *network) {
+  const part p = {whole->where, 0, json_object_get(whole->json, "columns")};
+  const json_t *names = json_object_get(p.json, "names");
+  gconv_column_notes *notes = &network->notes;
+  const size_t count = (size_t)network->channels;
+  bool good = !names || json_array_size(names) == count;
+  if (!p.json || json_is_null(p.json))
+    return GCONV_OK;
+  notes->count = count;
+  notes->names = names && good ? calloc(count, sizeof *notes->names) : NULL;
+  for (size_t i = 0; notes->names && i < count && good; i++) {
+    const char *name = json_string_value(json_array_get(names, i));
+    good = name && (notes->names[i] = strdup(name));
+  }
+  if (!good || (names && !notes->names))
+    return fail_part(whole, GCONV_BAD_FILE, "the 'names' of its 'columns' are no list of %zu texts", count);
+  GCONV_TRY(take_doubles(&p, "means", count, &notes->means));
+  GCONV_TRY(take_doubles(&p, "deviations", count, &notes->deviations));
+  return take_doubles(&p, "origins", count, &notes->origins);
+}
+
 /* A number of 64 bits; those that JSON's integers here cannot hold are a text of digits. */
 static gconv_status take_seed(const part *p, uint64_t *seed) {
   const json_t *value = json_object_get(p->json, "seed");
@@ -304,8 +342,8 @@ static gconv_status take_seed(const part *p, uint64_t *seed) {
 }
 
 static gconv_status take_all(const part *p, gconv_network *network) {
-  static const char *const keys[] = {"version", "mean", "std",     "classes",  "label",
-                                     "loss",    "seed", "trained", "features", "palette"};
+  static const char *const keys[] = {"version", "mean",    "std",      "classes", "label",  "loss",
+                                     "seed",    "trained", "features", "palette", "columns"};
   int loss = GCONV_LOSS_DEFAULT;
   GCONV_TRY(take_version(p));
   GCONV_TRY(take_input(p, network));
@@ -316,6 +354,7 @@ static gconv_status take_all(const part *p, gconv_network *network) {
   GCONV_TRY(take_text(p, "label", &network->label));
   GCONV_TRY(take_text(p, "features", &network->features));
   GCONV_TRY(take_palette(p, network));
+  GCONV_TRY(take_notes(p, network));
   if (!json_is_null(json_object_get(p->json, "loss")))
     GCONV_TRY(take_word(p, "loss", losses, COUNT(losses), &loss));
   network->loss = (gconv_loss)loss;
@@ -444,6 +483,25 @@ static gconv_status parse_object(const char *what, const char *text, json_t **js
   return gconv_fail(GCONV_BAD_ARGUMENT, "the text '%s' of a network is no JSON object", what);
 }
 
+static json_t *make_notes(const gconv_column_notes *notes) {
+  const struct {
+    const char *key;
+    const double *numbers;
+  } lists[] = {{"means", notes->means}, {"deviations", notes->deviations}, {"origins", notes->origins}};
+  json_t *made = json_object();
+  bool good = !notes->names || json_object_set_new(made, "names", make_texts(notes->names, notes->count)) == 0;
+  for (size_t k = 0; k < COUNT(lists); k++) {
+    json_t *list = lists[k].numbers ? json_array() : NULL;
+    for (size_t i = 0; i < notes->count && list; i++)
+      json_array_append_new(list, json_real(lists[k].numbers[i]));
+    good = good && (!list || json_object_set_new(made, lists[k].key, list) == 0);
+  }
+  if (good)
+    return made;
+  json_decref(made);
+  return NULL;
+}
+
 /* Takes `trained` over. */
 static json_t *make_all(const gconv_network *network, json_t *trained, json_t *others) {
   json_t *input =
@@ -464,6 +522,8 @@ static json_t *make_all(const gconv_network *network, json_t *trained, json_t *o
     good = json_object_set_new(root, "features", json_string(network->features)) == 0;
   if (good && network->palette && network->class_count > 0)
     good = json_object_set_new(root, "palette", make_palette(network->palette, network->class_count)) == 0;
+  if (good && network->notes.count > 0)
+    good = json_object_set_new(root, "columns", make_notes(&network->notes)) == 0;
   good = good && json_object_set_new(root, "seed", make_seed(network->seed)) == 0;
   if (good && trained)
     good = json_object_set(root, "trained", trained) == 0;

@@ -55,6 +55,18 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
   return (float)bits;
 }
 
+double gconv_element_read_double(gconv_element element, const uint8_t *at) {
+  uint64_t bits = gconv_bytes_number(at, element.bytes, element.big_endian);
+  uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);
+  if (element.kind == 'f')
+    return float_value(bits, element.bytes);
+  if (element.kind == 'u')
+    return (double)bits;
+  if (element.kind == 'i')
+    return (bits & sign) != 0 ? -(double)(sign - (bits ^ sign)) : (double)bits;
+  return (double)gconv_element_read(element, at);
+}
+
 void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers) {
   if (element.kind == 'u' && element.bytes == 1) {
     for (size_t i = 0; i < count; i++)
@@ -69,20 +81,34 @@ void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t 
   }
 }
 
-gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
-                                 float *numbers) {
-  if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
-    return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
+/* Reads elements into one of the two arrays; the other is NULL. */
+static gconv_status read_elements(gconv_source *source, gconv_element element, size_t count, const char *what, float *floats,
+                                  double *doubles) {
   enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
   uint8_t chunk[CHUNK_BYTES];
   const size_t most = CHUNK_BYTES / element.bytes;
   for (size_t done = 0; done < count;) {
     size_t now = count - done < most ? count - done : most;
     GCONV_TRY(gconv_source_read_exactly(source, chunk, now * element.bytes, what));
-    gconv_elements_convert(element, chunk, now, numbers + done);
+    if (floats)
+      gconv_elements_convert(element, chunk, now, floats + done);
+    for (size_t i = 0; doubles && i < now; i++)
+      doubles[done + i] = gconv_element_read_double(element, chunk + i * element.bytes);
     done += now;
   }
   return GCONV_OK;
+}
+
+gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                 float *numbers) {
+  if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
+    return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
+  return read_elements(source, element, count, what, numbers, NULL);
+}
+
+gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                         double *numbers) {
+  return read_elements(source, element, count, what, NULL, numbers);
 }
 
 /* ---- Writing ---- */

@@ -15,7 +15,10 @@ typedef struct gconv_element {
  * is 0, or 1 for any byte but 0. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
-/* The same of `count` elements, one behind the other. */
+/* The same in float64, without that limit. Whole numbers beyond 2^53 are rounded. */
+double gconv_element_read_double(gconv_element element, const uint8_t *at);
+
+/* gconv_element_read() of `count` elements, one behind the other. */
 void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers);
 
 /* Returns the unsigned number that `count` bytes are, at most 8. */
@@ -29,6 +32,10 @@ static inline bool gconv_host_is_big_endian(void) {
 /* Reads the next `count` elements of the source as float32. Numbers too large become infinite. `what` is for error texts. */
 gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
                                  float *numbers);
+
+/* The same as float64. */
+gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                         double *numbers);
 
 /* What became of samples. */
 typedef struct gconv_elements_made {

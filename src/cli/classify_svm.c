@@ -184,6 +184,7 @@ static gconv_status open_data(applying *a, gconv_message *message) {
   options.class_count = a->info->class_count;
   options.regression = is_regression(a);
   options.usual_label = a->info->label;
+  options.like = a->info->notes;
   options.unlabelled = !learn->evaluate;
   gconv_status status = gconv_dataset_open(&options, &a->data);
   bool fits = status == GCONV_OK && (size_t)gconv_dataset_get_info(a->data)->channels == columns;

@@ -117,6 +117,7 @@ static gconv_dataset_options name_data(const classifying *c) {
   options.class_count = c->network.class_count;
   options.regression = c->network.class_count == 0;
   options.usual_label = c->network.label;
+  options.like = &c->network.notes;
   options.unlabelled = !learn->evaluate;
   return options;
 }

@@ -118,6 +118,8 @@ static gconv_status open_validation(const gconv_settings *settings, gconv_data *
   options.targets = colon ? colon + 1 : NULL;
   options.classes = info->classes;
   options.class_count = info->class_count;
+  options.usual_label = info->label;
+  options.like = gconv_dataset_get_info(gconv_data_cases(data))->notes.count > 0 ? &info->notes : NULL;
   options.columns = options.kind == GCONV_DATASET_TABLE ? (size_t)info->channels : 0;
   gconv_status status;
   if (settings->learn.data.targets && !options.targets)

@@ -22,6 +22,7 @@ typedef struct csv {
   uint64_t first_line; /* which had so many */
   size_t label;        /* the column of labels; SIZE_MAX: none */
   char **header;       /* names of all fields, or NULL */
+  size_t *order;       /* owned: the field of each column of a model, by name; NULL: as they stand */
 } csv;
 
 /* ---- Fields -------------------------------------------------------------------------------------------------------- */
@@ -265,19 +266,21 @@ static gconv_status name_columns(csv *c) {
   gconv_table *table = c->table;
   if (!c->header || table->of_targets)
     return GCONV_OK;
-  table->names = calloc(c->width, sizeof *table->names);
+  if (table->options->like && table->options->like->names)
+    GCONV_TRY(gconv_table_match(table, &(gconv_names){c->header, c->width}, &c->label, &c->order));
+  table->names = calloc(c->width + 1, sizeof *table->names);
   if (!table->names)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
-  for (size_t i = 0; i < c->width; i++) {
-    char *name = strdup(c->header[i]);
-    if (!name)
+  const size_t inputs = c->order ? table->options->like->count : c->width - (c->label < c->width);
+  for (size_t j = 0, i = 0; j < inputs; j++, i++) {
+    i += i == c->label;
+    if (!(table->names[j] = strdup(c->header[c->order ? c->order[j] : i])))
       return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
-    if (i == c->label)
-      table->label = name;
-    else
-      table->names[table->name_count++] = name;
+    table->name_count++;
   }
-  return GCONV_OK;
+  table->label = c->label < c->width ? strdup(c->header[c->label]) : NULL;
+  return table->label || c->label >= c->width ? GCONV_OK
+                                              : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
 }
 
 /* Looks at the first line, and settles what holds for all. */
@@ -353,11 +356,11 @@ static gconv_status read_label(csv *c, size_t *number) {
       return gconv_lines_fail(&c->lines, "%s, of the labels, is missing: --missing drop leaves such lines out",
                               name_column(c, c->label, name));
     table->missing_numbers++;
-    return table->labelled ? GCONV_OK : gconv_row_add(&table->target, NAN);
+    return table->labelled ? GCONV_OK : gconv_row_add(&table->target, (double)NAN);
   }
   if (!table->labelled) {
     gconv_field kind = read_number(c, f, &value);
-    return kind == GCONV_FIELD_NUMBER ? gconv_row_add(&table->target, (float)value) : complain_number(c, c->label, kind);
+    return kind == GCONV_FIELD_NUMBER ? gconv_row_add(&table->target, value) : complain_number(c, c->label, kind);
   }
   GCONV_TRY(gconv_labels_find(&table->labels, f->begin, f->end, number, &wrong));
   int shown = (int)(f->end - f->begin < 40 ? f->end - f->begin : 40);
@@ -371,7 +374,7 @@ static gconv_status read_input(csv *c, size_t index) {
   double value;
   gconv_field kind = read_number(c, f, &value);
   if (kind == GCONV_FIELD_NUMBER)
-    return gconv_row_add(&table->row, (float)value);
+    return gconv_row_add(&table->row, value);
   if (!gconv_field_is_missing(f->begin, f->end))
     return complain_number(c, index, kind);
   if (table->missing == GCONV_MISSING_ERROR)
@@ -380,7 +383,7 @@ static gconv_status read_input(csv *c, size_t index) {
                             "out",
                             name_column(c, index, name));
   table->missing_numbers++;
-  return gconv_row_add(&table->row, NAN);
+  return gconv_row_add(&table->row, (double)NAN);
 }
 
 static gconv_status read_row(csv *c) {
@@ -389,7 +392,12 @@ static gconv_status read_row(csv *c) {
     return gconv_lines_fail(&c->lines, "has %zu field%s, where line %llu has %zu", c->count, c->count == 1 ? "" : "s",
                             (unsigned long long)c->first_line, c->width);
   for (size_t i = 0; i < c->count; i++)
-    GCONV_TRY(i == c->label ? read_label(c, &label) : read_input(c, i));
+    if (i == c->label)
+      GCONV_TRY(read_label(c, &label));
+    else if (!c->order)
+      GCONV_TRY(read_input(c, i));
+  for (size_t j = 0; c->order && j < c->table->options->like->count; j++)
+    GCONV_TRY(read_input(c, c->order[j]));
   return gconv_table_end_row(c->table, label);
 }
 
@@ -415,6 +423,7 @@ static gconv_status read_csv(gconv_source *source, gconv_table *table) {
   csv c = {.lines = {.source = source, .quotes = true}, .table = table};
   gconv_status status = read_lines(&c, source);
   free_header(&c);
+  free(c.order);
   gconv_lines_free(&c.lines);
   free(c.fields);
   return status;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/dataset.h"
+#include "bank/network_file.h"
 #include "base/arguments.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 size_t gconv_dataset_input_floats(const gconv_dataset_info *info) {
   return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
@@ -27,12 +31,19 @@ gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, co
                         dataset->info.cases);
   if (targets && gconv_dataset_target_floats(&dataset->info) == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "targets of a data set that has none");
-  return dataset->type->read(dataset, epoch, cases, count, inputs, targets);
+  GCONV_TRY(dataset->type->read(dataset, epoch, cases, count, inputs, targets));
+  const size_t columns = gconv_dataset_input_floats(&dataset->info);
+  for (size_t i = 0; dataset->fills && i < count * columns; i++)
+    inputs[i] = isnan(inputs[i]) ? dataset->fills[i % columns] : inputs[i];
+  return GCONV_OK;
 }
 
 void gconv_dataset_free(gconv_dataset *dataset) {
-  if (dataset)
-    dataset->type->free(dataset);
+  if (!dataset)
+    return;
+  gconv_column_notes_free(&dataset->info.notes);
+  free(dataset->fills);
+  dataset->type->free(dataset);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------- */
@@ -44,6 +55,18 @@ static open_function *const openers[] = {
     [GCONV_DATASET_CLASSES] = gconv_dataset_open_classes, [GCONV_DATASET_PAIRS] = gconv_dataset_open_pairs,
     [GCONV_DATASET_PIXELS] = gconv_dataset_open_pixels,
 };
+
+/* Whether cases are rows of numbers of which all are there: a sparse table may have millions of columns. */
+static bool has_columns(const gconv_dataset *dataset, gconv_dataset_kind kind) {
+  return (kind == GCONV_DATASET_TABLE || kind == GCONV_DATASET_PIXELS) && gconv_dataset_input_floats(&dataset->info) > 0 &&
+         !gconv_dataset_is_sparse(dataset);
+}
+
+bool gconv_dataset_is_sparse(const gconv_dataset *dataset) {
+  const gconv_entry *entries;
+  size_t count;
+  return dataset->type->entries && dataset->info.cases > 0 && dataset->type->entries(dataset, 0, &entries, &count, NULL);
+}
 
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset) {
   GCONV_NEED(options);
@@ -57,7 +80,14 @@ gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_data
     GCONV_NEED_AS(options->classes, "options->classes");
   if (options->columns > INT32_MAX)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->columns is %zu: it must be 0 to %d", options->columns, INT32_MAX);
-  return openers[options->kind](options, dataset);
+  gconv_dataset *opened = NULL;
+  GCONV_TRY(openers[options->kind](options, &opened));
+  gconv_status status = has_columns(opened, options->kind) ? gconv_dataset_note(opened, options->like) : GCONV_OK;
+  if (status == GCONV_OK)
+    *dataset = opened;
+  else
+    gconv_dataset_free(opened);
+  return status;
 }
 
 uint64_t gconv_dataset_part(const gconv_dataset_options *options) {

@@ -13,8 +13,8 @@ typedef struct gconv_entry {
 } gconv_entry;
 
 typedef struct gconv_dataset_type {
-  /* As gconv_dataset_read(), whose arguments are checked: there is at least one case, and all are below info.cases. Several
-   * threads may call it. */
+  /* As gconv_dataset_read(), whose arguments are checked: there is at least one case, and all are below info.cases. Gaps
+   * stay NaN. Several threads may call it. */
   gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
                        float *targets);
   /* The entries of the input of a case, columns ascending, which the data set owns; and its target, unless that is NULL.
@@ -34,14 +34,28 @@ typedef struct gconv_dataset_type {
 
 struct gconv_dataset {
   const gconv_dataset_type *type;
-  gconv_dataset_info info; /* complete once the data set is open; what its pointers point to is freed by type->free() */
+  gconv_dataset_info info; /* complete once the data set is open; what its pointers point to is freed by type->free(), but
+                              notes by gconv_dataset_free() */
   bool varies;             /* what is read of a case depends on the epoch */
+  bool gaps;               /* type->read() yields NaN for numbers that are missing */
+  bool noted;              /* info.notes are those of a model */
+  float *fills;            /* owned: what gaps become, a number a column; NULL: there are none */
 };
+
+/* Of data sets with columns (columns.c): the notes of `like` become those of the data set, or, if it is NULL, they are found
+ * in its cases; and what gaps become. */
+gconv_status gconv_dataset_note(gconv_dataset *data, const gconv_column_notes *like);
+/* Sets means and deviations over its cases; and what gaps become. */
+gconv_status gconv_dataset_measure(gconv_dataset *data);
+gconv_status gconv_dataset_fill(gconv_dataset *data);
 
 /* Floats of the input of a case, and of its target: the number of its class, or info.outputs targets; 0 where it has
  * neither. */
 size_t gconv_dataset_input_floats(const gconv_dataset_info *info);
 size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
+
+/* Whether its cases are kept as entries. */
+bool gconv_dataset_is_sparse(const gconv_dataset *dataset);
 
 /* Bytes that a data set may keep in memory of one table, signal or list of decoded images, at least 1. */
 uint64_t gconv_dataset_part(const gconv_dataset_options *options);

@@ -51,7 +51,7 @@ static gconv_status read_table(const gconv_dataset *dataset, uint64_t epoch, con
 static bool get_entries(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count,
                         float *target) {
   const table_set *set = (const table_set *)dataset;
-  if (!set->inputs.sparse || set->window > 0)
+  if (!set->inputs.sparse || set->window > 0 || set->inputs.origins)
     return false;
   *count = gconv_table_entries(&set->inputs, index, entries);
   if (target)
@@ -78,6 +78,8 @@ static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
   hash = gconv_fnv1a(hash, steps, sizeof steps);
   hash = gconv_table_digest(&set->inputs, hash);
   hash = gconv_table_digest(&set->targets, hash);
+  if (dataset->fills)
+    hash = gconv_fnv1a(hash, dataset->fills, (size_t)dataset->info.channels * sizeof *dataset->fills);
   return gconv_store_digest(&set->signal.store, hash);
 }
 
@@ -139,12 +141,27 @@ static void set_targets(table_set *set) {
   info->target_width = image ? table->target_shape[2] : info->outputs > 0;
 }
 
+/* What the table knows of its columns goes to the data set. A sparse one keeps what it took off its entries. */
+static void move_notes(table_set *set) {
+  gconv_table *table = &set->inputs;
+  gconv_column_notes *notes = &set->base.info.notes;
+  set->base.gaps = table->gaps;
+  notes->names = table->names;
+  table->names = NULL;
+  if (!table->sparse) {
+    notes->origins = table->origins;
+    table->origins = NULL;
+  }
+  notes->count = notes->names || notes->origins ? table->columns : 0;
+}
+
 static gconv_status finish(table_set *set, gconv_status status, gconv_dataset **dataset) {
   if (status != GCONV_OK) {
     free_table(&set->base);
     return status;
   }
   set_targets(set);
+  move_notes(set);
   *dataset = &set->base;
   return GCONV_OK;
 }

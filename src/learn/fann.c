@@ -27,7 +27,7 @@ static gconv_status read_head(gconv_lines *lines, const gconv_table *table, doub
     status = gconv_lines_numbers(lines, &row);
   bool good = row.count == 3;
   for (size_t i = 0; i < 3 && good; i++)
-    good = is_count(head[i] = (double)row.items[i]);
+    good = is_count(head[i] = row.items[i]);
   free(row.items);
   if (status == GCONV_OK && !good)
     return gconv_lines_fail(lines, "the first line must have the numbers of cases, inputs and outputs");

@@ -25,7 +25,7 @@ static gconv_status read_head(gconv_lines *lines, size_t *outputs, size_t *input
   gconv_status status = gconv_lines_next_filled(lines, &found);
   if (status == GCONV_OK)
     status = gconv_lines_numbers(lines, &row);
-  bool good = row.count == 2 && is_count((double)row.items[0]) && is_count((double)row.items[1]);
+  bool good = row.count == 2 && is_count(row.items[0]) && is_count(row.items[1]);
   *outputs = good ? (size_t)row.items[0] : 0;
   *inputs = good ? (size_t)row.items[1] : 0;
   free(row.items);

@@ -35,7 +35,7 @@ static gconv_status read_label(gconv_lines *lines, gconv_table *table, char *wor
   if (table->options->regression) {
     if (gconv_field_read(word, word + length, &value) != GCONV_FIELD_NUMBER)
       return gconv_lines_fail(lines, "the target is \"%.*s\", which is no number", (int)(length < 40 ? length : 40), word);
-    return gconv_row_add(&table->target, (float)value);
+    return gconv_row_add(&table->target, value);
   }
   if (memchr(word, ':', length))
     return gconv_lines_fail(lines, "begins with \"%.*s\", where a label is expected", (int)(length < 40 ? length : 40),
@@ -67,7 +67,9 @@ static gconv_status read_entry(gconv_lines *lines, gconv_table *table, const cha
     return gconv_lines_fail(lines, "\"%.*s\": numbers must be finite, and fit into float32", shown, word);
   if (kind == GCONV_FIELD_TEXT)
     return gconv_lines_fail(lines, "\"%.*s\": there is no number behind the colon", shown, word);
-  const gconv_entry entry = {(uint32_t)index - 1, (float)value};
+  GCONV_TRY(gconv_table_see(table, (size_t)index - 1, value));
+  const bool has_origin = table->origins && index <= table->options->like->count;
+  const gconv_entry entry = {(uint32_t)index - 1, (float)(value - (has_origin ? table->origins[index - 1] : 0))};
   *last = (uint32_t)index;
   table->columns = index > table->columns ? (size_t)index : table->columns;
   return gconv_store_append(&table->inputs, &entry, sizeof entry);
@@ -95,8 +97,7 @@ static gconv_status read_line(gconv_lines *lines, gconv_table *table) {
   if (table->labelled)
     GCONV_TRY(gconv_store_append(&table->targets, &class, sizeof class));
   else
-    GCONV_TRY(gconv_store_append(&table->targets, table->target.items, table->target.count * sizeof(float)));
-  table->outputs = table->target.count;
+    GCONV_TRY(gconv_table_keep_targets(table));
   table->target.count = 0;
   table->cases++;
   return GCONV_OK;
@@ -111,6 +112,7 @@ static gconv_status read_libsvm(gconv_source *source, gconv_table *table) {
   table->sparse = true;
   table->labelled = !table->unlabelled && !table->options->regression;
   table->columns = table->options->columns;
+  GCONV_TRY(gconv_table_take_origins(table));
   while (status == GCONV_OK && (status = gconv_lines_next_filled(&lines, &found)) == GCONV_OK && found)
     status = read_line(&lines, table);
   gconv_lines_free(&lines);

@@ -174,8 +174,8 @@ gconv_field gconv_field_read(const char *begin, const char *end, double *value) 
   return !wrong ? GCONV_FIELD_NUMBER : strstr(wrong, "not a number") ? GCONV_FIELD_TEXT : GCONV_FIELD_NOT_FINITE;
 }
 
-gconv_status gconv_row_add(gconv_row *row, float number) {
-  float *items = gconv_grown(row->items, row->count, sizeof *items);
+gconv_status gconv_row_add(gconv_row *row, double number) {
+  double *items = gconv_grown(row->items, row->count, sizeof *items);
   if (!items)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a row of %zu numbers", row->count);
   row->items = items;
@@ -194,7 +194,7 @@ gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row) {
                               (int)(length < 40 ? length : 40), at);
     if (kind == GCONV_FIELD_TEXT)
       return gconv_lines_fail(lines, "\"%.*s\" is no number", (int)(length < 40 ? length : 40), at);
-    GCONV_TRY(gconv_row_add(row, (float)value));
+    GCONV_TRY(gconv_row_add(row, value));
     at += length;
   }
   return GCONV_OK;

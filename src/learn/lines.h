@@ -40,11 +40,11 @@ gconv_field gconv_field_read(const char *begin, const char *end, double *value);
 
 /* A growing row of numbers. Zero-initialise before first use; items is for free(). */
 typedef struct gconv_row {
-  float *items;
+  double *items;
   size_t count;
 } gconv_row;
 
-gconv_status gconv_row_add(gconv_row *row, float number);
+gconv_status gconv_row_add(gconv_row *row, double number);
 
 /* Appends all numbers of a line, which have blanks, commas or semicolons between them. */
 gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/net.h"
+#include "bank/network_file.h"
 #include "base/memory.h"
 #include "layer/network.h"
 
@@ -279,6 +280,7 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
   made.layers = NULL, made.banks = NULL, made.count = 0;
   made.mean = made.std = NULL, made.classes = NULL, made.class_count = 0;
   made.trained = made.others = made.features = made.label = NULL, made.palette = NULL;
+  made.notes = (gconv_column_notes){0};
   bool good = copy_layers(network, &made) && copy_classes(network, &made) &&
               copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
               copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&
@@ -286,7 +288,7 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
               copy_text(network->label, &made.label) &&
               (!network->palette || network->class_count == 0 ||
                copy_bytes(network->palette, 3 * network->class_count, &made.palette)) &&
-              copy_text(network->others, &made.others);
+              copy_text(network->others, &made.others) && gconv_column_notes_copy(&network->notes, &made.notes) == GCONV_OK;
   if (!good) {
     gconv_network_free(&made);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a copy of a network");

@@ -82,27 +82,30 @@ static gconv_status check_shape(reading *r, const gconv_npy_header *header) {
   return GCONV_OK;
 }
 
-static gconv_status take_label(gconv_table *table, float number, size_t index, size_t *label) {
+static gconv_status take_label(gconv_table *table, double number, size_t index, size_t *label) {
   char text[32];
   const char *wrong = NULL;
   if (!table->labelled)
     return table->unlabelled ? GCONV_OK : gconv_row_add(&table->target, number);
-  int length = snprintf(text, sizeof text, "%.9g", (double)number);
+  int length = snprintf(text, sizeof text, "%.15g", number);
   GCONV_TRY(gconv_labels_find(&table->labels, text, text + length, label, &wrong));
   if (wrong)
     return gconv_fail(GCONV_BAD_FILE, "%s: row %zu: the label %s %s", table->path, index + 1, text, wrong);
   return GCONV_OK;
 }
 
-static gconv_status take_row(reading *r, const float *numbers, size_t index) {
+static gconv_status take_row(reading *r, const double *numbers, size_t index) {
   gconv_table *table = r->table;
   size_t label = 0;
   for (size_t i = 0; i < r->width; i++) {
-    float number = numbers[i];
+    double number = numbers[i];
     bool missing = isnan(number) && table->missing != GCONV_MISSING_ERROR && i != r->label;
-    if (!isfinite(number) && !missing)
+    if (!gconv_fits_float(number) && !missing)
       return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is %s: numbers must be finite, and fit into float32%s",
-                        table->path, index + 1, i + 1, isnan(number) ? "NaN" : "infinite",
+                        table->path, index + 1, i + 1,
+                        isnan(number)   ? "NaN"
+                        : isinf(number) ? "infinite"
+                                        : "too large",
                         isnan(number) && i != r->label ? "; --missing mean puts in the mean of the column" : "");
     table->missing_numbers += missing;
     GCONV_TRY(i == r->label ? take_label(table, number, index, &label) : gconv_row_add(&table->row, number));
@@ -118,9 +121,9 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
   for (size_t i = 0; i < cases && status == GCONV_OK; i++) {
     row.count = 0;
     while (row.count < r->width && status == GCONV_OK) {
-      float numbers[STEP];
+      double numbers[STEP];
       size_t count = r->width - row.count < STEP ? r->width - row.count : STEP;
-      status = gconv_elements_read(source, element, count, "its elements", numbers);
+      status = gconv_elements_read_doubles(source, element, count, "its elements", numbers);
       for (size_t k = 0; k < count && status == GCONV_OK; k++)
         status = gconv_row_add(&row, numbers[k]);
     }
@@ -138,16 +141,16 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
   gconv_store all = {.limit = r->table->inputs.limit};
   gconv_status status = GCONV_OK;
   for (size_t done = 0; done < header->items && status == GCONV_OK; done += STEP) {
-    float numbers[STEP];
+    double numbers[STEP];
     size_t count = header->items - done < STEP ? header->items - done : STEP;
-    status = gconv_elements_read(source, element, count, "its elements", numbers);
+    status = gconv_elements_read_doubles(source, element, count, "its elements", numbers);
     if (status == GCONV_OK)
       status = gconv_store_append(&all, numbers, count * sizeof *numbers);
   }
   if (status == GCONV_OK)
     status = gconv_store_finish(&all);
-  const float *from = (const float *)(const void *)all.bytes;
-  float *row = status == GCONV_OK ? malloc(r->width * sizeof *row) : NULL;
+  const double *from = (const double *)(const void *)all.bytes;
+  double *row = status == GCONV_OK ? malloc(r->width * sizeof *row) : NULL;
   if (status == GCONV_OK && !row)
     status = gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);
   for (size_t i = 0; i < header->shape[0] && status == GCONV_OK; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of a data set. */
+#include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
 #include "learn/dataset.h"
@@ -118,8 +119,22 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
       cases[count++] = i;
   *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole, .cases = cases};
   p->base.info.cases = count;
+  p->base.info.notes = (gconv_column_notes){0};
+  p->base.gaps = whole->gaps;
+  p->base.noted = whole->noted;
   *made = &p->base;
-  return GCONV_OK;
+  return gconv_column_notes_copy(&whole->info.notes, &p->base.info.notes);
+}
+
+/* The means and deviations are those of the cases of `first`, the part that is learned; unless a model has them. */
+static gconv_status note_parts(gconv_dataset *first, gconv_dataset *second) {
+  if (first->info.notes.means && !first->noted) {
+    GCONV_TRY(gconv_dataset_measure(first));
+    gconv_column_notes_free(&second->info.notes);
+    GCONV_TRY(gconv_column_notes_copy(&first->info.notes, &second->info.notes));
+  }
+  GCONV_TRY(gconv_dataset_fill(first));
+  return gconv_dataset_fill(second);
 }
 
 static gconv_status split(const gconv_dataset *dataset, drawing *d, double fraction, uint64_t seed, gconv_dataset **first,
@@ -136,13 +151,20 @@ static gconv_status split(const gconv_dataset *dataset, drawing *d, double fract
   if (drawn == 0 || drawn == d->group_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%g%% of %zu %s leave no case for one of the two parts", 100 * fraction,
                       d->group_count, dataset->type->group_of ? "pictures" : "cases");
-  GCONV_TRY(make_part(dataset, d, false, first));
-  gconv_status status = make_part(dataset, d, true, second);
+  gconv_dataset *parts[2] = {NULL, NULL};
+  gconv_status status = make_part(dataset, d, false, &parts[0]);
+  if (status == GCONV_OK)
+    status = make_part(dataset, d, true, &parts[1]);
+  if (status == GCONV_OK)
+    status = note_parts(parts[0], parts[1]);
   if (status != GCONV_OK) {
-    gconv_dataset_free(*first);
-    *first = NULL;
+    gconv_dataset_free(parts[0]);
+    gconv_dataset_free(parts[1]);
+    return status;
   }
-  return status;
+  *first = parts[0];
+  *second = parts[1];
+  return GCONV_OK;
 }
 
 gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,

@@ -26,15 +26,22 @@ typedef struct gconv_svm_cases {
   float *values;       /* owned */
   gconv_svm_row *rows; /* owned */
   float *targets;      /* owned: the number of each class, or the target; NULL: there are none */
+  bool gaps;           /* values may be NaN: numbers that are missing */
 } gconv_svm_cases;
 
 /* How columns are scaled: to lower + (upper - lower) * (x - least) / (most - least); those that are constant, to 0. */
 typedef struct gconv_svm_range {
   double lower, upper;
   double *least, *most; /* owned: a number a column; NULL: nothing is scaled */
+  float *fills;         /* owned: what missing numbers of each column become before; NULL: none is missing */
 } gconv_svm_range;
 
-/* Reads all cases of a table. GCONV_BAD_ARGUMENT names the first number that is not finite. */
+/* Whether it changes any number. */
+static inline bool gconv_svm_range_changes(const gconv_svm_range *range) {
+  return range->least || range->fills;
+}
+
+/* Reads all cases of a table. GCONV_BAD_ARGUMENT names the first number that is not finite, but for gaps. */
 gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases);
 /* Appends entries to a row and ends it, or a row with its zeros, or a copy. What rows[] point to, and norms, are set by
  * gconv_svm_cases_finish(), as the arrays move before. */
@@ -45,7 +52,7 @@ gconv_status gconv_svm_cases_copy_row(gconv_svm_cases *cases, const gconv_svm_ro
 void gconv_svm_cases_finish(gconv_svm_cases *cases);
 void gconv_svm_cases_free(gconv_svm_cases *cases);
 
-/* Makes the range of some cases. */
+/* Makes the range of some cases: their means fill gaps. */
 gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                   gconv_svm_scaling scaling, gconv_svm_range *range);
 /* Makes the scaled cases of others. */
@@ -161,17 +168,18 @@ gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix 
 
 struct gconv_svm {
   gconv_svm_info info;
-  char **classes;          /* owned */
-  char *features;          /* owned: of pixels; else NULL */
-  char *label;             /* owned: the name of the column of targets, or NULL */
-  uint8_t *palette;        /* owned: of each class R, G, B; or NULL */
-  gconv_svm_range range;   /* of the columns */
-  gconv_svm_cases vectors; /* support vectors, scaled, sorted by class */
-  size_t *class_vectors;   /* owned: of each class; of regression NULL */
-  double *coefficients;    /* owned: (class_count - 1) x vectors; of regression 1 x vectors */
-  double *rho;             /* owned: of each pair; of regression one */
-  double *prob_a, *prob_b; /* owned: of each pair; NULL: it yields no probabilities. Of regression, prob_a is the spread */
-  pthread_mutex_t lock;    /* guards what the first prediction makes: */
+  char **classes;           /* owned */
+  char *features;           /* owned: of pixels; else NULL */
+  char *label;              /* owned: the name of the column of targets, or NULL */
+  uint8_t *palette;         /* owned: of each class R, G, B; or NULL */
+  gconv_column_notes notes; /* owned: of the columns of a table, or of the features; zeroes: nothing is known */
+  gconv_svm_range range;    /* of the columns */
+  gconv_svm_cases vectors;  /* support vectors, scaled, sorted by class */
+  size_t *class_vectors;    /* owned: of each class; of regression NULL */
+  double *coefficients;     /* owned: (class_count - 1) x vectors; of regression 1 x vectors */
+  double *rho;              /* owned: of each pair; of regression one */
+  double *prob_a, *prob_b;  /* owned: of each pair; NULL: it yields no probabilities. Of regression, prob_a is the spread */
+  pthread_mutex_t lock;     /* guards what the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
   gconv_svm_points points;  /* the support vectors */

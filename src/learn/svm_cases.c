@@ -81,10 +81,10 @@ static gconv_status add_cases(const gconv_dataset *data, size_t room, size_t *nu
     size_t count = all - first < room ? all - first : room;
     for (size_t i = 0; i < count; i++)
       numbers[i] = first + i;
-    GCONV_TRY(gconv_dataset_read(data, 0, numbers, count, inputs, cases->targets + first));
+    GCONV_TRY(data->type->read(data, 0, numbers, count, inputs, cases->targets + first));
     for (size_t i = 0; i < count; i++) {
       for (size_t c = 0; c < cases->columns; c++)
-        if (!isfinite(inputs[i * cases->columns + c]))
+        if (!isfinite(inputs[i * cases->columns + c]) && !(data->gaps && isnan(inputs[i * cases->columns + c])))
           return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu: column %zu is not a finite number", first + i + 1, c + 1);
       if (!isfinite(cases->targets[first + i]))
         return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu: the target is not a finite number", first + i + 1);
@@ -109,23 +109,18 @@ static gconv_status add_sparse_cases(const gconv_dataset *data, gconv_svm_cases 
   return GCONV_OK;
 }
 
-static bool is_sparse(const gconv_dataset *data) {
-  const gconv_entry *entries;
-  size_t count;
-  return data->type->entries && gconv_dataset_get_info(data)->cases > 0 &&
-         data->type->entries(data, 0, &entries, &count, NULL);
-}
-
 gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases) {
   enum { FLOATS = 1 << 20 };
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  cases->columns = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+  cases->columns = gconv_dataset_input_floats(info);
+  cases->gaps = data->gaps;
   size_t room = FLOATS / cases->columns + 1, *numbers = malloc(room * sizeof *numbers);
   float *inputs = malloc(room * cases->columns * sizeof *inputs);
   cases->targets = malloc((info->cases + 1) * sizeof *cases->targets);
-  gconv_status status = numbers && inputs && cases->targets
-                            ? is_sparse(data) ? add_sparse_cases(data, cases) : add_cases(data, room, numbers, inputs, cases)
-                            : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", info->cases);
+  gconv_status status =
+      numbers && inputs && cases->targets
+          ? gconv_dataset_is_sparse(data) ? add_sparse_cases(data, cases) : add_cases(data, room, numbers, inputs, cases)
+          : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", info->cases);
   if (status == GCONV_OK)
     gconv_svm_cases_finish(cases);
   free(numbers);
@@ -134,6 +129,39 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
 }
 
 /* ---- Scaling ---- */
+
+/* The mean of each column over some cases fills its gaps. */
+static gconv_status find_fills(const gconv_svm_cases *cases, const size_t *members, size_t count, gconv_svm_range *range) {
+  double *sums = calloc(cases->columns, sizeof *sums);
+  size_t *left = calloc(cases->columns, sizeof *left), none = SIZE_MAX;
+  range->fills = malloc(cases->columns * sizeof *range->fills);
+  for (size_t i = 0; i < count && sums && left && range->fills; i++) {
+    const gconv_svm_row *row = &cases->rows[members[i]];
+    for (size_t k = 0; k < row->count; k++) {
+      left[row->columns[k]] += isnan(row->values[k]);
+      sums[row->columns[k]] += isnan(row->values[k]) ? 0 : (double)row->values[k];
+    }
+  }
+  bool enough = sums && left && range->fills;
+  for (size_t c = 0; c < cases->columns && enough; c++) {
+    range->fills[c] = (float)(sums[c] / (double)(count - left[c]));
+    none = left[c] == count ? c : none;
+  }
+  free(sums);
+  free(left);
+  if (!enough)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", cases->columns);
+  return none == SIZE_MAX
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_ARGUMENT,
+                          "column %zu has no number at all in the %zu cases that are trained, so there is no mean "
+                          "to put in: remove it",
+                          none + 1, count);
+}
+
+static float filled(const gconv_svm_range *range, size_t column, float value) {
+  return range->fills && isnan(value) ? range->fills[column] : value;
+}
 
 /* Finds mean less and plus standard deviation of each column, which become -1 and 1. Sums are of numbers less the first of
  * their column, so that large means cost no digits. */
@@ -148,9 +176,10 @@ static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *
     const gconv_svm_row *row = &cases->rows[members[i]];
     for (size_t k = 0; k < row->count; k++) {
       size_t c = row->columns[k];
+      double number = (double)filled(range, c, row->values[k]);
       if (met[c]++ == 0)
-        origins[c] = (double)row->values[k];
-      double value = (double)row->values[k] - origins[c];
+        origins[c] = number;
+      double value = number - origins[c];
       sums[2 * c] += value;
       sums[2 * c + 1] += value * value;
     }
@@ -173,6 +202,8 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
                                   gconv_svm_scaling scaling, gconv_svm_range *range) {
   range->lower = scaling == GCONV_SVM_SCALE_UNIT ? 0 : -1;
   range->upper = 1;
+  if (cases->gaps)
+    GCONV_TRY(find_fills(cases, members, count, range));
   if (scaling == GCONV_SVM_UNSCALED)
     return GCONV_OK;
   size_t *met = calloc(cases->columns, sizeof *met);
@@ -190,7 +221,7 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
     const gconv_svm_row *row = &cases->rows[members[i]];
     for (size_t k = 0; k < row->count; k++) {
       size_t c = row->columns[k];
-      double value = (double)row->values[k];
+      double value = (double)filled(range, c, row->values[k]);
       range->least[c] = met[c] == 0 || value < range->least[c] ? value : range->least[c];
       range->most[c] = met[c] == 0 || value > range->most[c] ? value : range->most[c];
       met[c]++;
@@ -207,12 +238,15 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
 
 void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to) {
   if (!range->least) {
-    memcpy(to, from, count * sizeof *to);
+    for (size_t i = 0; i < count; i++)
+      to[i] = filled(range, column, from[i]);
     return;
   }
   const double least = range->least[column], width = range->most[column] - least;
   for (size_t i = 0; i < count; i++)
-    to[i] = width > 0 ? (float)(range->lower + (range->upper - range->lower) * ((double)from[i] - least) / width) : 0;
+    to[i] = width > 0 ? (float)(range->lower +
+                                (range->upper - range->lower) * ((double)filled(range, column, from[i]) - least) / width)
+                      : 0;
 }
 
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to) {
@@ -246,5 +280,6 @@ gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm
 void gconv_svm_range_free(gconv_svm_range *range) {
   free(range->least);
   free(range->most);
+  free(range->fills);
   *range = (gconv_svm_range){0};
 }

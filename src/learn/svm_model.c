@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Models of support vector machines. */
+#include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "learn/svm.h"
@@ -44,6 +45,7 @@ void gconv_svm_model_finish(gconv_svm *model) {
   info->features = model->features;
   info->label = model->label;
   info->palette = model->palette;
+  info->notes = &model->notes;
   info->vector_count = model->vectors.count;
   info->columns = model->vectors.columns;
   info->probabilities = info->type == GCONV_SVM_C_SVC && model->prob_a;
@@ -92,6 +94,7 @@ void gconv_svm_free(gconv_svm *model) {
   free(model->features);
   free(model->label);
   free(model->palette);
+  gconv_column_notes_free(&model->notes);
   gconv_svm_range_free(&model->range);
   gconv_svm_cases_free(&model->vectors);
   gconv_svm_points_free(&model->points);

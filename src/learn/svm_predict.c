@@ -316,6 +316,12 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_svm_predict(): classes of a model of regression, which yields values");
   if (probabilities && !info->probabilities)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model yields no probabilities: train it with them (gconv svm -b)");
+  for (size_t i = 0; i < count * info->columns; i++)
+    if (!isfinite(rows[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "row %zu, column %zu (from 1) is %g: a prediction needs finite numbers; the means of the training, "
+                        "which fill gaps, are in the notes of the model",
+                        i / info->columns + 1, i % info->columns + 1, (double)rows[i]);
   size_t machines = gconv_svm_machines(model);
   size_t at_a_time = VALUES / machines < 1 ? 1 : VALUES / machines < MOST ? VALUES / machines : MOST;
   double *own = values ? NULL : malloc(at_a_time * machines * sizeof *own);

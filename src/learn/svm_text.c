@@ -4,9 +4,9 @@
  * its entries, "index:value".
  *
  * What LIBSVM has no place for stands behind the last vector, where LIBSVM stops reading, in lines that begin with '#': the
- * number of columns, the names of the classes, how columns are scaled, and of pixels the features that the columns are and
- * the colours of classes. "SV # notes follow" promises such lines, up to "# end", so that a file that was cut off is none
- * without them; LIBSVM passes over what stands behind SV.
+ * number of columns, what is known of each, the names of the classes, how columns are scaled, and of pixels the features
+ * that the columns are and the colours of classes. "SV # notes follow" promises such lines, up to "# end", so that a file
+ * that was cut off is none without them; LIBSVM passes over what stands behind SV.
  */
 #include "learn/svm_text.h"
 #include "base/arguments.h"
@@ -99,14 +99,25 @@ static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
   return GCONV_OK;
 }
 
-/* A name on a line of its own: \n, \r and \ become \\n, \\r and \\\\. */
-static gconv_status put_name(gconv_sink *sink, const char *keyword, const char *name) {
-  GCONV_TRY(gconv_sink_print(sink, "# %s ", keyword));
+/* A name, behind what stands before it on its line: \n, \r and \ become \\n, \\r and \\\\. */
+static gconv_status put_name(gconv_sink *sink, const char *before, const char *name) {
+  GCONV_TRY(gconv_sink_print(sink, "# %s ", before));
   for (; *name; name++) {
     const char *escaped = *name == '\n' ? "\\n" : *name == '\r' ? "\\r" : *name == '\\' ? "\\\\" : NULL;
     GCONV_TRY(gconv_sink_write(sink, escaped ? escaped : name, escaped ? 2 : 1));
   }
   return gconv_sink_print(sink, "\n");
+}
+
+/* Of each column its number, mean, deviation, origin and name. */
+static gconv_status put_columns(gconv_sink *sink, const gconv_column_notes *notes) {
+  for (size_t c = 0; c < notes->count && notes->means && notes->deviations; c++) {
+    char before[120];
+    snprintf(before, sizeof before, "column %zu %.17g %.17g %.17g", c + 1, notes->means[c], notes->deviations[c],
+             notes->origins ? notes->origins[c] : 0);
+    GCONV_TRY(put_name(sink, before, notes->names ? notes->names[c] : ""));
+  }
+  return GCONV_OK;
 }
 
 static gconv_status put_notes(gconv_sink *sink, const gconv_svm *model) {
@@ -115,6 +126,7 @@ static gconv_status put_notes(gconv_sink *sink, const gconv_svm *model) {
   if (!are_labels(model))
     for (size_t c = 0; c < info->class_count; c++)
       GCONV_TRY(put_name(sink, "class", model->classes[c]));
+  GCONV_TRY(put_columns(sink, &model->notes));
   if (info->label)
     GCONV_TRY(put_name(sink, "label", info->label));
   if (info->features)

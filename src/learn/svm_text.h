@@ -22,9 +22,9 @@ typedef struct gconv_svm_reading {
   gconv_svm_numbers rho, labels, prob_a, prob_b, class_vectors, coefficients; /* coefficients: a row a vector */
   gconv_svm_numbers least, most, colours;                                     /* of columns; of classes, red, green, blue */
   bool has_scale, promises_notes;
-  size_t most_columns, named;
-  char **names;     /* owned: of classes, as the lines behind the vectors have them */
-  int32_t features; /* of a channel of an image */
+  size_t most_columns, named, noted; /* columns; classes and columns of which something was read */
+  char **names;                      /* owned: of classes, as the lines behind the vectors have them */
+  int32_t features;                  /* of a channel of an image */
 } gconv_svm_reading;
 
 /* Behind SV, where notes and a line "# end" follow the vectors. */

@@ -43,6 +43,52 @@ static gconv_status read_label(gconv_svm_reading *r, const char *at) {
   return r->model->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
 }
 
+/* "column I MEAN DEVIATION ORIGIN NAME" */
+static gconv_status read_column(gconv_svm_reading *r, char *at) {
+  gconv_column_notes *notes = &r->model->notes;
+  uint64_t index;
+  double numbers[3];
+  bool good = gconv_svm_text_count(&at, r->most_columns, &index) && index == r->noted + 1;
+  for (int k = 0; k < 3 && good; k++)
+    good = gconv_svm_text_number(&at, &numbers[k]);
+  if (!good || !(numbers[1] >= 0))
+    return gconv_lines_fail(
+        &r->lines, "expected the number of the column, %zu, its mean, deviation and origin, and its name", r->noted + 1);
+  if (!notes->names) {
+    *notes = (gconv_column_notes){.count = r->most_columns,
+                                  .names = calloc(r->most_columns, sizeof *notes->names),
+                                  .means = calloc(r->most_columns, sizeof *notes->means),
+                                  .deviations = calloc(r->most_columns, sizeof *notes->deviations),
+                                  .origins = calloc(r->most_columns, sizeof *notes->origins)};
+    if (!notes->names || !notes->means || !notes->deviations || !notes->origins)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+  }
+  notes->means[r->noted] = numbers[0];
+  notes->deviations[r->noted] = numbers[1];
+  notes->origins[r->noted] = numbers[2];
+  notes->names[r->noted] = copy_name(at + (*at == ' '));
+  return notes->names[r->noted++] ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+}
+
+/* No names, or no origins, are noted as names that are empty, and as zeroes. */
+static void settle_columns(gconv_column_notes *notes) {
+  bool names = false, origins = false;
+  for (size_t c = 0; c < notes->count; c++) {
+    names = names || notes->names[c][0];
+    origins = origins || notes->origins[c] != 0;
+  }
+  for (size_t c = 0; !names && c < notes->count; c++)
+    free(notes->names[c]);
+  if (!names) {
+    free(notes->names);
+    notes->names = NULL;
+  }
+  if (!origins) {
+    free(notes->origins);
+    notes->origins = NULL;
+  }
+}
+
 static gconv_status read_scale(gconv_svm_reading *r, char *at) {
   gconv_svm_range *range = &r->model->range;
   if (r->has_scale)
@@ -98,6 +144,8 @@ static gconv_status read_note(gconv_svm_reading *r) {
   uint64_t columns;
   if (strncmp(text, "# class ", 8) == 0)
     return read_class(r, text + 8);
+  if (strncmp(text, "# column ", 9) == 0)
+    return read_column(r, text + 9);
   if (strncmp(text, "# label ", 8) == 0)
     return read_label(r, text + 8);
   if (strncmp(text, "# scale ", 8) == 0)
@@ -111,7 +159,7 @@ static gconv_status read_note(gconv_svm_reading *r) {
   char *at = text + 10;
   if (strncmp(text, "# columns ", 10) == 0) {
     if (!gconv_svm_text_count(&at, GCONV_MOST_COLUMNS, &columns) || !gconv_svm_text_is_end(at) ||
-        columns < r->most_columns || r->has_scale)
+        columns < r->most_columns || r->has_scale || r->noted > 0)
       return gconv_lines_fail(&r->lines, "expected a number of columns, no less than the %zu that the vectors have",
                               r->most_columns);
     r->most_columns = (size_t)columns;
@@ -155,6 +203,10 @@ gconv_status gconv_svm_text_notes(gconv_svm_reading *r) {
   if (r->has_scale && r->least.count != r->most_columns)
     return gconv_fail(GCONV_BAD_FILE, "%s: ranges of %zu columns, where there are %zu: the file is cut off",
                       r->lines.source->name, r->least.count, r->most_columns);
+  if (r->noted != r->model->notes.count)
+    return gconv_fail(GCONV_BAD_FILE, "%s: notes of %zu columns, where there are %zu: the file is cut off",
+                      r->lines.source->name, r->noted, r->model->notes.count);
+  settle_columns(&r->model->notes);
   if (r->named > 0 && r->named != r->classes)
     return gconv_fail(GCONV_BAD_FILE, "%s: names of %zu classes, where nr_class is %llu: the file is cut off",
                       r->lines.source->name, r->named, (unsigned long long)r->classes);

@@ -201,7 +201,7 @@ gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gco
   const gconv_svm_cases *used = cases;
   if (status == GCONV_OK)
     status = gconv_svm_range_find(cases, members, count, settings->given.scaling, &made->range);
-  if (status == GCONV_OK && made->range.least) {
+  if (status == GCONV_OK && gconv_svm_range_changes(&made->range)) {
     status = gconv_svm_range_cases(&made->range, cases, &scaled);
     used = &scaled;
   }

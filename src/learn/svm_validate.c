@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trains support vector machines on data sets, and tells by cross-validation how good they are. */
+#include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "device/device.h"
@@ -76,6 +77,7 @@ static gconv_status note_data(const gconv_dataset_info *info, gconv_svm *model) 
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
   if (model->palette)
     memcpy(model->palette, info->palette, bytes);
+  GCONV_TRY(gconv_column_notes_copy(&info->notes, &model->notes));
   gconv_svm_model_finish(model);
   return GCONV_OK;
 }
@@ -171,10 +173,11 @@ static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
     status = gconv_svm_cases_copy_row(&part, &v->cases->rows[v->outside[k]]);
   }
   gconv_svm_cases_finish(&part);
-  if (status == GCONV_OK && model->range.least)
+  if (status == GCONV_OK && gconv_svm_range_changes(&model->range))
     status = gconv_svm_range_cases(&model->range, &part, &scaled);
   if (status == GCONV_OK)
-    status = gconv_svm_values(model, v->device, model->range.least ? scaled.rows : part.rows, count, values);
+    status =
+        gconv_svm_values(model, v->device, gconv_svm_range_changes(&model->range) ? scaled.rows : part.rows, count, values);
   for (size_t k = 0; k < count && status == GCONV_OK; k++) {
     v->result->cases++;
     if (v->class_count == 0)

@@ -31,36 +31,23 @@ bool gconv_table_is_inputs(const gconv_table *table) {
   return table->unlabelled && !table->of_targets && (!table->options->label || table->options->targets);
 }
 
-/* Adds the numbers of the row to the sums of their columns. */
-static gconv_status sum_row(gconv_table *table) {
-  size_t count = table->row.count;
-  if (!table->sums && count > 0) {
-    table->sums = calloc(count, sizeof *table->sums);
-    table->counts = calloc(count, sizeof *table->counts);
-    if (!table->sums || !table->counts)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the means of %zu columns", table->path, count);
+gconv_status gconv_table_keep_targets(gconv_table *table) {
+  for (size_t i = 0; i < table->target.count; i++) {
+    float target = (float)table->target.items[i];
+    GCONV_TRY(gconv_store_append(&table->targets, &target, sizeof target));
   }
-  for (size_t i = 0; i < count; i++)
-    if (!isnan(table->row.items[i])) {
-      table->sums[i] += (double)table->row.items[i];
-      table->counts[i]++;
-    }
+  table->outputs = table->target.count;
   return GCONV_OK;
 }
 
 static gconv_status keep_row(gconv_table *table, size_t label) {
   float class = (float)label;
   table->columns = table->row.count;
-  if (table->missing == GCONV_MISSING_MEAN)
-    GCONV_TRY(sum_row(table));
-  GCONV_TRY(gconv_store_append(&table->inputs, table->row.items, table->row.count * sizeof(float)));
+  GCONV_TRY(gconv_store_append(&table->inputs, table->row.items, table->row.count * sizeof *table->row.items));
   if (table->labelled)
     GCONV_TRY(gconv_store_append(&table->targets, &class, sizeof class));
-  else
-    GCONV_TRY(gconv_store_append(&table->targets, table->target.items, table->target.count * sizeof(float)));
-  table->outputs = table->target.count;
   table->cases++;
-  return GCONV_OK;
+  return table->labelled ? GCONV_OK : gconv_table_keep_targets(table);
 }
 
 gconv_status gconv_table_end_row(gconv_table *table, size_t label) {
@@ -82,7 +69,8 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
   if (table->sparse) {
     const gconv_entry *entries;
     const size_t count = gconv_table_entries(table, index, &entries);
-    memset(numbers, 0, table->columns * sizeof *numbers);
+    for (size_t c = 0; c < table->columns; c++)
+      numbers[c] = table->origins ? (float)-table->origins[c] : 0;
     for (size_t i = 0; i < count; i++)
       numbers[entries[i].column] = entries[i].value;
     return;
@@ -90,31 +78,9 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
   const uint8_t *from = table->inputs.bytes + index * table->columns * sizeof(float);
   if (table->columns > 0)
     memcpy(numbers, from, table->columns * sizeof(float));
-  for (size_t i = 0; table->means && i < table->columns; i++)
-    if (isnan(numbers[i]))
-      numbers[i] = table->means[i];
 }
 
 /* ---- Once all rows are there --------------------------------------------------------------------------------------- */
-
-static gconv_status finish_means(gconv_table *table) {
-  bool any = false;
-  for (size_t i = 0; table->sums && i < table->columns; i++) {
-    any |= table->counts[i] < table->cases;
-    if (table->counts[i] == 0)
-      return gconv_fail(GCONV_BAD_FILE,
-                        "%s: column %zu%s%s%s has no number at all, so there is no mean to put in: remove it", table->path,
-                        i + 1, table->names ? " (" : "", table->names ? table->names[i] : "", table->names ? ")" : "");
-  }
-  if (!any)
-    return GCONV_OK;
-  table->means = malloc(table->columns * sizeof *table->means);
-  if (!table->means)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the means of its columns", table->path);
-  for (size_t i = 0; i < table->columns; i++)
-    table->means[i] = (float)(table->sums[i] / (double)table->counts[i]);
-  return GCONV_OK;
-}
 
 /* Classes that are numbers get theirs in ascending order. */
 static gconv_status renumber(gconv_table *table) {
@@ -222,6 +188,8 @@ static void move_targets(gconv_table *table) {
 }
 
 static gconv_status finish(gconv_table *table) {
+  GCONV_TRY(gconv_store_finish(&table->inputs));
+  GCONV_TRY(gconv_table_round(table));
   if (table->of_targets && table->unlabelled)
     move_targets(table);
   if (table->cases == 0 && table->dropped > 0)
@@ -231,10 +199,8 @@ static gconv_status finish(gconv_table *table) {
     return gconv_fail(GCONV_BAD_FILE, "%s: has no cases", table->path);
   if (table->columns == 0 && !table->of_targets)
     return gconv_fail(GCONV_BAD_FILE, "%s: has a column of labels alone, and no inputs beside it", table->path);
-  GCONV_TRY(gconv_store_finish(&table->inputs));
   GCONV_TRY(gconv_store_finish(&table->ends));
   GCONV_TRY(gconv_store_finish(&table->targets));
-  GCONV_TRY(finish_means(table));
   if (table->channels == 0) {
     table->channels = (int32_t)table->columns;
     table->height = table->width = 1;
@@ -251,8 +217,6 @@ uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash) {
   hash = gconv_store_digest(&table->inputs, hash);
   hash = gconv_store_digest(&table->ends, hash);
   hash = gconv_store_digest(&table->targets, hash);
-  if (table->means)
-    hash = gconv_fnv1a(hash, table->means, table->columns * sizeof *table->means);
   return gconv_labels_digest(&table->labels, hash);
 }
 
@@ -319,15 +283,14 @@ void gconv_table_free(gconv_table *table) {
   gconv_store_free(&table->ends);
   gconv_store_free(&table->targets);
   gconv_labels_free(&table->labels);
-  for (size_t i = 0; i < table->name_count; i++)
+  for (size_t i = 0; table->names && i < table->name_count; i++)
     free(table->names[i]);
   free(table->names);
   free(table->label);
-  free(table->means);
+  free(table->origins);
+  free(table->spreads);
   free(table->row.items);
   free(table->target.items);
-  free(table->sums);
-  free(table->counts);
   *table = (gconv_table){0};
 }
 

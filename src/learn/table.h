@@ -16,6 +16,12 @@ enum {
 /* What an empty field means. */
 typedef enum gconv_missing { GCONV_MISSING_ERROR, GCONV_MISSING_MEAN, GCONV_MISSING_DROP } gconv_missing;
 
+/* The numbers of a column. */
+typedef struct gconv_spread {
+  double least, most, error; /* error: the largest that rounding to float32 makes */
+  size_t count;
+} gconv_spread;
+
 typedef struct gconv_table {
   /* What is asked for; set before the table is read. */
   const gconv_dataset_options *options;
@@ -28,22 +34,25 @@ typedef struct gconv_table {
   int32_t channels, height, width; /* of an input; set by the syntax, or columns x 1 x 1 */
   int32_t target_shape[3];         /* of the targets, where they are images; else zeroes */
   bool sparse;                     /* the rows are entries */
-  gconv_store inputs;              /* floats, cases x columns; NaN is missing. Sparse: gconv_entry */
+  gconv_store inputs;              /* doubles, cases x columns, and floats once all are there; NaN is missing. Sparse:
+                                      gconv_entry */
   gconv_store ends;                /* sparse: uint64_t, where each row ends in inputs */
   gconv_store targets;             /* floats: cases x outputs, or, of labels, the number of each class */
   bool labelled;                   /* targets are labels */
   gconv_labels labels;
   char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
   size_t name_count;
-  char *label;  /* owned: the name of the column of targets, from a header, or NULL */
-  float *means; /* owned: of the columns, where numbers are missing; NULL: none is */
+  char *label;     /* owned: the name of the column of targets, from a header, or NULL */
+  double *origins; /* owned: what was taken off the columns; NULL: nothing */
+  bool gaps;       /* numbers are missing */
+
+  gconv_spread *spreads; /* owned: of the first columns of a sparse table */
+  size_t spread_count;
 
   /* The row at hand. */
   gconv_row row, target;
   size_t missing_numbers; /* of the row: NaN */
   size_t dropped;         /* rows that were left out */
-  double *sums;           /* of the columns, where missing ones become the mean */
-  uint64_t *counts;
 } gconv_table;
 
 typedef struct gconv_table_syntax {
@@ -73,6 +82,15 @@ size_t gconv_table_entries(const gconv_table *table, size_t index, const gconv_e
 /* Puts case `index` into numbers[0 .. columns). */
 void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
 
+/* Rounds the numbers of a table that is complete to float32. What float32 could not tell apart gets an origin (columns.c).
+ */
+gconv_status gconv_table_round(gconv_table *table);
+
+/* Of a sparse table: notes a number, and takes the origins that options->like has, which entries are less, before the first
+ * entry. */
+gconv_status gconv_table_see(gconv_table *table, size_t column, double number);
+gconv_status gconv_table_take_origins(gconv_table *table);
+
 /* ---- For syntaxes -------------------------------------------------------------------------------------------------- */
 
 /* Ends the row whose numbers are in table->row and, of regression, table->target; with labels, `label` is the number of its
@@ -80,11 +98,30 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
  * The row is empty then. */
 gconv_status gconv_table_end_row(gconv_table *table, size_t label);
 
+/* Keeps table->target as float32: what gconv_table_end_row() does, for a syntax that keeps entries. */
+gconv_status gconv_table_keep_targets(gconv_table *table);
+
+/* The fields of a header. */
+typedef struct gconv_names {
+  char **names;
+  size_t count;
+} gconv_names;
+
+/* Finds the columns of options->like, which have names, in the header: column j is field (*order)[j], for free(). *label is
+ * the field of the labels, SIZE_MAX for none; it moves if the model has it as an input. GCONV_BAD_FILE lists both sides. */
+gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order);
+
 /* Whether all columns are inputs. Else one is that of labels; --label names it, unless labels are a file of their own. */
 bool gconv_table_is_inputs(const gconv_table *table);
 
 /* Whether a field is one of "", "?" and "NA". */
 bool gconv_field_is_missing(const char *begin, const char *end);
+
+/* Whether a number is finite as float32, too. */
+bool gconv_fits_float(double number);
+
+/* "column 3 (height)"; returns `text`. */
+const char *gconv_table_column(const gconv_table *table, size_t index, char text[120]);
 
 /* GCONV_BAD_FILE if it is more than the table may have. */
 gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t columns);

@@ -91,6 +91,41 @@ static gconv_status take_label(gconv_network *network, const gconv_dataset_info 
   return network->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
 }
 
+static bool are_utf8(const gconv_column_notes *notes) {
+  for (size_t i = 0; notes->names && i < notes->count; i++)
+    if (!gconv_utf8_is_whole(notes->names[i], strlen(notes->names[i])))
+      return false;
+  return true;
+}
+
+static void free_names(gconv_column_notes *notes) {
+  for (size_t i = 0; i < notes->count; i++)
+    free(notes->names[i]);
+  free(notes->names);
+  notes->names = NULL;
+}
+
+/* Keeps what is known of the columns. A network that goes on keeps its own, which the data must have been opened with. */
+static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
+  const gconv_column_notes *own = &network->notes, *found = &info->notes;
+  for (size_t c = 0; c < own->count && own->count == found->count; c++)
+    if ((own->origins ? own->origins[c] : 0) != (found->origins ? found->origins[c] : 0))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the network takes %.17g off the numbers of column %zu, and the data %.17g: open them with the "
+                        "network's notes as options.like",
+                        own->origins ? own->origins[c] : 0, c + 1, found->origins ? found->origins[c] : 0);
+  if (own->count > 0 || found->count != (size_t)network->channels)
+    return GCONV_OK;
+  GCONV_TRY(gconv_column_notes_copy(found, &network->notes));
+  if (!are_utf8(&network->notes)) {
+    gconv_warn(
+        "the names of the columns are no UTF-8, so that the network does not keep them: other tables must have the same "
+        "order of columns");
+    free_names(&network->notes);
+  }
+  return GCONV_OK;
+}
+
 /* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
 static gconv_status take_features(gconv_network *network, const gconv_dataset_info *info) {
   if (!info->features)
@@ -223,6 +258,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   t->options.loss = t->network.loss = t->net.loss;
   GCONV_TRY(take_classes(&t->network, info));
   GCONV_TRY(take_label(&t->network, info));
+  GCONV_TRY(take_notes(&t->network, info));
   GCONV_TRY(take_features(&t->network, info));
   network = &t->network;
   if (t->options.normalize)

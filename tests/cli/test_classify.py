@@ -55,7 +55,7 @@ class Classify(CommandTest):
         text = (self.folder / "test.csv").read_text()
         (self.folder / "renamed.csv").write_text(text.replace("kind", "sort", 1))
         result = self.gconv("classify", "n.safetensors", "-i", "renamed.csv", "-o", "p.csv")
-        self.assertIn("its last column is taken for labels, and passed over", result.stderr)
+        self.assertIn("1 column that the model does not know is passed over: sort", result.stderr)
         self.check((self.folder / "p.csv").read_text(), test, net)
         # By the name that the network keeps, the labels are found in any column.
         lines = text.splitlines()

@@ -41,7 +41,7 @@ static inline array_dataset make_dataset(size_t cases, int32_t channels, int32_t
                              .width = width,
                              .outputs = classes ? classes : outputs,
                              .class_count = classes};
-  return (array_dataset){{&array_type, info, false}, inputs, targets};
+  return (array_dataset){{.type = &array_type, .info = info}, inputs, targets};
 }
 
 /* A number in [-1, 1) that depends on *state alone. */
