@@ -74,9 +74,9 @@ gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_imag
   bool more = false;
   *writer = frames->writers[n];
   frames->writers[n] = NULL;
+  bool known = frames->total > 0 || (frames->number == 2 && frames->counted);
   if (frames->number > 1)
-    return *writer && frames->total == 0 && !(frames->number == 2 && frames->counted) ? gconv_row_writer_add_frame(*writer)
-                                                                                      : GCONV_OK;
+    return *writer ? gconv_row_writer_add_frame(*writer, header, known) : GCONV_OK;
   bool waits = gconv_format_minds_number(frames->task->items[0].format);
   if (waits && frames->total == 0 && gconv_row_reader_is_through(frames->reader))
     GCONV_TRY(gconv_row_reader_more_frames(frames->reader, &more));
@@ -319,6 +319,7 @@ bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader) 
   if (run->batch->one_array || !gconv_row_reader_has_frames(reader) || gconv_row_reader_is_scattered(reader))
     return false;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
-  bool together = run->operation->type->batches && !gconv_row_reader_is_open_ended(reader);
+  bool together =
+      run->operation->type->batches && !gconv_row_reader_is_open_ended(reader) && !gconv_row_reader_frames_differ(reader);
   return !together || gconv_whole_bytes(worker, NULL, &header, 1, 0) > (double)run->budget.bytes;
 }

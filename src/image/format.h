@@ -24,12 +24,15 @@ typedef struct gconv_reader {
   gconv_source *source;
   const char *member; /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
   gconv_image header; /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
-  bool open_ended;    /* set by open(): `header` is of the first image of a pipe, and more may follow */
-  bool out_of_order;  /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;       /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
-  size_t held;        /* set by open(): what of that is taken from open() on, such as all bytes of a file */
-  int orientation;    /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
-                         if not, gconv_reader_open() looks into these; applied after the rows are read */
+  bool open_ended; /* set by open(): `header` is of the first image of a pipe, or of images that differ, and more may follow
+                    */
+  char apart[320]; /* set by open(), with open_ended: why the images, header.frames of them, are not frames of one */
+  bool one_by_one; /* such images are read, each by itself */
+  bool out_of_order; /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
+  size_t bytes;      /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
+  size_t held;       /* set by open(): what of that is taken from open() on, such as all bytes of a file */
+  int orientation;   /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
+                        if not, gconv_reader_open() looks into these; applied after the rows are read */
   size_t comment_bytes;  /* of header.comment: gconv_metadata_add_comment() counts them */
   char note[320];        /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
@@ -88,7 +91,8 @@ struct gconv_format {
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
   /* NULL, or, of an open-ended reader whose rows are all read: whether another image follows. Its rows are read next, and it
-   * has the shape of the first; GCONV_BAD_FILE says where it has not. */
+   * has the shape of the first, GCONV_BAD_FILE says where it has not; unless reader->apart is set: then the header and the
+   * orientation become its own. */
   gconv_status (*next)(gconv_reader *reader, bool *more);
   /* NULL, or: gconv_read_options.unrounded. Called behind open(), and sets header.type to GCONV_F32 where samples would be
    * rounded. */
@@ -108,8 +112,10 @@ struct gconv_format {
   /* NULL, or: writes `count` rows of a planar image, from number `first` of all its planes on, in any order of calls, to a
    * sink that can seek. Of one image, either this or write_rows() is called. */
   gconv_status (*write_rows_at)(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count);
-  /* NULL, or: header->frames has grown by one, before the rows of that frame. GCONV_UNSUPPORTED says why it cannot. */
+  /* NULL, or: header->frames has grown by one, before the rows of that frame. GCONV_UNSUPPORTED says why it cannot. With
+   * `frames_differ`, the header may have another shape by then; if the frame was counted before, frames is as it was. */
   gconv_status (*add_frame)(gconv_writer *writer);
+  bool frames_differ;
   /* NULL, or: gconv_row_writer_write_part() of bytes, or of samples below such. */
   gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* The rows that write_rows() takes best at a time; NULL: any number. */
@@ -142,7 +148,7 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
  * is complete; after a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 
-/* GCONV_TOO_LARGE if all frames together are more than `max_pixels`. */
+/* GCONV_TOO_LARGE if all frames together are more than `max_pixels`, GCONV_UNSUPPORTED if they are not alike. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
 /* When all rows are read: whether another image follows, which is read next. False if the reader is not open-ended. */

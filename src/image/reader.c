@@ -88,6 +88,8 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
 }
 
 gconv_status gconv_reader_check_whole(const gconv_reader *reader) {
+  if (reader->apart[0] && !reader->one_by_one)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s", reader->source->name, reader->apart);
   return check_limit(reader, reader->header.frames);
 }
 
@@ -199,6 +201,8 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   reading r = {.reader = reader, .rows = rows, .row_bytes = row_bytes, .count = count};
   if (reader->failed)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
+  if (reader->apart[0] && !reader->one_by_one)
+    return gconv_reader_check_whole(reader);
   reader->failed = reader->used = true;
   bool in_turn = reader->shared && !reader->format->reads_on_threads;
   GCONV_TRY(in_turn ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
@@ -213,6 +217,7 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
     return GCONV_OK;
   reader->failed = true;
   GCONV_TRY(reader->format->next(reader, more));
+  GCONV_TRY(check_limit(reader, 1));
   reader->failed = false;
   reader->rows_read = 0;
   return GCONV_OK;

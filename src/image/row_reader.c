@@ -148,7 +148,11 @@ bool gconv_row_reader_has_frames(const gconv_row_reader *rows) {
 }
 
 bool gconv_row_reader_is_open_ended(const gconv_row_reader *rows) {
-  return rows->reader.open_ended;
+  return rows->reader.open_ended && !gconv_row_reader_frames_differ(rows);
+}
+
+bool gconv_row_reader_frames_differ(const gconv_row_reader *rows) {
+  return rows->reader.apart[0] != '\0';
 }
 
 bool gconv_row_reader_can_begin_again(const gconv_row_reader *rows) {
@@ -180,7 +184,7 @@ gconv_status gconv_row_reader_next_frame(gconv_row_reader *rows, bool *found) {
   *found = true;
   if (rows->by_frames)
     GCONV_TRY(gconv_row_reader_more_frames(rows, found));
-  rows->by_frames = true;
+  rows->by_frames = reader->one_by_one = true;
   rows->looked = false;
   rows->begun = reader->open_ended ? 1 : rows->begun + *found;
   rows->frame = reader->header;

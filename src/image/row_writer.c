@@ -98,6 +98,7 @@ struct gconv_row_writer {
   gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
   void *exif;         /* owned: with the size of this image; or NULL */
   int64_t rows_left;
+  bool frames_differ; /* then: of the frame at hand */
 };
 
 /* ---- Metadata ---- */
@@ -249,17 +250,43 @@ bool gconv_format_minds_number(const gconv_format_info *format) {
   return ((const gconv_format *)format)->number; /* every info is the first member of its row */
 }
 
-gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows) {
+/* Makes the header that of a frame of another shape. */
+static gconv_status change_shape(gconv_row_writer *rows, const gconv_image *like) {
+  gconv_image *header = &rows->header;
+  if (!rows->writer.format->frames_differ)
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s: the images differ in size or kind, and a file of this format holds images that are alike: write .tif, "
+        "or a file each, by a template with {frame}",
+        rows->writer.name);
+  header->type = like->type;
+  header->height = like->height;
+  header->width = like->width;
+  header->channels = like->channels;
+  header->alpha = like->alpha;
+  rows->frames_differ = true;
+  return rows->writer.format->add_frame(&rows->writer);
+}
+
+gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows, const gconv_image *like, bool counted) {
   const gconv_format *format = rows->writer.format;
-  if (!format->add_frame)
+  gconv_image before = rows->header;
+  before.frames = like->frames;
+  if (!counted && !format->add_frame)
     return gconv_fail(
         GCONV_UNSUPPORTED,
         "%s: several images came through a pipe, and a file of this format cannot take them: write .pnm, or a file "
         "each, by a template with {frame}",
         rows->writer.name);
-  rows->header.frames++;
-  rows->rows_left += (int64_t)rows->header.height * (rows->header.planar ? rows->header.channels : 1);
-  return format->add_frame(&rows->writer);
+  if (!counted)
+    rows->header.frames++;
+  if (!gconv_image_same_shape(&before, like))
+    GCONV_TRY(change_shape(rows, like));
+  else if (!counted)
+    GCONV_TRY(format->add_frame(&rows->writer));
+  int64_t frame_rows = (int64_t)like->height * (like->planar ? like->channels : 1);
+  rows->rows_left = rows->frames_differ ? frame_rows : rows->rows_left + (counted ? 0 : frame_rows);
+  return GCONV_OK;
 }
 
 gconv_status gconv_row_writer_rename(gconv_row_writer *rows, const char *path) {

@@ -43,6 +43,8 @@ gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image
 /* Whether the file has several images in one, or may have: a pipe whose images were not counted. */
 bool gconv_row_reader_has_frames(const gconv_row_reader *reader);
 bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
+/* Whether the images of the file have different shapes, or stand differently: then each is read by itself. */
+bool gconv_row_reader_frames_differ(const gconv_row_reader *reader);
 /* Whether the frames are not one behind the other, so that all must be read for the first. */
 bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
 /* Whether the same rows can be read again after opening the path once more: not from a pipe, or of one image of several. */
@@ -83,8 +85,9 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
                                            bool grows, gconv_row_writer **writer);
 /* Whether a file of the format is begun otherwise if several frames come. */
 bool gconv_format_minds_number(const gconv_format_info *format);
-/* Begins another frame like those before, where their number was not known. GCONV_UNSUPPORTED if the format must know it. */
-gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer);
+/* Begins another frame, of the shape of `like`, where their number was not known; `counted`: but for this one, which the
+ * header had. GCONV_UNSUPPORTED if the format must know it, or cannot hold frames of several shapes. */
+gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer, const gconv_image *like, bool counted);
 /* Lets the file appear at another path of the same file system, for which it must not be written through a pipe. */
 gconv_status gconv_row_writer_rename(gconv_row_writer *writer, const char *path);
 /* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */

@@ -30,14 +30,24 @@ static void keep_error(gconv_tiff_file *file, const char *format, va_list argume
     vsnprintf(file->text, sizeof file->text, format, arguments);
 }
 
-/* Warnings of directories are about tags that are not looked at. Those of pixels tell of damage; where the decoder of JPEG
- * goes on with grey or shifted blocks, it is an error, as in jpeg.c. */
+/* Warnings of directories: those of tags that libtiff leaves out, as their values are damaged, are kept; the others are
+ * about what does not matter here. */
+static void keep_directory_warning(gconv_tiff_file *file, const char *format, const char *text) {
+  bool unknown = strncmp(format, "Unknown field", 13) == 0;
+  file->unknown += unknown;
+  if (!unknown && strstr(text, "ignor") && file->ignored[0] == '\0')
+    snprintf(file->ignored, sizeof file->ignored, "%.199s", text);
+}
+
+/* Warnings of pixels tell of damage; where the decoder of JPEG goes on with grey or shifted blocks, it is an error, as in
+ * jpeg.c. Codes of LZW in the order of the first edition of TIFF are decoded as any others. */
 static void keep_warning(gconv_tiff_file *file, const char *module, const char *format, va_list arguments) {
   char text[300];
   vsnprintf(text, sizeof text, format, arguments);
-  file->unknown += !file->decoding && strncmp(format, "Unknown field", 13) == 0;
   bool fatal = strstr(text, "Corrupt JPEG data") || strstr(text, "Premature end");
-  if (!file->decoding || !module)
+  if (!file->decoding)
+    keep_directory_warning(file, format, text);
+  if (!file->decoding || !module || strstr(text, "Old-style LZW codes"))
     return;
   if (fatal && file->text[0] == '\0')
     snprintf(file->text, sizeof file->text, "%s", text);
@@ -79,6 +89,28 @@ static void set_handlers(void) {
 }
 #endif
 
+/* What a sound file has that libtiff does not read, by its text; NULL: it is damaged. */
+static const char *find_unsupported(const char *text) {
+  static const struct {
+    const char *text, *what;
+  } kinds[] = {
+      {"different values per sample for \"BitsPerSample\"", "samples of different sizes, such as 5, 6 and 5 bits"},
+      {"different values per sample for \"SampleFormat\"", "samples of different kinds, such as integers beside floats"},
+      {"different values per sample", "tags that differ from sample to sample"},
+  };
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (strstr(text, kinds[i].text))
+      return kinds[i].what;
+  return NULL;
+}
+
+gconv_status gconv_tiff_refuse(const gconv_tiff_file *file, const char *what) {
+  return gconv_fail(
+      GCONV_UNSUPPORTED,
+      "%s: a TIFF of %s, which is not read here: convert it first, for example with vips: vips copy IN OUT.tif", file->name,
+      what);
+}
+
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what) {
   const char *text = file->text[0] ? file->text : what;
   size_t name = strlen(file->name);
@@ -86,6 +118,8 @@ gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what) {
     text += name + 2;
   if (file->status != GCONV_OK)
     return gconv_set_error(file->status, text);
+  if (file->source && find_unsupported(text))
+    return gconv_tiff_refuse(file, find_unsupported(text));
   if (strstr(text, "ut of memory"))
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a TIFF", file->name);
   return gconv_fail(file->source ? GCONV_BAD_FILE : GCONV_IO_ERROR, "%s: %s: %s", file->name,
@@ -278,12 +312,14 @@ const gconv_format gconv_format_tiff = {
     .sniff = gconv_tiff_sniff,
     .open = gconv_tiff_open_reader,
     .read_rows = gconv_tiff_read_rows,
+    .next = gconv_tiff_next_page,
     .take_palette = gconv_tiff_take_palette,
     .close = gconv_tiff_close_reader,
     .held_bytes = gconv_tiff_held_bytes,
     .start = gconv_tiff_start,
     .write_rows = gconv_tiff_write_rows,
     .add_frame = gconv_tiff_add_frame,
+    .frames_differ = true,
     .row_step = gconv_tiff_row_step,
     .finish = gconv_tiff_finish,
     .end = gconv_tiff_end,

@@ -4,6 +4,7 @@
  *
  *   tiff.c          libtiff: loading it, its files, its messages; the row of the format
  *   tiff_page.c     what a page holds, by its tags
+ *   tiff_directory.c  entries of directories, for tags that libtiff does not know
  *   tiff_exif.c     EXIF, from and to directories of the file
  *   tiff_samples.c  samples of a file to samples of an image
  *   tiff_read.c     opening: pages, metadata
@@ -43,6 +44,7 @@ typedef struct gconv_tiff_file {
   uint64_t left;          /* bytes that it may yet read of directories and their values; not counted while decoding */
   bool decoding;          /* pixels are: warnings are about them, and count */
   bool warned;
+  char ignored[200];   /* the first warning of a tag that libtiff leaves out; "": none */
   gconv_status status; /* the first failure of source or sink ... */
   char text[400];      /* ... or the first error text of libtiff; "": none */
 } gconv_tiff_file;
@@ -61,6 +63,9 @@ gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
 void gconv_tiff_close(gconv_tiff_file *file);
 /* The status and the text of what libtiff has just refused. `what` is said if libtiff left no text. */
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what);
+
+/* GCONV_UNSUPPORTED: "a TIFF of WHAT, which is not read here". */
+gconv_status gconv_tiff_refuse(const gconv_tiff_file *file, const char *what);
 
 /* Writes bytes to the end of a file that is being written. */
 gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t size);
@@ -133,8 +138,9 @@ void gconv_tiff_undo(const gconv_tiff_page *page, uint8_t *row, uint8_t *spare);
 /* Unpacks `count` pixels of a row, of a plane if the page has separate ones, to samples of the image's type: page->samples a
  * pixel. Returns whether a number was rounded. */
 bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples);
-/* Makes colours of these: `pixels` of the image, which may be where the samples are unless their numbers differ. */
-void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels);
+/* Makes colours of these: `pixels` of the image, which may be where the samples are unless their numbers differ. Returns
+ * whether colours were lost that no alpha covers. */
+bool gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels);
 
 /* ---- Parts of the row ---- */
 
@@ -142,6 +148,7 @@ gconv_status gconv_tiff_take_palette(gconv_reader *reader, gconv_palette *palett
 bool gconv_tiff_sniff(const uint8_t *bytes, size_t size);
 gconv_status gconv_tiff_open_reader(gconv_reader *reader);
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more);
 void gconv_tiff_close_reader(gconv_reader *reader);
 
 double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how);

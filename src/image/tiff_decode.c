@@ -66,6 +66,38 @@ static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, s
 #endif
 }
 
+/* Whether a strip or tile by Deflate is whole, by its checksum, which libtiff does not look at. What lies behind the pixels
+ * is of no matter. */
+static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index) {
+  uint8_t scrap[1 << 14];
+  size_t size;
+  z_stream stream = {0};
+  GCONV_TRY(read_raw(s, its, index, &size));
+  if (size > UINT32_MAX)
+    return GCONV_OK;
+  if (inflateInit(&stream) != Z_OK)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a TIFF", s->reader->source->name);
+  stream.next_in = its->raw;
+  stream.avail_in = (uInt)size;
+  int got = Z_OK;
+  while (got == Z_OK) {
+    stream.next_out = scrap;
+    stream.avail_out = sizeof scrap;
+    got = inflate(&stream, Z_NO_FLUSH);
+  }
+  inflateEnd(&stream);
+  if (got == Z_STREAM_END)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: %s of its pixels by Deflate %s", s->reader->source->name,
+                    s->page.tiled ? "a tile" : "a strip",
+                    got == Z_BUF_ERROR ? "ends too early" : "has another checksum than it should, or codes that are none");
+}
+
+/* Whether libtiff decodes blocks by Deflate. */
+static bool is_deflated(const gconv_tiff_page *page) {
+  return page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE;
+}
+
 /* Decodes a block without libtiff: it is stored, or by Deflate. False if something is irregular: then libtiff is asked. */
 static gconv_status decode_own(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, int32_t rows, uint8_t *out,
                                bool *done) {
@@ -97,6 +129,8 @@ static gconv_status decode_block(gconv_tiff_reading *s, gconv_tiff_seat *its, ui
     GCONV_TRY(decode_own(s, its, index, rows, out, &done));
   if (done)
     return GCONV_OK;
+  if (is_deflated(page))
+    GCONV_TRY(check_deflated(s, its, index));
   GCONV_TRY(gconv_tiff_turn_to(s, its, page));
   memset(out, 0, (size_t)bytes);
   got = page->tiled ? gconv_tiff.TIFFReadEncodedTile(its->file.handle, index, out, bytes)
@@ -115,12 +149,12 @@ typedef struct target {
 } target;
 
 /* Makes colours of the samples of a block, which are in the image already unless their number differs. */
-static void finish_block(const gconv_tiff_page *page, const target *t, const gconv_tiff_seat *its) {
+static void finish_block(const gconv_tiff_page *page, const target *t, gconv_tiff_seat *its) {
   size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
   bool elsewhere = page->header.channels != page->samples;
   for (int32_t y = 0; y < t->height; y++) {
     uint8_t *pixels = t->pixels + (size_t)y * t->row_bytes;
-    gconv_tiff_colours(page, elsewhere ? its->samples + (size_t)y * row : pixels, t->width, pixels);
+    its->shone |= gconv_tiff_colours(page, elsewhere ? its->samples + (size_t)y * row : pixels, t->width, pixels);
   }
 }
 
@@ -162,6 +196,8 @@ static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, con
 static gconv_status decode_colours(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
   const gconv_tiff_page *page = &s->page;
   GCONV_TRY(gconv_tiff_turn_to(s, its, page));
+  if (is_deflated(page))
+    GCONV_TRY(check_deflated(s, its, (uint32_t)t->band * (uint32_t)page->across + (uint32_t)t->column));
   GCONV_TRY(make_room((size_t)page->width * (size_t)page->height * 4, &its->block, &its->block_room));
   uint32_t *raster = (uint32_t *)(void *)its->block;
   uint32_t x = (uint32_t)t->column * (uint32_t)page->width, y = (uint32_t)t->band * (uint32_t)page->height;
@@ -258,13 +294,15 @@ static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels)
   uint8_t *samples = elsewhere ? first->samples : pixels;
   for (int plane = 0; plane < planes; plane++) {
     gconv_tiff_seat *its = &s->seats[plane]; /* each plane is decoded on and on */
+    if (y % page->height == 0 && is_deflated(page))
+      GCONV_TRY(check_deflated(s, its, (uint32_t)(plane * page->down + y / page->height)));
     GCONV_TRY(gconv_tiff_turn_to(s, its, page));
     int good = gconv_tiff.TIFFReadScanline(its->file.handle, first->block, (uint32_t)y, (uint16_t)plane);
     if (good < 0 || its->file.text[0])
       return gconv_tiff_fail(&its->file, "its pixels cannot be decoded");
     first->lost |= gconv_tiff_unpack(page, first->block, page->header.width, plane, samples);
   }
-  gconv_tiff_colours(page, samples, page->header.width, pixels);
+  first->shone |= gconv_tiff_colours(page, samples, page->header.width, pixels);
   return GCONV_OK;
 }
 
@@ -321,7 +359,7 @@ static gconv_status convert_stored(gconv_tiff_reading *s, uint8_t *rows, size_t 
     for (int plane = 0; plane < planes; plane++)
       first->lost |= gconv_tiff_unpack(page, first->block + ((size_t)plane * (size_t)count + (size_t)y) * page->row_bytes,
                                        page->header.width, plane, samples);
-    gconv_tiff_colours(page, samples, page->header.width, pixels);
+    first->shone |= gconv_tiff_colours(page, samples, page->header.width, pixels);
   }
   return GCONV_OK;
 }
@@ -338,7 +376,8 @@ static gconv_status read_stored(gconv_tiff_reading *s, uint8_t *rows, size_t row
   *got = count;
   GCONV_TRY(read_stored_bytes(s, 0, s->row, count, rows));
   for (int32_t y = 0; y < count && page->colour != GCONV_TIFF_PLAIN; y++)
-    gconv_tiff_colours(page, rows + (size_t)y * row_bytes, page->header.width, rows + (size_t)y * row_bytes);
+    s->seats[0].shone |=
+        gconv_tiff_colours(page, rows + (size_t)y * row_bytes, page->header.width, rows + (size_t)y * row_bytes);
   return GCONV_OK;
 }
 
@@ -367,11 +406,24 @@ static gconv_status read_in_order(void *context) {
   return GCONV_OK;
 }
 
+/* Appends "3 masks" or "1 mask" to the text, with a comma between them. */
+static void add_count(char text[160], int32_t count, const char *one, const char *many) {
+  size_t used = strlen(text);
+  if (count > 0)
+    snprintf(text + used, 160 - used, "%s%d %s", used > 0 ? ", " : "", count, count == 1 ? one : many);
+}
+
 static void warn_once(gconv_tiff_reading *s) {
-  if (s->left_out > 0 && !s->reader->again)
-    gconv_warn("%s: %d reduced cop%s of the image (thumbnails or a pyramid) %s left out", s->reader->source->name,
-               s->left_out, s->left_out == 1 ? "y" : "ies", s->left_out == 1 ? "is" : "are");
-  s->left_out = 0;
+  const gconv_tiff_left_out *left_out = &s->left_out;
+  char text[160] = "";
+  int32_t all = left_out->copies + left_out->masks + left_out->others;
+  add_count(text, left_out->copies, "reduced copy of the image (a thumbnail or a pyramid)",
+            "reduced copies of the image (thumbnails or a pyramid)");
+  add_count(text, left_out->masks, "mask of transparency", "masks of transparency");
+  add_count(text, left_out->others, "image below a page (SubIFD)", "images below pages (SubIFDs)");
+  if (all > 0 && !s->reader->again)
+    gconv_warn("%s: %s %s left out", s->reader->source->name, text, all == 1 ? "is" : "are");
+  s->left_out = (gconv_tiff_left_out){0};
 }
 
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {

@@ -47,13 +47,6 @@ static const char *name_of_compression(uint16_t compression) {
   return "an unknown kind";
 }
 
-static gconv_status refuse(const gconv_tiff_file *file, const char *what) {
-  return gconv_fail(
-      GCONV_UNSUPPORTED,
-      "%s: a TIFF of %s, which is not read here: convert it first, for example with vips: vips copy IN OUT.tif", file->name,
-      what);
-}
-
 /* ---- Samples ---- */
 
 /* The type of the samples, and what they are made from. */
@@ -78,7 +71,7 @@ static gconv_status find_type(gconv_tiff_file *file, gconv_tiff_page *page) {
            : is_signed ? "signed samples"
                        : "complex samples",
            bits);
-  return refuse(file, what);
+  return gconv_tiff_refuse(file, what);
 }
 
 /* What the samples behind the colours are. */
@@ -86,7 +79,7 @@ static gconv_status find_extra(gconv_tiff_file *file, const tags *t, int colours
   int extra = page->samples - colours;
   gconv_image *header = &page->header;
   if (extra > 0 && (colours == 4 || page->photometric == PHOTOMETRIC_PALETTE))
-    return refuse(file, colours == 4 ? "CMYK with further samples" : "a palette with further samples");
+    return gconv_tiff_refuse(file, colours == 4 ? "CMYK with further samples" : "a palette with further samples");
   if (page->samples > 4)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: a TIFF of %d samples a pixel; 1 to 4 are read: save the channels one by one, or as a .npy array "
@@ -101,7 +94,7 @@ static gconv_status find_extra(gconv_tiff_file *file, const tags *t, int colours
 static gconv_status read_palette(gconv_tiff_file *file, gconv_tiff_page *page) {
   uint16_t *maps[3];
   if (page->bits > 8 || page->kind == GCONV_TIFF_NUMBERS || page->format == SAMPLEFORMAT_IEEEFP)
-    return refuse(file, "a palette of more than 256 colours");
+    return gconv_tiff_refuse(file, "a palette of more than 256 colours");
   if (!gconv_tiff.TIFFGetField(file->handle, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]))
     return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: its palette is missing", file->name);
   int count = 1 << page->bits;
@@ -125,11 +118,11 @@ static bool is_cmyk(gconv_tiff_file *file) {
 static gconv_status leave_colours(gconv_tiff_file *file, gconv_tiff_page *page) {
   char why[1024] = "";
   if (page->compression != COMPRESSION_OJPEG && page->bits != 8)
-    return refuse(file, "YCbCr or CIELab of other than 8 bits");
+    return gconv_tiff_refuse(file, "YCbCr or CIELab of other than 8 bits");
   if (!gconv_tiff.TIFFRGBAImageOK(file->handle, why)) {
     char what[1200];
     snprintf(what, sizeof what, "colours that libtiff cannot convert (%s)", why);
-    return refuse(file, what);
+    return gconv_tiff_refuse(file, what);
   }
   page->way = GCONV_TIFF_COLOURS;
   page->header.type = GCONV_U8;
@@ -159,7 +152,7 @@ static gconv_status find_colours(gconv_tiff_file *file, const tags *t, gconv_tif
     break;
   case PHOTOMETRIC_SEPARATED:
     if (!is_cmyk(file) || page->samples < 4 || page->kind != GCONV_TIFF_DIRECT || header->type == GCONV_F32)
-      return refuse(file, "inks that are not CMYK of 8 or 16 bits");
+      return gconv_tiff_refuse(file, "inks that are not CMYK of 8 or 16 bits");
     page->colour = GCONV_TIFF_CMYK;
     header->channels = 3;
     colours = 4;
@@ -172,9 +165,9 @@ static gconv_status find_colours(gconv_tiff_file *file, const tags *t, gconv_tif
   case PHOTOMETRIC_CIELAB:
     return leave_colours(file, page);
   default:
-    return refuse(file, page->photometric == 32803                                 ? "raw camera data (CFA)"
-                        : page->photometric == 32844 || page->photometric == 32845 ? "LogLuv colours"
-                                                                                   : "unknown colours");
+    return gconv_tiff_refuse(file, page->photometric == 32803                                 ? "raw camera data (CFA)"
+                                   : page->photometric == 32844 || page->photometric == 32845 ? "LogLuv colours"
+                                                                                              : "unknown colours");
   }
   if (page->samples < colours)
     return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: %d samples a pixel, where its colours have %d", file->name,
@@ -237,7 +230,8 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   page->own =
       page->way != GCONV_TIFF_COLOURS && ((stored && (whole_bytes || page->bits < 8)) || (deflated && whole_bytes && known));
   if (page->way == GCONV_TIFF_COLOURS)
-    return row_bytes * height <= MOST_BLOCK ? GCONV_OK : refuse(file, "so large strips or tiles of converted colours");
+    return row_bytes * height <= MOST_BLOCK ? GCONV_OK
+                                            : gconv_tiff_refuse(file, "so large strips or tiles of converted colours");
   if (!page->tiled && page->own && stored)
     page->way = GCONV_TIFF_STORED;
   else if (!page->tiled && row_bytes * height > LARGE_STRIP)
@@ -245,11 +239,11 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   else
     page->way = GCONV_TIFF_BLOCKS;
   if (page->way == GCONV_TIFF_BLOCKS && row_bytes * height > MOST_BLOCK)
-    return refuse(file, "so large tiles");
+    return gconv_tiff_refuse(file, "so large tiles");
   gconv_tiff_prepare(file, page);
   uint64_t its_own = page->tiled ? gconv_tiff.TIFFTileRowSize64(file->handle) : gconv_tiff.TIFFScanlineSize64(file->handle);
   if (its_own != row_bytes)
-    return refuse(file, "an uncommon layout of samples");
+    return gconv_tiff_refuse(file, "an uncommon layout of samples");
   return GCONV_OK;
 }
 

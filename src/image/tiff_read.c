@@ -2,6 +2,7 @@
 /* Opening TIFF: which pages a file has, and what the first one carries besides pixels. */
 #include "base/threads.h"
 #include "image/metadata.h"
+#include "image/tiff_directory.h"
 #include "image/tiff_reading.h"
 
 #include <errno.h>
@@ -15,14 +16,36 @@ enum { MOST_UNKNOWN = 256 }; /* tags of a directory: for each, libtiff sorts all
 
 /* ---- Pages ---- */
 
-/* Copies at smaller sizes and masks, of which viewers make use: they are no pages. */
-static bool is_left_out(gconv_tiff_seat *first) {
+/* Counts an image that is no page by its NewSubfileType: a copy at a smaller size, or a mask, of which viewers make use. */
+static bool count_left_out(gconv_tiff_left_out *left_out, uint32_t kind) {
+  left_out->masks += (kind & FILETYPE_MASK) != 0;
+  left_out->copies += (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == FILETYPE_REDUCEDIMAGE;
+  return (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0;
+}
+
+/* Whether the directory at hand is no page. */
+static bool is_left_out(gconv_tiff_reading *s) {
   uint32_t kind = 0;
   uint16_t old_kind = 0;
-  TIFF *handle = first->file.handle;
-  if (gconv_tiff.TIFFGetField(handle, TIFFTAG_SUBFILETYPE, &kind))
-    return (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0;
-  return gconv_tiff.TIFFGetField(handle, TIFFTAG_OSUBFILETYPE, &old_kind) && old_kind == OFILETYPE_REDUCEDIMAGE;
+  TIFF *handle = s->seats[0].file.handle;
+  if (!gconv_tiff.TIFFGetField(handle, TIFFTAG_SUBFILETYPE, &kind) &&
+      gconv_tiff.TIFFGetField(handle, TIFFTAG_OSUBFILETYPE, &old_kind) && old_kind == OFILETYPE_REDUCEDIMAGE)
+    kind = FILETYPE_REDUCEDIMAGE;
+  return count_left_out(&s->left_out, kind);
+}
+
+/* Counts the images below the page at hand. */
+static void count_images_below(gconv_tiff_reading *s) {
+  enum { MOST = 64 };
+  uint16_t count = 0;
+  const uint64_t *directories = NULL;
+  gconv_tiff_origin from;
+  if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_SUBIFD, &count, &directories) ||
+      !gconv_tiff_find_origin(s->source, &from))
+    return;
+  for (uint16_t i = 0; i < count; i++)
+    if (i >= MOST || !count_left_out(&s->left_out, gconv_tiff_subfile_type(&from, directories[i])))
+      s->left_out.others++;
 }
 
 static gconv_status add_page(gconv_tiff_reading *s) {
@@ -39,20 +62,18 @@ static void describe(const gconv_image *header, char text[80]) {
            gconv_type_name(header->type), header->alpha ? " with alpha" : "");
 }
 
-/* Pages become the frames of one image: so they have to be alike. */
-static gconv_status compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, const gconv_tiff_page *other) {
+/* Pages become the frames of one image if they are alike; else they are images of their own, one after the other. */
+static void compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, const gconv_tiff_page *other) {
   char one[80], two[80];
-  const char *name = s->reader->source->name;
-  if (gconv_image_same_shape(&first->header, &other->header) && first->orientation == other->orientation)
-    return GCONV_OK;
+  gconv_reader *reader = s->reader;
+  bool same = gconv_image_same_shape(&first->header, &other->header);
+  if (reader->apart[0] || (same && first->orientation == other->orientation))
+    return;
   describe(&first->header, one);
   describe(&other->header, two);
-  bool turned = gconv_image_same_shape(&first->header, &other->header);
-  return gconv_fail(
-      GCONV_UNSUPPORTED,
-      "%s: its pages differ: page 1 has %s, page %d %s; pages that are read together are alike: name one, such "
-      "as %s:%d",
-      name, one, s->page_count, turned ? "another orientation" : two, name, s->page_count);
+  snprintf(reader->apart, sizeof reader->apart,
+           "its pages differ: page 1 has %s, page %d %s; pages that are read together are alike: name one, such as FILE:%d",
+           one, s->page_count, same ? "another orientation" : two, s->page_count);
 }
 
 /* "3" is the third page. */
@@ -100,6 +121,28 @@ static gconv_status check_claims(gconv_tiff_reading *s, const gconv_tiff_page *p
   return GCONV_OK;
 }
 
+/* Bytes of a block, of all its planes, when it has become samples. */
+static size_t block_bytes(const gconv_tiff_page *page) {
+  size_t bytes = gconv_type_bytes(page->header.type) * page->samples;
+  return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
+}
+
+/* Whether each thread has the file open. */
+static bool opens_for_all(const gconv_tiff_page *page) {
+  return page->way != GCONV_TIFF_STORED && page->way != GCONV_TIFF_LINES;
+}
+
+/* Memory besides the rows: a band that is held, and a block a thread; where libtiff decodes line by line, a strip of each
+ * plane as it is in the file. */
+static size_t memory_of(const gconv_tiff_reading *s, const gconv_tiff_page *page) {
+  size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
+  uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
+  raw = raw < s->source->size / GCONV_TIFF_MOST_PLANES ? GCONV_TIFF_MOST_PLANES * raw : s->source->size;
+  if (!opens_for_all(page))
+    return GCONV_TIFF_RUN_BYTES + GCONV_TIFF_MOST_PLANES * (row + page->row_bytes) + (size_t)raw;
+  return band + (size_t)gconv_threads_allowed(0) * 3 * block_bytes(page);
+}
+
 /* Finds all pages, or the one that is wanted, and sets s->page to the first of them. */
 static gconv_status find_pages(gconv_tiff_reading *s) {
   gconv_tiff_seat *first = &s->seats[0];
@@ -115,18 +158,19 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
                         "%s: one of its directories has more than %d tags that are not known: that is the limit",
                         first->file.name, MOST_UNKNOWN);
     first->file.unknown = 0;
-    if (is_left_out(first)) {
-      s->left_out++;
-    } else {
+    if (!is_left_out(s)) {
       gconv_tiff_page page;
       GCONV_TRY(add_page(s));
+      count_images_below(s);
       if (wanted == 0 || s->page_count == wanted) {
         GCONV_TRY(gconv_tiff_look(&first->file, &page));
         GCONV_TRY(check_claims(s, &page));
         if (found)
-          GCONV_TRY(compare(s, &s->page, &page));
+          compare(s, &s->page, &page);
         else
           s->page = page;
+        size_t bytes = memory_of(s, &page);
+        s->page_bytes = bytes > s->page_bytes ? bytes : s->page_bytes;
         found = true;
       }
     }
@@ -171,9 +215,26 @@ gconv_status gconv_tiff_begin_page(gconv_tiff_reading *s, int32_t at) {
   s->seats[0].file.decoding = false;
   GCONV_TRY(gconv_tiff_look(&s->seats[0].file, &page));
   s->seats[0].file.decoding = true;
-  if (!gconv_image_same_shape(&page.header, &s->page.header))
+  if (!s->reader->apart[0] && !gconv_image_same_shape(&page.header, &s->page.header))
     return gconv_fail(GCONV_BAD_FILE, "%s: it changed while it was read", s->reader->source->name);
   s->page = page;
+  return GCONV_OK;
+}
+
+/* Of pages that differ: the next one, if there is one, is the reader's image now. */
+gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more) {
+  gconv_tiff_reading *s = reader->state;
+  gconv_image *header = &reader->header;
+  *more = s->at + 1 < s->page_count;
+  if (!*more)
+    return GCONV_OK;
+  GCONV_TRY(gconv_tiff_begin_page(s, s->at + 1));
+  reader->orientation = s->page.orientation;
+  header->type = s->page.header.type;
+  header->width = s->page.header.width;
+  header->height = s->page.header.height;
+  header->channels = s->page.header.channels;
+  header->alpha = s->page.header.alpha;
   return GCONV_OK;
 }
 
@@ -241,37 +302,16 @@ static gconv_status read_metadata(const gconv_tiff_reading *s, gconv_reader *rea
     reader->orientation = orientation;
   if (gconv_tiff.TIFFGetField(handle, TIFFTAG_XMLPACKET, &size, &xmp) && xmp && gconv_reader_has_room(reader, size))
     GCONV_TRY(gconv_metadata_set_xmp(&reader->header, xmp, size));
+  if (s->seats[0].file.ignored[0])
+    gconv_reader_note(reader, "a damaged tag is left out: %s", s->seats[0].file.ignored);
   GCONV_TRY(read_description(s, reader));
   GCONV_TRY(gconv_tiff_read_exif(reader, s->source, s->pages[0]));
   return read_icc(s, reader);
 }
 
-/* Bytes of a block, of all its planes, when it has become samples. */
-static size_t block_bytes(const gconv_tiff_page *page) {
-  size_t bytes = gconv_type_bytes(page->header.type) * page->samples;
-  return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
-}
-
 /* Places and sizes of all strips or tiles, which libtiff keeps for each file that it has open. */
 static size_t table_of(const gconv_tiff_reading *s) {
   return (size_t)s->blocks * 2 * sizeof(uint64_t);
-}
-
-/* Whether each thread has the file open. */
-static bool opens_for_all(const gconv_tiff_reading *s) {
-  return s->page.way != GCONV_TIFF_STORED && s->page.way != GCONV_TIFF_LINES;
-}
-
-/* Memory besides the rows: a band that is held, and a block a thread; where libtiff decodes line by line, a strip of each
- * plane as it is in the file. */
-static size_t memory_of(const gconv_tiff_reading *s) {
-  const gconv_tiff_page *page = &s->page;
-  size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
-  uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
-  raw = raw < s->source->size / GCONV_TIFF_MOST_PLANES ? GCONV_TIFF_MOST_PLANES * raw : s->source->size;
-  if (!opens_for_all(s))
-    return GCONV_TIFF_RUN_BYTES + GCONV_TIFF_MOST_PLANES * (row + page->row_bytes) + (size_t)raw;
-  return band + (size_t)gconv_threads_allowed(0) * 3 * block_bytes(page);
 }
 
 gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
@@ -294,9 +334,10 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   GCONV_TRY(find_pages(s));
   reader->header = s->page.header;
   reader->header.frames = s->page_count;
+  reader->open_ended = reader->apart[0];
   GCONV_TRY(gconv_tiff_begin_page(s, 0));
   reader->held += table_of(s);
-  reader->bytes += memory_of(s) + table_of(s) * (opens_for_all(s) ? (size_t)gconv_threads_allowed(0) + 1 : 1);
+  reader->bytes += s->page_bytes + table_of(s) * (opens_for_all(&s->page) ? (size_t)gconv_threads_allowed(0) + 1 : 1);
   return read_metadata(s, reader);
 }
 
@@ -315,18 +356,25 @@ void gconv_tiff_close_reader(gconv_reader *reader) {
   gconv_tiff_reading *s = reader->state;
   if (!s)
     return;
-  bool lost = false;
+  bool lost = false, shone = false;
   for (size_t i = 0; i < s->seat_count; i++) {
     gconv_tiff_seat *its = &s->seats[i];
     lost |= its->lost;
+    shone |= its->shone;
     gconv_tiff_close(&its->file);
     gconv_release(its->raw);
     gconv_release(its->block);
     gconv_release(its->samples);
     gconv_release(its->inflate);
   }
-  if (lost)
-    gconv_remark("%s: numbers became float32, with rounding", reader->source->name);
+  if (lost && s->page.format == SAMPLEFORMAT_IEEEFP)
+    gconv_remark("%s: float64 became float32, with rounding", reader->source->name);
+  else if (lost && !reader->again)
+    gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", reader->source->name);
+  if (shone && !reader->again)
+    gconv_warn("%s: colours that are larger than their alpha are lost: they were multiplied by it, and results have alpha "
+               "beside plain colours",
+               reader->source->name);
   free(s->seats);
   free(s->pages);
   gconv_release(s->buffer);

@@ -12,6 +12,12 @@ enum {
   GCONV_TIFF_RUN_BYTES = 1 << 20 /* of rows that are converted at a time */
 };
 
+/* Images of the file that are no pages. */
+typedef struct gconv_tiff_left_out {
+  int32_t copies, masks; /* reduced copies of pages; masks of their transparency */
+  int32_t others;        /* in directories below those of pages, of neither kind */
+} gconv_tiff_left_out;
+
 /* What one thread works with. */
 typedef struct gconv_tiff_seat {
   gconv_tiff_file file; /* opened when it is needed */
@@ -19,7 +25,8 @@ typedef struct gconv_tiff_seat {
   uint8_t *raw, *block, *samples;
   size_t raw_room, block_room, samples_room;
   void *inflate;
-  bool lost; /* a number was rounded */
+  bool lost;  /* a number was rounded */
+  bool shone; /* colours were lost that no alpha covers */
 } gconv_tiff_seat;
 
 typedef struct gconv_tiff_reading {
@@ -30,9 +37,10 @@ typedef struct gconv_tiff_reading {
   uint64_t *pages; /* where their directories are; owned, as all below */
   int32_t page_count;
   uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
+  size_t page_bytes;        /* memory besides the rows, of the page that takes most */
   int32_t number;           /* of the first page; above 1 if one was asked for */
-  int32_t left_out;         /* reduced copies */
-  gconv_tiff_seat *seats;   /* one a thread, or a plane; seats[0] has the file open from the beginning */
+  gconv_tiff_left_out left_out;
+  gconv_tiff_seat *seats; /* one a thread, or a plane; seats[0] has the file open from the beginning */
   size_t seat_count;
   gconv_tiff_page page; /* that is read now: number `at` */
   int32_t at, row;      /* row: the next one of it */

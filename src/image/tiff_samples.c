@@ -165,28 +165,34 @@ static void look_up(const gconv_tiff_page *page, const uint8_t *indices, size_t 
 RGB_OF_CMYK(uint8_t, uint32_t, UINT8_MAX, rgb_of_cmyk8)
 RGB_OF_CMYK(uint16_t, uint64_t, UINT16_MAX, rgb_of_cmyk16)
 
-/* Colours that were multiplied by alpha become what they were; where alpha is 0, nothing is left of them. */
-static void divide_by_alpha(const gconv_tiff_page *page, void *samples, size_t count) {
+/* Colours that were multiplied by alpha become what they were. Returns whether some were lost: they are larger than their
+ * alpha, so they shine through what is transparent. */
+static bool divide_by_alpha(const gconv_tiff_page *page, void *samples, size_t count) {
   size_t step = page->samples, last = step - 1;
+  bool lost = false;
   for (size_t i = 0; i < count; i++)
     for (size_t c = 0; c < last; c++) {
       size_t at = i * step + c, alpha_at = i * step + last;
       if (page->header.type == GCONV_F32) {
         float *s = samples;
+        lost |= s[alpha_at] == 0 && s[at] != 0;
         s[at] = s[alpha_at] != 0 ? s[at] / s[alpha_at] : 0;
       } else if (page->header.type == GCONV_U16) {
         uint16_t *s = samples;
+        lost |= s[at] > s[alpha_at];
         uint64_t alpha = s[alpha_at], value = alpha ? ((uint64_t)s[at] * UINT16_MAX + alpha / 2) / alpha : 0;
         s[at] = (uint16_t)(value < UINT16_MAX ? value : UINT16_MAX);
       } else {
         uint8_t *s = samples;
+        lost |= s[at] > s[alpha_at];
         uint32_t alpha = s[alpha_at], value = alpha ? (s[at] * (uint32_t)UINT8_MAX + alpha / 2) / alpha : 0;
         s[at] = (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX);
       }
     }
+  return lost;
 }
 
-void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels) {
+bool gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels) {
   switch (page->colour) {
   case GCONV_TIFF_PALETTE:
     look_up(page, samples, (size_t)count, pixels);
@@ -201,10 +207,10 @@ void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t coun
     invert(page, samples, (size_t)count);
     break;
   case GCONV_TIFF_PREMULTIPLIED:
-    divide_by_alpha(page, samples, (size_t)count);
-    break;
+    return divide_by_alpha(page, samples, (size_t)count);
   case GCONV_TIFF_INDICES:
   case GCONV_TIFF_PLAIN:
     break;
   }
+  return false;
 }

@@ -153,6 +153,37 @@ static gconv_status find_threads(state *s, size_t strips) {
   return s->own_pool ? gconv_threads_create(threads, &s->pool) : GCONV_OK;
 }
 
+/* Frees what compressing took. */
+static void release(state *s) {
+  for (size_t i = 0; s->seats && i < s->seat_count; i++) {
+    gconv_png_deflater_free(s->seats[i].deflater);
+    gconv_release(s->seats[i].lines);
+  }
+  for (size_t i = 0; s->slots && i < s->slot_count; i++)
+    gconv_release(s->slots[i].bytes);
+  free(s->seats);
+  free(s->slots);
+  gconv_release(s->held);
+  s->seats = NULL;
+  s->slots = NULL;
+  s->held = NULL;
+  if (s->own_pool)
+    gconv_threads_free(s->pool);
+  s->own_pool = false;
+}
+
+/* Divides the page into strips. */
+static gconv_status find_strips(state *s) {
+  const gconv_image *header = s->writer->header;
+  s->row_bytes = gconv_image_row_bytes(header);
+  if (s->row_bytes > INT32_MAX / 2)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: rows of %zu bytes: this program writes TIFF rows of up to a gigabyte",
+                      s->writer->name, s->row_bytes);
+  int64_t rows = STRIP_BYTES / (int64_t)s->row_bytes;
+  s->strip_rows = rows < 1 ? 1 : rows < header->height ? (int32_t)rows : header->height;
+  return GCONV_OK;
+}
+
 /* What compressing takes, before the first strip. */
 static gconv_status prepare(state *s) {
   size_t strip = (size_t)s->strip_rows * s->row_bytes;
@@ -194,16 +225,10 @@ double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_option
 }
 
 gconv_status gconv_tiff_start(gconv_writer *writer) {
-  const gconv_image *header = writer->header;
   GCONV_TRY(gconv_format_state(sizeof(state), "a TIFF", &writer->state));
   state *s = writer->state;
   s->writer = writer;
-  s->row_bytes = gconv_image_row_bytes(header);
-  if (s->row_bytes > INT32_MAX / 2)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: rows of %zu bytes: this program writes TIFF rows of up to a gigabyte",
-                      writer->name, s->row_bytes);
-  int64_t rows = STRIP_BYTES / (int64_t)s->row_bytes;
-  s->strip_rows = rows < 1 ? 1 : rows < header->height ? (int32_t)rows : header->height;
+  GCONV_TRY(find_strips(s));
   s->file.name = writer->name;
   s->file.sink = gconv_sink_can_seek(writer->sink) ? writer->sink : NULL;
   s->big = needs_big(s);
@@ -395,6 +420,11 @@ gconv_status gconv_tiff_add_frame(gconv_writer *writer) {
                       "%s: page %d of what came through a pipe does not fit into the 4 GB of a TIFF, and a BigTIFF must be "
                       "begun as one: save the images to a file first, or write a file each, by a template with {frame}",
                       writer->name, s->page + 1);
+  size_t row_bytes = s->row_bytes;
+  int32_t strip_rows = s->strip_rows;
+  GCONV_TRY(find_strips(s));
+  if (s->row_bytes != row_bytes || s->strip_rows != strip_rows)
+    release(s);
   set_tags(s);
   return GCONV_OK;
 }
@@ -414,15 +444,5 @@ void gconv_tiff_end(gconv_writer *writer) {
   if (!s)
     return;
   gconv_tiff_close(&s->file);
-  for (size_t i = 0; s->seats && i < s->seat_count; i++) {
-    gconv_png_deflater_free(s->seats[i].deflater);
-    gconv_release(s->seats[i].lines);
-  }
-  for (size_t i = 0; s->slots && i < s->slot_count; i++)
-    gconv_release(s->slots[i].bytes);
-  free(s->seats);
-  free(s->slots);
-  gconv_release(s->held);
-  if (s->own_pool)
-    gconv_threads_free(s->pool);
+  release(s);
 }

@@ -87,10 +87,25 @@ class Tiff(helper.CommandTest):
         self.assert_pixels("results/0123.tif", array[123])
 
     def test_pages_that_differ(self):
-        self.save_pages("in.tif", [noise((5, 6)), noise((7, 6))])
-        said = self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.tif", status=1).stderr
-        self.assertIn("in.tif:2", said)
-        self.assertEqual(self.files(), ["in.tif"])
+        """They are taken one by one: the results are those of the pages, in a file each, or in a TIFF with all of them."""
+        pages = [noise((50, 60)), noise((20, 60)), noise((50, 60, 3)), noise((700, 900)), noise((7, 9))]
+        self.save_pages("in.tif", pages)
+        words = "-f", "gaussian:sigma=1", "--border", "replicate"
+        self.gconv("-i", "in.tif", *words, "-o", "pages/")
+        self.assertEqual(self.files("pages"), [f"in_{i}.png" for i in range(1, 6)])
+        for i in range(5):
+            self.gconv("-i", f"in.tif:{i + 1}", *words, "-o", "want.png")
+            numpy.testing.assert_array_equal(self.pixels(f"pages/in_{i + 1}.png"), self.pixels("want.png"))
+        for compression in ("none", "deflate", "lzw"):
+            self.gconv("-i", "in.tif", *words, "-o", "out.tif", "--tiff-compression", compression)
+            for i, page in enumerate(self.pages("out.tif")):
+                self.assert_pixels(f"pages/in_{i + 1}.png", page)
+        (self.folder / "out.tif").unlink()
+        said = self.gconv("-i", "in.tif", *words, "-o", "out.npy", status=1).stderr
+        self.assertIn("the images differ in size or kind", said)
+        said = self.gconv("compare", "in.tif", "in.tif", status=2).stderr
+        self.assertIn("its pages differ", said)
+        self.assertEqual(self.files(), ["in.tif", "pages", "want.png"])
 
     def test_compression(self):
         smooth = numpy.add.outer(numpy.arange(300), numpy.arange(400)).astype(numpy.uint16) * 50

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import unittest
+import zlib
 
 import numpy as np
 from PIL import Image, ImageCms
@@ -50,6 +51,13 @@ def pack(values, bits):
     return np.packbits(rows.reshape(len(values), -1).astype(np.uint8), axis=1).tobytes()
 
 
+def old_lzw(data):
+    """Codes of LZW as libtiff wrote them before TIFF 5.0: the lowest bit first. Of 9 bits all, as the table stays small."""
+    codes = [code for at in range(0, len(data), 200) for code in (256, *data[at:at + 200])] + [257]
+    bits = np.array([code >> bit & 1 for code in codes for bit in range(9)], "u1")
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
 class Samples(unittest.TestCase):
     def test_few_bits(self):
         for bits in (1, 2, 4, 6, 10, 12, 14):
@@ -76,7 +84,7 @@ class Samples(unittest.TestCase):
                 self.assertEqual(got.dtype, np.float32)
         exact, rounded = (make_tiff(struct.pack("<I", value), 1, 1, 32) for value in (1 << 30, (1 << 30) + 1))
         self.assertEqual(convert(save("in.tif", exact), path("out.npy")), "")
-        self.assertIn("with rounding", convert(save("in.tif", rounded), path("out.npy")))
+        self.assertIn("numbers beyond 2^24 became float32, with rounding", convert(save("in.tif", rounded), path("out.npy")))
 
     def test_alpha(self):
         array = noise((6, 5, 4), "u1")
@@ -89,12 +97,37 @@ class Samples(unittest.TestCase):
                 expected = np.dstack([np.floor(np.minimum(array[..., :3] * scale, 255) + 0.5), array[..., 3]])
             np.testing.assert_array_equal(read(name), expected)
 
+    def test_colours_without_alpha_that_are_lost(self):
+        for dtype, kind, white in (("f4", 3, 1), ("u1", 1, 255), ("u2", 1, 65535)):
+            more = [(338, SHORT, 1), (339, SHORT, kind)]
+            pixels = np.array([[[0.5, 0.25, 0, 0.5], [0, 0, 0, 0]], [[0.9, 0, 0, 0], [0, 0, 0, 1]]]) * white
+            for array, lost in ((pixels[:1], False), (pixels, True)):
+                content = make_tiff(array.astype(dtype).tobytes(), 2, len(array), 8 * np.dtype(dtype).itemsize, 4, 2, more=more)
+                said = convert(save("in.tif", content), path("out.npy"))
+                self.assertEqual("larger than their alpha are lost" in said, lost, f"{dtype}: {said}")
+
     def test_refused(self):
         cases = ((dict(bits=8, samples=7), "7 samples a pixel"), (dict(bits=24), "24 bits"), (dict(photometric=32803), "CFA"),
                  (dict(more=[(259, SHORT, 34712)]), "JPEG 2000"), (dict(more=[(339, SHORT, 6)], bits=64), "complex"),
                  (dict(photometric=32845), "LogLuv"))
         for how, text in cases:
             self.assertIn(text, failure(save("in.tif", make_tiff(bytes(4000), 5, 6, **how))))
+
+    def test_samples_of_different_sizes(self):
+        """Those of 5, 6 and 5 bits are sound, and not supported."""
+        content = make_tiff(bytes(16), 4, 1, samples=3, photometric=2)
+        at = content.index(struct.pack("<HHI", 258, SHORT, 1))
+        content = content[:at] + struct.pack("<HHII", 258, SHORT, 3, len(content)) + content[at + 12:] + struct.pack("<3H", 5, 6, 5)
+        text = failure(save("in.tif", content))
+        self.assertIn("a TIFF of samples of different sizes", text)
+        self.assertNotIn("damaged", text)
+
+    def test_old_codes_of_lzw(self):
+        """They are sound, so nothing is said."""
+        array = noise((9, 130), "u1")
+        name = save("in.tif", make_tiff(old_lzw(array.tobytes()), 130, 9, more=[(259, SHORT, 5)]))
+        self.assertEqual(convert(name, path("out.npy")), "")
+        np.testing.assert_array_equal(np.load(path("out.npy")), array)
 
 
 class Damaged(unittest.TestCase):
@@ -128,6 +161,50 @@ class Damaged(unittest.TestCase):
         content[at] ^= 0xff
         self.assertIn("damaged TIFF", failure(save("in.tif", content)))
 
+    def test_flipped_bits_of_deflate(self):
+        """No flipped bit gives other samples: its checksum is looked at in strips that libtiff decodes, too."""
+        for shape, bits in (((9, 13), 8), ((9, 24), 1), ((9, 14), 12)):
+            array = RANDOM.integers(0, 2**bits, shape)
+            packed = array.astype("u1").tobytes() if bits == 8 else pack(array, bits)
+            stream = zlib.compress(packed)
+            whole = make_tiff(stream, shape[1], shape[0], bits, more=[(259, SHORT, 8 if bits == 8 else 32946)])
+            expected = read(save("in.tif", whole)).reshape(shape)
+            for bit in range(16, 8 * len(stream), 13):
+                content = bytearray(whole)
+                content[8 + bit // 8] ^= 1 << bit % 8
+                done = subprocess.run([CONVERT, save("bad.tif", content), path("bad.npy")], capture_output=True, text=True)
+                if done.returncode == 0:
+                    np.testing.assert_array_equal(np.load(path("bad.npy")), expected, f"bit {bit} of {bits}")
+
+    def test_strips_that_end_early(self):
+        """Of any compression: refused, not black."""
+        array = noise((60, 70), "u1") // 64
+        for compression in ("packbits", "tiff_lzw", "tiff_adobe_deflate", "jpeg", "zstd", "webp"):
+            try:
+                Image.fromarray(np.dstack([array] * 3)).save(path("in.tif"), compression=compression)
+            except (KeyError, OSError, RuntimeError):
+                continue  # this Pillow does not write it
+            with open(path("in.tif"), "rb") as file:
+                content = file.read()
+            for short in (1, 9, 50):
+                with Image.open(path("in.tif")) as image:
+                    count = image.tag_v2[279][0]
+                form = "<HHII" if content.find(struct.pack("<HHII", 279, LONG, 1, count)) >= 0 else "<HHIHH"
+                kind = LONG if form == "<HHII" else SHORT
+                more = [] if kind == LONG else [0]
+                cut = content.replace(struct.pack(form, 279, kind, 1, count, *more),
+                                      struct.pack(form, 279, kind, 1, count - short, *more))
+                done = subprocess.run([CONVERT, save("cut.tif", cut), path("cut.npy")], capture_output=True, text=True)
+                if cut != content and done.returncode == 0:
+                    same = np.array_equal(np.load(path("cut.npy")), read(path("in.tif")))
+                    self.assertTrue(same or "damaged" in done.stderr, f"{compression}, {short} bytes less: {done.stderr}")
+
+    def test_profile_that_is_cut_off(self):
+        content = make_tiff(bytes(30), 6, 5, more=[(34675, 7, 0)])
+        at = content.index(struct.pack("<HH", 34675, 7))
+        content = content[:at + 4] + struct.pack("<II", 5000, 100) + content[at + 12:]
+        self.assertRegex(convert(save("in.tif", content), path("out.tif")), "ICC")
+
 
 class Pages(unittest.TestCase):
     def save_pages(self, arrays, **options):
@@ -149,8 +226,9 @@ class Pages(unittest.TestCase):
                         np.testing.assert_array_equal(np.asarray(image), page)
 
     def test_pages_that_differ(self):
+        """Where all are wanted as one image; cli/test_tiff.py takes them one by one."""
         text = failure(self.save_pages([noise((5, 6), "u1"), noise((5, 7), "u1")]))
-        self.assertRegex(text, r"page 1 has 6 x 5 .*page 2 7 x 5 .*in\.tif:2")
+        self.assertRegex(text, r"in\.tif: .*page 1 has 6 x 5 .*page 2 7 x 5 .*FILE:2")
         text = failure(self.save_pages([noise((5, 6), "u1"), noise((5, 6, 3), "u1")]))
         self.assertRegex(text, "1 u8 samples, page 2 6 x 5 pixels of 3 u8")
 
@@ -166,6 +244,18 @@ class Pages(unittest.TestCase):
         said = convert(save("in.tif", content), path("out.npy"))
         self.assertEqual(said.count("1 reduced copy"), 1)
         np.testing.assert_array_equal(np.load(path("out.npy")), array)
+
+    def test_copies_and_masks_below_pages(self):
+        """SubIFDs: with the same line."""
+        array = noise((5, 6), "u1")
+        for kind, text in ((1, "1 reduced copy of the image"), (5, "1 mask"), (4, "1 mask"), (0, r"1 image below a page")):
+            below = make_tiff(bytes(4), 2, 2, more=[(254, LONG, kind)])
+            whole = make_tiff(array.tobytes(), 6, 5, more=[(330, LONG, 0)])
+            at, = struct.unpack("<I", below[4:8])
+            whole = whole.replace(struct.pack("<HHII", 330, LONG, 1, 0), struct.pack("<HHII", 330, LONG, 1, at + len(whole)))
+            said = convert(save("in.tif", whole + below), path("out.npy"))
+            self.assertRegex(said, text + r".* is left out")
+            np.testing.assert_array_equal(np.load(path("out.npy")), array)
 
 
 class Pillow(unittest.TestCase):

@@ -33,6 +33,22 @@ static uint8_t *add_image(gconv_image *image, const gconv_image *header, uint8_t
   return (uint8_t *)more.data + used;
 }
 
+/* Reads the image at hand, which has another shape than the first. */
+static gconv_status read_apart(gconv_reader *reader, int32_t step) {
+  gconv_image image = {.type = reader->header.type,
+                       .frames = 1,
+                       .height = reader->header.height,
+                       .width = reader->header.width,
+                       .channels = reader->header.channels};
+  gconv_status status = gconv_image_allocate(&image);
+  for (int32_t left = image.height, some; left > 0 && status == GCONV_OK; left -= some) {
+    some = left < step ? left : step;
+    status = gconv_reader_rows(reader, image.data, image.row_bytes, some);
+  }
+  gconv_image_free(&image);
+  return status;
+}
+
 /* Reads the image in rows of `step`; `rewinds`: whether the source can go back, which ISA-L needs for PNG. */
 static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_t step, gconv_image *image) {
   gconv_source source;
@@ -42,6 +58,10 @@ static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_
   if (!rewinds)
     source.size = UINT64_MAX;
   gconv_status status = gconv_reader_open(&reader, &source, MOST_PIXELS);
+  if (status == GCONV_OK && reader.apart[0]) {
+    reader.header.frames = 1;
+    reader.one_by_one = true;
+  }
   if (status == GCONV_OK)
     status = gconv_reader_check_whole(&reader);
   if (status == GCONV_OK)
@@ -60,6 +80,11 @@ static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_
       }
       if (status == GCONV_OK)
         status = gconv_reader_next(&reader, &more);
+      while (status == GCONV_OK && more && reader.apart[0]) {
+        status = read_apart(&reader, step);
+        if (status == GCONV_OK)
+          status = gconv_reader_next(&reader, &more);
+      }
       if (status == GCONV_OK && more)
         next = add_image(image, &reader.header, next);
     }
