@@ -9,16 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All built-in filters, in alphabetical order. */
 static const gconv_builtin *const builtins[] = {
-    &gconv_builtin_average,   &gconv_builtin_binomial,  &gconv_builtin_disk,        &gconv_builtin_dog,
-    &gconv_builtin_emboss,    &gconv_builtin_gabor,     &gconv_builtin_gaussian,    &gconv_builtin_identity,
-    &gconv_builtin_kirsch,    &gconv_builtin_laplacian, &gconv_builtin_laplacian_4, &gconv_builtin_laplacian_8,
-    &gconv_builtin_log,       &gconv_builtin_motion,    &gconv_builtin_prewitt,     &gconv_builtin_prewitt_x,
-    &gconv_builtin_prewitt_y, &gconv_builtin_roberts,   &gconv_builtin_roberts_x,   &gconv_builtin_roberts_y,
-    &gconv_builtin_scharr,    &gconv_builtin_scharr_x,  &gconv_builtin_scharr_y,    &gconv_builtin_sharpen,
-    &gconv_builtin_sobel,     &gconv_builtin_sobel_x,   &gconv_builtin_sobel_y,     &gconv_builtin_unsharp,
-    &gconv_builtin_usm,
+#define BUILTIN(name) &gconv_builtin_##name,
+#include "filter/builtins.def"
+#undef BUILTIN
 };
 enum { BUILTINS = sizeof builtins / sizeof *builtins, TEXT_BYTES = 128 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in the table of
- * builtin.c. Its parameters are declared once, in the descriptor; parsing, errors and help follow from that. */
+/* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in builtins.def.
+ * Its parameters are declared once, in the descriptor; parsing, errors and help follow from that. */
 #ifndef GCONV_FILTER_BUILTIN_H
 #define GCONV_FILTER_BUILTIN_H
 
@@ -92,11 +92,8 @@ int32_t gconv_side_of_sigma(double sigma);
 gconv_status gconv_plane_begin_gaussian(const gconv_builtin *self, const gconv_argument *size, const gconv_argument *sigma,
                                         gconv_plane *plane);
 
-extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_builtin_disk, gconv_builtin_dog,
-    gconv_builtin_emboss, gconv_builtin_gabor, gconv_builtin_gaussian, gconv_builtin_identity, gconv_builtin_kirsch,
-    gconv_builtin_laplacian, gconv_builtin_laplacian_4, gconv_builtin_laplacian_8, gconv_builtin_log, gconv_builtin_motion,
-    gconv_builtin_prewitt, gconv_builtin_prewitt_x, gconv_builtin_prewitt_y, gconv_builtin_roberts, gconv_builtin_roberts_x,
-    gconv_builtin_roberts_y, gconv_builtin_scharr, gconv_builtin_scharr_x, gconv_builtin_scharr_y, gconv_builtin_sharpen,
-    gconv_builtin_sobel, gconv_builtin_sobel_x, gconv_builtin_sobel_y, gconv_builtin_unsharp, gconv_builtin_usm;
+#define BUILTIN(name) extern const gconv_builtin gconv_builtin_##name;
+#include "filter/builtins.def"
+#undef BUILTIN
 
 #endif

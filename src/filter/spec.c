@@ -20,11 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of filters beside the running program, as installed or as built in a checkout; "" if there is none. */
+/* The folder of filters beside the running program, as installed, or as a link in the folder of a build; "" if there is
+ * none. */
 static char folder_near_program[PATH_MAX];
 
 static void find_folder_near_program(void) {
-  static const char *const places[] = {"../share/gconv/filters", "../filters"};
+  static const char *const places[] = {"../share/gconv/filters", "filters"};
   char program[PATH_MAX], path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length <= 0)

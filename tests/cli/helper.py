@@ -59,6 +59,12 @@ class CommandTest(unittest.TestCase):
             result.stdout = result.stdout.decode()
         return result
 
+    def assertIn(self, member, container, msg=None):
+        """As unittest has it; of a long text, such as a manual, only the beginning is shown."""
+        if isinstance(container, str) and len(container) > 2000 and member not in container:
+            self.fail(f"{member!r} is missing in {container[:60]!r}... ({len(container)} characters){': ' + msg if msg else ''}")
+        super().assertIn(member, container, msg)
+
     def peak_bytes(self, *words):
         """The memory that gconv takes at most: by way of a small process, as what is forked from this one begins with its arrays."""
         script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "

@@ -263,6 +263,10 @@ def pnm_comments(size):
     return b"P5 " + b"#\n" * (size // 2) + b"1 1 255\n\0"
 
 
+def pfm_spaces(size):
+    return b"Pf\n" + b" " * size + b"1 1\n-1\n" + bytes(4)
+
+
 def pnm_spaces(size):
     return b"P5 1 1 255\n\0" + b"\n" * size
 

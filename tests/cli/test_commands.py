@@ -67,6 +67,9 @@ class Filters(CommandTest):
         self.assertGreater(len(builtins.splitlines()), 20)
         self.assertIn("sobel_x", files)
 
+    def test_shipped_filters_lie_beside_the_program(self):
+        self.assertIn("\n  gaussian_5 ", self.gconv("filters", env={"GCONV_FILTERS": ""}).stdout)
+
     def test_words(self):
         text = self.gconv("filters", "EDGES", "kirsch").stdout
         self.assertEqual([line.split()[0] for line in text.splitlines()], ["Built", "kirsch:direction=all"])

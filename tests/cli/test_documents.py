@@ -184,6 +184,21 @@ class Tables(CommandTest):
             for name, kind in kinds:
                 self.assertEqual(exact[name], "yes" if kind == "exact" else "no", name)
 
+    def test_formats(self):
+        """A format has a corpus for its fuzzer, a test of its pixels, a test of its worst files, and a word in the guide."""
+        listed = self.gconv("filter", "--help").stdout.partition("\nFormats, ")[2]
+        rows = re.findall(r"(?m)^  (\w+) +(\w+(?: \w+)*)  ", listed)
+        self.assertGreater(len(rows), 5)
+        read = {"tests/codec": "test_*.py", "tests/cli": "*scale*.py", "docs": "guide.md"}
+        texts = {place: "".join(path.read_text() for path in (SOURCE / place).glob(names)) for place, names in read.items()}
+        missing = []
+        for name, extensions in rows:
+            word = rf"(?i)(?<![a-z])({'|'.join([name, *extensions.split()])})(?![a-z])"
+            missing += [f"{name}: {place}" for place, text in texts.items() if not re.search(word, text)]
+            if not any((SOURCE / "tests/fuzz/corpus" / name).glob("*")):
+                missing.append(f"{name}: tests/fuzz/corpus/{name}")
+        self.assertEqual(missing, [])
+
     def test_filters(self):
         [table] = self.tables("docs/filter-formats.md", "name | parameters and defaults | is")
         documented = {name.strip("`"): parameters.strip("`") for names, parameters, _ in table for name in names.split(", ")}

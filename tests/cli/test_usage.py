@@ -229,20 +229,16 @@ class Help(CommandTest):
 
     def test_manual_has_every_option_and_command(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
-        listed = set()
-        for command in COMMANDS:
-            self.assertRegex(manual, rf"(?m)^\.SS (gconv )?{command}\b", command)
-            listed |= self.options_of(command)
+        self.assertEqual([command for command in COMMANDS if not re.search(rf"(?m)^\.SS (gconv )?{command}\b", manual)], [])
+        listed = {"--version"}.union(*map(self.options_of, COMMANDS))
         self.assertGreater(len(listed), 30)
-        for option in listed | {"--version"}:
-            self.assertRegex(manual, rf"{option}(?![a-z0-9-])", option)
+        self.assertEqual([option for option in sorted(listed) if not re.search(rf"{option}(?![a-z0-9-])", manual)], [])
 
     def test_manual_has_every_format(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text()
         formats = re.findall(r"(?m)^  (\w+) +\w.*", self.gconv("filter", "--help").stdout.partition("\nFormats, ")[2])
         self.assertIn("png", formats)
-        for name in formats:
-            self.assertRegex(manual, rf"(?m)^\.TP\n{name}( |$)", name)
+        self.assertEqual([name for name in formats if not re.search(rf"(?m)^\.TP\n{name}( |$)", manual)], [])
 
     def test_manual_has_no_option_of_its_own(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")

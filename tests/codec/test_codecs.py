@@ -422,6 +422,17 @@ class Floats(unittest.TestCase):
                     self.assertEqual(got.dtype, np.float32 if dtype[-1] == "8" else expected.dtype)
                     self.assertTrue(got.flags.c_contiguous)
 
+    def test_npz_of_numpy(self):
+        """Stored and deflated; the one array of an archive needs no name."""
+        a, b = RANDOM.integers(0, 60000, (4, 5, 3)).astype("u2"), RANDOM.normal(0, 1, (6, 7)).astype("f4")
+        for write in np.savez, np.savez_compressed:
+            write(path("in.npz"), a=a, b=b)
+            np.testing.assert_array_equal(read(path("in.npz") + ":a"), a)
+            np.testing.assert_array_equal(read(path("in.npz") + ":b"), b)
+            self.assertIn("a, b", failure(path("in.npz")))
+            write(path("in.npz"), b)
+            np.testing.assert_array_equal(read(path("in.npz")), b)
+
 
 if __name__ == "__main__":
     if not CONVERT:
