@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* A whole ONNX model as a network, if its nodes are a chain from the graph's input to its output: each takes what the one
- * before it makes. Nodes that only compute at training time are passed over, and BatchNormalization is folded into the Conv
- * before it. */
+ * before it makes. A table has all operators that are read, with the opsets and the attributes that are understood. Whatever
+ * has no row there is refused by its name. */
 #include "bank/network_onnx.h"
 #include "base/memory.h"
+#include "base/printable.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHOWN_BYTES = 80 };
+
+gconv_status gconv_onnx_no_memory(const gconv_onnx_graph *g) {
+  return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", g->model->file->path);
+}
+
 /* ---- Layers ---- */
 
-static gconv_status add_layer(gconv_onnx_graph *g, gconv_layer_kind kind, gconv_layer **layer) {
+gconv_status gconv_onnx_add_layer(gconv_onnx_graph *g, gconv_layer_kind kind, gconv_layer **layer) {
   gconv_network *network = g->network;
   if (network->count == GCONV_NETWORK_MAX_LAYERS)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: the model has more than %d layers, which is the limit", g->file->path,
+    return gconv_fail(GCONV_TOO_LARGE, "%s: the model has more than %d layers, which is the limit", g->model->file->path,
                       GCONV_NETWORK_MAX_LAYERS);
   network->layers[network->count] = (gconv_layer){.kind = kind};
   *layer = &network->layers[network->count++];
@@ -24,457 +31,415 @@ static gconv_status add_layer(gconv_onnx_graph *g, gconv_layer_kind kind, gconv_
   return GCONV_OK;
 }
 
-static gconv_bank *bank_of(gconv_onnx_graph *g, const gconv_layer *layer) {
-  return &g->network->banks[layer - g->network->layers];
-}
-
-/* The last layer, if it has weights and no activation yet; else NULL. */
-static gconv_layer *open_layer(const gconv_onnx_graph *g) {
+gconv_layer *gconv_onnx_open_layer(const gconv_onnx_graph *g) {
   gconv_network *network = g->network;
   gconv_layer *last = network->count > 0 ? &network->layers[network->count - 1] : NULL;
   return last && last->kind == GCONV_LAYER_CONV && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
 }
 
-/* How many outputs an axis has; 0 where its size is not known, or too small. */
-static int64_t outputs_of(int64_t size, int32_t taps, int32_t stride, int32_t dilation, int64_t pads, bool same) {
-  int64_t extent = (int64_t)(taps - 1) * dilation + 1;
-  if (size <= 0)
-    return 0;
-  return same ? (size - 1) / stride + 1 : size + pads < extent ? 0 : (size + pads - extent) / stride + 1;
+bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *g) {
+  return g->height == 1 && g->width == 1;
 }
 
-/* Reads `count` integers of an attribute into `to`, if it is there. */
-static gconv_status take_attribute(const gconv_onnx_node *n, const char *name, size_t count, int32_t least,
-                                   int32_t *const to[]) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
-  if (a && a->count != count)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has %zu numbers as %s: convolutions here have two dimensions",
-                                a->count, name);
-  for (size_t i = 0; a && i < count; i++) {
-    if (a->integers[i] < least || a->integers[i] > INT32_MAX)
-      return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has the number %" PRId64 " as %s", a->integers[i], name);
-    *to[i] = (int32_t)a->integers[i];
-  }
-  return GCONV_OK;
-}
-
-static gconv_status take_geometry(const gconv_onnx_node *n, gconv_layer *layer) {
-  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(n, "auto_pad");
-  const char *text = automatic && automatic->text ? automatic->text : "NOTSET";
-  layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = layer->groups = 1;
-  layer->padding = strcmp(text, "SAME_UPPER") == 0   ? GCONV_LAYER_SAME_UPPER
-                   : strcmp(text, "SAME_LOWER") == 0 ? GCONV_LAYER_SAME_LOWER
-                   : strcmp(text, "VALID") == 0      ? GCONV_LAYER_VALID
-                                                     : GCONV_LAYER_EXPLICIT;
-  GCONV_TRY(take_attribute(n, "strides", 2, 1, (int32_t *const[]){&layer->stride_y, &layer->stride_x}));
-  GCONV_TRY(take_attribute(n, "dilations", 2, 1, (int32_t *const[]){&layer->dilation_y, &layer->dilation_x}));
-  GCONV_TRY(take_attribute(n, "group", 1, 1, (int32_t *const[]){&layer->groups}));
-  if (layer->padding == GCONV_LAYER_EXPLICIT)
-    GCONV_TRY(take_attribute(n, "pads", 4, 0,
-                             (int32_t *const[]){&layer->pad_top, &layer->pad_left, &layer->pad_bottom, &layer->pad_right}));
-  return GCONV_OK;
-}
-
-/* Gives the last layer `count` biases. */
-static gconv_status set_biases(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *layer, int input) {
-  gconv_bank *bank = bank_of(g, layer);
-  float *numbers = NULL;
-  GCONV_TRY(gconv_onnx_read_constant(g, n, input, "biases", bank->filters, &numbers));
-  gconv_release(bank->biases);
-  bank->biases = numbers;
-  return GCONV_OK;
-}
-/* Makes the bank of a layer of numbers that it takes over. */
-static gconv_status set_weights(gconv_onnx_graph *g, gconv_layer *layer, gconv_bank_shape shape, float *numbers) {
-  gconv_bank *bank = bank_of(g, layer);
-  gconv_status status = gconv_bank_check_shape(g->file->path, shape);
-  char *name = status == GCONV_OK ? strdup("") : NULL;
-  if (!name) {
-    gconv_release(numbers);
-    return status == GCONV_OK ? gconv_onnx_no_memory(g) : status;
-  }
-  *bank = (gconv_bank){.name = name,
-                       .filters = (int32_t)shape.filters,
-                       .channels = (int32_t)shape.channels,
-                       .rows = (int32_t)shape.rows,
-                       .columns = (int32_t)shape.columns,
-                       .weights = numbers};
-  return GCONV_OK;
-}
-
-/* The border of a Pad, by its attribute `mode` and its input of a constant. */
-static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *pad) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, "mode");
-  const char *mode = a && a->text ? a->text : "constant";
-  float *value = NULL;
-  pad->border = strcmp(mode, "reflect") == 0 ? GCONV_BORDER_REFLECT101
-                : strcmp(mode, "edge") == 0  ? GCONV_BORDER_REPLICATE
-                : strcmp(mode, "wrap") == 0  ? GCONV_BORDER_WRAP
-                                             : GCONV_BORDER_CONSTANT;
-  if (pad->border != GCONV_BORDER_CONSTANT)
-    return GCONV_OK;
-  if (strcmp(mode, "constant") != 0)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "pads by a mode that is none of constant, reflect, edge and wrap");
-  pad->border_value = (double)gconv_onnx_number_of(n, "value", 0);
-  if (gconv_onnx_has_input(n, 2)) {
-    GCONV_TRY(gconv_onnx_read_constant(g, n, 2, "value", 1, &value));
-    pad->border_value = (double)*value;
-    gconv_release(value);
-  }
-  if (pad->border_value == 0)
-    pad->border = GCONV_BORDER_ZERO;
-  return isfinite(pad->border_value) ? GCONV_OK
-                                     : gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by what is no finite number");
-}
-
-/* PyTorch writes a Conv2d whose padding_mode is none of zeros as a Pad of height and width, and a Conv without pads. */
-static gconv_status take_pad(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_onnx_integers pads = {0};
-  const gconv_onnx_attribute *given = gconv_onnx_find_attribute(n, "pads");
-  if (!given)
-    GCONV_TRY(gconv_onnx_read_integers(g, n, 1, &pads));
-  if (given && given->count <= GCONV_ONNX_INTEGERS) {
-    pads.count = given->count;
-    memcpy(pads.numbers, given->integers, sizeof pads.numbers);
-  }
-  int32_t *const to[] = {NULL, NULL, &g->pad.pad_top, &g->pad.pad_left, NULL, NULL, &g->pad.pad_bottom, &g->pad.pad_right};
-  bool good = pads.count == 8 && !g->padded && !g->flat && !gconv_onnx_has_input(n, 3);
-  for (size_t i = 0; i < 8 && good; i++) {
-    good = pads.numbers[i] >= 0 && pads.numbers[i] <= (to[i] ? INT32_MAX : 0);
-    if (good && to[i])
-      *to[i] = (int32_t)pads.numbers[i];
-  }
-  if (!good)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "does not pad height and width by constant numbers from 0 on, before a Conv");
-  g->padded = true;
-  return take_mode(g, n, &g->pad);
-}
-
-/* Gives the layer of a Conv the pads of the Pad before it. */
-static gconv_status take_pads(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *layer) {
-  const bool none =
-      layer->padding == GCONV_LAYER_VALID || (layer->padding == GCONV_LAYER_EXPLICIT && layer->pad_top == 0 &&
-                                              layer->pad_left == 0 && layer->pad_bottom == 0 && layer->pad_right == 0);
-  if (!g->padded)
-    return GCONV_OK;
-  if (!none)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "pads what a Pad before it has padded already");
-  layer->padding = GCONV_LAYER_EXPLICIT;
-  layer->pad_top = g->pad.pad_top, layer->pad_left = g->pad.pad_left;
-  layer->pad_bottom = g->pad.pad_bottom, layer->pad_right = g->pad.pad_right;
-  layer->border = g->pad.border;
-  layer->border_value = g->pad.border_value;
-  g->padded = false;
-  return GCONV_OK;
-}
-
-static gconv_status take_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  const gconv_onnx_tensor *weights;
-  gconv_layer *layer = NULL;
-  float *numbers = NULL;
-  GCONV_TRY(gconv_onnx_find_constant(n, 1, "weights", &weights));
-  if (weights->dimensions != 4 || g->flat)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %zu dimensions: convolutions here have two",
-                                weights->dimensions);
-  GCONV_TRY(add_layer(g, GCONV_LAYER_CONV, &layer));
-  GCONV_TRY(take_geometry(n, layer));
-  GCONV_TRY(take_pads(g, n, layer));
-  GCONV_TRY(gconv_onnx_read_numbers(g, n, weights, &numbers));
-  const gconv_bank_shape shape = {(uint64_t)weights->shape[0], (uint64_t)weights->shape[1], (uint64_t)weights->shape[2],
-                                  (uint64_t)weights->shape[3]};
-  GCONV_TRY(set_weights(g, layer, shape, numbers));
-  const gconv_bank *bank = layer->bank;
-  if (g->channels == 0)
-    g->channels = (int64_t)bank->channels * layer->groups;
-  if (g->network->channels == 0)
-    g->network->channels = g->channels <= INT32_MAX ? (int32_t)g->channels : 0;
-  if ((int64_t)bank->channels * layer->groups != g->channels)
-    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "takes %" PRId64 " channels, and gets %" PRId64,
-                                (int64_t)bank->channels * layer->groups, g->channels);
-  bool same = layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
-  g->height = outputs_of(g->height, bank->rows, layer->stride_y, layer->dilation_y,
-                         (int64_t)layer->pad_top + layer->pad_bottom, same);
-  g->width = outputs_of(g->width, bank->columns, layer->stride_x, layer->dilation_x,
-                        (int64_t)layer->pad_left + layer->pad_right, same);
-  g->channels = bank->filters;
-  return gconv_onnx_has_input(n, 2) ? set_biases(g, n, layer, 2) : GCONV_OK;
-}
-
-/* How `features` lie in the image that a dense layer gets: rows and columns. */
-static gconv_status find_window(gconv_onnx_graph *g, const gconv_onnx_node *n, int64_t features, int64_t *rows,
-                                int64_t *columns) {
-  if (g->channels == 0) { /* the first layer, of a model whose input has no shape */
-    g->channels = features;
-    g->height = g->width = 1;
-  }
-  if (g->network->channels == 0)
-    g->network->channels = g->channels <= INT32_MAX ? (int32_t)g->channels : 0;
-  int64_t pixels = features % g->channels == 0 ? features / g->channels : 0, side = (int64_t)(sqrt((double)pixels) + 0.5);
-  *rows = g->height, *columns = g->width;
-  if (*rows <= 0 || *columns <= 0)
-    *rows = *columns = side; /* of an unknown size: a square */
-  if (pixels > 0 && *rows * *columns == pixels && (g->flat || pixels == 1))
-    return GCONV_OK;
-  return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                              "takes %" PRId64 " numbers, and gets %" PRId64 " channels of %" PRId64 " x %" PRId64
-                              " (0: not known): export the model with an input of fixed size",
-                              features, g->channels, g->height, g->width);
-}
-
-/* A dense layer is a convolution of its whole input. `transposed`: weights are outputs x inputs. */
-static gconv_status take_dense(gconv_onnx_graph *g, const gconv_onnx_node *n, bool transposed) {
-  const gconv_onnx_tensor *weights;
-  gconv_layer *layer = NULL;
-  float *numbers = NULL, *turned = NULL;
-  int64_t rows, columns;
-  GCONV_TRY(gconv_onnx_find_constant(n, 1, "weights", &weights));
-  if (weights->dimensions != 2)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %zu dimensions, where 2 are expected",
-                                weights->dimensions);
-  const int64_t outputs = weights->shape[transposed ? 0 : 1], features = weights->shape[transposed ? 1 : 0];
-  GCONV_TRY(gconv_onnx_read_numbers(g, n, weights, &numbers));
-  gconv_status status = find_window(g, n, features, &rows, &columns);
-  if (status == GCONV_OK && !transposed) {
-    void *memory = NULL;
-    status = gconv_allocate((size_t)(outputs * features) * sizeof(float), "the weights of a layer", &memory);
-    turned = memory;
-    for (int64_t i = 0; status == GCONV_OK && i < outputs * features; i++)
-      turned[i % outputs * features + i / outputs] = numbers[i];
-    gconv_release(numbers);
-    numbers = turned;
-  }
-  if (status == GCONV_OK)
-    status = add_layer(g, GCONV_LAYER_CONV, &layer);
-  if (status != GCONV_OK) {
-    gconv_release(numbers);
-    return status;
-  }
-  layer->padding = GCONV_LAYER_VALID;
-  layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = layer->groups = 1;
-  const gconv_bank_shape shape = {(uint64_t)outputs, (uint64_t)g->channels, (uint64_t)rows, (uint64_t)columns};
-  GCONV_TRY(set_weights(g, layer, shape, numbers));
-  g->channels = outputs;
-  g->height = g->width = 1;
-  g->flat = true;
-  return GCONV_OK;
-}
-
-static gconv_status take_gemm(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  if (gconv_onnx_integer_of(n, "transA", 0) != 0 || gconv_onnx_number_of(n, "alpha", 1) != 1 ||
-      (gconv_onnx_has_input(n, 2) && gconv_onnx_number_of(n, "beta", 1) != 1))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "turns its input or scales its product (transA, alpha, beta), which no layer does");
-  GCONV_TRY(take_dense(g, n, gconv_onnx_integer_of(n, "transB", 0) != 0));
-  return gconv_onnx_has_input(n, 2) ? set_biases(g, n, open_layer(g), 2) : GCONV_OK;
-}
-
-static gconv_status take_matmul(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  return take_dense(g, n, false);
-}
-
-/* Biases of a MatMul or Conv before it, or the graph's input. */
-static gconv_status take_add(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_layer *layer = open_layer(g);
-  const bool first = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
-  const int other = first ? 1 : 0;
-  if (gconv_onnx_has_input(n, other) && strcmp(n->inputs[other], g->input->name) == 0)
-    return add_layer(g, GCONV_LAYER_RESIDUAL, &layer);
-  if (!gconv_onnx_has_input(n, other) || !gconv_onnx_find_tensor(g, n->inputs[other]))
-    return gconv_onnx_fail_node(
-        n, GCONV_UNSUPPORTED,
-        "adds what neither is constant nor the input of the model, so the model is no chain of layers");
-  if (!layer || layer->bank->biases)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "adds a constant to what is not the sum of a Conv, Gemm or MatMul without biases");
-  return set_biases(g, n, layer, other);
-}
-
-static gconv_status take_normalization(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  static const char *const names[] = {"scales", "offsets", "means", "variances"};
-  gconv_layer *layer = open_layer(g);
-  float *parts[4] = {NULL, NULL, NULL, NULL};
-  gconv_status status = GCONV_OK;
-  if (!layer)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows no Conv or Gemm into which it could be folded");
-  for (int i = 0; i < 4 && status == GCONV_OK; i++)
-    status = gconv_onnx_read_constant(g, n, i + 1, names[i], layer->bank->filters, &parts[i]);
-  if (status == GCONV_OK)
-    status = gconv_bank_add_biases(bank_of(g, layer));
-  if (status == GCONV_OK)
-    gconv_bank_fold(bank_of(g, layer), parts[0], parts[1], parts[2], parts[3],
-                    (double)gconv_onnx_number_of(n, "epsilon", 1e-5F));
-  for (int i = 0; i < 4; i++)
-    gconv_release(parts[i]);
-  return status;
-}
-
-/* ---- Nodes without weights ---- */
+/* ---- Activations ---- */
 
 static gconv_status activate(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_activation activation, float slope) {
-  gconv_layer *layer = open_layer(g);
+  gconv_layer *layer = gconv_onnx_open_layer(g);
   if (!layer)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is an activation that does not follow a Conv, Gemm or MatMul");
+  if (!isfinite(slope))
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has a slope that is no finite number");
   layer->activation = activation;
   layer->slope = slope;
   return GCONV_OK;
 }
 
-static gconv_status take_relu(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_relu(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   return activate(g, n, GCONV_ACTIVATION_RELU, 0);
 }
 
-static gconv_status take_leaky(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_leaky(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   return activate(g, n, GCONV_ACTIVATION_LEAKY, gconv_onnx_number_of(n, "alpha", 0.01F));
 }
 
-static gconv_status take_sigmoid(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_sigmoid(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   return activate(g, n, GCONV_ACTIVATION_SIGMOID, 0);
 }
 
-static gconv_status take_tanh(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_tanh(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   return activate(g, n, GCONV_ACTIVATION_TANH, 0);
 }
 
-static gconv_status take_softmax(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  int64_t axis = gconv_onnx_integer_of(n, "axis", g->flat ? -1 : 1);
-  if (axis != 1 && axis != (g->flat ? -1 : -3))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "normalises along axis %" PRId64 ": here that is the channels, axis 1",
+/* A layer has softmax over its channels. From opset 13 on, that is one axis; before, all axes from `axis` on are one. */
+static gconv_status make_softmax(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  const bool one_axis = g->model->opset >= 13, images = g->layout == GCONV_ONNX_IMAGES;
+  const int64_t axis = gconv_onnx_integer_of(n, "axis", one_axis ? -1 : 1), axes = images ? 4 : 2;
+  const bool channels = axis == 1 || axis == 1 - axes;
+  if (!channels || ((!one_axis || !images) && !gconv_onnx_is_one_pixel(g)))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                one_axis ? "normalises along axis %" PRId64 ": here that is the channels, axis 1"
+                                         : "normalises along all axes from %" PRId64
+                                           " on, as opsets below 13 do: here that is the channels alone, axis 1",
                                 axis);
   return activate(g, n, GCONV_ACTIVATION_SOFTMAX, 0);
 }
 
-static gconv_status take_nothing(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+/* ---- Nodes that change the shape alone ---- */
+
+static gconv_status make_nothing(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   (void)g;
   (void)n;
   return GCONV_OK;
 }
-/* To N x features, which a dense layer takes. */
-static gconv_status take_reshape(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+
+/* Dropout does nothing, unless it is told to train. */
+static gconv_status make_dropout(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  gconv_onnx_integers training;
+  bool given;
+  GCONV_TRY(gconv_onnx_read_list(g, n, "training_mode", 2, &training, &given));
+  if (given && (training.count != 1 || training.numbers[0] != 0))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is in training mode, in which it drops numbers at random");
+  return GCONV_OK;
+}
+
+/* To N x features, for each input that the model takes: 0 is the size of that axis, -1 what is left. */
+static gconv_status make_reshape(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers shape;
-  GCONV_TRY(gconv_onnx_read_integers(g, n, 1, &shape));
-  if (shape.count != 2)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "makes no list of features of each image, images x features");
-  g->flat = true;
+  bool given;
+  GCONV_TRY(gconv_onnx_read_list(g, n, "shape", 1, &shape, &given));
+  const bool zeros = gconv_onnx_integer_of(n, "allowzero", 0) == 0;
+  const int64_t rows = shape.numbers[0], columns = shape.numbers[1];
+  const bool known =
+      g->channels > 0 && g->height > 0 && g->width > 0 && g->height <= INT32_MAX / g->width && g->channels <= INT32_MAX;
+  const int64_t features = known ? g->channels * g->height * g->width : 0;
+  const bool keeps_rows = (rows == 0 && zeros) || (rows > 0 && rows == g->batch);
+  const bool all_columns = (columns > 0 && columns == features) || (columns == 0 && zeros && g->layout == GCONV_ONNX_ROWS);
+  if (shape.count != 2 || !((keeps_rows && (columns == -1 || all_columns)) || (rows == -1 && all_columns)))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                "makes no list of features of each image, images x features, for every input");
+  g->layout = GCONV_ONNX_ROWS;
   return GCONV_OK;
 }
 
-/* Behind a mean, it drops what is 1. */
-static gconv_status take_squeeze(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  if (g->height != 1 || g->width != 1)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "does not follow a mean over height and width");
-  g->flat = true;
+/* Whether they are axes 2 and 3 of four; negative ones count from the last. */
+static bool are_height_and_width(const gconv_onnx_integers *axes) {
+  int64_t a = axes->numbers[0] + (axes->numbers[0] < 0 ? 4 : 0), b = axes->numbers[1] + (axes->numbers[1] < 0 ? 4 : 0);
+  return axes->count == 2 && ((a == 2 && b == 3) || (a == 3 && b == 2));
+}
+
+/* Behind a mean, it drops the axes of height and width. Without axes, it drops all of size 1: of one image its batch, too.
+ */
+static gconv_status make_squeeze(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  gconv_onnx_integers axes;
+  bool given;
+  GCONV_TRY(gconv_onnx_read_list(g, n, "axes", 1, &axes, &given));
+  if (!gconv_onnx_is_one_pixel(g) || (given ? !are_height_and_width(&axes) : g->channels < 2))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                "does not drop height and width, axes 2 and 3, behind a mean over both");
+  g->layout = given ? GCONV_ONNX_ROWS : GCONV_ONNX_SQUEEZED;
   return GCONV_OK;
 }
 
-static gconv_status take_flatten(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  if (gconv_onnx_integer_of(n, "axis", 1) != 1)
+static gconv_status make_flatten(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  const int64_t axis = gconv_onnx_integer_of(n, "axis", 1);
+  if (axis != 1 && axis != (g->layout == GCONV_ONNX_IMAGES ? -3 : -1))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "flattens from another axis than 1 on");
-  g->flat = true;
+  g->layout = GCONV_ONNX_ROWS;
   return GCONV_OK;
 }
 
-static gconv_status take_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+/* ---- Means ---- */
+
+static gconv_status make_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_layer *layer = NULL;
   (void)n;
-  GCONV_TRY(add_layer(g, GCONV_LAYER_MEAN, &layer));
+  GCONV_TRY(gconv_onnx_add_layer(g, GCONV_LAYER_MEAN, &layer));
   g->height = g->width = 1;
   return GCONV_OK;
 }
 
-static gconv_status take_reduce_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_reduce_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers axes;
-  const gconv_onnx_attribute *given = gconv_onnx_find_attribute(n, "axes");
-  GCONV_TRY(gconv_onnx_read_integers(g, n, 1, &axes));
-  if (given && given->count <= GCONV_ONNX_INTEGERS) {
-    axes.count = given->count;
-    memcpy(axes.numbers, given->integers, sizeof axes.numbers);
-  }
-  int64_t low = axes.numbers[0] + (axes.numbers[0] < 0 ? 4 : 0), high = axes.numbers[1] + (axes.numbers[1] < 0 ? 4 : 0);
-  if (axes.count != 2 || g->flat || !((low == 2 && high == 3) || (low == 3 && high == 2)))
+  bool given;
+  GCONV_TRY(gconv_onnx_read_list(g, n, "axes", 1, &axes, &given));
+  if (!are_height_and_width(&axes))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is no mean over height and width, axes 2 and 3");
-  GCONV_TRY(take_mean(g, n));
-  g->flat = gconv_onnx_integer_of(n, "keepdims", 1) == 0;
+  GCONV_TRY(make_mean(g, n));
+  if (gconv_onnx_integer_of(n, "keepdims", 1) == 0)
+    g->layout = GCONV_ONNX_ROWS;
   return GCONV_OK;
 }
 
-/* ---- The second reading: the chain ---- */
+/* ---- The table of operators ---- */
 
-static const struct op {
-  const char *type;
-  gconv_status (*take)(gconv_onnx_graph *g, const gconv_onnx_node *n);
-} ops[] = {
-    {"Conv", take_conv},
-    {"Pad", take_pad},
-    {"Gemm", take_gemm},
-    {"MatMul", take_matmul},
-    {"Add", take_add},
-    {"BatchNormalization", take_normalization},
-    {"Relu", take_relu},
-    {"LeakyRelu", take_leaky},
-    {"Sigmoid", take_sigmoid},
-    {"Tanh", take_tanh},
-    {"Softmax", take_softmax},
-    {"GlobalAveragePool", take_mean},
-    {"ReduceMean", take_reduce_mean},
-    {"Flatten", take_flatten},
-    {"Reshape", take_reshape},
-    {"Squeeze", take_squeeze},
-    {"Dropout", take_nothing},
-    {"Identity", take_nothing},
+enum {
+  IMAGES = GCONV_ONNX_IMAGES,
+  ROWS = GCONV_ONNX_ROWS,
+  SQUEEZED = GCONV_ONNX_SQUEEZED,
+  UNSAID = GCONV_ONNX_UNSAID,
+  ANY = IMAGES | ROWS | SQUEEZED | UNSAID,
+  NEWEST = GCONV_ONNX_NEWEST_OPSET
 };
 
-static gconv_status take_node(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  const bool standard = !n->domain || !*n->domain || strcmp(n->domain, "ai.onnx") == 0;
-  const struct op *op = NULL;
-  if (!n->type)
-    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has no type");
-  if (standard && strcmp(n->type, "Constant") == 0)
+/* Attributes, by the opsets that have them. */
+#define FLOAT(name, since, until)                                                                                           \
+  { name, GCONV_ONNX_A_FLOAT, since, until, GCONV_ONNX_READ, 0 }
+#define INT(name, since, until)                                                                                             \
+  { name, GCONV_ONNX_AN_INT, since, until, GCONV_ONNX_READ, 0 }
+#define INTS(name, since, until)                                                                                            \
+  { name, GCONV_ONNX_INTS, since, until, GCONV_ONNX_READ, 0 }
+#define STRING(name)                                                                                                        \
+  { name, GCONV_ONNX_A_STRING, 1, NEWEST, GCONV_ONNX_READ, 0 }
+#define TENSOR(name)                                                                                                        \
+  { name, GCONV_ONNX_A_TENSOR, 1, NEWEST, GCONV_ONNX_READ, 0 }
+#define FIXED(name, kind, value, since, until)                                                                              \
+  { name, kind, since, until, GCONV_ONNX_FIXED, value }
+#define NEEDED(name, value, until)                                                                                          \
+  { name, GCONV_ONNX_AN_INT, 1, until, GCONV_ONNX_NEEDED, value }
+#define END                                                                                                                 \
+  { NULL, GCONV_ONNX_AN_INT, 0, 0, GCONV_ONNX_READ, 0 }
+
+typedef const gconv_onnx_rule rules[];
+static rules none = {END}, value = {TENSOR("value"), END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
+             axis = {INT("axis", 1, NEWEST), END}, axes = {INTS("axes", 1, 12), END};
+static rules pad = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), END};
+static rules gemm = {FIXED("alpha", GCONV_ONNX_A_FLOAT, 1, 1, NEWEST),
+                     FIXED("transA", GCONV_ONNX_AN_INT, 0, 1, NEWEST),
+                     FLOAT("beta", 1, NEWEST),
+                     INT("transB", 1, NEWEST),
+                     NEEDED("broadcast", 1, 6),
+                     END};
+static rules normalization = {FLOAT("epsilon", 1, NEWEST),
+                              FLOAT("momentum", 1, NEWEST),
+                              FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
+                              FIXED("training_mode", GCONV_ONNX_AN_INT, 0, 14, NEWEST),
+                              NEEDED("is_test", 1, 6),
+                              INTS("consumed_inputs", 1, 5),
+                              END};
+static rules mean = {INTS("axes", 1, 17), INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 18, NEWEST), END};
+static rules reshape = {INT("allowzero", 14, NEWEST), END};
+static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), NEEDED("is_test", 1, 6),
+                        INTS("consumed_inputs", 1, 5), END};
+
+/* An operator, from the opset on that has it as it is read here. */
+static const struct op {
+  const char *type;
+  uint64_t since;
+  int least, most;        /* inputs */
+  unsigned layouts;       /* what the tensor on the chain may be */
+  gconv_onnx_maker *make; /* NULL: it has no part in the chain */
+  const gconv_onnx_rule *rules;
+} ops[] = {
+    {"Conv", 1, 2, 3, IMAGES | UNSAID, gconv_onnx_make_conv, gconv_onnx_conv_rules},
+    {"Pad", 2, 1, 4, IMAGES, gconv_onnx_make_pad, pad},
+    {"Gemm", 1, 2, 3, ROWS | SQUEEZED | UNSAID, gconv_onnx_make_gemm, gemm},
+    {"MatMul", 1, 2, 2, ROWS, gconv_onnx_make_matmul, none},
+    {"Add", 7, 2, 2, IMAGES | ROWS, gconv_onnx_make_add, none},
+    {"BatchNormalization", 1, 5, 5, IMAGES | ROWS, gconv_onnx_make_normalization, normalization},
+    {"Relu", 1, 1, 1, ANY, make_relu, none},
+    {"LeakyRelu", 1, 1, 1, ANY, make_leaky, alpha},
+    {"Sigmoid", 1, 1, 1, ANY, make_sigmoid, none},
+    {"Tanh", 1, 1, 1, ANY, make_tanh, none},
+    {"Softmax", 1, 1, 1, IMAGES | ROWS, make_softmax, axis},
+    {"GlobalAveragePool", 1, 1, 1, IMAGES, make_mean, none},
+    {"ReduceMean", 1, 1, 2, IMAGES, make_reduce_mean, mean},
+    {"Flatten", 1, 1, 1, IMAGES | ROWS, make_flatten, axis},
+    {"Reshape", 5, 2, 2, IMAGES | ROWS, make_reshape, reshape},
+    {"Squeeze", 1, 1, 2, IMAGES, make_squeeze, axes},
+    {"Dropout", 1, 1, 3, ANY, make_dropout, dropout},
+    {"Identity", 1, 1, 1, ANY, make_nothing, none},
+    {"Constant", 1, 0, 0, 0, NULL, value},
+};
+enum { OPS = sizeof ops / sizeof *ops };
+
+/* The row of a node's operator, or NULL. */
+static const struct op *find_op(const gconv_onnx_node *n) {
+  for (size_t i = 0; i < OPS && n->type && gconv_onnx_is_standard(n); i++)
+    if (strcmp(ops[i].type, n->type) == 0)
+      return &ops[i];
+  return NULL;
+}
+
+static bool is_read(const gconv_onnx_model *m, const struct op *op) {
+  return op && m->opset >= op->since;
+}
+
+/* ---- What is not known, all at once ---- */
+
+typedef struct unknown {
+  const gconv_onnx_graph *graph;
+  char text[800]; /* "MaxPool (node 'pool'), Concat (node 'c')" */
+  size_t kinds;
+} unknown;
+
+/* "MaxPool", "com.microsoft.FusedConv", "Add of opset 6". */
+static void name_operator(const gconv_onnx_graph *g, const gconv_onnx_node *n, char *text, size_t size) {
+  const struct op *op = find_op(n);
+  char *type = gconv_printable_copy(n->type ? n->type : "(no type)", SHOWN_BYTES);
+  char *domain = gconv_printable_copy(n->domain ? n->domain : "", SHOWN_BYTES);
+  snprintf(text, size, "%s%s%s", domain && *domain ? domain : "", domain && *domain ? "." : "", type ? type : "");
+  size_t used = strlen(text);
+  if (op && g->model->opset == 0)
+    snprintf(text + used, size - used, " of an opset that the model does not say");
+  else if (op)
+    snprintf(text + used, size - used, " of opset %" PRIu64 " (read from %" PRIu64 " on)", g->model->opset, op->since);
+  free(type);
+  free(domain);
+}
+
+static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
+  unknown *u = context;
+  char operator[240], entry[400];
+  const size_t room = sizeof u->text, used = strlen(u->text);
+  if (is_read(u->graph->model, find_op(n)))
     return GCONV_OK;
-  for (size_t i = 0; standard && i < sizeof ops / sizeof *ops; i++)
-    op = strcmp(ops[i].type, n->type) == 0 ? &ops[i] : op;
-  if (!op)
-    return gconv_onnx_fail_node(
-        n, GCONV_UNSUPPORTED,
-        "is none of what a network here has: Conv, Pad, Gemm, MatMul, Add, BatchNormalization, Relu, LeakyRelu, "
-        "Sigmoid, Tanh, Softmax, GlobalAveragePool, ReduceMean, Flatten, Reshape, Squeeze, Dropout, Identity; "
-        "its Conv nodes are banks, by name");
+  name_operator(u->graph, n, operator, sizeof operator);
+  char *name = gconv_printable_copy(n->name && *n->name ? n->name : n->output ? n->output : "", SHOWN_BYTES);
+  snprintf(entry, sizeof entry, "%s (", operator);
+  if (!strstr(u->text, entry)) {
+    u->kinds++;
+    if (used + strlen(entry) + SHOWN_BYTES + 12 < room)
+      snprintf(u->text + used, room - used, "%s%snode '%s')", used > 0 ? ", " : "", entry, name ? name : "");
+  }
+  free(name);
+  return GCONV_OK;
+}
+
+/* The names of all operators that are read, for a text. */
+static void list_operators(char *text, size_t size) {
+  size_t used = 0;
+  for (size_t i = 0; i < OPS && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", ops[i].type);
+}
+
+static gconv_status check_operators(const gconv_onnx_graph *g) {
+  unknown u = {.graph = g};
+  char known[400];
+  GCONV_TRY(gconv_onnx_model_follow(g->model, note_unknown, &u));
+  if (u.kinds == 0)
+    return GCONV_OK;
+  list_operators(known, sizeof known);
+  return gconv_fail(
+      GCONV_UNSUPPORTED,
+      "%s: the model is no network here, for it has %zu operator%s that no layer does: %s; what is read are %s; "
+      "its Conv nodes are banks, as '%s:NAME'",
+      g->model->file->path, u.kinds, u.kinds == 1 ? "" : "s", u.text, known, g->model->file->path);
+}
+
+/* ---- The chain ---- */
+
+/* What a row says of the node's inputs, outputs and attributes. */
+static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node *n, const struct op *op) {
+  static const char *const layouts[] = {[IMAGES] = "images, N x C x H x W",
+                                        [ROWS] = "rows, N x features",
+                                        [SQUEEZED] = "a list that lost its axes of size 1",
+                                        [UNSAID] = "an input whose shape the model does not say"};
+  if (n->input_count < op->least || n->input_count > op->most)
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has %d inputs, and the operator takes %d to %d", n->input_count,
+                                op->least, op->most);
+  GCONV_TRY(gconv_onnx_check_attributes(n, op->rules, g->model->opset));
+  if (!op->make)
+    return GCONV_OK;
+  if (n->further && *n->further && op->make != make_dropout)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training", n->further);
+  if (!(op->layouts & (unsigned)g->layout))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "gets %s, of which it makes what no layer does", layouts[g->layout]);
+  return GCONV_OK;
+}
+
+static gconv_status take_node(void *context, const gconv_onnx_node *n) {
+  gconv_onnx_graph *g = context;
+  const struct op *op = find_op(n);
+  if (!op->make)
+    return check_node(g, n, op);
   bool takes = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
-  takes = takes || (op->take == take_add && gconv_onnx_has_input(n, 1) && strcmp(n->inputs[1], g->at) == 0);
+  takes = takes || (op->make == gconv_onnx_make_add && gconv_onnx_has_input(n, 1) && strcmp(n->inputs[1], g->at) == 0);
   if (!takes || !n->output)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "does not take what the node before it makes, so the model is no chain of layers");
-  if (g->padded && op->take != take_conv && op->take != take_nothing)
+  GCONV_TRY(check_node(g, n, op));
+  if (g->padded && op->make != gconv_onnx_make_conv && op->make != make_nothing && op->make != make_dropout)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad, which a network here has before a Conv alone");
-  GCONV_TRY(op->take(g, n));
+  if (gconv_onnx_find_tensor(g->model, n->output) || gconv_onnx_is_input(g->model, n->output))
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE,
+                                "is not valid: its output has the name of a tensor or input of the model");
+  GCONV_TRY(op->make(g, n));
   free(g->at);
   g->at = strdup(n->output);
   return g->at ? GCONV_OK : gconv_onnx_no_memory(g);
 }
 
+/* ---- The model's input and output ---- */
+
+static gconv_status find_input(gconv_onnx_graph *g) {
+  const gconv_onnx_model *m = g->model;
+  for (size_t i = 0; i < m->input_count; i++) {
+    if (gconv_onnx_find_tensor(m, m->inputs[i].name))
+      continue;
+    if (g->input)
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has several inputs, so it is no chain of layers", m->file->path);
+    g->input = &m->inputs[i];
+  }
+  if (!g->input || !g->input->name || !*g->input->name)
+    return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no input", m->file->path);
+  if (m->output_count != 1 || !m->outputs[0].name)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu outputs, so it is no chain of layers", m->file->path,
+                      m->output_count);
+  return GCONV_OK;
+}
+
+/* What the input's type and shape say. Numbers are computed in float32, whatever they are in the model. */
+static gconv_status take_input(gconv_onnx_graph *g) {
+  const gconv_onnx_value *v = g->input;
+  const char *path = g->model->file->path;
+  if (v->type != 0 && !gconv_onnx_is_floating(v->type))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the input of the model has %s numbers, which no network here takes", path,
+                      v->type > 0 ? gconv_onnx_type_name(v->type) : "no");
+  if (v->has_shape && v->dimensions != 2 && v->dimensions != 4)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: the input of the model has %zu dimensions: 4 are images, 2 are rows of a table", path,
+                      v->dimensions);
+  if (v->type > GCONV_ONNX_FLOAT)
+    gconv_warn("%s: the model computes in %s; gconv does in float32", path, gconv_onnx_type_name(v->type));
+  const bool images = v->dimensions == 4, rows = v->dimensions == 2;
+  g->layout = images ? GCONV_ONNX_IMAGES : rows ? GCONV_ONNX_ROWS : GCONV_ONNX_UNSAID;
+  g->batch = v->sizes[0];
+  g->channels = v->sizes[1];
+  g->height = images ? v->sizes[2] : rows;
+  g->width = images ? v->sizes[3] : rows;
+  g->network->channels = (int32_t)g->channels;
+  g->network->height = g->height > 0 && g->width > 0 ? (int32_t)g->height : 0;
+  g->network->width = g->height > 0 && g->width > 0 ? (int32_t)g->width : 0;
+  g->at = strdup(v->name);
+  return g->at ? GCONV_OK : gconv_onnx_no_memory(g);
+}
+
 static gconv_status read_chain(gconv_onnx_graph *g) {
-  GCONV_TRY(gconv_onnx_graph_read(g));
-  g->network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *g->network->layers);
-  g->network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *g->network->banks);
-  if (!g->network->layers || !g->network->banks)
+  gconv_network *network = g->network;
+  const char *path = g->model->file->path;
+  GCONV_TRY(gconv_onnx_model_check(g->model));
+  GCONV_TRY(check_operators(g));
+  GCONV_TRY(find_input(g));
+  GCONV_TRY(take_input(g));
+  network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
+  network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
+  if (!network->layers || !network->banks)
     return gconv_onnx_no_memory(g);
-  if (g->channels > 0)
-    g->network->channels = (int32_t)g->channels;
-  GCONV_TRY(gconv_onnx_graph_follow(g, take_node));
-  if (g->network->count == 0 || g->padded || strcmp(g->at, g->output.name) != 0)
+  GCONV_TRY(gconv_onnx_model_follow(g->model, take_node, g));
+  if (network->count == 0 || g->padded || strcmp(g->at, g->model->outputs[0].name) != 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the nodes of the model do not lead from its input to its output in a chain",
-                      g->file->path);
-  if (g->network->channels == 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model does not say how many channels its input has", g->file->path);
-  for (size_t i = 0; i < g->network->count; i++)
-    if (g->network->layers[i].bank)
-      GCONV_TRY(gconv_bank_check_finite(g->file->path, GCONV_BAD_FILE, g->network->layers[i].bank));
-  return gconv_network_check(g->file->path, GCONV_BAD_FILE, g->network);
+                      path);
+  if (network->channels == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model does not say how many channels its input has", path);
+  for (size_t i = 0; i < network->count; i++)
+    if (network->layers[i].bank)
+      GCONV_TRY(gconv_bank_check_finite(path, GCONV_BAD_FILE, network->layers[i].bank));
+  return gconv_network_check(path, GCONV_BAD_FILE, network);
 }
 
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network) {
-  gconv_onnx_graph g = {.file = file, .network = network};
+  gconv_onnx_graph g = {.model = gconv_onnx_model_of(file), .network = network};
   gconv_status status = read_chain(&g);
-  gconv_onnx_graph_free(&g);
+  free(g.at);
   return status;
 }

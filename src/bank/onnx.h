@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors of ONNX models. onnx.c finds them, onnx_tensor.c reads their numbers. Field numbers are those of onnx.proto. */
+/* ONNX models, for banks (onnx.c) and networks (network_onnx.c). onnx_model.c reads the model, onnx_node.c its nodes with
+ * their attributes, and onnx_tensor.c the numbers of tensors. Numbers of fields and types are those of onnx.proto. */
 #ifndef GCONV_BANK_ONNX_H
 #define GCONV_BANK_ONNX_H
 
 #include "bank/protobuf.h"
 #include "bank/syntax.h"
+
+/* Newer versions may change what an operator means: models that need them are refused. */
+enum { GCONV_ONNX_NEWEST_IR = 14, GCONV_ONNX_NEWEST_OPSET = 28 };
+enum { GCONV_ONNX_INPUTS = 6, GCONV_ONNX_INTEGERS = 8 /* of a node and of an attribute that are kept */ };
+
+/* TensorProto.DataType */
+enum {
+  GCONV_ONNX_FLOAT = 1,
+  GCONV_ONNX_INT64 = 7,
+  GCONV_ONNX_BOOL = 9,
+  GCONV_ONNX_FLOAT16 = 10,
+  GCONV_ONNX_DOUBLE = 11,
+  GCONV_ONNX_BFLOAT16 = 16
+};
+
+/* ---- Tensors ---- */
 
 /* A file beside the model, as the system knows it: several names may lead to it. */
 typedef struct gconv_onnx_file {
@@ -19,15 +36,22 @@ typedef struct gconv_onnx_tensor {
   uint64_t at, end;    /* of its message in the file */
   uint64_t data_bytes; /* bytes in fields of data: at least as many as numbers */
   bool external;       /* the numbers are in a separate file */
+  bool segment;        /* it is a part of a tensor, which is not read */
   bool looked;         /* `file` is set */
   gconv_onnx_file file;
 } gconv_onnx_tensor;
 
+/* The integers of a small tensor, such as axes. */
+typedef struct gconv_onnx_integers {
+  int64_t numbers[GCONV_ONNX_INTEGERS];
+  size_t count; /* of all, also those that are not kept */
+} gconv_onnx_integers;
+
 /* Returns "float16" and so on; "" for types without a name here. */
 const char *gconv_onnx_type_name(int64_t type);
 
-/* Returns whether its numbers have a type that is read: FLOAT, DOUBLE, FLOAT16, BFLOAT16. */
-bool gconv_onnx_is_floating(const gconv_onnx_tensor *tensor);
+/* Whether numbers of this type are read as weights: FLOAT, DOUBLE, FLOAT16, BFLOAT16. */
+bool gconv_onnx_is_floating(int64_t type);
 
 /* Collects what is known of a tensor from `message`. The name is empty if it has none. Free it even after a failure. */
 gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
@@ -44,5 +68,124 @@ double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor);
 
 /* Reads its `count` numbers, after the check. */
 gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, float *numbers);
+
+/* Reads the numbers of a tensor of INT64 or BOOL. *known is false if they are not read: the tensor has another type, or more
+ * than one dimension, or its numbers are in a separate file. */
+gconv_status gconv_onnx_tensor_integers(gconv_bank_file *file, const gconv_onnx_tensor *tensor, gconv_onnx_integers *list,
+                                        bool *known);
+
+/* ---- Nodes ---- */
+
+/* AttributeProto.AttributeType: those that are read here. */
+typedef enum gconv_onnx_kind {
+  GCONV_ONNX_A_FLOAT = 1,
+  GCONV_ONNX_AN_INT = 2,
+  GCONV_ONNX_A_STRING = 3,
+  GCONV_ONNX_A_TENSOR = 4,
+  GCONV_ONNX_INTS = 7
+} gconv_onnx_kind;
+
+typedef struct gconv_onnx_attribute {
+  char *name, *text; /* owned */
+  int64_t type;      /* an AttributeType; 0: the file does not say it */
+  uint32_t values;   /* a bit, 1 << AttributeType, for each kind of value that is there */
+  float number;
+  gconv_onnx_integers integers;
+  gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
+} gconv_onnx_attribute;
+
+typedef struct gconv_onnx_node {
+  const gconv_bank_file *file;
+  char *type, *name, *domain, *overload, *output, *inputs[GCONV_ONNX_INPUTS]; /* owned; each may be NULL */
+  char *further;                                                              /* the first output behind `output`; owned */
+  int input_count;                                                            /* all, also those that are not kept */
+  gconv_onnx_attribute *attributes;                                           /* owned */
+  size_t attribute_count;
+  uint64_t at, end; /* of its message in the file */
+} gconv_onnx_node;
+
+/* What the value of an attribute may be. */
+typedef enum gconv_onnx_use {
+  GCONV_ONNX_READ,   /* any: it is read, or changes nothing in a run */
+  GCONV_ONNX_FIXED,  /* one; others are refused */
+  GCONV_ONNX_NEEDED, /* one, and it must be there, as the operator's default is another */
+} gconv_onnx_use;
+
+/* What is known of an attribute of an operator. An attribute without a rule is refused. */
+typedef struct gconv_onnx_rule {
+  const char *name; /* NULL ends a list */
+  gconv_onnx_kind kind;
+  uint64_t since, until; /* the opsets in which the operator has it, both included */
+  gconv_onnx_use use;
+  int value; /* of FLOAT and INT that are fixed or needed */
+} gconv_onnx_rule;
+
+/* Reads a node, which is zeroed but for its file, from its message. Free it even after a failure. */
+gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node *node);
+void gconv_onnx_node_free(gconv_onnx_node *node);
+
+/* "model.onnx: node 'Pad_3' (Pad) ..." */
+gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
+    GCONV_PRINTF(3, 4);
+
+/* Whether its operator is one of the standard. */
+bool gconv_onnx_is_standard(const gconv_onnx_node *node);
+
+/* Fails unless each attribute has a rule, and the node keeps all rules of this opset. */
+gconv_status gconv_onnx_check_attributes(const gconv_onnx_node *node, const gconv_onnx_rule *rules, uint64_t opset);
+
+/* The attribute of this name, or NULL; its integer, or its number, or `otherwise`. */
+const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *node, const char *name);
+int64_t gconv_onnx_integer_of(const gconv_onnx_node *node, const char *name, int64_t otherwise);
+float gconv_onnx_number_of(const gconv_onnx_node *node, const char *name, float otherwise);
+bool gconv_onnx_has_input(const gconv_onnx_node *node, int input);
+
+/* Checks the attributes of a Conv node, and reads them into a bank that has its shape. */
+extern const gconv_onnx_rule gconv_onnx_conv_rules[];
+gconv_status gconv_onnx_read_geometry(const gconv_onnx_node *node, gconv_bank *bank);
+
+/* ---- Models ---- */
+
+/* An input or output of the graph. Sizes that are not known are 0. */
+typedef struct gconv_onnx_value {
+  char *name;   /* owned */
+  int64_t type; /* of its elements; 0: not known, -1: it is no tensor */
+  bool has_shape;
+  size_t dimensions;
+  int64_t sizes[4];
+} gconv_onnx_value;
+
+typedef struct gconv_onnx_model {
+  gconv_bank_file *file;
+  gconv_onnx_tensor *tensors; /* initialisers and Constants that have a name, sorted by it */
+  size_t tensor_count;
+  gconv_onnx_value *inputs, *outputs; /* inputs are sorted by name; initialisers may be among them */
+  size_t input_count, output_count;
+  uint64_t ir, opset; /* 0: the file does not say it */
+  bool graph;
+  const char *obstacle; /* what it has that is not read, as the end of a sentence; or NULL */
+} gconv_onnx_model;
+
+/* Takes a node, which is valid during the call. */
+typedef gconv_status gconv_onnx_taker(void *context, const gconv_onnx_node *node);
+
+/* Reads the model, whose file is set, and gives each node to take(), before tensors are sorted. */
+gconv_status gconv_onnx_model_read(gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
+/* Gives each node to take() again, in the order of the file. */
+gconv_status gconv_onnx_model_follow(const gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
+/* Frees all but the file. */
+void gconv_onnx_model_free(gconv_onnx_model *model);
+
+/* Fails if it is newer than what is known here, or has what is not read. */
+gconv_status gconv_onnx_model_check(const gconv_onnx_model *model);
+
+/* The initialiser or Constant of this name, or NULL. */
+gconv_onnx_tensor *gconv_onnx_find_tensor(const gconv_onnx_model *model, const char *name);
+
+/* Whether an input of the model has this name. */
+bool gconv_onnx_is_input(const gconv_onnx_model *model, const char *name);
+
+/* The model of an open file whose syntax is ONNX. */
+const gconv_onnx_model *gconv_onnx_model_of(const gconv_bank_file *file);
 
 #endif

@@ -16,16 +16,17 @@
 enum {
   DIMS = 1,
   DATA_TYPE = 2,
+  SEGMENT = 3,
   FLOAT_DATA = 4,
   INT32_DATA = 5,
+  INT64_DATA = 7,
   NAME = 8,
   RAW_DATA = 9,
   DOUBLE_DATA = 10,
   EXTERNAL_DATA = 13,
   DATA_LOCATION = 14
-};                                                            /* TensorProto */
-enum { KEY = 1, VALUE = 2 };                                  /* StringStringEntryProto */
-enum { FLOAT = 1, FLOAT16 = 10, DOUBLE = 11, BFLOAT16 = 16 }; /* TensorProto.DataType */
+};                           /* TensorProto */
+enum { KEY = 1, VALUE = 2 }; /* StringStringEntryProto */
 
 /* ---- Types ---- */
 
@@ -36,14 +37,14 @@ const char *gconv_onnx_type_name(int64_t type) {
   return type >= 0 && type < (int64_t)(sizeof names / sizeof *names) ? names[type] : "";
 }
 
-bool gconv_onnx_is_floating(const gconv_onnx_tensor *tensor) {
-  return tensor->type == FLOAT || tensor->type == FLOAT16 || tensor->type == DOUBLE || tensor->type == BFLOAT16;
+bool gconv_onnx_is_floating(int64_t type) {
+  return type == GCONV_ONNX_FLOAT || type == GCONV_ONNX_FLOAT16 || type == GCONV_ONNX_DOUBLE || type == GCONV_ONNX_BFLOAT16;
 }
 
 /* Raw bytes of all types have the lowest byte first. */
 static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
-  size_t bytes = tensor->type == DOUBLE ? 8 : tensor->type == FLOAT ? 4 : 2;
-  return (gconv_element){tensor->type == BFLOAT16 ? 'B' : 'f', bytes, false};
+  size_t bytes = tensor->type == GCONV_ONNX_DOUBLE ? 8 : tensor->type == GCONV_ONNX_FLOAT ? 4 : 2;
+  return (gconv_element){tensor->type == GCONV_ONNX_BFLOAT16 ? 'B' : 'f', bytes, false};
 }
 
 /* ---- Finding a tensor ---- */
@@ -58,6 +59,8 @@ static gconv_status take_tensor_field(void *context, const gconv_message_reader 
     tensor->type = (int64_t)part->value;
   else if (part->number == DATA_LOCATION && part->wire == GCONV_WIRE_VARINT)
     tensor->external = part->value == 1;
+  else if (part->number == SEGMENT)
+    tensor->segment = true;
   else if (part->number == FLOAT_DATA || part->number == INT32_DATA || part->number == DOUBLE_DATA ||
            part->number == RAW_DATA)
     tensor->data_bytes += part->wire == GCONV_WIRE_BYTES ? part->value : 1;
@@ -84,6 +87,8 @@ static gconv_status fail_count(const gconv_bank_file *file, const gconv_onnx_ten
 }
 
 gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, uint64_t count) {
+  if (tensor->segment)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: a tensor is in segments, which are not read", file->path);
   return tensor->external || count <= tensor->data_bytes ? GCONV_OK : fail_count(file, tensor, "fewer", count);
 }
 
@@ -285,8 +290,8 @@ static gconv_status take_halves(numbers *n, const gconv_message_reader *inside, 
 static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *field) {
   numbers *n = context;
   const gconv_element element = raw_element(n->tensor);
-  bool own_list = (field->number == FLOAT_DATA && n->tensor->type == FLOAT) ||
-                  (field->number == DOUBLE_DATA && n->tensor->type == DOUBLE);
+  bool own_list = (field->number == FLOAT_DATA && n->tensor->type == GCONV_ONNX_FLOAT) ||
+                  (field->number == DOUBLE_DATA && n->tensor->type == GCONV_ONNX_DOUBLE);
   if (field->number == INT32_DATA && element.bytes == 2 &&
       (field->wire == GCONV_WIRE_VARINT || field->wire == GCONV_WIRE_BYTES))
     return take_halves(n, inside, field);
@@ -310,4 +315,42 @@ gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tens
     status = read_external(file, tensor, &e, count, to);
   free(e.location);
   return status;
+}
+
+/* ---- Integers ---- */
+
+/* Of BOOL, raw bytes are one a number; in lists, both types are varints. */
+typedef struct integer_reading {
+  const gconv_onnx_tensor *tensor;
+  gconv_onnx_integers *list;
+} integer_reading;
+
+static gconv_status take_integers(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  const integer_reading *r = context;
+  gconv_onnx_integers *list = r->list;
+  const size_t each = r->tensor->type == GCONV_ONNX_INT64 ? 8 : 1;
+  uint8_t bytes[8 * GCONV_ONNX_INTEGERS];
+  if (part->number == (each == 8 ? INT64_DATA : INT32_DATA))
+    return gconv_message_integers(inside, part, GCONV_ONNX_INTEGERS, list->numbers, &list->count);
+  if (part->number != RAW_DATA || part->wire != GCONV_WIRE_BYTES || part->value > each * GCONV_ONNX_INTEGERS)
+    return GCONV_OK;
+  GCONV_TRY(gconv_source_rewind(inside->source, part->at));
+  GCONV_TRY(gconv_source_read_exactly(inside->source, bytes, (size_t)part->value, "a tensor"));
+  for (list->count = 0; list->count < part->value / each; list->count++)
+    list->numbers[list->count] = (int64_t)gconv_bytes_number(bytes + each * list->count, each, false);
+  return GCONV_OK;
+}
+
+gconv_status gconv_onnx_tensor_integers(gconv_bank_file *file, const gconv_onnx_tensor *tensor, gconv_onnx_integers *list,
+                                        bool *known) {
+  integer_reading r = {tensor, list};
+  *list = (gconv_onnx_integers){{0}, 0};
+  *known = (tensor->type == GCONV_ONNX_INT64 || tensor->type == GCONV_ONNX_BOOL) && tensor->dimensions <= 1 &&
+           !tensor->external && !tensor->segment;
+  if (!*known)
+    return GCONV_OK;
+  GCONV_TRY(gconv_message_each((gconv_message_reader){&file->source, tensor->at, tensor->end}, take_integers, &r));
+  *known = list->count <= GCONV_ONNX_INTEGERS &&
+           list->count == (tensor->dimensions == 0 ? 1 : (uint64_t)(tensor->shape[0] > 0 ? tensor->shape[0] : 0));
+  return GCONV_OK;
 }

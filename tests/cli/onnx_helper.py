@@ -25,7 +25,7 @@ def field(number, value):
 
 def tensor(name, array):
     array = np.asarray(array)
-    kind = {"float32": 1, "float64": 11, "int64": 7}[str(array.dtype)]
+    kind = {"float32": 1, "int64": 7, "bool": 9, "float16": 10, "float64": 11}[str(array.dtype)]
     return b"".join(field(1, d) for d in array.shape) + field(2, kind) + field(8, name) + field(9, array.tobytes())
 
 
@@ -41,18 +41,20 @@ def attribute(name, value):
     return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
-def node(op, inputs, output, name="", domain="", **attributes):
-    parts = [field(1, i) for i in inputs] + [field(2, output), field(3, name), field(4, op)]
+def node(op, inputs, output, name="", domain="", further=(), **attributes):
+    parts = [field(1, i) for i in inputs] + [field(2, o) for o in (output, *further)] + [field(3, name), field(4, op)]
     parts += [field(5, attribute(key, value)) for key, value in attributes.items()]
     return b"".join(parts) + (field(7, domain) if domain else b"")
 
 
-def value(name, shape):
-    dims = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in shape)
-    return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+def value(name, shape, kind=1):
+    """A value without a shape, if that is None."""
+    dims = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in shape or ())
+    return field(1, name) + field(2, field(1, field(1, kind) + (b"" if shape is None else field(2, dims))))
 
 
-def model(nodes, tensors, shape, output="y", inputs=()):
+def model(nodes, tensors, shape, output="y", inputs=(), opset=17, ir=8, kind=1, more=b""):
+    """`kind` is the type of the input's elements; `more` are further fields of the graph. Without an opset, none is said."""
     graph = b"".join(field(1, n) for n in nodes) + b"".join(field(5, tensor(*t)) for t in tensors.items())
-    graph += field(11, value("x", shape)) + b"".join(field(11, value(*i)) for i in inputs) + field(12, value(output, ("n", "k")))
-    return field(1, 8) + field(2, "test") + field(7, graph) + field(8, field(1, "") + field(2, 17))
+    graph += field(11, value("x", shape, kind)) + b"".join(field(11, value(*i)) for i in inputs) + field(12, value(output, ("n", "k")))
+    return field(1, ir) + field(2, "test") + field(7, graph + more) + (field(8, field(1, "") + field(2, opset)) if opset else b"")

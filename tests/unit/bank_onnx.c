@@ -67,6 +67,14 @@ static void put_integers(message *node, const char *name, size_t count, const in
   put_message(node, 5, &m);
 }
 
+static void put_group(message *node, int64_t groups) {
+  message m = {.size = 0};
+  put_text(&m, 1, "group");
+  put_integer(&m, 3, groups);
+  put_integer(&m, 20, 2);
+  put_message(node, 5, &m);
+}
+
 static void put_attribute_text(message *node, const char *name, const char *text) {
   message m = {.size = 0};
   put_text(&m, 1, name);
@@ -115,10 +123,7 @@ static void reads_a_node(void **state) {
   put_integers(&node, "pads", 4, (int64_t[]){1, 2, 3, 4});
   put_integers(&node, "dilations", 2, (int64_t[]){5, 6});
   put_integers(&node, "kernel_shape", 2, (int64_t[]){1, 2});
-  message group = {.size = 0};
-  put_text(&group, 1, "group");
-  put_integer(&group, 3, 2);
-  put_message(&node, 5, &group);
+  put_group(&node, 2);
   message weights = make_raw("w", 1, 4, dims_2112, four, 16), biases = make_raw("b", 1, 1, (int64_t[]){2}, four, 8);
   put_message(&graph, 5, &biases); /* any order */
   put_message(&graph, 1, &node);
@@ -335,7 +340,10 @@ static void refuses_bad_attributes(void **state) {
   message weights = make_raw("w", 1, 4, dims_1122, four, 16);
   for (size_t i = 0; i < COUNT(cases); i++) {
     message node = make_node("Conv", "c", "w", NULL, "y");
-    put_integers(&node, cases[i].name, cases[i].count, cases[i].values);
+    if (strcmp(cases[i].name, "group") == 0)
+      put_group(&node, cases[i].values[0]);
+    else
+      put_integers(&node, cases[i].name, cases[i].count, cases[i].values);
     write_simple("m.onnx", &node, &weights);
     bank_bad("m.onnx", NULL, GCONV_BAD_FILE, cases[i].fragment);
   }
@@ -348,6 +356,19 @@ static void refuses_bad_attributes(void **state) {
   put_integers(&node, "pads", 4, (int64_t[]){1, 1, 1, 1});
   write_simple("m.onnx", &node, &weights);
   bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "'pads' contradicts its 'auto_pad'");
+  node = make_node("Conv", "c", "w", NULL, "y");
+  put_integers(&node, "group", 1, (int64_t[]){1}); /* a list, where ONNX has a number */
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "an attribute 'group' whose value is of another type");
+  node = make_node("Conv", "c", "w", NULL, "y");
+  put_integers(&node, "strides", 2, (int64_t[]){1, 1});
+  put_integers(&node, "strides", 2, (int64_t[]){2, 2});
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "two attributes 'strides'");
+  node = make_node("Conv", "c", "w", NULL, "y");
+  put_integers(&node, "rotation", 1, (int64_t[]){90});
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "an attribute 'rotation', which is not known here");
 }
 
 static void refuses_bad_biases(void **state) {

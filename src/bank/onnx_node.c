@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes of ONNX models with their attributes, and what is known of attributes: a table has a rule for each. */
+#include "bank/onnx.h"
+#include "base/memory.h"
+#include "base/printable.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INPUT = 1, OUTPUT = 2, NAME = 3, OP_TYPE = 4, ATTRIBUTE = 5, DOMAIN = 7, OVERLOAD = 8 };     /* NodeProto */
+enum { A_NAME = 1, A_F = 2, A_I = 3, A_S = 4, A_T = 5, A_INTS = 8, A_TYPE = 20, A_REFERENCE = 21 }; /* AttributeProto */
+enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* of a text that is kept: all that are known are shorter */ };
+
+/* ---- Reading ---- */
+
+/* The AttributeType of the values in a field; 0: the field has no value. */
+static unsigned kind_of_field(uint32_t number) {
+  static const uint8_t kinds[] = {[2] = 1, [3] = 2,  [4] = 3,   [5] = 4,   [6] = 5,   [7] = 6,   [8] = 7,
+                                  [9] = 8, [10] = 9, [11] = 10, [14] = 13, [15] = 14, [22] = 11, [23] = 12};
+  return number < sizeof kinds ? kinds[number] : 0;
+}
+
+static gconv_status take_attribute_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_attribute *a = context;
+  const uint32_t bits = (uint32_t)part->value;
+  a->values |= (1U << kind_of_field(part->number)) & ~1U;
+  switch (part->number) {
+  case A_NAME:
+    return gconv_message_text(inside, part, &a->name);
+  case A_S: /* a longer one is data of an operator that is not known here */
+    return part->value > MOST_TEXT ? GCONV_OK : gconv_message_text(inside, part, &a->text);
+  case A_F:
+    if (part->wire == GCONV_WIRE_FIXED32)
+      memcpy(&a->number, &bits, sizeof bits);
+    return GCONV_OK;
+  case A_T:
+    return part->wire != GCONV_WIRE_BYTES || a->tensor.name ? GCONV_OK : gconv_onnx_tensor_find(inside, part, &a->tensor);
+  case A_TYPE:
+    a->type = part->wire == GCONV_WIRE_VARINT && part->value < 32 ? (int64_t)part->value : -1;
+    return GCONV_OK;
+  case A_REFERENCE:
+    a->type = -1;
+    return GCONV_OK;
+  case A_I:
+  case A_INTS:
+    return gconv_message_integers(inside, part, GCONV_ONNX_INTEGERS, a->integers.numbers, &a->integers.count);
+  default:
+    return GCONV_OK;
+  }
+}
+
+static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_attribute *attributes = gconv_grown(n->attributes, n->attribute_count, sizeof *attributes);
+  if (!attributes)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its nodes", n->file->path);
+  n->attributes = attributes;
+  attributes[n->attribute_count] = (gconv_onnx_attribute){0};
+  return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);
+}
+
+/* Outputs that are left out have an empty name. */
+static gconv_status take_output(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
+  if (!n->output)
+    return gconv_message_text(inside, part, &n->output);
+  return n->further && *n->further ? GCONV_OK : gconv_message_text(inside, part, &n->further);
+}
+
+static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_node *n = context;
+  switch (part->number) {
+  case INPUT:
+    n->input_count += n->input_count < INT32_MAX;
+    return n->input_count > GCONV_ONNX_INPUTS ? GCONV_OK : gconv_message_text(inside, part, &n->inputs[n->input_count - 1]);
+  case OUTPUT:
+    return take_output(n, inside, part);
+  case NAME:
+    return gconv_message_text(inside, part, &n->name);
+  case OP_TYPE:
+    return gconv_message_text(inside, part, &n->type);
+  case DOMAIN:
+    return gconv_message_text(inside, part, &n->domain);
+  case OVERLOAD:
+    return gconv_message_text(inside, part, &n->overload);
+  case ATTRIBUTE:
+    return part->wire == GCONV_WIRE_BYTES ? add_attribute(n, inside, part) : GCONV_OK;
+  default:
+    return GCONV_OK;
+  }
+}
+
+gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node *n) {
+  n->at = message.at;
+  n->end = message.end;
+  return gconv_message_each(message, take_field, n);
+}
+
+void gconv_onnx_node_free(gconv_onnx_node *n) {
+  for (size_t i = 0; i < n->attribute_count; i++) {
+    free(n->attributes[i].name);
+    free(n->attributes[i].text);
+    free(n->attributes[i].tensor.name);
+  }
+  for (int i = 0; i < GCONV_ONNX_INPUTS; i++)
+    free(n->inputs[i]);
+  free(n->attributes);
+  free(n->type);
+  free(n->name);
+  free(n->domain);
+  free(n->overload);
+  free(n->output);
+  free(n->further);
+  *n = (gconv_onnx_node){.file = n->file};
+}
+
+gconv_status gconv_onnx_fail_node(const gconv_onnx_node *n, gconv_status status, const char *format, ...) {
+  char text[512];
+  const char *called = n->name && *n->name ? n->name : n->output ? n->output : "";
+  char *name = gconv_printable_copy(called, SHOWN_BYTES), *type = gconv_printable_copy(n->type ? n->type : "", SHOWN_BYTES);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  gconv_make_printable(text);
+  gconv_fail(status, "%s: node '%s' (%s) %s", n->file->path, name ? name : "", type ? type : "", text);
+  free(name);
+  free(type);
+  return status;
+}
+
+bool gconv_onnx_is_standard(const gconv_onnx_node *n) {
+  return (!n->domain || !*n->domain || strcmp(n->domain, "ai.onnx") == 0) && (!n->overload || !*n->overload);
+}
+
+bool gconv_onnx_has_input(const gconv_onnx_node *n, int input) {
+  return input < n->input_count && input < GCONV_ONNX_INPUTS && n->inputs[input] && *n->inputs[input];
+}
+
+/* ---- Attributes ---- */
+
+const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *n, const char *name) {
+  for (size_t i = 0; i < n->attribute_count; i++)
+    if (n->attributes[i].name && strcmp(n->attributes[i].name, name) == 0)
+      return &n->attributes[i];
+  return NULL;
+}
+
+/* A number that is 0 need not be in the file. */
+int64_t gconv_onnx_integer_of(const gconv_onnx_node *n, const char *name, int64_t otherwise) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
+  return a ? a->integers.numbers[0] : otherwise;
+}
+
+float gconv_onnx_number_of(const gconv_onnx_node *n, const char *name, float otherwise) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
+  return a ? a->number : otherwise;
+}
+
+/* Whether the attribute holds a value of this kind, and no other. */
+static bool is_of_kind(const gconv_onnx_attribute *a, gconv_onnx_kind kind) {
+  const uint32_t only = 1U << kind;
+  const bool may_be_empty = kind != GCONV_ONNX_A_TENSOR && a->type != 0;
+  if ((a->type != 0 && a->type != (int64_t)kind) || (kind == GCONV_ONNX_AN_INT && a->integers.count > 1))
+    return false;
+  return a->values == only || (may_be_empty && a->values == 0);
+}
+
+static gconv_status check_attribute(const gconv_onnx_node *n, const gconv_onnx_attribute *a, const gconv_onnx_rule *rule) {
+  const bool is_float = rule->kind == GCONV_ONNX_A_FLOAT;
+  if (gconv_onnx_find_attribute(n, a->name) != a)
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has two attributes '%.40s'", a->name);
+  if (!is_of_kind(a, rule->kind))
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has an attribute '%.40s' whose value is of another type than ONNX says",
+                                a->name);
+  if (rule->use != GCONV_ONNX_READ && (is_float ? a->number != (float)rule->value : a->integers.numbers[0] != rule->value))
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has the attribute '%.40s' = %.9g: here it can be %d alone", a->name,
+                                is_float ? (double)a->number : (double)a->integers.numbers[0], rule->value);
+  return GCONV_OK;
+}
+
+static const gconv_onnx_rule *find_rule(const gconv_onnx_rule *rules, const char *name, uint64_t opset) {
+  for (; name && rules->name; rules++)
+    if (strcmp(rules->name, name) == 0 && opset >= rules->since && opset <= rules->until)
+      return rules;
+  return NULL;
+}
+
+gconv_status gconv_onnx_check_attributes(const gconv_onnx_node *n, const gconv_onnx_rule *rules, uint64_t opset) {
+  for (size_t i = 0; i < n->attribute_count; i++) {
+    const gconv_onnx_attribute *a = &n->attributes[i];
+    const gconv_onnx_rule *rule = find_rule(rules, a->name, opset);
+    if (!rule)
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                  "has an attribute '%.40s', which is not known here (opset %" PRIu64 ")",
+                                  a->name ? a->name : "", opset);
+    GCONV_TRY(check_attribute(n, a, rule));
+  }
+  for (; rules->name; rules++)
+    if (rules->use == GCONV_ONNX_NEEDED && opset <= rules->until && !gconv_onnx_find_attribute(n, rules->name))
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                  "has no attribute '%s' = %d, without which it does what no layer does", rules->name,
+                                  rules->value);
+  return GCONV_OK;
+}
+
+/* ---- The attributes of a Conv ---- */
+
+#define RULE(name, kind)                                                                                                    \
+  { name, kind, 0, UINT64_MAX, GCONV_ONNX_READ, 0 }
+const gconv_onnx_rule gconv_onnx_conv_rules[] = {
+    RULE("auto_pad", GCONV_ONNX_A_STRING), RULE("dilations", GCONV_ONNX_INTS), RULE("group", GCONV_ONNX_AN_INT),
+    RULE("kernel_shape", GCONV_ONNX_INTS), RULE("pads", GCONV_ONNX_INTS),      RULE("strides", GCONV_ONNX_INTS),
+    RULE(NULL, GCONV_ONNX_AN_INT),
+};
+
+/* Integers of an attribute, and where the bank has them. Of pads, first come all beginnings, then all ends. */
+#define PLACE(field) offsetof(gconv_bank, field)
+static const struct key {
+  const char *name;
+  size_t count, places[4];
+} keys[] = {
+    {"strides", 2, {PLACE(stride_y), PLACE(stride_x)}},
+    {"pads", 4, {PLACE(pad_top), PLACE(pad_left), PLACE(pad_bottom), PLACE(pad_right)}},
+    {"dilations", 2, {PLACE(dilation_y), PLACE(dilation_x)}},
+    {"group", 1, {PLACE(groups)}},
+};
+
+static gconv_status fail_value(const gconv_onnx_node *n, const char *name, const char *wrong) {
+  return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "is not valid: its attribute '%s' %s", name, wrong);
+}
+
+static gconv_status take_key(const gconv_onnx_node *n, const struct key *key, gconv_bank *bank) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, key->name);
+  if (a && a->integers.count != key->count && key->count > 1)
+    return fail_value(n, key->name, "has not as many numbers as two dimensions need");
+  for (size_t i = 0; a && i < key->count; i++) {
+    int64_t value = a->integers.numbers[i];
+    if (value < 0 || value > INT32_MAX)
+      return fail_value(n, key->name, "is negative, or too large");
+    *(int32_t *)((char *)bank + key->places[i]) = (int32_t)value;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status check_kernel_shape(const gconv_onnx_node *n, const gconv_bank *bank) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, "kernel_shape");
+  if (!a || (a->integers.count == 2 && a->integers.numbers[0] == bank->rows && a->integers.numbers[1] == bank->columns))
+    return GCONV_OK;
+  return fail_value(n, "kernel_shape", "is not the size of its weights");
+}
+
+gconv_status gconv_onnx_read_geometry(const gconv_onnx_node *n, gconv_bank *bank) {
+  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(n, "auto_pad");
+  const char *text = !automatic ? "NOTSET" : automatic->text ? automatic->text : "";
+  bank->has_geometry = true;
+  bank->stride_y = bank->stride_x = bank->dilation_y = bank->dilation_x = bank->groups = 1;
+  bank->same_upper = strcmp(text, "SAME_UPPER") == 0;
+  bank->same_lower = strcmp(text, "SAME_LOWER") == 0;
+  bool given = strcmp(text, "NOTSET") == 0;
+  if (!given && !bank->same_upper && !bank->same_lower && strcmp(text, "VALID") != 0)
+    return fail_value(n, "auto_pad", "is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID");
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    GCONV_TRY(take_key(n, &keys[i], bank));
+  GCONV_TRY(check_kernel_shape(n, bank));
+  if (!given && (bank->pad_top || bank->pad_left || bank->pad_bottom || bank->pad_right))
+    return fail_value(n, "pads", "contradicts its 'auto_pad'");
+  return gconv_bank_check_geometry(bank->name ? bank->name : "Conv", GCONV_BAD_FILE, bank);
+}
