@@ -299,6 +299,8 @@ typedef struct gconv_batch {
   bool watch;               /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
   size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
   bool verify, explain;
+  bool leaves_threads; /* threads that still start a GPU may outlive the run, as the process ends by _exit(); else the run
+                          waits for them: exit() during that start would crash */
   bool only_explained; /* nothing is executed, and nothing begun that only executions need */
   double tolerance;    /* gconv_plan_verify() */
   /* Called once an input that was begun, in the order in which they were begun, from any thread, one call at a time. */

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LONGEST = 63, SHORTEST_BEGINNING = 3 };
+/* In letters. Words below SHORT are hit by one mistake, others by two: with more, it is another word. */
+enum { LONGEST = 63, SHORTEST_BEGINNING = 3, VERY_SHORT = 6, SHORT = 8 };
 
 /* ---- Elsewhere ---- */
 
@@ -96,11 +97,25 @@ static size_t distance(const char *a, const char *b) {
   return rows[length_a][length_b];
 }
 
+/* Whether a word of the language that is near to the name is not it. */
+static bool is_another_word(const char *word, const char *name) {
+  enum { LONGEST_ENDING = 3 }; /* "training" for "train" */
+  size_t length = strlen(word), changed = 0;
+  bool swapped = length > 1 && same(word[0], name[1]) && same(word[1], name[0]);
+  if ((!same(word[0], name[0]) && !swapped) || length > strlen(name) + LONGEST_ENDING)
+    return true;
+  for (size_t i = 0; i < length && length == strlen(name); i++)
+    changed += !same(word[i], name[i]);
+  return length < VERY_SHORT && changed == 1;
+}
+
 void gconv_suggest(gconv_suggestion *best, const char *word, const char *name) {
   size_t length = strlen(word), common = least(length, strlen(name));
   if (length == 0 || length > LONGEST || strlen(name) > LONGEST)
     return;
-  size_t found = distance(word, name), near = length < 4 ? 1 : 1 + length / 4;
+  size_t found = distance(word, name), near = length < SHORT ? 1 : 2;
+  if (best->any && is_another_word(word, name))
+    return;
   if (common >= SHORTEST_BEGINNING && strncasecmp(word, name, common) == 0) /* "mag" for "magnitude" */
     found = least(found, 1);
   bool first = best->name[0] == '\0', longer = strlen(name) > strlen(best->name); /* "laplacian_4" for "laplacian4" */

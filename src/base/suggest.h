@@ -3,12 +3,15 @@
 #ifndef GCONV_BASE_SUGGEST_H
 #define GCONV_BASE_SUGGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* The best name found so far for an unknown word. Zero-initialise before first use. */
+/* The best name found so far for an unknown word. Zero-initialise before first use, but for `any`. */
 typedef struct gconv_suggestion {
   char name[64];   /* "" if no name is near */
   size_t distance; /* distance of `name`: letters added, left out, changed, or swapped with the next */
+  bool any; /* the word may be any of the language, not only a misspelt name: a name that begins with another letter is
+               another word, and so is a short one in which a letter is changed */
 } gconv_suggestion;
 
 /* Keeps `name` if it is nearer to `word` than the name kept so far, and near enough to be meant. Case does not matter. A

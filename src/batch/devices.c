@@ -216,6 +216,14 @@ static const char *find_elsewhere(const gconv_operation *operation, const char *
   return of_banks ? "plain filters (it is for banks) on " : "";
 }
 
+/* Why no GPU can be used, of a device that is one; "" if one can. */
+static void find_obstacle(const char *device, gconv_device_info *gpu) {
+  gpu->reason[0] = '\0';
+  for (size_t i = 0; strncmp(device, "cuda", 4) == 0 && gconv_device_at(i, gpu); i++)
+    if (strncmp(gpu->name, "cuda", 4) == 0)
+      return;
+}
+
 /* What can be told before anything is opened. */
 static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
@@ -224,6 +232,11 @@ static gconv_status check(const gconv_devices *devices, bool gpu) {
   if (devices->chosen)
     gconv_remark("device %s: %s", device,
                  devices->worth.reason[0] ? devices->worth.reason : "this build or this machine has no CUDA");
+  gconv_device_info found = {.reason = ""};
+  if (lacking)
+    find_obstacle(device, &found);
+  if (found.reason[0])
+    return gconv_fail(GCONV_UNSUPPORTED, "device %s: %s", device, found.reason);
   if (lacking)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
@@ -362,7 +375,7 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
 }
 
-/* If threads still open GPUs, they keep them and *devices, and the last of them frees all. */
+/* Where threads that still open GPUs may be left, they keep them and *devices, and the last of them frees all. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;
@@ -373,7 +386,7 @@ void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   for (int i = 0; devices->cpus && i < devices->pools; i++)
     gconv_device_close(devices->cpus[i]);
   free(devices->cpus);
-  bool is_left = devices->left = devices->running > 0;
+  bool is_left = devices->left = devices->running > 0 && devices->batch->leaves_threads;
   for (int i = 0; is_left && i < MOST_GPUS; i++)
     if (devices->gpus[i].started)
       pthread_detach(devices->gpus[i].thread);

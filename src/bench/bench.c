@@ -59,6 +59,30 @@ static void note_option(const gconv_bench *bench, const char *option, const char
     gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);
 }
 
+/* Whether an algorithm that is measured takes the option; what auto chooses on a GPU may do so. */
+static bool is_taken(const gconv_bench *bench, const char *const *takers) {
+  const char *name;
+  bool taken = false;
+  for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++)
+    taken |= strcmp(name, "auto") == 0 || takes(takers, name);
+  return taken && strcmp(bench->type_name, "cuda") == 0;
+}
+
+/* A sweep of what no algorithm takes would measure the same again and again. */
+static gconv_status check_sweeps(const gconv_bench *bench) {
+  const bool blocks = bench->settings->sweep_blocks && !is_taken(bench, block_takers);
+  const bool grids = bench->settings->sweep_grids && !is_taken(bench, grid_takers);
+  if (!blocks && !grids)
+    return GCONV_OK;
+  gconv_device_info gpu = {.reason = ""};
+  for (size_t i = 0; gconv_device_at(i, &gpu) && (gpu.usable || strncmp(gpu.name, "cuda", 4) != 0); i++)
+    gpu.reason[0] = '\0';
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "--sweep %s: this would measure the same again and again, as only %s have %ss to choose, on a GPU%s%s",
+                    blocks ? "block" : "grid", blocks ? "direct and tiled" : "direct, tiled and sparse",
+                    blocks ? "block" : "grid", gpu.reason[0] ? "; there is none: " : "", gpu.reason);
+}
+
 /* Measures with one number of threads. */
 static gconv_status run_with(gconv_bench *bench, int threads) {
   gconv_profiler_close(bench->profiler);
@@ -66,6 +90,7 @@ static gconv_status run_with(gconv_bench *bench, int threads) {
   gconv_device_close(bench->device);
   bench->device = NULL;
   GCONV_TRY(gconv_bench_open(bench, bench->settings->device, threads));
+  GCONV_TRY(check_sweeps(bench));
   GCONV_TRY(gconv_bench_measure_machine(bench));
   if (bench->settings->profile && gconv_profiler_open(bench->device, &bench->profiler) != GCONV_OK)
     return gconv_fail_in(GCONV_UNSUPPORTED, "--profile");

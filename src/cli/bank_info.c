@@ -247,7 +247,7 @@ static int print_json(struct info *info) {
 
 static int run(gconv_settings *settings, const gconv_texts *specs) {
   struct info info = {.syntax = settings->last.syntax, .json = settings->json};
-  size_t failed = 0;
+  gconv_tally tally = {0};
   gconv_sandbox_file(settings, NULL);
   if (specs->count == 0) {
     gconv_say("bank info: name a file of banks, or plain filters");
@@ -257,11 +257,11 @@ static int run(gconv_settings *settings, const gconv_texts *specs) {
   for (size_t i = 0; i < specs->count; i++) {
     char *spec = specs->items[i];
     bool bank = gconv_bank_is_meant(spec, info.syntax);
-    failed += (bank ? inform_file(&info, spec) : inform_filters(&info, spec)) != GCONV_OK;
+    gconv_tally_add(&tally, spec, bank ? inform_file(&info, spec) : inform_filters(&info, spec));
   }
   int status = info.json ? print_json(&info) : GCONV_EXIT_OK;
   json_decref(info.files);
-  return failed == 0 ? status : gconv_command_end_many(specs->count, failed);
+  return tally.failed == 0 ? status : gconv_tally_end(&tally);
 }
 
 const gconv_command gconv_bank_info = {
@@ -270,6 +270,5 @@ const gconv_command gconv_bank_info = {
     .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
     .of = GCONV_OF_BANK_INFO,
     .words = GCONV_WORDS_FILES,
-    .lists = true,
     .run = run,
 };

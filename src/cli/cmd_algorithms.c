@@ -30,6 +30,5 @@ const gconv_command gconv_command_algorithms = {
         "Exact algorithms give the same bits on every device; the others state a bound on their error, which --verify\n"
         "holds them to. Some are made of a library, and say so where it is missing.\n",
     .of = GCONV_OF_REST,
-    .lists = true,
     .run = run,
 };

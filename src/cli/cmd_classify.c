@@ -348,7 +348,8 @@ static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_
     return refuse_map_option(c->path, of_maps, message);
   if (settings->learn.targets && !settings->learn.evaluate)
     return gconv_refuse(message, "-t names labels, which --evaluate compares with");
-  return GCONV_OK;
+  GCONV_TRY(gconv_check_is_there(c->path, message));
+  return gconv_check_is_there(c->input, message);
 }
 
 static gconv_status prepare(classifying *c, gconv_message *message) {

@@ -124,7 +124,7 @@ static int compare_all(gconv_comparison *c) {
     gconv_compare_print_folders(c);
   if (c->settings->json && !c->settings->quiet && !gconv_compare_print_json(c))
     worst = TROUBLE;
-  return worst;
+  return gconv_output_is_lost() ? TROUBLE : worst;
 }
 
 static int run(gconv_settings *settings, const gconv_texts *words) {

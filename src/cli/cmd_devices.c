@@ -17,6 +17,5 @@ const gconv_command gconv_command_devices = {
     .synopsis = "devices",
     .help = "the devices of this machine, or why they cannot be used",
     .of = GCONV_OF_REST,
-    .lists = true,
     .run = run,
 };

@@ -197,8 +197,11 @@ int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *jo
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_message message;
-  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
+  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK) {
+    if (settings->naming.output)
+      gconv_end_when_unread(settings->naming.output);
     return settings->learn.data.window > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
+  }
   gconv_say("%s", message.text);
   return GCONV_EXIT_USAGE;
 }
@@ -226,9 +229,10 @@ const gconv_command gconv_command_filter = {
     .help = "filter images: the main command, which need not be named",
     .details = "Words stand for their options where nothing is unclear: gconv FILTER INPUT... OUTPUT.\n\n"
                "Exit status: 0 if all went well, 1 if everything failed, 2 if the request was wrong and nothing was done,\n"
-               "3 if some results failed.\n",
+               "3 if some results failed, 128 + N if signal N ended it: finished results stay.\n",
     .more = print_formats,
     .of = GCONV_OF_FILTER,
     .words = GCONV_WORDS_FILES,
+    .writes = true,
     .run = run,
 };

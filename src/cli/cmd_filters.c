@@ -94,6 +94,5 @@ const gconv_command gconv_command_filters = {
     .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ANY,
-    .lists = true,
     .run = run,
 };

@@ -3,20 +3,12 @@
 #include "base/printable.h"
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/documented.h"
 #include "cli/terminal.h"
 
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-/* The table of words in docs/architecture.md, as CMake has written it. */
-static const struct {
-  const char *words, *text;
-} glossary[] = {
-#define WORD(words_, text_) {words_, text_},
-#include "glossary.def"
-    {NULL, NULL},
-};
 
 static void print_overview(void) {
   const gconv_command *command;
@@ -131,11 +123,11 @@ static bool print_parameter(const char *word) {
   return printed > 0;
 }
 
-/* A value of an option, by its name here or elsewhere. */
-static bool print_value(const char *word) {
+/* A value of an option of some commands, by its name here or elsewhere. */
+static bool print_value_of(unsigned commands, const char *word) {
   const gconv_option *row = gconv_option_table;
   bool printed = false;
-  for (; (row = gconv_option_next(row, GCONV_OF_FILTER)); row++)
+  for (; (row = gconv_option_next(row, commands)); row++)
     if (row->name && gconv_option_has_value(row, word)) {
       gconv_print(stdout, "%s%s is a value of\n", printed ? "\n" : "", word);
       gconv_option_print(stdout, row);
@@ -145,23 +137,25 @@ static bool print_value(const char *word) {
   return printed;
 }
 
-/* The words of a row of the glossary have commas between: "strip, band". */
-static bool has_word(const char *words, const char *word) {
-  size_t length = strlen(word);
-  for (const char *at = words; *at; at += strcspn(at, ","), at += strspn(at, ", "))
-    if (strcspn(at, ",") == length && strncasecmp(at, word, length) == 0)
-      return true;
-  return false;
+/* The main job first; other commands where that has no such value. */
+static bool print_value(const char *word) {
+  return print_value_of(GCONV_OF_FILTER, word) || print_value_of(~0U, word);
 }
 
-static bool print_meaning(const char *word) {
-  bool printed = false;
-  for (size_t i = 0; glossary[i].words; i++)
-    if (has_word(glossary[i].words, word)) {
-      printf("%s: %s\n", glossary[i].words, glossary[i].text);
-      printed = true;
-    }
-  return printed;
+/* The paragraphs on exit statuses in the help of the commands. Those of most commands are those of the main job. */
+static bool print_statuses(const char *word) {
+  static const char *const words[] = {"exit", "exit status", "exit statuses", "exit code", "status", "return code"};
+  const gconv_command *command;
+  size_t at = 0;
+  while (at < sizeof words / sizeof *words && strcasecmp(words[at], word) != 0)
+    at++;
+  for (size_t i = 0; at < sizeof words / sizeof *words && (command = gconv_command_at(i)); i++) {
+    const char *text = command->details ? strstr(command->details, "Exit status: ") : NULL;
+    if (text)
+      printf("gconv %s%s\n%s\n", command->name, command == &gconv_command_filter ? ", and all commands but those below" : "",
+             text);
+  }
+  return at < sizeof words / sizeof *words;
 }
 
 static bool print_elsewhere(const char *word) {
@@ -181,8 +175,11 @@ static bool print_filters(const char *word) {
 /* ---- All of them ---- */
 
 static bool answer(const char *word) {
-  static bool (*const all[])(const char *) = {print_builtin, print_shipped,   print_option, print_algorithm,
-                                              print_format,  print_parameter, print_meaning};
+  static bool (*const all[])(const char *) = {print_builtin,   print_shipped,
+                                              print_option,    print_algorithm,
+                                              print_format,    gconv_documented_print_algorithm,
+                                              print_parameter, gconv_documented_print_meaning,
+                                              print_statuses};
   bool known = print_command(word);
   for (size_t i = 0; !known && i < sizeof all / sizeof *all; i++)
     if (all[i](word)) {
@@ -190,7 +187,10 @@ static bool answer(const char *word) {
       while (++i < sizeof all / sizeof *all)
         all[i](word);
     }
-  return known || print_value(word) || print_elsewhere(word) || print_filters(word);
+  if (known || print_value(word))
+    return true;
+  bool named = gconv_documented_print_name(word);
+  return print_elsewhere(word) || print_filters(word) || named || gconv_documented_print_places(word);
 }
 
 static void suggest(gconv_suggestion *best, const char *word) {
@@ -205,12 +205,12 @@ static void suggest(gconv_suggestion *best, const char *word) {
     gconv_suggest(best, word, gconv_algorithm_at(i)->name);
   for (size_t i = 0; gconv_format_at(i); i++)
     gconv_suggest(best, word, gconv_format_at(i)->name);
-  for (size_t i = 0; glossary[i].words; i++)
-    gconv_suggest(best, word, glossary[i].words);
+  for (size_t i = 0; gconv_documented_words_at(i); i++)
+    gconv_suggest(best, word, gconv_documented_words_at(i));
 }
 
 static int answer_or_say(const char *word) {
-  gconv_suggestion best = {0};
+  gconv_suggestion best = {.any = true};
   if (answer(word))
     return GCONV_EXIT_OK;
   suggest(&best, word);
@@ -246,6 +246,5 @@ const gconv_command gconv_command_help = {
     .help = "what a command, option, filter, algorithm, format or word of the documentation is",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ALL,
-    .lists = true,
     .run = run,
 };

@@ -161,7 +161,7 @@ static gconv_status inform(const char *word, const char *syntax) {
 }
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
-  size_t failed = 0;
+  gconv_tally tally = {0};
   gconv_sandbox_file(settings, NULL);
   gconv_set_log(gconv_say_warning, NULL);
   if (words->count == 0) {
@@ -169,8 +169,8 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     return GCONV_EXIT_USAGE;
   }
   for (size_t i = 0; i < words->count; i++)
-    failed += inform(words->items[i], settings->last.syntax) != GCONV_OK;
-  return gconv_command_end_many(words->count, failed);
+    gconv_tally_add(&tally, words->items[i], inform(words->items[i], settings->last.syntax));
+  return gconv_tally_end(&tally);
 }
 
 const gconv_command gconv_command_info = {
@@ -179,6 +179,5 @@ const gconv_command gconv_command_info = {
     .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
-    .lists = true,
     .run = run,
 };

@@ -399,7 +399,9 @@ const gconv_command gconv_command_train = {
         "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"
         "    -o d.safetensors\n\n"
         "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
-        "checkpoint beside the output, from which --resume goes on.\n",
+        "checkpoint beside the output, from which --resume goes on.\n\n"
+        "Exit status: 0 if all went well, 1 if training failed, 2 if the request was wrong, 3 if training diverged, and\n"
+        "the best weights before were written.\n",
     .more = gconv_data_print_features,
     .of = GCONV_OF_TRAIN,
     .words = GCONV_WORDS_ANY,

@@ -43,5 +43,6 @@ const gconv_command gconv_command_tune = {
         "threads, whatever --threads was when it was measured: images of a folder are filtered by one thread each,\n"
         "which --threads 1 measures.\n",
     .of = GCONV_OF_TUNE,
+    .writes = true,
     .run = run,
 };

@@ -3,6 +3,7 @@
 #include "base/suggest.h"
 #include "cli/terminal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static void suggest_command(gconv_suggestion *best, const char *name) {
 
 /* Whether words that begin with no command are a job: its filter or its inputs stand first. */
 static bool are_job(int count, char *const *words) {
-  gconv_suggestion command = {0};
+  gconv_suggestion command = {.any = true};
   if (count < 2)
     return false;
   if (access(words[0], F_OK) == 0 || gconv_word_is_filter(words[0]))
@@ -57,7 +58,7 @@ static bool are_job(int count, char *const *words) {
 }
 
 int gconv_command_unknown(const char *name) {
-  gconv_suggestion best = {0};
+  gconv_suggestion best = {.any = true};
   suggest_command(&best, name);
   if (gconv_word_is_filter(name))
     gconv_say("%s: is a filter, where a command is expected: gconv %s INPUT OUTPUT applies it, gconv info %s describes it",
@@ -100,7 +101,7 @@ static bool parse(const gconv_command *command, int count, char *const *words, g
     gconv_say("%s", message.text);
     *status = GCONV_EXIT_USAGE;
   } else if (help) {
-    gconv_end_when_unread();
+    gconv_end_when_unread(NULL);
     gconv_command_print(stdout, command);
   } else if (command->words == GCONV_WORDS_FILTERS && !split_filters(operands)) {
     gconv_say("out of memory");
@@ -116,10 +117,11 @@ int gconv_command_run(const gconv_command *command, int count, char *const *word
   gconv_settings settings = gconv_settings_default();
   gconv_texts operands = {0};
   int status;
-  if (command->lists)
-    gconv_end_when_unread();
-  if (parse(command, count, words, &settings, &operands, &status))
+  if (parse(command, count, words, &settings, &operands, &status)) {
+    if (!command->writes && !settings.learn.report && !settings.learn.plot && !settings.bench.plot)
+      gconv_end_when_unread(settings.naming.output);
     status = command->run(&settings, &operands);
+  }
   gconv_texts_free(&operands);
   gconv_settings_free(&settings);
   return status;
@@ -151,14 +153,36 @@ int gconv_command_end(gconv_status status, bool failed) {
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
-int gconv_command_end_many(size_t count, size_t failed) {
-  if (failed == 0)
+void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status) {
+  gconv_message message;
+  bool failed = status != GCONV_OK;
+  tally->done++;
+  tally->failed += failed;
+  tally->wrong += failed && (status == GCONV_BAD_ARGUMENT || gconv_check_is_there(path, &message) != GCONV_OK);
+}
+
+int gconv_tally_end(const gconv_tally *tally) {
+  if (tally->failed == 0)
     return GCONV_EXIT_OK;
-  return failed < count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+  if (tally->failed < tally->done)
+    return GCONV_EXIT_PARTLY;
+  return tally->wrong == tally->done ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+gconv_status gconv_check_is_there(const char *path, gconv_message *message) {
+  const char *colon = strrchr(path, ':');
+  if (access(path, F_OK) == 0 || strcmp(path, "-") == 0)
+    return GCONV_OK;
+  int error = errno;
+  char *file = colon ? strndup(path, (size_t)(colon - path)) : NULL;
+  bool there = file && access(file, F_OK) == 0;
+  free(file);
+  return there ? GCONV_OK : gconv_refuse(message, "%s: cannot find this input: %s", path, strerror(error));
 }
 
 static void print_version(void) {
   const char *name;
+  gconv_end_when_unread(NULL);
   printf("gconv %s\n", gconv_version());
   for (size_t i = 0; (name = gconv_built_with(i)); i++)
     printf("  %s\n", name);

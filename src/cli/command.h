@@ -23,8 +23,8 @@ typedef struct gconv_command {
   /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
    * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
-  /* Prints what there is, and changes nothing: a reader that goes away, as of `| head`, ends it without a word. */
-  bool lists;
+  /* Writes files that no option names: by its words, or its own. */
+  bool writes;
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
@@ -69,9 +69,10 @@ int gconv_run(int count, char *const *words);
  * ends with. */
 int gconv_complete(int count, char *const *words);
 
-/* main.c: from now on a reader of standard output that goes away ends the program by SIGPIPE, as it ends other programs: for
- * texts, of which somebody may want the first lines alone. Results that nobody reads are an error. Before threads begin. */
-void gconv_end_when_unread(void);
+/* main.c: where nothing is written but standard output: from now on a reader that goes away, as that of `| head` does, ends
+ * the program by SIGPIPE and without a word, as it ends other programs. What also writes files goes on without a reader.
+ * `output`: the path of the results; NULL: there is none. Before threads begin. */
+void gconv_end_when_unread(const char *output);
 
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
@@ -84,7 +85,16 @@ bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *o
  * in the request. `failed`: something else failed, and that was said before. */
 int gconv_command_end(gconv_status status, bool failed);
 
-/* The end of a command that did `count` things, of which `failed` failed, and were told of. */
-int gconv_command_end_many(size_t count, size_t failed);
+/* How a command went that does several things, each for itself. Failures are told of before. */
+typedef struct gconv_tally {
+  size_t done, failed; /* done: all, whether they failed or not */
+  size_t wrong;        /* of those that failed, mistakes in the request, such as the name of no file */
+} gconv_tally;
+void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status);
+/* What the command ends with. */
+int gconv_tally_end(const gconv_tally *tally);
+
+/* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
+gconv_status gconv_check_is_there(const char *path, gconv_message *message);
 
 #endif

@@ -13,7 +13,7 @@ static gconv_status parse_border(const gconv_given *given) {
   gconv_options *options = given->field;
   int border = GCONV_BORDER_CONSTANT;
   if (strncmp(given->value, "constant:", 9) == 0) {
-    if (!gconv_parse_number(given->value + 9, &options->border_value))
+    if (!gconv_parse_float(given->value + 9, &options->border_value))
       return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
   } else {
     GCONV_TRY(gconv_option_find_word(given->option, given->value, &border, given->message));
@@ -79,9 +79,9 @@ static gconv_status parse_activation(const gconv_given *given) {
   int index;
   bool leaky = strncmp(given->value, "leaky:", 6) == 0, sigmoid = strncmp(given->value, "sigmoid:", 8) == 0;
   const char *word = leaky ? "leaky" : sigmoid ? "sigmoid" : given->value;
-  if (leaky && !gconv_parse_number(given->value + 6, &slope))
+  if (leaky && !gconv_parse_float(given->value + 6, &slope))
     return gconv_refuse(given->message, "leaky takes the slope below 0, such as leaky:0.1");
-  if (sigmoid && (!gconv_parse_number(given->value + 8, &slope) || slope == 0))
+  if (sigmoid && (!gconv_parse_float(given->value + 8, &slope) || slope == 0))
     return gconv_refuse(given->message, "sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
   GCONV_TRY(gconv_option_find_word(given->option, word, &index, given->message));
   layer->activation = (gconv_activation)index;

@@ -163,6 +163,7 @@ static void make_batch(gconv_main_job *job) {
                                               : GCONV_EXISTING_REPLACE;
   batch->watch = !settings->quiet;
   batch->written = &job->written;
+  batch->leaves_threads = true; /* main.c ends by _exit() */
   batch->report = gconv_job_report;
   batch->user = job;
 }

@@ -36,8 +36,8 @@ static gconv_status parse_elimination(const gconv_given *given) {
   gconv_training_options *training = given->field;
   const char *colon = strchr(given->value, ':');
   char *lambda = strndup(given->value, strcspn(given->value, ":"));
-  bool good = lambda && gconv_parse_number(lambda, &training->elimination) &&
-              (!colon || (gconv_parse_number(colon + 1, &training->elimination_scale) && training->elimination_scale > 0));
+  bool good = lambda && gconv_parse_float(lambda, &training->elimination) &&
+              (!colon || (gconv_parse_float(colon + 1, &training->elimination_scale) && training->elimination_scale > 0));
   free(lambda);
   return good ? GCONV_OK
               : gconv_refuse(given->message, "this takes lambda, and behind a colon the scale of the weights: 1e-4:1");

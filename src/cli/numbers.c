@@ -23,6 +23,14 @@ bool gconv_parse_number(const char *text, double *number) {
   return true;
 }
 
+bool gconv_parse_float(const char *text, double *number) {
+  double value;
+  if (!gconv_parse_number(text, &value) || isinf((float)value) || (value != 0 && (float)value == 0))
+    return false;
+  *number = value;
+  return true;
+}
+
 bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t *integer) {
   if (text[strspn(text, "0123456789+-")] != '\0' || text[0] == '\0')
     return false;

@@ -93,7 +93,7 @@ static gconv_status complain_unknown(unsigned command, const char *word, int len
                         word + 2 + (word[2] == '='));
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
-  gconv_suggestion best = {0};
+  gconv_suggestion best = {.any = true};
   const char *elsewhere = gconv_elsewhere(name);
   if (word[1] == '-')
     find_meant(command, name, &best);

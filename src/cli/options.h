@@ -84,8 +84,9 @@ struct gconv_option {
   int least, most;               /* the limits of an integer; for a word, `least` is the value of the first */
   const char *takes; /* what the value has to be, for the error of a wrong one: "a number of groups, from 1 on" */
   const char *words; /* the values, for checks and completion: "cpu|gpu|auto"; NULL: word_at() lists them */
-  const char *(*word_at)(size_t index); /* the values, up to NULL; NULL too: any value is taken */
-  const char *excludes;                 /* the names of options that it cannot stand beside, with blanks between */
+  const char *(*word_at)(size_t index);  /* the values, up to NULL; NULL too: any value is taken */
+  const char *(*lack)(const char *word); /* why a word is no value here, though it is one elsewhere; NULL: not known */
+  const char *excludes;                  /* the names of options that it cannot stand beside, with blanks between */
   const char *excluded; /* the error then, in which %s is the name of the other; NULL: "--a and --b exclude each other" */
 };
 
@@ -155,6 +156,8 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
 /* A decimal number such as -1, 0.5 or 1e-3, in *number. False for anything else: "0.5x", "0,5", "nan", "inf", "0x10", "", or
  * what overflows. */
 bool gconv_parse_number(const char *text, double *number);
+/* The same of a number that is computed with in float32: what overflows there, or becomes 0, is refused. */
+bool gconv_parse_float(const char *text, double *number);
 /* A share, "20%" or "0.2"; its range is not checked. */
 bool gconv_parse_share(const char *text, double *share);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of options: those of the main job first, then those of the other commands, in the order of their --help. */
+#include "cli/documented.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 
@@ -309,10 +310,12 @@ const gconv_option gconv_option_table[] = {
 
     HEADING(RUNS, "How it is computed"),
     OPTION(FILTER, 'a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
+           .lack = gconv_documented_lack,
            .help =
                "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
                "they must agree, and the result is that of the fastest"),
     OPTION(FILTER, 0, "without", "NAMES", without, options.without, CHANGES, .word_at = algorithm_name_at,
+           .lack = gconv_documented_lack,
            .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
     OPTION(FILTER, 0, "workspace", "SIZE", count, workspace, KEEPS, .takes = "a number of bytes, such as 256M",
            .help =
@@ -608,6 +611,7 @@ const gconv_option gconv_option_table[] = {
     OPTION(BENCH, 'f', "filter", "FILTER...", filters, bench.filters, KEEPS, .several = true,
            .help = "filters, as for the main job; may be repeated"),
     OPTION(BENCH, 'a', "algorithm", "NAME...", algorithms, bench.algorithms, KEEPS, .several = true, .word_at = algorithm_at,
+           .lack = gconv_documented_lack,
            .help =
                "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
                "all but reference"),

@@ -2,12 +2,15 @@
 #include "cli/terminal.h"
 #include "base/printable.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static atomic_bool silent;
 static bool progress_shown; /* guarded by the lock of stderr */
@@ -77,4 +80,23 @@ static void say_all(gconv_log_level level, const char *text, void *user) {
 
 gconv_log_function *gconv_log_of(bool quiet, bool verbose) {
   return verbose ? say_all : quiet ? NULL : gconv_say_warning;
+}
+
+/* ---- Standard output ---- */
+
+/* The first failure may be long past, and errno with it. The pipe itself still tells. */
+static bool is_unread(void) {
+  struct pollfd pipe = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  return poll(&pipe, 1, 0) > 0 && (pipe.revents & POLLERR);
+}
+
+bool gconv_output_is_lost(void) {
+  static bool said;
+  errno = 0;
+  if ((fflush(stdout) == 0 && !ferror(stdout)) || is_unread())
+    return false;
+  if (!said)
+    gconv_say("standard output: cannot write: %s", errno ? strerror(errno) : "it was closed, or is full");
+  said = true;
+  return true;
 }

@@ -25,6 +25,10 @@ void gconv_say_warning(gconv_log_level level, const char *text, void *user);
 /* For gconv_set_log(): what says warnings unless `quiet`, and remarks if `verbose`. */
 gconv_log_function *gconv_log_of(bool quiet, bool verbose);
 
+/* Whether not all that was printed to standard output is there, as the disk is full, or it was closed. The first call says
+ * so. A pipe whose reader has gone away, as that of `| head` does, loses nothing. */
+bool gconv_output_is_lost(void);
+
 /* Shows one line of progress in place of the one before; it has no newline, and is short. */
 void gconv_progress_show(const char *text);
 

@@ -87,9 +87,12 @@ const gconv_kind gconv_value_filters = {parse_filters, NULL};
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
 
 static gconv_status parse_number(const gconv_given *given) {
-  if (!gconv_parse_number(given->value, given->field))
-    return gconv_refuse(given->message, "this takes a number, such as 0.5, 1/8 or 1e-3");
-  return GCONV_OK;
+  double other;
+  if (gconv_parse_float(given->value, given->field))
+    return GCONV_OK;
+  bool is_number = gconv_parse_number(given->value, &other);
+  return gconv_refuse(given->message, "this takes a number%s, such as 0.5, 1/8 or 1e-3",
+                      is_number ? " that float32 has, 0 or from 1e-45 to 3.4e38" : "");
 }
 
 static void print_number(FILE *out, const void *field) {
@@ -104,7 +107,7 @@ static gconv_status parse_numbers(const gconv_given *given) {
   bool good = copy && found.items;
   for (char *word; good && (word = strsep(&next, ",")); found.count++) {
     double number = 0;
-    good = gconv_parse_number(word, &number);
+    good = gconv_parse_float(word, &number);
     found.items[found.count] = (float)number;
   }
   free(copy);
@@ -221,6 +224,9 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
     if (used < sizeof list)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", word);
   }
+  const char *lack = option->lack ? option->lack(value) : NULL;
+  if (lack)
+    return gconv_refuse(message, "%s", lack);
   if (best.name[0])
     return gconv_refuse(message, "did you mean %s? There are %s", best.name, list);
   return gconv_refuse(message, "there are %s", list);

@@ -188,7 +188,7 @@ FIELDS = {
         "max_pixels": ["1", "UINT64_MAX"], "unrounded": ANY, "quality": ["-1", "101", "INT_MIN"], "png_level": ["-2", "10", "INT_MIN"],
         "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "palette": ["NULL"], "existing": ["!99", "!-1"],
         "manifest": ["NULL"],
-        "fail_fast": ANY, "stop": ["NULL"], "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
+        "fail_fast": ANY, "stop": ["NULL"], "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "leaves_threads": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
         "user": ANY},
     "gconv_network": {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],

@@ -8,8 +8,9 @@
  * in parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
  * the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory
  * for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts",
- * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans". With $LATE_WORKER, the path of a
- * file, all workers but the first begin when that is there, and find no memory for a device.
+ * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans"; and "exit()" if the program ends
+ * by that. With $LATE_WORKER, the path of a file, all workers but the first begin when that is there, and find no memory for
+ * a device.
  */
 #include "batch/devices.h"
 #include "batch/worth.h"
@@ -42,6 +43,12 @@ static void note(const char *word) {
   fprintf(log, "%s\n", word);
   fclose(log);
 }
+
+#ifndef GCONV_ENDS_BY_EXIT
+__attribute__((destructor)) static void end(void) {
+  note("exit()");
+}
+#endif
 
 enum { PAUSE_MS = 2, MOST_PAUSES = 30000 };
 

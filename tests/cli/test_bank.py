@@ -112,7 +112,7 @@ class Bank(CommandTest):
         result = self.gconv("bank", "info", "nothing.safetensors", "b.npy", status=3)
         self.assertIn("nothing.safetensors: cannot open", result.stderr)
         self.assertIn("6 x 3 x 5 x 4", result.stdout)
-        self.assertIn("has nothing called", self.gconv("bank", "info", "w.safetensors:x", status=1).stderr)
+        self.assertIn("has nothing called", self.gconv("bank", "info", "w.safetensors:x", status=2).stderr)
 
     def test_show_in_colour(self):
         self.gconv("bank", "show", "b.npy", "-o", "s.png", "--zoom", "3", "--columns", "4")

@@ -86,17 +86,19 @@ class Bench(CommandTest):
         rows = self.rows("--sizes", "3", "-a", "direct", "--block", "32x4,8x8", "--grid", "7,64")
         self.assertEqual([(row["block"], row["grid"]) for row in rows],
                          [("32x4", "7"), ("32x4", "64"), ("8x8", "7"), ("8x8", "64")])
-        rows = self.rows("--sizes", "3", "-a", "direct", "--sweep", "grid")
-        self.assertEqual([int(row["grid"]) for row in rows], [16 << i for i in range(13)])
         words = ("bench", "-d", "cpu", "--image", "9x8", "--runs", "1", "--sizes", "3", "-a", "direct", "-a", "im2col")
         self.assertEqual(self.gconv(*words).stderr, "")
         notes = self.gconv(*words, "--grid", "7", "--block", "8x8").stderr.splitlines()
         self.assertEqual(notes, [f"gconv: note: --{name} changes nothing of direct, im2col" for name in ("block", "grid")])
-        words = ("--image", "64x48", "--runs", "1", "-a", "direct", "-a", "im2col", "--plot", "x.svg")
-        self.gconv("bench", "-d", "cpu", "--figure", "grids", *words, env={"PATH": "/nowhere"}, status=1)
+        words += ("--grid", "16,1024,65536", "--plot", "x.svg")
+        self.gconv(*words, env={"PATH": "/nowhere"}, status=1)
         script = (self.folder / "x.svg.gp").read_text()
         self.assertIn("blocks of the grid", script)
-        self.assertEqual(script.count('\n"65536" '), 2)  # a line each of the algorithms, a point each of the sweep
+        self.assertEqual(script.count('\n"65536" '), 2)  # a line each of the algorithms, a point each of the grids
+
+    def test_a_sweep_of_what_no_algorithm_has_is_refused(self):
+        for words in (("--sweep", "block"), ("--sweep", "grid"), ("--figure", "blocks"), ("--figure", "grids")):
+            self.usage_error("this would measure the same again and again", "bench", "-d", "cpu", *words)
 
     def test_figures(self):
         rows = self.rows("--figure", "large-2048", "--sizes", "4", "-a", "direct")

@@ -172,7 +172,7 @@ class Info(CommandTest):
         text = self.gconv("info", "a.png", "sobel_x").stdout
         self.assertLess(text.index("a.png: image"), text.index("sobel_x: filter"))
         self.assertIn("nonsense", self.gconv("info", "a.png", "nonsense", status=3).stderr)
-        self.assertIn("nonsense", self.gconv("info", "nonsense", status=1).stderr)
+        self.assertIn("nonsense", self.gconv("info", "nonsense", status=2).stderr)
         (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
         self.assertIn("bad.png: ", self.gconv("info", "bad.png", status=1).stderr)
         self.assertIn("a.png", self.gconv("info", "a.png", "--filter-format", "matrix", status=1).stderr)
@@ -193,9 +193,9 @@ class Info(CommandTest):
 
     def test_info_of_files_that_are_not_there(self):
         for name in ("nosuch.jpg", "nosuch.npy", "no/such", "./such.txt"):
-            self.assertEqual(self.gconv("info", name, status=1).stderr, f"gconv: {name}: no such file\n")
+            self.assertEqual(self.gconv("info", name, status=2).stderr, f"gconv: {name}: no such file\n")
         for name in ("soble", "such.txt", "3x3: 1/0,2"):
-            self.assertNotIn("no such file", self.gconv("info", name, status=1).stderr)
+            self.assertNotIn("no such file", self.gconv("info", name, status=2).stderr)
 
 
 class Lists(CommandTest):

@@ -316,28 +316,7 @@ class BadOutputs(CommandTest):
         result = subprocess.run([GCONV, *self.job("-")], cwd=self.folder, env=self.environment(), stdout=write,
                                 stderr=subprocess.PIPE, check=False)
         os.close(write)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn(b"standard output: cannot write: Broken pipe", result.stderr)
-
-    def test_lists_of_which_the_first_lines_suffice(self):
-        """As other programs, what prints a text ends by SIGPIPE, and says nothing."""
-        for words in ["help", "filter"], ["filter", "--help"], ["filters"], ["algorithms"], ["info", "sobel", "a.png"], ["help", "border"]:
-            read, write = os.pipe()
-            os.close(read)
-            result = subprocess.run([GCONV, *words], cwd=self.folder, env=self.environment(), stdout=write, stderr=subprocess.PIPE,
-                                    check=False)
-            os.close(write)
-            self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, b""), words)
-
-    def test_reports_that_nobody_reads(self):
-        """The pipe breaks long before the end, and what broke it is not known any more then."""
-        read, write = os.pipe()
-        os.close(read)
-        result = subprocess.run([GCONV, *self.job("x.png"), "--timings=json"], cwd=self.folder, env=self.environment(), stdout=write,
-                                stderr=subprocess.PIPE, check=False)
-        os.close(write)
-        self.assertEqual(result.returncode, 1)
-        self.assertEqual(result.stderr, b"gconv: standard output: cannot write: it was closed, or is full\n")
+        self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, b""))
 
     def test_no_image_to_a_terminal(self):
         master, slave = pty.openpty()

@@ -55,6 +55,15 @@ class LateGpu(helper.CommandTest):
             for name in self.files("cpu"):
                 self.assertEqual((self.folder / "out" / name).read_bytes(), expected, name)
 
+    def test_an_early_error_ends_at_once_without_destructors(self):
+        """A thread is still starting the GPU, whose driver they would take down under it."""
+        log = self.folder / "log"
+        begin = time.monotonic()
+        env = {"LATE_GPU": str(self.folder / "never"), "LATE_GPU_LOG": str(log)}
+        self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "-a", "gemm", status=1, env=env)
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertFalse(log.exists())
+
     def test_both_filter_a_region(self):
         self.gconv("-i", "in", "-f", "sobel_x", "--region", "99x88+77+66", "-o", "cpu/", "-d", "cpu")
         devices, _ = self.by_auto("-f", "sobel_x", "--region", "99x88+77+66")

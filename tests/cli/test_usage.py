@@ -150,6 +150,10 @@ class Usage(CommandTest):
 
     def test_choices(self):
         self.refused("did you mean replicate?", "--border", "replicat")
+        for option in ("--scale", "--offset", "--mean", "--std", "--activation=leaky:", "--border=constant:"):
+            for number in ("1e308", "-1e39", "1e-60", "1e999", "1/1e60"):
+                words = (option + number,) if "=" in option else (option, number)
+                self.refused("this takes a number that float32 has" if option in ("--scale", "--offset") and number != "1e999" else "", *words)
         self.refused("there are zero, constant, replicate, symmetric, reflect101, wrap", "--border", "mirror-it")
         self.refused("such as constant:0.5", "--border", "constant")
         self.refused("such as constant:0.5", "--border", "constant:x")

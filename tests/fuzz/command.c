@@ -22,7 +22,9 @@ enum { MOST_WORDS = 32, MOST_BYTES = 1024 };
 static char folder[] = "/tmp/gconv-fuzz-XXXXXX";
 
 /* In place of main.c's: this process goes on. */
-void gconv_end_when_unread(void) {}
+void gconv_end_when_unread(const char *output) {
+  (void)output;
+}
 
 /* ---- The folder ---------------------------------------------------------------------------------------------------- */
 

@@ -66,6 +66,47 @@ class Png(DeviceTest):
         self.assertIn("PNG made by the CPU\n", self.gconv(*words, "--range", "minmax").stderr)
 
 
+class Ends(DeviceTest):
+    """A process may end while one of its threads starts CUDA, whose driver must not be taken down under it."""
+    ROUNDS = 200
+
+    def many(self, command, status, said):
+        """Runs the command over and over, some at a time."""
+        running = []
+        for i in range(self.ROUNDS):
+            running.append(subprocess.Popen(command, cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.PIPE, text=True))
+            for process in running if i + 1 == self.ROUNDS else running[:1] if len(running) == 12 else ():
+                errors = process.communicate(timeout=120)[1]
+                self.assertEqual(process.returncode, status, (command, errors))
+                self.assertIn(said, errors)
+            running = running[1:] if len(running) == 12 else running
+
+    def test_early_errors(self):
+        numpy.save(self.folder / "a.npy", numpy.zeros((40, 50, 3), numpy.float32))
+        (self.folder / "k.txt").write_text("0 1 0\n1 -4 1\n0 1 0\n")
+        (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+        job = [GCONV, "-f", "k.txt", "-d", "cuda"]
+        self.many([*job, "-i", "a.npy", "-a", "im2col-cublas", "-o", "o.npy"], 2, "there is none of this name for plain filters")
+        self.many([*job, "-i", "bad.png", "-o", "o.png"], 1, "bad.png: ")
+
+    def test_small_jobs_that_the_cpu_ends_first(self):
+        numpy.save(self.folder / "a.npy", numpy.zeros((40, 50, 3), numpy.float32))
+        self.many([GCONV, "-f", "sobel_x", "-i", "a.npy", "-d", "auto", "--decode", "gpu", "-o", "o.npy"], 0, "")
+
+    def test_early_errors_of_the_library(self):
+        """It waits for the thread, as its caller may end by exit()."""
+        package = pathlib.Path(GCONV).parent / "python"
+        if not (package / "gconv").is_dir():
+            self.skipTest("needs the Python package of the build")
+        numpy.save(self.folder / "a.npy", numpy.zeros((40, 50, 3), numpy.float32))
+        script = (f"import sys; sys.path.insert(0, {str(package)!r})\nimport gconv\n"
+                  "try:\n  gconv.run('a.npy', 'sobel_x', 'o.npy', device='cuda', algorithm='im2col-cublas')\n"
+                  "except Exception as error:\n  print(error, file=sys.stderr)")
+        self.ROUNDS = 40
+        self.many([sys.executable, "-c", script], 0, "im2col-cublas")
+
+
 class Choice(DeviceTest):
     def setUp(self):
         super().setUp()

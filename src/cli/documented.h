@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What gconv knows of its documentation: words that have a meaning there, headings, and the algorithms of GPUs. CMake makes
+ * the tables of docs/ (CMakeLists.txt). */
+#ifndef GCONV_CLI_DOCUMENTED_H
+#define GCONV_CLI_DOCUMENTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The words of row `index`, with commas between, such as "strip, band"; NULL past the end. */
+const char *gconv_documented_words_at(size_t index);
+
+/* Each prints what it knows of the word, and returns whether it knew anything. Case does not matter. */
+bool gconv_documented_print_meaning(const char *word);
+/* What tables of the documentation say of it. */
+bool gconv_documented_print_name(const char *word);
+/* The places of the documentation that have the word, or its plural, in their headings. */
+bool gconv_documented_print_places(const char *word);
+/* An algorithm of GPUs, where this build has none of these. */
+bool gconv_documented_print_algorithm(const char *word);
+
+/* Why an algorithm that the documentation has is not in this build; NULL of any other word. */
+const char *gconv_documented_lack(const char *algorithm);
+
+#endif
