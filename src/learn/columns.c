@@ -138,7 +138,7 @@ static void tell_sparse(const gconv_table *table) {
       gconv_warn(
           "%s: float32 cannot tell the numbers of index %zu apart, which go from %.17g to %.17g: take %.17g off them, or "
           "give the table as CSV",
-          table->path, c + 1, table->spreads[c].least, table->spreads[c].most, table->spreads[c].least);
+          table->path, c, table->spreads[c].least, table->spreads[c].most, table->spreads[c].least);
 }
 
 gconv_status gconv_table_take_origins(gconv_table *table) {

@@ -3,7 +3,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "learn/lines.h"
+#include "learn/field.h"
 
 #include <math.h>
 #include <search.h>
@@ -156,14 +156,27 @@ gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order) {
 const char *gconv_labels_not_finite(const gconv_labels *labels) {
   const char *found = NULL;
   for (size_t i = 0; i < labels->count; i++) {
-    char *end;
-    double value = strtod(labels->names[i], &end);
-    if (*end != '\0')
+    double value;
+    const char *name = labels->names[i];
+    gconv_field kind = gconv_field_read(name, name + strlen(name), &value);
+    if (kind == GCONV_FIELD_TEXT)
       return NULL;
-    if (!isfinite(value))
-      found = labels->names[i];
+    if (kind != GCONV_FIELD_NUMBER)
+      found = name;
   }
   return labels->count > 1 ? found : NULL;
+}
+
+void gconv_labels_forget_first(gconv_labels *labels) {
+  free(labels->names[0]);
+  labels->count--;
+  memmove(labels->names, labels->names + 1, labels->count * sizeof *labels->names);
+  labels->all_numbers = true;
+  for (size_t i = 0; i < labels->count && labels->all_numbers; i++) {
+    double value;
+    const char *name = labels->names[i];
+    labels->all_numbers = gconv_field_read(name, name + strlen(name), &value) == GCONV_FIELD_NUMBER;
+  }
 }
 
 uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash) {

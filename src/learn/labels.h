@@ -28,9 +28,12 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
  * NULL in *order: they stay as they are. */
 gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order);
 
-/* The name that reads as NaN or as infinity, where all other names are numbers: other programs write it for labels that are
- * not known. NULL: there is none, or there are words beside it. */
+/* The name that is a gap, or reads as infinity, where all other names are numbers: other programs write it for labels that
+ * are not known. NULL: there is none, or there are words beside it. */
 const char *gconv_labels_not_finite(const gconv_labels *labels);
+
+/* Forgets the first name: the others move up. No label can be found any more. */
+void gconv_labels_forget_first(gconv_labels *labels);
 
 /* Continues a hash (base/checksum.h) with the names. */
 uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of the letters thesis: a first line "Y, X", the numbers of outputs and inputs; then a line a case, Y targets and
  * X inputs, with commas or blanks between. */
+#include "learn/field.h"
 #include "learn/table.h"
 
 #include <math.h>
@@ -42,6 +43,7 @@ static gconv_status split_line(gconv_lines *lines, gconv_table *table, const gco
     GCONV_TRY(gconv_row_add(&table->target, row->items[i]));
   for (size_t i = outputs; i < row->count; i++)
     GCONV_TRY(gconv_row_add(&table->row, row->items[i]));
+  GCONV_TRY(gconv_table_count_gaps(table, lines));
   return gconv_table_end_row(table, 0);
 }
 

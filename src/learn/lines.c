@@ -2,13 +2,12 @@
 #include "learn/lines.h"
 #include "base/memory.h"
 #include "base/printable.h"
-#include "filter/number.h"
+#include "learn/field.h"
 
-#include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------- */
 
@@ -115,65 +114,6 @@ void gconv_lines_free(gconv_lines *lines) {
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------------- */
 
-/* Reads up to 15 digits with a point and a small exponent, which a product or quotient of exact doubles rounds correctly.
- * False for all else. */
-static bool read_short(const char *at, const char *end, double *value) {
-  enum { MOST_EXACT_DIGITS = 15 };
-  static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-  bool negative = *at == '-';
-  int64_t digits = 0;
-  int count = 0, behind = -1;
-  at += *at == '-' || *at == '+';
-  for (; at < end; at++) {
-    if (*at == '.' && behind < 0) {
-      behind = 0;
-    } else if (isdigit((unsigned char)*at) && count < MOST_EXACT_DIGITS) {
-      digits = digits * 10 + (*at - '0');
-      count++;
-      behind += behind >= 0;
-    } else {
-      return false;
-    }
-  }
-  double number = behind > 0 ? (double)digits / powers[behind] : (double)digits;
-  *value = negative ? -number : number;
-  return count > 0;
-}
-
-/* Whether it may be a decimal number, neither a hexadecimal one nor a fraction. */
-static bool looks_decimal(const char *at, const char *end) {
-  while (at < end && strchr("0123456789.eE+-", *at))
-    at++;
-  return at == end;
-}
-
-/* Whether begin .. end is one of the words, which have a blank between, with a sign or without. */
-static bool is_word(const char *begin, const char *end, const char *words) {
-  begin += *begin == '-' || *begin == '+';
-  size_t length = (size_t)(end - begin);
-  for (; *words; words += strcspn(words, " "), words += *words == ' ')
-    if (strcspn(words, " ") == length && strncasecmp(words, begin, length) == 0)
-      return true;
-  return false;
-}
-
-gconv_field gconv_field_read(const char *begin, const char *end, double *value) {
-  while (begin < end && isblank((unsigned char)*begin))
-    begin++;
-  while (begin < end && isblank((unsigned char)end[-1]))
-    end--;
-  if (begin == end)
-    return GCONV_FIELD_TEXT;
-  if (read_short(begin, end, value))
-    return GCONV_FIELD_NUMBER;
-  if (is_word(begin, end, "nan inf infinity"))
-    return GCONV_FIELD_NOT_FINITE;
-  if (!looks_decimal(begin, end))
-    return GCONV_FIELD_TEXT;
-  const char *wrong = gconv_number_read(begin, end, value);
-  return !wrong ? GCONV_FIELD_NUMBER : strstr(wrong, "not a number") ? GCONV_FIELD_TEXT : GCONV_FIELD_NOT_FINITE;
-}
-
 gconv_status gconv_row_add(gconv_row *row, double number) {
   double *items = gconv_grown(row->items, row->count, sizeof *items);
   if (!items)
@@ -194,7 +134,7 @@ gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row) {
                               (int)(length < 40 ? length : 40), at);
     if (kind == GCONV_FIELD_TEXT)
       return gconv_lines_fail(lines, "\"%.*s\" is no number", (int)(length < 40 ? length : 40), at);
-    GCONV_TRY(gconv_row_add(row, value));
+    GCONV_TRY(gconv_row_add(row, kind == GCONV_FIELD_GAP ? (double)NAN : value));
     at += length;
   }
   return GCONV_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts by lines, and the numbers in them. */
+/* Texts by lines, and rows of numbers in them. */
 #ifndef GCONV_LEARN_LINES_H
 #define GCONV_LEARN_LINES_H
 
@@ -31,13 +31,6 @@ void gconv_lines_free(gconv_lines *lines);
 /* "FILE:LINE: <formatted text>", as GCONV_BAD_FILE. */
 gconv_status gconv_lines_fail(const gconv_lines *lines, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* What a field of a table is. */
-typedef enum gconv_field { GCONV_FIELD_NUMBER, GCONV_FIELD_TEXT, GCONV_FIELD_NOT_FINITE } gconv_field;
-
-/* Reads the number that is exactly begin .. end, but for blanks around it, into *value: decimal, as "-1.5e-3". *end must be
- * readable. Numbers too large for float32, nan and inf are not finite. */
-gconv_field gconv_field_read(const char *begin, const char *end, double *value);
-
 /* A growing row of numbers. Zero-initialise before first use; items is for free(). */
 typedef struct gconv_row {
   double *items;
@@ -46,7 +39,7 @@ typedef struct gconv_row {
 
 gconv_status gconv_row_add(gconv_row *row, double number);
 
-/* Appends all numbers of a line, which have blanks, commas or semicolons between them. */
+/* Appends all numbers of a line, which have blanks, commas or semicolons between them. Gaps (field.h) become NaN. */
 gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row);
 
 #endif

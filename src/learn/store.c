@@ -95,6 +95,12 @@ gconv_status gconv_store_finish(gconv_store *store) {
   return GCONV_OK;
 }
 
+void gconv_store_drop(gconv_store *store, size_t size) {
+  store->bytes += size;
+  store->size -= size;
+  store->dropped += size;
+}
+
 uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash) {
   uint32_t sum = gconv_crc32(0, store->bytes, (size_t)store->size);
   hash = gconv_fnv1a(hash, &store->size, sizeof store->size);
@@ -102,10 +108,11 @@ uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash) {
 }
 
 void gconv_store_free(gconv_store *store) {
+  uint8_t *bytes = store->dropped > 0 ? store->bytes - store->dropped : store->bytes;
   if (store->mapped)
-    munmap(store->bytes, (size_t)store->size);
+    munmap(bytes, (size_t)store->size + store->dropped);
   else
-    free(store->bytes);
+    free(bytes);
   if (store->file)
     close(store->file - 1);
   *store = (gconv_store){0};

@@ -17,6 +17,7 @@ typedef struct gconv_store {
   size_t room;
   int file; /* number + 1; 0: there is none */
   bool mapped;
+  size_t dropped; /* bytes in front of `bytes` */
 } gconv_store;
 
 /* Appends. GCONV_IO_ERROR, where the file cannot be written: names the folder. */
@@ -24,6 +25,9 @@ gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t si
 
 /* After the last append: from now on, all of it is at store->bytes, for reading. */
 gconv_status gconv_store_finish(gconv_store *store);
+
+/* After gconv_store_finish(): forgets the first `size` bytes. */
+void gconv_store_drop(gconv_store *store, size_t size);
 
 /* Continues a hash (base/checksum.h) with the size and the bytes. After gconv_store_finish(). */
 uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash);

@@ -3,22 +3,24 @@
 #include "learn/table.h"
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "learn/field.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
-
-bool gconv_field_is_missing(const char *begin, const char *end) {
-  while (begin < end && (*begin == ' ' || *begin == '\t'))
-    begin++;
-  while (begin < end && (end[-1] == ' ' || end[-1] == '\t'))
-    end--;
-  size_t length = (size_t)(end - begin);
-  return length == 0 || (length == 1 && *begin == '?') || (length == 2 && memcmp(begin, "NA", 2) == 0);
+void gconv_table_free_names(gconv_table *table) {
+  for (size_t i = 0; table->names && i < table->name_count; i++)
+    free(table->names[i]);
+  free(table->names);
+  free(table->label);
+  table->names = NULL;
+  table->label = NULL;
+  table->name_count = 0;
 }
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t columns) {
   if (columns <= GCONV_MOST_COLUMNS)
@@ -31,7 +33,7 @@ bool gconv_table_is_inputs(const gconv_table *table) {
   return table->unlabelled && !table->of_targets && (!table->options->label || table->options->targets);
 }
 
-gconv_status gconv_table_keep_targets(gconv_table *table) {
+static gconv_status keep_targets(gconv_table *table) {
   for (size_t i = 0; i < table->target.count; i++) {
     float target = (float)table->target.items[i];
     GCONV_TRY(gconv_store_append(&table->targets, &target, sizeof target));
@@ -40,22 +42,70 @@ gconv_status gconv_table_keep_targets(gconv_table *table) {
   return GCONV_OK;
 }
 
+static gconv_status keep_inputs(gconv_table *table) {
+  if (table->sparse) {
+    GCONV_TRY(gconv_store_append(&table->inputs, table->entries, table->entry_count * sizeof *table->entries));
+    const uint64_t end = table->inputs.size / sizeof *table->entries;
+    return gconv_store_append(&table->ends, &end, sizeof end);
+  }
+  table->columns = table->row.count;
+  return gconv_store_append(&table->inputs, table->row.items, table->row.count * sizeof *table->row.items);
+}
+
+static gconv_status note_row(gconv_table *table, size_t row) {
+  size_t *rows = gconv_grown(table->rows, table->cases, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the numbers of %zu rows", table->path, table->cases);
+  table->rows = rows;
+  rows[table->cases] = row;
+  return GCONV_OK;
+}
+
 static gconv_status keep_row(gconv_table *table, size_t label) {
   float class = (float)label;
-  table->columns = table->row.count;
-  GCONV_TRY(gconv_store_append(&table->inputs, table->row.items, table->row.count * sizeof *table->row.items));
+  if (table->dropped > 0)
+    GCONV_TRY(note_row(table, table->cases + table->dropped));
+  GCONV_TRY(keep_inputs(table));
   if (table->labelled)
     GCONV_TRY(gconv_store_append(&table->targets, &class, sizeof class));
   table->cases++;
-  return table->labelled ? GCONV_OK : gconv_table_keep_targets(table);
+  return table->labelled ? GCONV_OK : keep_targets(table);
+}
+
+/* Leaves the row out. From the first one on, cases have other numbers than their rows. */
+static gconv_status drop_row(gconv_table *table) {
+  const size_t cases = table->cases;
+  for (table->cases = 0; table->dropped == 0 && table->cases < cases; table->cases++)
+    GCONV_TRY(note_row(table, table->cases));
+  table->cases = cases;
+  if (table->dropped < GCONV_TOLD_LINES)
+    table->dropped_lines[table->dropped] = table->line > 0 ? table->line : cases + table->dropped + 1;
+  table->dropped++;
+  return GCONV_OK;
 }
 
 gconv_status gconv_table_end_row(gconv_table *table, size_t label) {
   bool drop = table->missing_numbers > 0 && table->missing == GCONV_MISSING_DROP;
-  gconv_status status = drop ? GCONV_OK : keep_row(table, label);
-  table->dropped += drop;
-  table->row.count = table->target.count = table->missing_numbers = 0;
+  gconv_status status = drop ? drop_row(table) : keep_row(table, label);
+  table->row.count = table->target.count = table->entry_count = table->missing_numbers = 0;
   return status;
+}
+
+gconv_status gconv_table_count_gaps(gconv_table *table, const gconv_lines *lines) {
+  size_t inputs = 0, targets = 0;
+  for (size_t i = 0; i < table->row.count; i++)
+    inputs += isnan(table->row.items[i]);
+  for (size_t i = 0; i < table->target.count; i++)
+    targets += isnan(table->target.items[i]);
+  if (targets > 0 && table->missing != GCONV_MISSING_DROP)
+    return gconv_lines_fail(lines, "a target is missing: --missing drop leaves such cases out");
+  if (inputs > 0 && table->missing == GCONV_MISSING_ERROR)
+    return gconv_lines_fail(lines,
+                            "a number is missing: --missing mean puts in the mean of the column, --missing drop leaves "
+                            "such cases out");
+  table->missing_numbers = inputs + targets;
+  table->line = lines->line;
+  return GCONV_OK;
 }
 
 size_t gconv_table_entries(const gconv_table *table, size_t index, const gconv_entry **entries) {
@@ -118,6 +168,10 @@ static gconv_status finish_labels(gconv_table *table) {
                       "%s: a label is %s, and all others are numbers: where the class is not known, leave the field empty, "
                       "and --missing drop leaves such lines out",
                       table->path, lost);
+  for (size_t i = 0; i < labels->count && !labels->known; i++)
+    if (gconv_field_may_be_name(labels->names[i], labels->names[i] + strlen(labels->names[i])))
+      gconv_warn("%s: \"%s\" is taken for the name of a class: where the class is not known, leave the field empty",
+                 table->path, labels->names[i]);
   if (!labels->known && labels->count < 2)
     return gconv_fail(GCONV_BAD_FILE, "%s: all cases have the label \"%s\": there must be two classes at least", table->path,
                       labels->names[0]);
@@ -187,8 +241,24 @@ static void move_targets(gconv_table *table) {
   table->unlabelled = false;
 }
 
+/* Names the rows that were left out. */
+static void tell_dropped(const gconv_table *table) {
+  char list[GCONV_TOLD_LINES * 24] = "";
+  size_t used = 0;
+  const size_t count = table->dropped;
+  for (size_t i = 0; i < count && i < GCONV_TOLD_LINES; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%llu", i > 0 ? ", " : "",
+                             (unsigned long long)table->dropped_lines[i]);
+  if (count > 0)
+    gconv_warn("%s: %zu %s%s left out, as numbers or labels are missing: %s%s", table->path, count,
+               table->line > 0 ? "line" : "row", count == 1 ? " was" : "s were", list,
+               count > GCONV_TOLD_LINES ? " ..." : "");
+}
+
 static gconv_status finish(gconv_table *table) {
   GCONV_TRY(gconv_store_finish(&table->inputs));
+  GCONV_TRY(gconv_store_finish(&table->targets));
+  GCONV_TRY(gconv_table_resolve_doubt(table));
   GCONV_TRY(gconv_table_round(table));
   if (table->of_targets && table->unlabelled)
     move_targets(table);
@@ -200,14 +270,11 @@ static gconv_status finish(gconv_table *table) {
   if (table->columns == 0 && !table->of_targets)
     return gconv_fail(GCONV_BAD_FILE, "%s: has a column of labels alone, and no inputs beside it", table->path);
   GCONV_TRY(gconv_store_finish(&table->ends));
-  GCONV_TRY(gconv_store_finish(&table->targets));
   if (table->channels == 0) {
     table->channels = (int32_t)table->columns;
     table->height = table->width = 1;
   }
-  if (table->dropped > 0)
-    gconv_warn("%s: %zu line%s left out, as numbers are missing", table->path, table->dropped,
-               table->dropped == 1 ? " was" : "s were");
+  tell_dropped(table);
   if (table->labelled)
     return finish_labels(table);
   return !table->unlabelled && are_classes(table) ? make_labels(table) : GCONV_OK;
@@ -283,10 +350,9 @@ void gconv_table_free(gconv_table *table) {
   gconv_store_free(&table->ends);
   gconv_store_free(&table->targets);
   gconv_labels_free(&table->labels);
-  for (size_t i = 0; table->names && i < table->name_count; i++)
-    free(table->names[i]);
-  free(table->names);
-  free(table->label);
+  gconv_table_free_names(table);
+  free(table->rows);
+  free(table->entries);
   free(table->origins);
   free(table->spreads);
   free(table->row.items);
@@ -313,13 +379,14 @@ size_t gconv_first_numbers(const uint8_t *bytes, size_t size, size_t index, doub
     const char *field = at;
     while (at < stop && !strchr(between, *at) && *at != '\r')
       at++;
-    double value = 0;
+    double value = (double)NAN;
     char copy[64] = "";
     if (at > field && (size_t)(at - field) >= sizeof copy)
       return SIZE_MAX;
     if (at > field) {
       memcpy(copy, field, (size_t)(at - field));
-      if (gconv_field_read(copy, copy + (at - field), &value) != GCONV_FIELD_NUMBER)
+      gconv_field kind = gconv_field_read(copy, copy + (at - field), &value);
+      if (kind != GCONV_FIELD_NUMBER && kind != GCONV_FIELD_GAP)
         return SIZE_MAX;
       if (count < most)
         numbers[count] = value;

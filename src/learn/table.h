@@ -22,6 +22,17 @@ typedef struct gconv_spread {
   size_t count;
 } gconv_spread;
 
+/* Whether the first row may be a header. */
+typedef enum gconv_doubt {
+  GCONV_NO_DOUBT,
+  GCONV_DOUBT_NAME,  /* its label is a text, and all else numbers */
+  GCONV_DOUBT_YEARS, /* ... which are years, or count the columns */
+  GCONV_DOUBT_COUNT, /* all are numbers: 0, 1, 2 ... */
+  GCONV_SURE_HEADER
+} gconv_doubt;
+
+enum { GCONV_TOLD_LINES = 10 };
+
 typedef struct gconv_table {
   /* What is asked for; set before the table is read. */
   const gconv_dataset_options *options;
@@ -45,14 +56,20 @@ typedef struct gconv_table {
   char *label;     /* owned: the name of the column of targets, from a header, or NULL */
   double *origins; /* owned: what was taken off the columns; NULL: nothing */
   bool gaps;       /* numbers are missing */
+  size_t *rows;    /* owned: the number of the row of each case, from 0 on; NULL: none was left out */
 
   gconv_spread *spreads; /* owned: of the first columns of a sparse table */
   size_t spread_count;
 
   /* The row at hand. */
   gconv_row row, target;
-  size_t missing_numbers; /* of the row: NaN */
-  size_t dropped;         /* rows that were left out */
+  gconv_entry *entries; /* owned: of a sparse row, in place of `row` */
+  size_t entry_count;
+  uint64_t line;                            /* its number in the file; 0: rows are no lines */
+  size_t missing_numbers;                   /* of the row: NaN */
+  size_t dropped;                           /* rows that were left out */
+  uint64_t dropped_lines[GCONV_TOLD_LINES]; /* the first of them, from 1 on */
+  gconv_doubt doubt;                        /* of the first row; `names` and `label` are its fields then */
 } gconv_table;
 
 typedef struct gconv_table_syntax {
@@ -93,13 +110,13 @@ gconv_status gconv_table_take_origins(gconv_table *table);
 
 /* ---- For syntaxes -------------------------------------------------------------------------------------------------- */
 
-/* Ends the row whose numbers are in table->row and, of regression, table->target; with labels, `label` is the number of its
- * class. NaN is a number that is missing. All rows must have one length, which the syntax checks, as its errors name lines.
- * The row is empty then. */
+/* Ends the row whose numbers are in table->row, or table->entries, and, of regression, table->target; with labels, `label`
+ * is the number of its class. NaN is a number that is missing. All rows must have one length, which the syntax checks, as
+ * its errors name lines. The row is empty then. */
 gconv_status gconv_table_end_row(gconv_table *table, size_t label);
 
-/* Keeps table->target as float32: what gconv_table_end_row() does, for a syntax that keeps entries. */
-gconv_status gconv_table_keep_targets(gconv_table *table);
+/* Of syntaxes of lines: counts what is missing in table->row and table->target. GCONV_BAD_FILE where that is an error. */
+gconv_status gconv_table_count_gaps(gconv_table *table, const gconv_lines *lines);
 
 /* The fields of a header. */
 typedef struct gconv_names {
@@ -114,9 +131,6 @@ gconv_status gconv_table_match(const gconv_table *table, const gconv_names *head
 /* Whether all columns are inputs. Else one is that of labels; --label names it, unless labels are a file of their own. */
 bool gconv_table_is_inputs(const gconv_table *table);
 
-/* Whether a field is one of "", "?" and "NA". */
-bool gconv_field_is_missing(const char *begin, const char *end);
-
 /* Whether a number is finite as float32, too. */
 bool gconv_fits_float(double number);
 
@@ -129,5 +143,12 @@ gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t column
 /* The first lines of a text, for recognise(): the numbers of line `index`, from 0 on, up to `most`. Returns how many the
  * line has, SIZE_MAX if it has something else, or is not whole, or is not there. */
 size_t gconv_first_numbers(const uint8_t *bytes, size_t size, size_t index, double *numbers, size_t most);
+
+/* ---- For table.c and table_doubt.c --------------------------------------------------------------------------------- */
+
+/* Decides whether the first row is a header, where the syntax doubts it; it is no case then. */
+gconv_status gconv_table_resolve_doubt(gconv_table *table);
+
+void gconv_table_free_names(gconv_table *table);
 
 #endif

@@ -107,7 +107,9 @@ class Csv(DataTest):
         self.write("a.csv", "1,2,3,kind\n5,6,7,b\n7,8,9,a\n")
         inputs, targets, info = self.read("table", "a.csv")
         self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([5, 6, 7, 7, 8, 9], ["1", "2", "3"]))
-        self.assertIn("which counts the columns, is taken for a header", self.dump("table", "a.csv").stderr)
+        self.assertIn("its first line is taken for a header, as no other case has the label \"kind\"", self.dump("table", "a.csv").stderr)
+        self.write("a.csv", "kind,1,2,3\nb,5,6,7\na,7,8,9\n")
+        self.assertEqual(self.read("table", "a.csv", label="1")[0].ravel().tolist(), [5, 6, 7, 7, 8, 9])
 
     def test_labels_that_are_numbers(self):
         self.write("a.csv", "x,y\n1,10\n2,9\n3,+9.0\n4,2\n")
@@ -141,15 +143,104 @@ class Csv(DataTest):
         self.fails("every line lacks a number", "table", "a.csv", missing="drop")
         self.fails("missing is 'x': there are mean and drop", "table", "a.csv", missing="x")
 
+    def test_gaps_of_other_programs(self):
+        gaps = ("", "NA", "<NA>", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "missing", "?", ".",
+                "\\N", "1.#QNAN", "-1.#IND", "#NV", "nan(ind)")
+        for separator in ",;\t":
+            self.write("a.csv", "".join(separator.join(row) + "\n" for row in [["x", "y", "c"], ["1", "2", "a"]] +
+                                        [[gap, "4", "b"] for gap in gaps] + [["3", "5", "a"]]))
+            inputs, _, _ = self.read("table", "a.csv", missing="mean")
+            self.assertEqual(inputs[:, 0].ravel().tolist(), [1] + [2] * len(gaps) + [3])
+            self.assertEqual(self.read("table", "a.csv", missing="drop")[0].ravel().tolist(), [1, 2, 3, 5])
+            self.fails("a.csv:3: column 1 (x) is missing: --missing mean", "table", "a.csv")
+        for gap in gaps:
+            name = gap in ("None", "missing")  # which classes may be called
+            self.write("a.csv", f"x,c\n1,a\n2,{gap}\n3,b\n4,a\n5,b\n")
+            if not name:
+                self.fails("a.csv:3: column 2 (c), of the labels, is missing", "table", "a.csv")
+            self.assertEqual(self.read("table", "a.csv", missing="drop")[2]["classes"], ["a", "None", "b"] if gap == "None" else ["a", "missing", "b"] if name else ["a", "b"])
+            self.write("a.csv", f"x,c\n1,1.5\n2,{gap}\n3,2.5\n")
+            self.assertEqual(self.read("table", "a.csv", missing="drop", regression=1)[1].ravel().tolist(), [1.5, 2.5])
+        for text, wanted in (("-1 -1 -1\n? NaN NA\n", "fann"), ("", "letters")):
+            if wanted == "fann":
+                self.write("a.data", "3 2 1\n1 2\n7\n? NaN\n8\n3 4\nNA\n")
+            else:
+                self.write("a.data", "1, 2\n7,1,2\n8,?,NaN\nNA,3,4\n")
+            self.assertEqual(self.read("table", "a.data", missing="drop", syntax=wanted)[0].ravel().tolist(), [1, 2], wanted)
+            self.fails("a target is missing: --missing drop", "table", "a.data", missing="mean", syntax=wanted)
+        self.write("#.csv", "#N/A,1,a\n2,3,b\n")  # no comment
+        self.fails("#.csv:1: column 1 is missing", "table", "#.csv")
+
+    def test_headers_of_numbers(self):
+        rows = [[5, 6, 7], [7, 8, 9], [6, 5, 4], [3, 5, 2]]
+        for first, labels in (("2019,2020,2021,label", "0110"), ("2019,2020,2021,label", "abba"), ("1950,1960,1970,y", ["4.0", "2", "4", "1"]),
+                              ("400,410.5,430,kind", "abba"), ("1,2,3,kind", "abba"), ("0,1,2,kind", "abca"), ("2019,2020,2021,kind", "abcd"),
+                              (",2019,2020,kind", "abba"), ("0,1,2,3", "1001"), ("2019;2020;2021;label", "0110")):
+            index = first[0] == ","
+            separator = ";" if ";" in first else ","
+            body = [[k if index and not column else x for column, x in enumerate(row)] for k, row in enumerate(rows)]
+            self.write("a.csv", first + "\n" + "".join(separator.join(map(str, row + [label])) + "\n" for row, label in zip(body, labels)))
+            inputs, targets, info = self.read("table", "a.csv")
+            self.assertEqual(inputs.reshape(4, -1).tolist(), [row[1:] if index else row for row in rows], first)
+            self.assertEqual(info["columns"], first.split(separator)[index:3], first)
+            self.assertEqual([float(info["classes"][int(t)]) if labels[0].isdigit() or "." in labels[0] else info["classes"][int(t)] for t in targets.ravel()],
+                             [float(l) if labels[0].isdigit() or "." in labels[0] else l for l in labels])
+            self.assertIn("is taken for a header", self.dump("table", "a.csv").stderr)
+        # Regression and new cases of a model that knows its classes, and means without the header.
+        self.write("a.csv", "2019,2020,2021,price\n5,6,7,1.5\n7,,9,2.5\n3,4,5,3.5\n")
+        self.assertEqual(self.read("table", "a.csv", regression=1, missing="mean")[0].ravel().tolist(), [5, 6, 7, 7, 5, 9, 3, 4, 5])
+        self.write("a.csv", "2019,2020,kind\n5,6,a\n7,9,b\n")
+        self.assertEqual(self.read("table", "a.csv", class_=["a", "b"])[0].ravel().tolist(), [5, 6, 7, 9])
+        self.assertEqual(self.read("table", "a.csv", class_=["a", "b"], unlabelled=1, label=3)[0].ravel().tolist(), [5, 6, 7, 9])
+        self.write("a.csv", "0,1,2,3\n5,6,7,8\n2,3,4,5\n")
+        self.assertEqual(self.read("table", "a.csv", unlabelled=1)[0].ravel().tolist(), [5, 6, 7, 8, 2, 3, 4, 5])
+        self.assertEqual(self.read("table", "a.csv", regression=1)[1].ravel().tolist(), [8, 5])
+
+    def test_no_headers(self):
+        """Numbers with a class above others that are as rare, or that recurs, are a case."""
+        for text, inputs in (("1,2,a\n3,4,b\n", [1, 2, 3, 4]), ("1,2,3,a\n4,5,6,a\n7,8,9,b\n", range(1, 10)), ("2019,2020,a\n2021,2022,b\n3,4,a\n", [2019, 2020, 2021, 2022, 3, 4]),
+                             ("0,1,2,3\n4,5,6,7\n8,9,10,11\n", [0, 1, 2, 4, 5, 6, 8, 9, 10]), ("5.5,4,a\n4,5,b\n5,6,c\n", [5.5, 4, 4, 5, 5, 6])):
+            self.write("a.csv", text)
+            self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), list(inputs), text)
+            self.assertEqual(self.read("table", "a.csv")[2]["columns"], [])
+        self.write("a.csv", "0,1,2,3\n4,5,6,7\n")
+        self.assertEqual(self.read("table", "a.csv", unlabelled=1)[0].ravel().tolist(), list(range(8)))
+
+    def test_numbers_of_rows_are_left_out(self):
+        for text in (",x,y,c\n0,1,2,a\n1,3,4,b\n", "Unnamed: 0,x,y,c\n57,1,2,a\n3,3,4,b\n", "\"\",\"x\",\"y\",\"c\"\n\"Fiat 128\",1,2,\"a\"\n\"Mazda\",3,4,\"b\"\n",
+                     "x y c\n1 1 2 a\n2 3 4 b\n", ",Unnamed: 0,x,y,c\n0,0,1,2,a\n1,1,3,4,b\n"):
+            self.write("a.csv", text)
+            inputs, targets, info = self.read("table", "a.csv")
+            self.assertEqual((inputs.ravel().tolist(), info["columns"], targets.ravel().tolist()), ([1, 2, 3, 4], ["x", "y"], [0, 1]), text)
+            self.assertIn("column 1, which has no name, is taken for the numbers of rows, and left out", self.dump("table", "a.csv").stderr)
+        self.write("a.csv", ",x\n0,1.5\n1,2.5\n")
+        self.assertEqual(self.read("table", "a.csv", unlabelled=1)[0].ravel().tolist(), [1.5, 2.5])
+        self.write("a.csv", ",x,c\n0.5,1,a\n1.5,3,b\n")  # numbers without a name
+        self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), [0.5, 1, 1.5, 3])
+        self.write("a.csv", ",x,c\n0,1,a\n1.5,3,b\n")
+        self.fails("a.csv:3: column 1, which has no name and was taken for the numbers of rows, is 1.5", "table", "a.csv")
+        self.write("a.csv", ",x\na,1\nb,2\n")
+        self.assertEqual(self.read("table", "a.csv", label="1")[2]["classes"], ["a", "b"])
+
+    def test_names(self):
+        self.write("a.csv", "x,x,c,c\n1,2,a,b\n3,4,b,a\n")
+        self.fails("2 columns are called 'c': say the number", "table", "a.csv", label="c")
+        self.write("a.csv", b"gr\xfc\xdfe,c\n1,a\n2,b\n")
+        self.fails("the name of column 1, \"gr", "table", "a.csv")
+        self.write("a.csv", "sep=;\nx;y;c\n1,5;2;a\n3;4;b\n")
+        self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), [1.5, 2, 3, 4])
+
     def test_errors(self):
         for text, message in [
                 ("1,2,a\n3,b\n", "a.csv:2: has 2 fields, where line 1 has 3"),
                 ("1,2,a\n3,4,b\n5,6,7,a\n", "a.csv:3: has 4 fields, where line 1 has 3"),
-                ("1,2,a\n3,nan,b\n", "a.csv:2: column 2 is nan: numbers must be finite"),
+                ("1,2,a\n3,nan,b\n", "a.csv:2: column 2 is missing: --missing mean puts in"),
                 ("1,2,a\n-inf,3,b\n", "a.csv:2: column 1 is -inf: numbers must be finite"),
                 ("1,2,a\n3,1e39,b\n", "a.csv:2: column 2 is 1e39: numbers must be finite, and fit into float32"),
                 ("1,2,a\n3,0x10,b\n", "a.csv:2: column 2 is \"0x10\", which is no number"),
-                ("1,2,3\n3,4,nan\n", "a.csv: a label is nan, and all others are numbers: where the class is not known, leave"),
+                ("1,2,3\n3,4,nan\n", "a.csv:2: column 3, of the labels, is missing (nan): --missing drop leaves such lines out"),
+                ("1,2,3\n3,4,None\n5,4,2\n", "a.csv: a label is None, and all others are numbers: where the class is not known, leave"),
+                ("1,2,a\n3,#DIV/0!,b\n", "a.csv:2: column 2 is \"#DIV/0!\", which is no number"),
                 ("1,2,-inf\n3,4,1\n5,6,0\n", "a.csv: a label is -inf, and all others are numbers"),
                 ("1,2,a\n3,4,a\n", "all cases have the label \"a\": there must be two classes"),
                 ("", "a.csv: the file is empty"), ("\n\n", "a.csv: has no cases"), ("x,y\n", "a.csv: has no cases"),
@@ -159,8 +250,9 @@ class Csv(DataTest):
         self.fails("none.csv: cannot open", "table", "none.csv")
 
     def test_words_that_read_as_numbers(self):
-        self.write("a.csv", "1,nan\n2,inf\n3,de\n")  # names beside another
-        self.assertEqual(self.read("table", "a.csv")[2]["classes"], ["nan", "inf", "de"])
+        self.write("a.csv", "1,None\n2,inf\n3,de\n")  # names beside another
+        self.assertEqual(self.read("table", "a.csv")[2]["classes"], ["None", "inf", "de"])
+        self.assertIn("\"None\" is taken for the name of a class: where the class is not known, leave", self.dump("table", "a.csv").stderr)
 
     def test_decimal_commas(self):
         self.write("a.csv", "x;y;c\n1,5;2;a\n-0,25;3,0;b\n")
@@ -170,6 +262,25 @@ class Csv(DataTest):
         self.assertEqual((inputs.ravel().tolist(), info["columns"]), ([1.5, 2.25, -0.25, 3], []))
         self.write("c.csv", "1,5;2,25;3,5\n-0,25;3,0;4,5\n")
         self.assertEqual(self.read("table", "c.csv", regression=1)[1].ravel().tolist(), [3.5, 4.5])
+        for text in ("x\ty\tc\n1,5\t2\ta\n-0,25\t3,0\tb\n", "1,5\t2\ta\n-0,25\t3,0\tb\n", "1,5\t2,0\ta\n-0,25\t3,0\tb\n"):
+            self.write("t.tsv", text)
+            self.assertEqual(self.read("table", "t.tsv")[0].ravel().tolist(), [1.5, 2, -0.25, 3])
+        self.write("t.tsv", "1, 2,\ta\n3, 4,\tb\n")  # commas, and blanks behind them
+        self.assertEqual(self.read("table", "t.tsv")[0].ravel().tolist(), [1, 2, 3, 4])
+        self.write("l.csv", "x;c\n1,5;1,0\n2,5;1\n3,5;2\n")  # labels, too
+        self.assertEqual(self.read("table", "l.csv")[2]["classes"], ["1", "2"])
+        self.write("l.csv", "x;c\n1,5;1,5\n2,5;1\n3,5;2\n")
+        self.fails("labels are numbers with fractions, such as 1.5", "table", "l.csv")
+        for text, message in (("x;c\n0,5;a\n1.234;b\n", "m.csv:3: 1.234 has a mark of thousands, or else that in line 2, 0,5, does"),
+                              ("x;c\n1,234;a\n0.5;b\n", "m.csv:2: 1,234 has a mark of thousands, or else that in line 3, 0.5, does"),
+                              ("x;c\n1.234,5;a\n1;b\n", "column 1 (x) is \"1.234,5\", which is no number: write 1234.5 without marks"),
+                              ("x;c\n1,234,567;a\n1;b\n", "is \"1,234,567\", which is no number: write"), ("x;c\n1 234;a\n1;b\n", "is \"1 234\", which is no number: write"),
+                              ("x,c\n\"1,234\",a\n1,b\n", "is \"1,234\", which is no number: write"), ("x\tc\n1'234\ta\n1\tb\n", "is \"1'234\", which is no number: write")):
+            self.write("m.csv", text)
+            self.fails(message, "table", "m.csv")
+        self.write("m.csv", "x;c\n1,234;a\n12,500;b\n")
+        self.assertEqual(self.read("table", "m.csv")[0].ravel().tolist(), [np.float32(1.234), 12.5])
+        self.assertIn("commas are taken for points: 1,234 in line 2 is a fraction", self.dump("table", "m.csv").stderr)
         self.write("d.csv", "1,5;x;a\n2,5;1;b\n")
         self.fails("d.csv:1: column 2 is \"x\"", "table", "d.csv")
 
@@ -213,11 +324,33 @@ class OtherSyntaxes(DataTest):
         self.assertEqual(self.read("table", "a.libsvm", columns=7)[0].shape, (4, 7, 1, 1))
         self.assertEqual(self.read("table", "a.libsvm", regression=1)[1].ravel().tolist(), [1, -1, 1, -1])
         self.assertEqual(self.read("table", "a.libsvm", unlabelled=1)[2]["outputs"], 0)
-        for line, message in [("1 0:1", "indices begin with 1"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
-                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
+        for line, message in [("1 0:1 0:1", "index 0 follows 0"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
+                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: --missing drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
                               ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
+
+    def test_libsvm_as_others_write_it(self):
+        """scikit-learn counts from 0, and may write comments, qid and lines without entries first."""
+        wanted = [[5, 0, 7], [0, 6, 0], [0, 0, 0]]
+        for text in ("1 0:5 2:7\n0 1:6\n1\n", "# Generated by scikit-learn\n#\n1 qid:1 0:5 2:7\n0 qid:2 1:6\n1 qid:3\n", "1 1:5 3:7 # first\n\n0 2:6\n1 # none\n",
+                     "# Column indices are one-based\n1 1:5 3:7\n0 2:6\n1\n", "1 1:5 3:7\r\n0 2:6\r\n1\r\n"):
+            self.write("a.txt", text)
+            inputs, targets, _ = self.read("table", "a.txt", columns=3)
+            self.assertEqual((inputs.reshape(3, 3).tolist(), targets.ravel().tolist()), (wanted, [1, 0, 1]), text)
+        self.write("a.txt", "1\n0 qid:4 2:6\n1 1:5 3:7\n")  # what is first does not tell
+        self.assertEqual(self.read("table", "a.txt")[0].reshape(3, 3).tolist(), [[0, 0, 0], [0, 6, 0], [5, 0, 7]])
+        self.assertIn("qid) are passed over", self.dump("table", "a.txt").stderr)
+        self.write("a.txt", "# Column indices are zero-based\n1 1:5 3:7\n0 2:6\n")
+        self.assertEqual(self.read("table", "a.txt")[0].reshape(2, 4).tolist(), [[0, 5, 0, 7], [0, 0, 6, 0]])
+        self.assertIn("its indices begin with 0", self.dump("table", "a.txt").stderr)
+        self.write("a.txt", "1,2 1:5\n0 2:6\n")
+        self.fails("a.txt:1: has several labels, \"1,2\": gconv takes one a case", "table", "a.txt")
+        self.write("a.txt", "1:5\n2:6\n")  # without labels
+        self.fails("begins with \"1:5\", where a label is expected", "table", "a.txt")
+        self.assertEqual(self.read("table", "a.txt", unlabelled=1)[0].reshape(2, 2).tolist(), [[5, 0], [0, 6]])
+        self.write("a.txt", "1 1:5\n0 2:nan\n0 2:7\n")
+        self.assertEqual(self.read("table", "a.txt", missing="drop")[0].reshape(2, 2).tolist(), [[5, 0], [0, 7]])
 
     def test_libsvm_of_too_many_columns_is_not_trained_on(self):
         self.write("w.libsvm", "1 1:1 16777216:1\n2 2:1\n")
@@ -233,11 +366,22 @@ class OtherSyntaxes(DataTest):
         inputs, targets, info = self.read("table", "xor.data")
         self.assertEqual(inputs.reshape(4, 2).tolist(), [[-1, -1], [-1, 1], [1, -1], [1, 1]])
         self.assertEqual((targets.ravel().tolist(), info["classes"]), ([-1, 1, 1, -1], []))
-        for text, message in [("2 2 1\n1 2\n3\n1\n", "b.data:4: has 1 numbers, where 2 inputs are expected"), ("2 2 1\n1 2\n3\n1 2\n", "fewer cases follow"),
-                              ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: follows behind the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
+        for text, message in [("2 2 1\n1 2\n3\n1\n", "fewer cases follow"), ("2 2 1\n1 2\n3\n1 2\n", "fewer cases follow"),
+                              ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: numbers follow behind the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
                               ("1 2 1\n1 inf\n3\n", "b.data:2: number 2 is inf"), ("2 2\n1 2\n", "first line must have")]:
             self.write("b.data", text)
             self.fails(message, "table", "b.data", syntax="fann")
+
+    def test_fann_in_lines_of_any_length(self):
+        numbers = ["-1", "-1", "-1", "-1", "1", "1", "1", "-1", "1", "1", "1", "-1"]
+        for text in ("4 2 1\n" + "\n".join(numbers), "4 2 1\n" + " ".join(numbers) + "\n", "4 2 1 " + " ".join(numbers) + "\n",
+                     "4 2 1\n" + "".join(" ".join(numbers[i:i + 3]) + "\n" for i in range(0, 12, 3)), "4 2 1\n\n-1 -1\n\n-1\n" + " ".join(numbers[3:])):
+            self.write("xor.data", text)
+            inputs, targets, _ = self.read("table", "xor.data")
+            self.assertEqual((inputs.reshape(4, 2).tolist(), targets.ravel().tolist()), ([[-1, -1], [-1, 1], [1, -1], [1, 1]], [-1, 1, 1, -1]), text)
+        many = rng.integers(0, 9, (900, 3))
+        self.write("many.data", "900 2 1\n" + "\n".join(" ".join(map(str, part)) for part in np.array_split(many.ravel(), 300 * 7)))
+        np.testing.assert_array_equal(self.read("table", "many.data")[0].reshape(900, 2), many[:, :2])
 
     def test_letters(self):
         self.write("a.txt", "2, 3\n1,0,5,6,7\n0,1,8,9,10\n0, 1, 0.5, 0, 0\n")
