@@ -425,9 +425,10 @@ typedef struct gconv_options {
                       Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
   bool round_gray; /* grey of integer samples is a level even where outputs are f32: for a stage of a chain whose results are
                       integers */
-  bool mix;        /* channels are mixed first: channel c becomes the sum over d of mixing[c][d] times channel d, in float32.
-                      For interleaved images without alpha, without gray and linear; results have the type of the image.
-                      Integers are rounded and saturated, or, for the range wrap, cut and wrapped around */
+  int32_t mix;     /* 0, or how many channels images have, 1 to 4, which are mixed first: channel c becomes the sum over d of
+                      mixing[c][d] times channel d, in float32. For interleaved images without alpha, without gray and
+                      linear; results have the type of the image. Integers are rounded and saturated, or, for the range
+                      wrap, cut and wrapped around */
   float mixing[4][4];
   bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;

@@ -11,6 +11,10 @@ static gconv_status check_image(const gconv_image *image, const gconv_options *o
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
   if (options->mix && (image->planar || image->alpha))
     return gconv_fail(GCONV_BAD_ARGUMENT, "channels are mixed where pixels have them side by side, without alpha");
+  if (options->mix && image->channels != options->mix)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the matrix mixes %d channels, and the image has %d: it needs a row and a column for each channel",
+                      options->mix, image->channels);
   if (options->mix && gconv_filter_output_type(options, image->type) != image->type)
     return gconv_fail(GCONV_BAD_ARGUMENT, "channels of %s are mixed for results of %s alone", gconv_type_name(image->type),
                       gconv_type_name(image->type));

@@ -31,8 +31,9 @@ const char *gconv_combine_name(gconv_combine combine) {
 }
 
 static gconv_status check_mixing(const gconv_options *options) {
-  if (!options->mix)
+  if (options->mix == 0)
     return GCONV_OK;
+  GCONV_TRY(gconv_check_value("mix", options->mix, 1, 4));
   for (int c = 0; c < 4; c++)
     for (int d = 0; d < 4; d++)
       if (!isfinite(options->mixing[c][d]))

@@ -62,7 +62,7 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
   if (!options.contains(name))
     return otherwise;
   nb::object found = options[name];
-  T value;
+  T value{};
   if (!nb::try_cast(found, value))
     refuse_value(name, found);
   return value;

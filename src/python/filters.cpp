@@ -19,7 +19,7 @@ static void read_mixing(const nb::dict &given, gconv_options *options) {
     options->mixing[place / 4 % 4][place % 4] = nb::cast<float>(number);
     place++;
   }
-  options->mix = true;
+  options->mix = value_of<int>(given, "mix", 0);
 }
 
 gconv_options read_options(const nb::dict &given, std::string *algorithm) {

@@ -25,7 +25,7 @@ struct MachineOptions : gconv_svm_options {
     seed = value_of(given, "seed", (uint64_t)0);
     const nb::dict given_weights = value_of(given, "weights", nb::dict());
     for (auto [name, weight] : given_weights) {
-      double number;
+      double number = 0;
       if (!nb::try_cast(weight, number))
         refuse_value("weights", weight);
       names.push_back(text_of("weights", name));

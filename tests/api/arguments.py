@@ -135,7 +135,7 @@ FIELDS = {
         "flip": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "padding": ["!99", "!-1"], "pad_top": None,
         "pad_bottom": None, "pad_left": None, "pad_right": None, "stride_y": ["!0", "!-1", "!INT32_MAX"],
         "stride_x": ["!0", "!-1", "!INT32_MAX"], "dilation_y": ["!0", "!-1", "!INT32_MAX"], "dilation_x": ["!0", "!-1", "!INT32_MAX"],
-        "gray": ANY, "round_gray": ANY, "mix": ANY, "mixing": ANY, "linear": ANY, "alpha": ["!99", "!-1"], "combine": ["!99", "!-1"], "scale": ["!NAN", "!INFINITY"],
+        "gray": ANY, "round_gray": ANY, "mix": ["!-1", "!5", "!INT32_MAX"], "mixing": ANY, "linear": ANY, "alpha": ["!99", "!-1"], "combine": ["!99", "!-1"], "scale": ["!NAN", "!INFINITY"],
         "offset": ["!NAN", "!INFINITY"], "range": ["!99", "!-1"], "keep_type": ANY, "output_type": ["99", "-1"], "format": ["NULL"],
         "algorithm": ["!NULL", '"nothing"'], "without": ["NULL", '"nothing"'], "workspace_bytes": None, "block_width": ["!-1", "!INT32_MAX"],
         "block_height": ["!-1", "!INT32_MAX"], "grid_blocks": ["!-1", "!INT32_MIN"]},

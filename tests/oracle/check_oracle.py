@@ -38,7 +38,7 @@ class Options(c.Structure):
     _fields_ = [("flip", c.c_bool), ("border", c.c_int), ("border_value", c.c_double), ("padding", c.c_int),
                 ("pad_top", c.c_int32), ("pad_bottom", c.c_int32), ("pad_left", c.c_int32), ("pad_right", c.c_int32),
                 ("stride_y", c.c_int32), ("stride_x", c.c_int32), ("dilation_y", c.c_int32), ("dilation_x", c.c_int32),
-                ("gray", c.c_bool), ("round_gray", c.c_bool), ("mix", c.c_bool), ("mixing", c.c_float * 16), ("linear", c.c_bool),
+                ("gray", c.c_bool), ("round_gray", c.c_bool), ("mix", c.c_int32), ("mixing", c.c_float * 16), ("linear", c.c_bool),
                 ("alpha", c.c_int), ("combine", c.c_int),
                 ("scale", c.c_double), ("offset", c.c_double), ("range", c.c_int), ("keep_type", c.c_bool),
                 ("output_type", c.c_int), ("algorithm", c.c_char_p)]

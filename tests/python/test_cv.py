@@ -82,6 +82,27 @@ class Calls(unittest.TestCase):
         print(f"uint8: the share of samples that are off by one: {shares}")
         self.assertLessEqual(off["filter2D"], 1 + samples["filter2D"] / 10000)
 
+    def test_nan_and_infinities(self):
+        """OpenCV leaves out taps of 0, and those of derivatives in its own ways: NaN stands where OpenCV has it."""
+        warnings.simplefilter("ignore", gconv.Warning)
+        for worst in (np.nan, np.inf):
+            src = draw_image(np.random.default_rng(5), (20, 30, 3), np.float32)
+            src[9, 9, 1] = src[0, 3, 0] = worst
+            for call in (lambda m: m.filter2D(src, -1, np.eye(3)), lambda m: m.filter2D(src, -1, np.float32([[1, 0, 2]])),
+                         lambda m: m.Sobel(src, -1, 1, 0), lambda m: m.Sobel(src, -1, 1, 1, ksize=5), lambda m: m.Scharr(src, -1, 0, 1),
+                         lambda m: m.Laplacian(src, -1), lambda m: m.GaussianBlur(src, (5, 5), 1), lambda m: m.filter2D(src, -1, np.ones((2, 3))),
+                         lambda m: m.sepFilter2D(src, -1, np.float32([1, 0, 2]), np.float32([1, 0, 0]))):
+                np.testing.assert_allclose(call(ours), call(cv2), atol=1e-5)
+
+    def test_boxes_over_one_row_or_column(self):
+        """OpenCV makes them one pixel high or wide, of means where the border is isolated, of Gaussians where it is none of zeros."""
+        for shape in ((1, 20), (20, 1), (1, 1), (1, 9, 3)):
+            src = draw_image(np.random.default_rng(6), shape, np.uint8)
+            for border in (*BORDERS, *(border | cv2.BORDER_ISOLATED for border in BORDERS)):
+                for call in (lambda m: m.blur(src, (3, 5), borderType=border), lambda m: m.boxFilter(src, -1, (5, 2), normalize=False, borderType=border),
+                             lambda m: m.GaussianBlur(src, (5, 5), 1.5, borderType=border)):
+                    self.assertLessEqual(np.abs(call(ours).astype(int) - call(cv2)).max(), 1, f"{shape} {border}")
+
     def test_dst(self):
         src = draw_image(np.random.default_rng(2), (20, 30, 3), np.uint8)
         dst = np.empty_like(src)

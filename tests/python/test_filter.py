@@ -161,6 +161,11 @@ class Numbers(unittest.TestCase):
         for wrong in ([[1, 2]], "mix", [[1]] * 2, [[[1]]], np.ones((5, 5)), [[float("nan")]]):
             with self.assertRaises(gconv.ArgumentError):
                 gconv.filter(image, "identity", mix=wrong)
+        for size in (1, 2, 4):  # no channel becomes 0 without a word
+            with self.assertRaisesRegex(gconv.ArgumentError, f"mixes {size} channels, and the image has 3"):
+                gconv.filter(image, "identity", mix=np.eye(size))
+            with self.assertRaisesRegex(gconv.ArgumentError, f"mixes {size} channels"):
+                gconv.Plan("identity", image.shape, mix=np.eye(size))
         for options in ({"gray": True}, {"linear": True}, {"dtype": "float32"}, {"alpha": "keep"}, {"axes": "CHW"}):
             with self.assertRaises(gconv.ArgumentError):
                 gconv.filter(image if "alpha" not in options else large, "identity", mix=np.eye(3), **options)

@@ -40,8 +40,8 @@ def padding_options(value):
     return dict(zip(("padding", "pad_top", "pad_bottom", "pad_left", "pad_right"), (3, *sides("padding", value))))
 
 
-def mixing_option(value):
-    """A matrix of channels as 16 numbers."""
+def mixing_options(value):
+    """A matrix of channels: how many there are, and 16 numbers."""
     try:
         matrix = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -50,7 +50,7 @@ def mixing_option(value):
         raise ArgumentError("mix= is a matrix of numbers, as many rows and columns as there are channels, 1 to 4")
     whole_matrix = np.zeros((4, 4))
     whole_matrix[:len(matrix), :len(matrix)] = matrix
-    return whole_matrix.ravel().tolist()
+    return {"mix": len(matrix), "mixing": whole_matrix.ravel().tolist()}
 
 
 def type_number(dtype):
@@ -74,7 +74,7 @@ def filter_options(filters, border="zero", border_value=0.0, padding="same", str
         "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
         "algorithm": str(algorithm)}
     if mix is not None:
-        options["mixing"] = mixing_option(mix)
+        options.update(mixing_options(mix))
     if alpha is not None:
         options["alpha"] = choose("alpha", alpha, ALPHAS)
     if dtype is not None:

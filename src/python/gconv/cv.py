@@ -3,8 +3,8 @@
 
     import gconv.cv as cv2
 
-uint8, uint16, int16 and float32 are taken, H x W or H x W x C. Results of integers are within one level of OpenCV's: sums
-are float32 and are rounded once, to nearest even. What is not taken (float64, BORDER_WRAP and BORDER_TRANSPARENT, other
+uint8, uint16, int16 and float32 are taken, H x W or H x W x C. Sums are float32 and are rounded once, to nearest even.
+docs/python.md says by how much results may differ from OpenCV's. What is not taken (float64, BORDER_WRAP and BORDER_TRANSPARENT, other
 types) goes to OpenCV where it is installed, with a gconv.Warning the first time; else UnsupportedError is raised.
 """
 import functools
@@ -16,6 +16,7 @@ from ._errors import ArgumentError
 from ._filter import filter as _filter
 from ._filters import Filter
 from ._original import hand_over
+from ._passes import are_finite
 
 __all__ = ["GaussianBlur", "Laplacian", "Scharr", "Sobel", "blur", "boxFilter", "filter2D", "sepFilter2D"]
 
@@ -30,17 +31,19 @@ _RESULTS = {"uint8": ("uint8", "int16", "float32"), "uint16": ("uint16", "float3
             "float32": ("float32",)}
 
 
-def _obstacle(src, ddepth, border):
-    """Why a call is not for us; None: it is."""
+class _NotOurs(Exception):
+    """A call that OpenCV has to answer; the text is why."""
+
+
+def _check(src, ddepth, border):
     if type(src) is not np.ndarray or src.dtype.name not in _RESULTS or not src.dtype.isnative:
-        return f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken"
+        raise _NotOurs(f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken")
     if src.ndim not in (2, 3) or src.size == 0:
-        return "only images H x W and H x W x C are taken"
+        raise _NotOurs("only images H x W and H x W x C are taken")
     if ddepth != -1 and _TYPES.get(ddepth) not in _RESULTS[src.dtype.name]:
-        return f"results of the depth {ddepth} of {src.dtype} are not taken"
+        raise _NotOurs(f"results of the depth {ddepth} of {src.dtype} are not taken")
     if border & ~BORDER_ISOLATED not in _BORDERS:
-        return f"the border type {border} is not taken"
-    return None
+        raise _NotOurs(f"the border type {border} is not taken")
 
 
 def _taken(function):
@@ -49,10 +52,12 @@ def _taken(function):
     @functools.wraps(function)
     def call(src, *arguments, **options):
         bound = signature.bind(src, *arguments, **options).arguments
-        reason = _obstacle(src, bound.get("ddepth", -1), bound.get("borderType", BORDER_DEFAULT))
-        if reason:
-            return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
-        return function(src, *arguments, **options)
+        try:
+            _check(src, bound.get("ddepth", -1), bound.get("borderType", BORDER_DEFAULT))
+            return function(src, *arguments, **options)
+        except _NotOurs as error:
+            reason = str(error)
+        return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
 
     signature = inspect.signature(function)
     return call
@@ -60,6 +65,8 @@ def _taken(function):
 
 def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0):
     """One plane of taps on each channel; anchor is (column, row), -1: the middle."""
+    if not taps.all() and not are_finite(src):
+        raise _NotOurs("NaN and infinities under taps of 0 are not taken")
     rows, columns = taps.shape
     column, row = anchor
     place = (rows // 2 if row == -1 else row, columns // 2 if column == -1 else column)
@@ -139,10 +146,8 @@ def _fixed_point(line, bits):
     return whole / 2 ** bits
 
 
-def _shrink(src, size, border):
-    """A box that is one pixel high over images of one row, as OpenCV has it; (width, height)."""
-    if border & ~BORDER_ISOLATED == BORDER_CONSTANT or border & BORDER_ISOLATED:
-        return size
+def _shrink(src, size):
+    """A box that is one pixel high over images of one row, and one wide over one column; (width, height)."""
     return (1 if src.shape[1] == 1 else size[0]), (1 if src.shape[0] == 1 else size[1])
 
 
@@ -152,11 +157,11 @@ def GaussianBlur(src, ksize, sigmaX, dst=None, sigmaY=0, borderType=BORDER_DEFAU
     fractions of 256 or 65536, as OpenCV does; gconv.kernels.gaussian() has them as they are."""
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
     reach = 3 if src.dtype == np.uint8 else 4
-    size = [int(round(sigma * reach * 2 + 1)) | 1 if one <= 0 and sigma > 0 else int(one)
-            for one, sigma in zip(ksize, (sigmaX, sigma_y))]
-    if min(size) < 1 or size[0] % 2 == 0 or size[1] % 2 == 0:
+    wanted = ksize if borderType & ~BORDER_ISOLATED == BORDER_CONSTANT else _shrink(src, ksize)
+    width, height = size = [int(round(sigma * reach * 2 + 1)) | 1 if one <= 0 and sigma > 0 else int(one)
+                            for one, sigma in zip(wanted, (sigmaX, sigma_y))]
+    if min(size) < 1 or width % 2 == 0 or height % 2 == 0:
         raise ArgumentError(f"ksize={tuple(ksize)}: both are odd, or 0 where sigma is above 0")
-    width, height = _shrink(src, size, borderType)
     column, row = _gaussian(height, sigma_y), _gaussian(width, sigmaX)
     bits = {"uint8": 8, "uint16": 16}.get(src.dtype.name)
     if bits:
@@ -167,10 +172,9 @@ def GaussianBlur(src, ksize, sigmaX, dst=None, sigmaY=0, borderType=BORDER_DEFAU
 @_taken
 def boxFilter(src, ddepth, ksize, dst=None, anchor=(-1, -1), normalize=True, borderType=BORDER_DEFAULT):
     """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
-    width, height = _shrink(src, ksize, borderType) if normalize else ksize
+    width, height = _shrink(src, ksize) if normalize and borderType & BORDER_ISOLATED else ksize
     if min(width, height) < 1:
         raise ArgumentError(f"ksize={tuple(ksize)}: both are at least 1")
-    anchor = tuple(one if small == given else -1 for one, small, given in zip(anchor, (width, height), ksize))
     return _apply(src, ddepth, np.ones((height, width), np.float32), anchor, 0, borderType, dst,
                   width * height if normalize else 1.0)
 
