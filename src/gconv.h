@@ -178,6 +178,7 @@ typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
                           default */
   bool again;          /* it was read before: no warning of what is in it is given a second time */
+  bool strip;          /* metadata are not wanted: no warning of those that are not read */
   bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
                           f32: exact fractions of white, rounded once */
   uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */

@@ -316,10 +316,10 @@ gconv_status gconv_task_carry_frames(gconv_worker *worker, gconv_task *task, gco
 
 bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader) {
   const gconv_run *run = worker->run;
-  if (run->batch->one_array || !gconv_row_reader_has_frames(reader) || gconv_row_reader_is_scattered(reader))
+  bool open = gconv_row_reader_is_open_ended(reader);
+  if (run->batch->one_array || !gconv_row_reader_has_frames(reader) || (!open && gconv_row_reader_is_scattered(reader)))
     return false;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
-  bool together =
-      run->operation->type->batches && !gconv_row_reader_is_open_ended(reader) && !gconv_row_reader_frames_differ(reader);
+  bool together = run->operation->type->batches && !open && !gconv_row_reader_frames_differ(reader);
   return !together || gconv_whole_bytes(worker, NULL, &header, 1, 0) > (double)run->budget.bytes;
 }

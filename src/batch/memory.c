@@ -38,6 +38,7 @@ gconv_read_options gconv_run_reading(const gconv_run *run) {
   const gconv_batch *batch = run->batch;
   return (gconv_read_options){.max_pixels = batch->max_pixels,
                               .unrounded = batch->unrounded,
+                              .strip = batch->strip,
                               .max_bytes = batch->memory > 0 ? run->budget.bytes + 1 : 0}; /* 0 would be any number */
 }
 

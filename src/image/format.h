@@ -24,20 +24,24 @@ typedef struct gconv_reader {
   gconv_source *source;
   const char *member; /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
   gconv_image header; /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
-  bool open_ended; /* set by open(): `header` is of the first image of a pipe, or of images that differ, and more may follow
-                    */
-  char apart[320]; /* set by open(), with open_ended: why the images, header.frames of them, are not frames of one */
-  bool one_by_one; /* such images are read, each by itself */
-  bool out_of_order; /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;      /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
-  size_t held;       /* set by open(): what of that is taken from open() on, such as all bytes of a file */
-  int orientation;   /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
-                        if not, gconv_reader_open() looks into these; applied after the rows are read */
+  bool open_ended;    /* set by open() or look_behind(): `header` is of the first image, and more may follow: of a pipe, of a
+                         file whose images are not counted, or of images that differ */
+  char apart[320];    /* set by open(), with open_ended: why the images, header.frames of them, are not frames of one */
+  bool one_by_one;    /* such images are read, each by itself */
+  int64_t pictures;   /* set by open(): if above 1, so many are in the file, and the first is read; a warning says so */
+  bool next_asked;    /* gconv_reader_next() was called */
+  bool foreign;       /* set by the format: what follows the last image is none; a warning says so */
+  bool out_of_order;  /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
+  size_t bytes;       /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
+  size_t held;        /* set by open(): what of that is taken from open() on, such as all bytes of a file */
+  int orientation;    /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
+                         if not, gconv_reader_open() looks into these; applied after the rows are read */
   size_t comment_bytes;  /* of header.comment: gconv_metadata_add_comment() counts them */
   char note[320];        /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
+  char lost[200];        /* names of metadata that no image has a place for: gconv_reader_lose(); "": there are none */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
-  bool again;            /* gconv_read_options.again */
+  bool again, strip;     /* gconv_read_options */
   uint64_t max_pixels;   /* of a frame: checked by gconv_reader_open() between open() and the first row */
   bool used;             /* pixels were asked for, as rows or as a file for a GPU: only then are warnings given */
   bool left_out;         /* some metadata were: gconv_reader_has_room() ... */
@@ -69,15 +73,26 @@ typedef struct gconv_writer {
  * out, and a note says so. */
 enum { GCONV_MOST_METADATA = 16 << 20, GCONV_MOST_COMMENTS = 1 << 20 };
 
-/* Metadata that a format may hold. */
-enum { GCONV_HOLDS_EXIF = 1, GCONV_HOLDS_XMP = 2, GCONV_HOLDS_COMMENT = 4, GCONV_HOLDS_ALL = 7 };
+/* Metadata that a format may hold. Of ICC profiles, some formats take not all: with GCONV_HOLDS_COLOUR_ICC, those of RGB
+ * alone, as grey is written as RGB; with GCONV_HOLDS_WHOLE_ICC, none that is damaged, as readers would refuse the file. A
+ * format that holds EXIF and no resolution keeps the resolution that is in the EXIF. */
+enum {
+  GCONV_HOLDS_EXIF = 1,
+  GCONV_HOLDS_XMP = 2,
+  GCONV_HOLDS_COMMENT = 4,
+  GCONV_HOLDS_RESOLUTION = 8,
+  GCONV_HOLDS_ICC = 16,
+  GCONV_HOLDS_COLOUR_ICC = 32,
+  GCONV_HOLDS_WHOLE_ICC = 64,
+  GCONV_HOLDS_ALL = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT | GCONV_HOLDS_RESOLUTION | GCONV_HOLDS_ICC
+};
 
 struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
   bool members; /* open() minds reader->member; false: a file has one image, which no member names */
   bool number;  /* start() does better if it knows whether one frame comes or several */
-  int metadata; /* that start() writes, of those above: the header has no others then */
+  int metadata; /* that start() writes, of those above: the header has no others then. Its profile fits its colours */
   /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
   bool threads, reads_on_threads;
 
@@ -90,6 +105,8 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or: called behind open() where pixels will be read. Looks at the bytes behind the image, which takes time. */
+  gconv_status (*look_behind)(gconv_reader *reader);
   /* NULL, or, of an open-ended reader whose rows are all read: whether another image follows. Its rows are read next, and it
    * has the shape of the first, GCONV_BAD_FILE says where it has not; unless reader->apart is set: then the header and the
    * orientation become its own. */
@@ -157,11 +174,23 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more);
 /* For open() of formats that number their images: *index, from 0, of the one that reader->member names, of `count`. */
 gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count, int64_t *index);
 
+/* For formats of which several may lie one behind the other: what follows an image that ends at position `end` of a file.
+ * Sets reader->open_ended if it is another one, by `sniff`; or reader->foreign. */
+gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size));
+/* For next(): *more: what the source has next is another image. If it is anything else, sets reader->foreign. */
+gconv_status gconv_reader_look_for_next(gconv_reader *reader, bool (*sniff)(const uint8_t *bytes, size_t size), bool *more);
+/* For next(): GCONV_BAD_FILE unless image `number`, from 1, has the shape of the first one. */
+gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number, const gconv_image *header);
+
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
 
 /* Adds a text to the reader's note, which is one warning in the end. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* For open(): metadata of that name are left out, which nothing but --strip asks for: a warning names them when the file was
+ * read. */
+void gconv_reader_lose(gconv_reader *reader, const char *name);
 
 /* For open(): whether `size` more bytes of metadata are to be kept. If not, which GCONV_MOST_METADATA decides, there is a
  * note. */
@@ -197,14 +226,18 @@ size_t gconv_image_row_bytes(const gconv_image *image);
 /* The bytes of all samples of one frame, of all its planes. */
 double gconv_image_frame_bytes(const gconv_image *image);
 
-/* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
-bool gconv_icc_fits(const gconv_image *image);
+/* What is wrong with the ICC profile of `image`, or NULL: it is not of such colours, grey or RGB, as the image has; or, if
+ * it has to be `whole`, it is damaged. */
+const char *gconv_icc_fault(const gconv_image *image, bool whole);
 
 /* Finds damage without decoding, because the decoders of GPUs do not report it. Returns whether a JPEG file, of one scan,
  * ends with its end mark, and whether its coded data have no marks but those for restarts, in their order, if the file
  * announces restarts. This does not find damage that changes codes but no marks, or files that were cut and got an end mark.
  */
 bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
+
+/* Of a JPEG file whose coded data begin at `at`: *end is the position behind its end mark; 0 if there is none. */
+gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64_t *end);
 
 /* Of a .npy file whose header was read: the bytes of its elements. */
 size_t gconv_npy_bytes(const gconv_reader *reader);

@@ -56,12 +56,20 @@ size_t gconv_image_row_bytes(const gconv_image *image) {
   return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
 }
 
-bool gconv_icc_fits(const gconv_image *image) {
-  enum { ICC_HEADER_BYTES = 128, ICC_COLOUR_SPACE = 16 };
-  if (!image->icc || image->icc_bytes < ICC_HEADER_BYTES)
-    return false;
-  const char *space = (const char *)image->icc + ICC_COLOUR_SPACE;
-  return memcmp(space, image->channels >= 3 ? "RGB " : "GRAY", 4) == 0;
+/* By ICC.1, 7.2: the size of the profile, its colour space, its mark, and the number of its tags. */
+const char *gconv_icc_fault(const gconv_image *image, bool whole) {
+  enum { HEADER_BYTES = 128, SPACE = 16, MARK = 36, TAG_BYTES = 12, MOST_BYTES = 1 << 30 };
+  const uint8_t *profile = image->icc;
+  size_t size = image->icc_bytes;
+  if (size < HEADER_BYTES || size > MOST_BYTES)
+    return "it is damaged";
+  if (memcmp(profile + SPACE, image->channels >= 3 ? "RGB " : "GRAY", 4) != 0)
+    return image->channels >= 3 ? "it is not one of RGB colours, as the picture has them"
+                                : "it is not one of grey, as the picture is";
+  bool is_whole = size >= HEADER_BYTES + 4 && gconv_bytes_number(profile, 4, true) == size &&
+                  memcmp(profile + MARK, "acsp", 4) == 0 &&
+                  gconv_bytes_number(profile + HEADER_BYTES, 4, true) <= (size - HEADER_BYTES - 4) / TAG_BYTES;
+  return whole && !is_whole ? "it is damaged" : NULL;
 }
 
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes) {

@@ -19,7 +19,7 @@
 
 #include <jerror.h> /* after jpeglib.h, whose version decides which messages exist */
 
-enum { EXIF_MARKER = JPEG_APP0 + 1 }; /* and XMP's */
+enum { EXIF_MARKER = JPEG_APP0 + 1 /* and XMP's */, PHOTOSHOP_MARKER = JPEG_APP0 + 13 };
 
 typedef struct jpeg_session {
   struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
@@ -28,6 +28,10 @@ typedef struct jpeg_session {
   const char *name;    /* of the file */
   gconv_reader *reader;
   gconv_writer *writer;
+  gconv_image header; /* of the image at hand; of the first one, the reader has it */
+  int32_t image;      /* its number, from 0 */
+  int32_t row;        /* of its rows: the next to be read */
+  uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
   struct jpeg_decompress_struct read;
   struct jpeg_compress_struct write;
   struct jpeg_source_mgr source;
@@ -201,10 +205,39 @@ static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t 
   return marker->marker == EXIF_MARKER && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
 }
 
+static const char pictures_prefix[] = "MPF";
+
+/* CIPA DC-007: the number of pictures, of which all but the first stand behind this one: views, previews, maps of gain. */
+static int64_t count_pictures(const uint8_t *bytes, size_t size) {
+  enum { NUMBER_OF_IMAGES = 0xb001, HEAD_BYTES = 8, ENTRY_BYTES = 12 };
+  if (size < HEAD_BYTES)
+    return 1;
+  bool big = bytes[0] == 'M';
+  uint64_t at = gconv_bytes_number(bytes + 4, 4, big);
+  if (at > size - 2)
+    return 1;
+  uint64_t entries = gconv_bytes_number(bytes + at, 2, big);
+  for (at += 2; entries > 0 && at + ENTRY_BYTES <= size; at += ENTRY_BYTES, entries--)
+    if (gconv_bytes_number(bytes + at, 2, big) == NUMBER_OF_IMAGES)
+      return (int64_t)gconv_bytes_number(bytes + at + 8, 4, big);
+  return 1;
+}
+
+/* Photoshop's resource 0x0404: captions, credits. */
+static bool has_iptc(jpeg_saved_marker_ptr marker) {
+  static const char resource[] = {'8', 'B', 'I', 'M', 4, 4};
+  return marker->marker == PHOTOSHOP_MARKER && memmem(marker->data, marker->data_length, resource, sizeof resource);
+}
+
 /* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;
+  if (has_iptc(marker))
+    gconv_reader_lose(reader, "IPTC");
+  if (marker->marker == JPEG_APP0 + 2 && size > sizeof pictures_prefix &&
+      memcmp(marker->data, pictures_prefix, sizeof pictures_prefix) == 0)
+    reader->pictures = count_pictures((const uint8_t *)marker->data + sizeof pictures_prefix, size - sizeof pictures_prefix);
   if (marker->marker == JPEG_COM)
     return gconv_reader_add_comment(reader, marker->data, size);
   if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
@@ -326,9 +359,10 @@ static const char *find_obstacle(jpeg_session *session) {
 
 static void read_header(jpeg_session *session) {
   struct jpeg_decompress_struct *read = &session->read;
-  gconv_image *header = &session->reader->header;
+  gconv_image *header = &session->header;
   read->err = &session->errors;
   jpeg_create_decompress(read);
+  session->last = NULL;
   session->source = (struct jpeg_source_mgr){.init_source = ignore_start,
                                              .fill_input_buffer = fill_input,
                                              .skip_input_data = skip_input,
@@ -339,31 +373,59 @@ static void read_header(jpeg_session *session) {
   read->progress = &session->progress;
   jpeg_set_marker_processor(read, EXIF_MARKER, keep_marker);
   jpeg_set_marker_processor(read, JPEG_COM, keep_marker);
-  jpeg_set_marker_processor(read, JPEG_APP0 + 2, keep_marker); /* ICC profiles */
+  jpeg_set_marker_processor(read, JPEG_APP0 + 2, keep_marker); /* ICC profiles, and pictures behind this one */
+  jpeg_set_marker_processor(read, PHOTOSHOP_MARKER, keep_marker);
   jpeg_read_header(read, TRUE);
 
-  header->type = GCONV_U8;
-  header->frames = 1;
+  *header = (gconv_image){.type = GCONV_U8, .frames = 1};
   header->width = (int32_t)read->image_width;
   header->height = (int32_t)read->image_height;
   header->channels = read->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  session->reader->bytes = coefficient_bytes(read);
-  header->jpeg_quality = estimate_quality(read);
+}
+
+static void note_cmyk(gconv_reader *reader) {
+  gconv_reader_note(reader, "its colours are CMYK, for printing: they become RGB by a plain formula, as in Pillow, without "
+                            "its ICC profile: where colours matter, convert it by its profile first, for example: magick "
+                            "IN -profile sRGB.icc OUT.png");
+}
+
+/* What the first image of a file tells of all. */
+static void take_header(jpeg_session *session) {
+  gconv_reader *reader = session->reader;
+  reader->header = session->header;
+  reader->header.jpeg_quality = estimate_quality(&session->read);
+  reader->bytes = coefficient_bytes(&session->read);
   read_metadata(session);
   read_density(session);
-  if (!is_cmyk(session))
-    read_icc(session);
+  if (is_cmyk(session))
+    note_cmyk(reader);
   else
-    gconv_remark("%s: CMYK becomes RGB by a plain formula, without its ICC profile", session->name);
-  session->reader->obstacle = find_obstacle(session);
+    read_icc(session);
+  reader->obstacle = find_obstacle(session);
 }
 
 static gconv_status open_jpeg(gconv_reader *reader) {
   GCONV_TRY(create_session(reader->source->name, &reader->state));
   jpeg_session *session = reader->state;
   session->reader = reader;
-  return run(session, read_header);
+  GCONV_TRY(run(session, read_header));
+  session->data = reader->source->position - session->source.bytes_in_buffer;
+  reader->open_ended = !gconv_source_can_rewind(reader->source);
+  return run(session, take_header);
+}
+
+static gconv_status look_behind(gconv_reader *reader) {
+  const jpeg_session *session = reader->state;
+  uint64_t end = 0;
+  if (!gconv_source_can_rewind(reader->source) || reader->pictures > 1)
+    return GCONV_OK;
+  GCONV_TRY(gconv_jpeg_find_end(reader->source, session->data, &end));
+  if (end > 0)
+    GCONV_TRY(gconv_reader_look_behind(reader, end, sniff));
+  if (reader->open_ended)
+    reader->obstacle = "other images follow it";
+  return GCONV_OK;
 }
 
 static void close_jpeg(gconv_reader *reader) {
@@ -400,15 +462,14 @@ static void start_rows(jpeg_session *session) {
 
 /* The last rows are read together with the end mark, so that a file cut there is not taken for complete. */
 static void read_some_rows(jpeg_session *session) {
-  const gconv_reader *reader = session->reader;
-  if (reader->rows_read == 0)
+  if (session->row == 0)
     start_rows(session);
   for (int32_t i = 0; i < session->count; i++) {
     uint8_t *row = session->rows + (size_t)i * session->row_bytes;
     JSAMPROW target = session->cmyk ? session->cmyk : row;
     jpeg_read_scanlines(&session->read, &target, 1);
     if (session->cmyk)
-      rgb_of_cmyk(session->cmyk, row, reader->header.width);
+      rgb_of_cmyk(session->cmyk, row, session->header.width);
   }
   if (session->read.output_scanline == session->read.output_height)
     jpeg_finish_decompress(&session->read);
@@ -419,7 +480,31 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   session->rows = rows;
   session->row_bytes = row_bytes;
   session->count = count;
-  return run(session, read_some_rows);
+  GCONV_TRY(run(session, read_some_rows));
+  session->row += count;
+  return GCONV_OK;
+}
+
+/* Of several images that lie one behind the other, each is a file of its own. They have the shape of the first, whose
+ * metadata count. What libjpeg has not used of the bytes that it got is given back first. */
+static gconv_status next_image(gconv_reader *reader, bool *more) {
+  jpeg_session *session = reader->state;
+  reader->source->begin -= session->source.bytes_in_buffer;
+  reader->source->position -= session->source.bytes_in_buffer;
+  session->source.bytes_in_buffer = 0;
+  *more = false;
+  if (reader->pictures > 1)
+    return GCONV_OK;
+  GCONV_TRY(gconv_reader_look_for_next(reader, sniff, more));
+  if (!*more)
+    return GCONV_OK;
+  jpeg_destroy_decompress(&session->read);
+  gconv_release(session->cmyk);
+  session->cmyk = NULL;
+  session->row = 0;
+  session->image++;
+  GCONV_TRY(run(session, read_header));
+  return gconv_reader_check_next(reader, session->image + 1, &session->header);
 }
 
 /* ---- Writing ---- */
@@ -514,11 +599,8 @@ static void write_header(jpeg_session *session) {
   set_density(session);
   jpeg_start_compress(write, TRUE);
   write_metadata(session);
-  if (gconv_icc_fits(header) && header->icc_bytes <= UINT32_MAX)
+  if (header->icc)
     jpeg_write_icc_profile(write, header->icc, (unsigned)header->icc_bytes);
-  else if (header->icc)
-    gconv_remark("%s: the ICC profile is left out: it is not one of %s", session->name,
-                 header->channels == 3 ? "RGB colours" : "grey");
 }
 
 static gconv_status start(gconv_writer *writer) {
@@ -573,7 +655,9 @@ const gconv_format gconv_format_jpeg = {
     .metadata = GCONV_HOLDS_ALL,
     .sniff = sniff,
     .open = open_jpeg,
+    .look_behind = look_behind,
     .read_rows = read_rows,
+    .next = next_image,
     .close = close_jpeg,
     .start = start,
     .write_rows = write_rows,

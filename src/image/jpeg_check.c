@@ -47,3 +47,61 @@ bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
   }
   return false;
 }
+
+/* A piece of the file, from position `begin` on. */
+typedef struct piece {
+  uint64_t begin;
+  size_t size;
+  uint8_t bytes[1 << 16];
+} piece;
+
+/* Finds the mark at or behind `at` that is none of the coded data: *kind, and the position behind it; 0 at the end. */
+static gconv_status find_mark(const gconv_source *source, piece *p, uint64_t *at, uint8_t *kind) {
+  *kind = 0;
+  for (uint64_t from = *at;;) {
+    if (from < p->begin || from + 2 > p->begin + p->size) {
+      p->begin = from;
+      GCONV_TRY(gconv_source_read_at(source, from, p->bytes, sizeof p->bytes, &p->size));
+    }
+    size_t skipped = (size_t)(from - p->begin);
+    if (p->size < skipped + 2)
+      break;
+    const uint8_t *found = memchr(p->bytes + skipped, MARK, p->size - skipped - 1);
+    from = p->begin + (found ? (size_t)(found - p->bytes) : p->size - 1);
+    if (!found)
+      continue;
+    uint8_t next = found[1];
+    bool restart = next >= FIRST_RESTART && next < FIRST_RESTART + 8;
+    if (next != 0 && next != MARK && !restart) {
+      *kind = next;
+      *at = from + 2;
+      return GCONV_OK;
+    }
+    from += next == MARK ? 1 : 2;
+  }
+  *at = 0;
+  return GCONV_OK;
+}
+
+gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64_t *end) {
+  void *memory = NULL;
+  *end = 0;
+  GCONV_TRY(gconv_allocate(sizeof(piece), "a piece of a JPEG", &memory));
+  piece *p = memory;
+  p->begin = p->size = 0;
+  gconv_status status = GCONV_OK;
+  uint8_t kind = 1, length[2];
+  while (kind != END && status == GCONV_OK) {
+    size_t got = 0;
+    status = find_mark(source, p, &at, &kind);
+    if (status != GCONV_OK || kind == 0 || kind == START)
+      break;
+    if (kind == END)
+      *end = at;
+    else /* a segment, behind which more data or segments follow */
+      status = gconv_source_read_at(source, at, length, sizeof length, &got);
+    at += got == sizeof length ? gconv_bytes_number(length, 2, true) : 0;
+  }
+  gconv_release(memory);
+  return status;
+}

@@ -2,6 +2,9 @@
 /*
  * PNG: every colour type and depth in, over libpng; what goes out is in png_write.c.
  *
+ * Several images may lie one behind the other, as programs write them to pipes: each is a file of its own. They come one by
+ * one, and have the shape of the first, whose metadata count.
+ *
  * libpng reports failures by longjmp(). So that no local variable lives across one, every call of it is made in a step, a
  * function that has all it needs in its session; run() is the only place that a failure can return to.
  */
@@ -14,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SRGB_GAMMA = 45455, GAMMA_SLACK = 1000 };
+enum { SRGB_GAMMA = 45455, SLACK = 1000 }; /* in 100,000ths, as files have them */
 enum {
   MOST_CHUNK = GCONV_MOST_METADATA, /* bytes that libpng may take for a chunk; ICC profiles of printers have up to 4 MB */
   MOST_EXPANSION = 1032,            /* of bytes by zlib: a profile cannot become more of a small file */
@@ -29,16 +32,23 @@ typedef struct png_session {
   bool no_memory;      /* which libpng does not always call by its name */
   size_t most;         /* bytes that libpng may allocate at a time, while it reads the chunks before the rows */
   gconv_reader *reader;
-  bool profile; /* the file has an ICC profile */
+  bool profile;    /* the file has an ICC profile */
+  bool has_code;   /* it has a cICP chunk: */
+  uint8_t code[4]; /* primaries, curve, matrix, range */
 
-  uint64_t begin;             /* of the file, in the source */
+  gconv_image header; /* of the image at hand; of the first one, the reader has it */
+  int32_t image;      /* its number, from 0 */
+  int32_t row;        /* of its rows: the next to be read */
+  uint64_t begin;     /* of it in the source */
+  uint64_t end;       /* of a file: behind it; 0: not known */
+  bool interlaced;
   uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
   bool plain;                 /* rows are the same in the file, but for the order of bytes */
   gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
   bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
   bool late;         /* there are metadata behind the pixels, of a pipe */
-  int64_t rows_made; /* by libpng */
+  int32_t rows_made; /* by libpng */
 
   /* Arguments of the steps that read rows. */
   uint8_t *rows;
@@ -141,6 +151,14 @@ static size_t most_of_chunk(const gconv_source *source) {
   return most < MOST_CHUNK ? (size_t)most : MOST_CHUNK;
 }
 
+/* APNG: a picture for every program, and more of them, in chunks that libpng does not know. */
+static void note_animation(gconv_reader *reader, const uint8_t *data, size_t size) {
+  uint64_t pictures = size >= 4 ? gconv_bytes_number(data, 4, true) : 0;
+  if (pictures > 1)
+    gconv_reader_note(reader, "an animation (APNG) of %llu pictures: only the one that every program shows is read",
+                      (unsigned long long)pictures);
+}
+
 /* libpng hands over the chunks of metadata, and those that are passed over. Behind the pixels, a file that can go back was
  * looked into before; what comes from a pipe is told too late. */
 static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
@@ -149,9 +167,16 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
   const char *type = (const char *)chunk->name;
   if (!(chunk->name[0] & 0x20) && !session->rows_begun) /* a capital: who does not know it cannot show the picture */
     png_chunk_error(png, "unhandled critical chunk");
-  if (session->again)
+  if (session->again || session->image > 0)
     return 1;
-  if (!session->rows_begun) {
+  if (memcmp(type, "acTL", 4) == 0) {
+    note_animation(reader, chunk->data, chunk->size);
+  } else if (memcmp(type, "cICP", 4) == 0 && chunk->size == sizeof session->code) {
+    memcpy(session->code, chunk->data, sizeof session->code);
+    session->has_code = true;
+  } else if (memcmp(type, "pCAL", 4) == 0 || memcmp(type, "sCAL", 4) == 0) {
+    gconv_reader_lose(reader, memcmp(type, "pCAL", 4) == 0 ? "what samples measure (pCAL)" : "the size of a pixel (sCAL)");
+  } else if (!session->rows_begun) {
     gconv_status status = gconv_png_take_chunk(reader, type, chunk->data, chunk->size);
     if (status != GCONV_OK)
       fail(session, status);
@@ -166,7 +191,7 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
 
 static void read_info(png_session *session) {
   /* Taken one at a time by take_chunk(), as a thousand of them could be large. */
-  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "sPLT\0hIST\0pCAL\0sCAL";
+  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "acTL\0cICP\0sPLT\0hIST\0pCAL\0sCAL";
   png_structp png = session->png;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
@@ -182,9 +207,10 @@ static void read_info(png_session *session) {
 /* What the rows will be with the transformations of start_rows(). Only IHDR and tRNS matter; libpng's own answer is not
  * asked for, because for that it allocates rows. */
 static void read_header(png_session *session) {
-  gconv_image *header = &session->reader->header;
+  gconv_image *header = &session->header;
   read_info(session);
   png_structp png = session->png;
+  *header = (gconv_image){0};
   int colour = png_get_color_type(png, session->info), transparent = 0;
   png_get_tRNS(png, session->info, NULL, &transparent, NULL);
   header->type = png_get_bit_depth(png, session->info) == 16 ? GCONV_U16 : GCONV_U8;
@@ -193,11 +219,21 @@ static void read_header(png_session *session) {
   header->height = (int32_t)png_get_image_height(png, session->info);
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
-  session->reader->out_of_order = png_get_interlace_type(png, session->info) != PNG_INTERLACE_NONE;
-  session->plain = !session->reader->out_of_order && !(colour & PNG_COLOR_MASK_PALETTE) && !transparent &&
+  session->interlaced = png_get_interlace_type(png, session->info) != PNG_INTERLACE_NONE;
+  session->plain = !session->interlaced && !(colour & PNG_COLOR_MASK_PALETTE) && !transparent &&
                    png_get_bit_depth(png, session->info) >= 8;
-  session->reader->bytes = 3 * gconv_image_row_bytes(header) + gconv_png_inflate_bytes(header); /* libpng has two rows */
-  read_metadata(session);
+}
+
+/* What the first image of a file tells of all. */
+static void take_header(gconv_reader *reader, const gconv_image *found) {
+  gconv_image *header = &reader->header;
+  header->type = found->type;
+  header->frames = 1;
+  header->width = found->width;
+  header->height = found->height;
+  header->channels = found->channels;
+  header->alpha = found->alpha;
+  reader->bytes = 3 * gconv_image_row_bytes(header) + gconv_png_inflate_bytes(header); /* libpng has two rows */
 }
 
 static gconv_status open_png(gconv_reader *reader) {
@@ -207,26 +243,66 @@ static gconv_status open_png(gconv_reader *reader) {
   session->begin = reader->source->position;
   GCONV_TRY(create_png(session));
   GCONV_TRY(run(session, read_header));
-  return gconv_source_can_rewind(reader->source) ? gconv_png_look_ahead(reader, png_get_uint_32(session->head)) : GCONV_OK;
+  take_header(reader, &session->header);
+  reader->out_of_order = session->interlaced;
+  GCONV_TRY(run(session, read_metadata));
+  reader->open_ended = !gconv_source_can_rewind(reader->source);
+  if (reader->open_ended)
+    return GCONV_OK;
+  GCONV_TRY(gconv_png_look_ahead(reader, png_get_uint_32(session->head), true, &session->end));
+  return session->end > 0 ? gconv_reader_look_behind(reader, session->end, sniff) : GCONV_OK;
 }
 
-/* Viewers go by it where there is no profile. Told of images that are read, not of every look into a header. */
-static void warn_of_gamma(const png_session *session) {
+static bool is_near(png_fixed_point a, png_fixed_point b) {
+  return a >= b - SLACK && a <= b + SLACK;
+}
+
+static bool has_other_primaries(const png_session *session) {
+  static const png_fixed_point srgb[8] = {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000};
+  png_fixed_point found[8];
+  bool other = false;
+  if (!png_get_cHRM_fixed(session->png, session->info, &found[0], &found[1], &found[2], &found[3], &found[4], &found[5],
+                          &found[6], &found[7]))
+    return false;
+  for (int i = 0; i < 8; i++)
+    other |= !is_near(found[i], srgb[i]);
+  return other;
+}
+
+/* What viewers go by where there is no profile: cICP, sRGB, and gAMA with cHRM, the first that there is. Told of images that
+ * are read, not of every look into a header. */
+static void warn_of_colours(const png_session *session) {
+  static const uint8_t srgb[] = {1, 13, 0};
   const gconv_reader *reader = session->reader;
-  png_fixed_point gamma; /* in 100,000ths */
-  if (reader->rows_read == 0 || reader->again || session->profile ||
-      !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
-      (gamma >= SRGB_GAMMA - GAMMA_SLACK && gamma <= SRGB_GAMMA + GAMMA_SLACK))
+  png_fixed_point gamma = SRGB_GAMMA;
+  int intent;
+  if (reader->rows_read == 0 || reader->again || session->profile)
     return;
-  gconv_warn("%s: its gamma of %.3g is neither applied nor kept: viewers will take the result for sRGB, which is about %.3g",
-             reader->source->name, gamma * 1e-5, SRGB_GAMMA * 1e-5);
+  if (session->has_code) {
+    if (memcmp(session->code, srgb, sizeof srgb) != 0)
+      gconv_warn(
+          "%s: its colours, of cICP %d/%d/%d, are neither converted nor is that kept: viewers will take the result for "
+          "sRGB, which is 1/13/0",
+          reader->source->name, session->code[0], session->code[1], session->code[2]);
+    return;
+  }
+  if (png_get_sRGB(session->png, session->info, &intent))
+    return;
+  if (png_get_gAMA_fixed(session->png, session->info, &gamma) && !is_near(gamma, SRGB_GAMMA))
+    gconv_warn(
+        "%s: its gamma of %.3g is neither applied nor kept: viewers will take the result for sRGB, which is about %.3g",
+        reader->source->name, gamma * 1e-5, SRGB_GAMMA * 1e-5);
+  if (reader->header.channels >= 3 && has_other_primaries(session))
+    gconv_warn("%s: its primaries (cHRM) are not those of sRGB, and are neither applied nor kept: viewers will take the "
+               "result for sRGB",
+               reader->source->name);
 }
 
 static void close_png(gconv_reader *reader) {
   png_session *session = reader->state;
   if (!session)
     return;
-  warn_of_gamma(session);
+  warn_of_colours(session);
   destroy_png(session);
 }
 
@@ -272,14 +348,13 @@ static void read_end(png_session *session) {
 }
 
 static void read_some_rows(png_session *session) {
-  const gconv_reader *reader = session->reader;
   if (!session->rows_begun)
     start_rows(session);
-  for (; session->rows_made < reader->rows_read; session->rows_made++) /* again */
+  for (; session->rows_made < session->row; session->rows_made++) /* again */
     png_read_row(session->png, NULL, NULL);
   for (int32_t i = 0; i < session->count; i++, session->rows_made++)
     png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
-  if (session->rows_made == reader->header.height)
+  if (session->rows_made == session->header.height)
     read_end(session);
 }
 
@@ -287,7 +362,7 @@ static void read_some_rows(png_session *session) {
 static void read_interlaced(png_session *session) {
   start_rows(session);
   for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
-    for (int32_t y = 0; y < session->reader->header.height; y++)
+    for (int32_t y = 0; y < session->header.height; y++)
       png_read_row(session->png, session->rows + (size_t)y * session->row_bytes, NULL);
   read_end(session);
 }
@@ -312,11 +387,9 @@ static gconv_status begin_again(png_session *session) {
   return run(session, read_info);
 }
 
-static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+static gconv_status read_in_order(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   png_session *session = reader->state;
-  if (reader->out_of_order)
-    return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
-  if (reader->rows_read == 0 && session->plain)
+  if (session->row == 0 && session->plain)
     session->inflate = gconv_png_inflate_open(reader->source, png_get_uint_32(session->head), &reader->header);
   if (!session->inflate)
     return read_by(session, read_some_rows, rows, row_bytes, count);
@@ -331,6 +404,43 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return GCONV_OK;
 }
 
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  png_session *session = reader->state;
+  GCONV_TRY(session->interlaced ? gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count)
+                                : read_in_order(reader, rows, row_bytes, count));
+  session->row += count;
+  return GCONV_OK;
+}
+
+/* ---- Several images ---- */
+
+/* Begins the image that the source has next. */
+static gconv_status begin_image(png_session *session) {
+  gconv_reader *reader = session->reader;
+  destroy_png(session);
+  session->begin = reader->source->position;
+  session->rows_begun = session->again = false;
+  session->rows_made = session->row = 0;
+  session->image++;
+  GCONV_TRY(create_png(session));
+  GCONV_TRY(run(session, read_header));
+  GCONV_TRY(gconv_reader_check_next(reader, session->image + 1, &session->header));
+  if (session->interlaced != reader->out_of_order)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: image %d of it is %sinterlaced, the first is %s: divide them",
+                      reader->source->name, session->image + 1, session->interlaced ? "" : "not ",
+                      session->interlaced ? "not" : "so");
+  bool file = gconv_source_can_rewind(reader->source);
+  return file ? gconv_png_look_ahead(reader, png_get_uint_32(session->head), false, &session->end) : GCONV_OK;
+}
+
+static gconv_status next_image(gconv_reader *reader, bool *more) {
+  png_session *session = reader->state;
+  if (session->end > 0)
+    GCONV_TRY(gconv_source_rewind(reader->source, session->end));
+  GCONV_TRY(gconv_reader_look_for_next(reader, sniff, more));
+  return *more ? begin_image(session) : GCONV_OK;
+}
+
 const gconv_format gconv_format_png = {
     .info = {.name = "png",
              .extensions = "png",
@@ -340,11 +450,12 @@ const gconv_format gconv_format_png = {
              .holds = {true, true, false},
              .level = true},
     .alpha = true,
-    .metadata = GCONV_HOLDS_ALL,
+    .metadata = GCONV_HOLDS_ALL | GCONV_HOLDS_WHOLE_ICC,
     .most_expansion = MOST_EXPANSION,
     .sniff = sniff,
     .open = open_png,
     .read_rows = read_rows,
+    .next = next_image,
     .take_palette = take_palette,
     .close = close_png,
     .start = gconv_png_start,

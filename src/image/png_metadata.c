@@ -6,6 +6,7 @@
 #include "image/png_encode.h"
 #include "image/png_strip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -162,13 +163,21 @@ static bool begins_with(const uint8_t *bytes, size_t size, const char *prefix, s
   return size > prefix_bytes && memcmp(bytes, prefix, prefix_bytes) == 0;
 }
 
+static void lose_text(gconv_reader *reader, const char *what, const char *name) {
+  char text[128];
+  snprintf(text, sizeof text, "%s '%.90s'", what, name);
+  gconv_reader_lose(reader, text);
+}
+
 /* `name`: "exif", "xmp", or "APP1", which is either. EXIF and XMP may have in front what a JPEG has there. */
 static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, const char *name) {
   static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/";
   size_t size, skipped = 0;
   uint8_t *bytes = NULL;
-  if (strcasecmp(name, "exif") != 0 && strcasecmp(name, "xmp") != 0 && strcasecmp(name, "APP1") != 0)
+  if (strcasecmp(name, "exif") != 0 && strcasecmp(name, "xmp") != 0 && strcasecmp(name, "APP1") != 0) {
+    lose_text(reader, "profile", name);
     return GCONV_OK;
+  }
   GCONV_TRY(decode_profile(chunk, &bytes, &size));
   if (!bytes) {
     gconv_reader_note(reader, "its profile \"%s\" is damaged and left out", name);
@@ -227,8 +236,10 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
   text_chunk chunk;
   bool whole = parse_text(type, data, size, &chunk);
   uint8_t *text = NULL;
-  if (whole && !is_known(chunk.keyword))
+  if (whole && !is_known(chunk.keyword)) {
+    lose_text(reader, "text", chunk.keyword);
     return GCONV_OK;
+  }
   if (whole && chunk.deflated) {
     GCONV_TRY(inflate_text(&chunk, &text, &chunk.size));
     chunk.text = text;
@@ -294,18 +305,20 @@ static gconv_status take_at(gconv_reader *reader, uint64_t at, const char *type,
   return status;
 }
 
-gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes) {
+gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool take, uint64_t *end) {
   window w = {.source = reader->source};
   uint64_t at = reader->source->position + idat_bytes + CRC_BYTES;
-  for (const uint8_t *head; (head = head_at(&w, at));) {
+  *end = 0;
+  for (const uint8_t *head; *end == 0 && (head = head_at(&w, at));) {
     size_t size = (size_t)gconv_bytes_number(head, 4, true);
     char type[5] = {0};
     memcpy(type, head + 4, 4);
-    if (memcmp(type, "IEND", 4) == 0 || size > INT32_MAX)
+    if (size > INT32_MAX)
       break;
-    if ((memcmp(type, "eXIf", 4) == 0 || is_text(type)) && size <= MOST_BYTES)
+    if (take && (memcmp(type, "eXIf", 4) == 0 || is_text(type)) && size <= MOST_BYTES)
       GCONV_TRY(take_at(reader, at + CHUNK_HEAD, type, size));
     at += CHUNK_HEAD + size + CRC_BYTES;
+    *end = memcmp(type, "IEND", 4) == 0 ? at : 0;
   }
   return GCONV_OK;
 }

@@ -14,9 +14,10 @@ bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size);
 /* Copies into the reader's header what a chunk of this type has of metadata. A chunk that is damaged gets a note. */
 gconv_status gconv_png_take_chunk(gconv_reader *reader, const char *type, const uint8_t *data, size_t size);
 
-/* Takes the chunks of metadata that stand behind the first IDAT chunk: its data, of `idat_bytes`, come next in the source,
- * whose position does not change. The source can go back. */
-gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes);
+/* Goes through the chunks behind the first IDAT chunk of an image: its data, of `idat_bytes`, come next in the source, whose
+ * position does not change, and which can go back. Metadata there are taken if `take`. *end becomes the position behind the
+ * last chunk, or 0 if that is missing. */
+gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool take, uint64_t *end);
 
 /* Writes EXIF, XMP and the comment of the header. */
 gconv_status gconv_png_write_metadata(gconv_writer *writer);

@@ -229,20 +229,6 @@ static gconv_status write_profile(gconv_writer *writer) {
   return status;
 }
 
-/* Why readers would not take the profile, or NULL: it is not of the image's colours, or not a profile at all (ICC.1, 7.2).
- */
-static const char *fault_of_profile(const gconv_image *header) {
-  enum { HEADER_BYTES = 128, SIGNATURE = 36, MOST_BYTES = 1 << 30 };
-  const uint8_t *profile = header->icc;
-  if (!gconv_icc_fits(header))
-    return header->channels >= 3 ? "it is not one of RGB colours" : "it is not one of grey";
-  if (header->icc_bytes > MOST_BYTES || gconv_bytes_number(profile, 4, true) != header->icc_bytes ||
-      header->icc_bytes < HEADER_BYTES + 4 || memcmp(profile + SIGNATURE, "acsp", 4) != 0 ||
-      gconv_bytes_number(profile + HEADER_BYTES, 4, true) > (header->icc_bytes - HEADER_BYTES - 4) / 12)
-    return "it is damaged";
-  return NULL;
-}
-
 static uint32_t resolution_of(double pixels_per_metre) {
   return pixels_per_metre < INT32_MAX ? (uint32_t)lround(pixels_per_metre) : INT32_MAX;
 }
@@ -258,10 +244,7 @@ static gconv_status write_resolution(gconv_writer *writer) {
 
 static gconv_status write_metadata(gconv_writer *writer) {
   const gconv_image *header = writer->header;
-  const char *fault = header->icc ? fault_of_profile(header) : NULL;
-  if (fault)
-    gconv_remark("%s: the ICC profile is left out: %s", writer->name, fault);
-  else if (header->icc)
+  if (header->icc)
     GCONV_TRY(write_profile(writer));
   if (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0)
     GCONV_TRY(write_resolution(writer));

@@ -13,7 +13,6 @@ typedef struct pnm_state {
   gconv_image header; /* of the image at hand */
   int32_t row;        /* of the image at hand: the next to read */
   int32_t image;      /* its number in the file, from 0 */
-  bool foreign;       /* something that is no image is behind the last one */
   int kind;           /* 1 to 7, the digit of the magic */
   uint32_t maxval;    /* 1 to 65535 */
   uint16_t *scaled;   /* sample -> rescaled sample: `levels`; NULL if samples stay as they are */
@@ -419,13 +418,7 @@ static gconv_status read_next_header(gconv_reader *reader) {
     next.type = GCONV_F32;
     GCONV_TRY(make_fractions(reader));
   }
-  if (gconv_image_same_shape(first, &next))
-    return GCONV_OK;
-  return gconv_fail(GCONV_BAD_FILE,
-                    "%s: image %d of it has %d x %d pixels of %d channels (%s), the first %d x %d of %d (%s): images of one "
-                    "input must have one shape: divide them, or name one of a file: FILE:%d",
-                    reader->source->name, number, next.width, next.height, next.channels, gconv_type_name(next.type),
-                    first->width, first->height, first->channels, gconv_type_name(first->type), number);
+  return gconv_reader_check_next(reader, number, &next);
 }
 
 /* Skips white space behind an image. *more: another image follows. */
@@ -440,7 +433,7 @@ static gconv_status look_behind(gconv_reader *reader, bool *more) {
     GCONV_TRY(gconv_source_read_exactly(reader->source, &space, 1, "its end"));
   }
   *more = sniff_pnm(bytes, got) || sniff_pam(bytes, got);
-  ((pnm_state *)reader->state)->foreign = got > 0 && !*more;
+  reader->foreign = got > 0 && !*more;
   return GCONV_OK;
 }
 
@@ -481,7 +474,7 @@ static gconv_status go_to_image(gconv_reader *reader, int64_t index) {
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there are only %lld images", reader->source->name, (long long)i + 1);
     GCONV_TRY(read_header(reader));
   }
-  ((pnm_state *)reader->state)->foreign = false;
+  reader->foreign = false;
   return GCONV_OK;
 }
 
@@ -515,18 +508,12 @@ static gconv_status open_pnm(gconv_reader *reader) {
 
 /* Of a file whose images were counted: goes on with the next one. */
 static gconv_status begin_next(gconv_reader *reader) {
-  pnm_state *state = reader->state;
-  bool more, foreign = state->foreign; /* behind the last image, as was found when they were counted */
+  bool more, foreign = reader->foreign; /* behind the last image, as was found when they were counted */
   GCONV_TRY(look_behind(reader, &more));
-  state->foreign = foreign;
+  reader->foreign = foreign;
   if (!more)
     return gconv_fail(GCONV_BAD_FILE, "%s: the file changed while it was read", reader->source->name);
   return read_next_header(reader);
-}
-
-static void warn_of_foreign(const gconv_reader *reader) {
-  if (((const pnm_state *)reader->state)->foreign && !reader->again)
-    gconv_warn("%s: what follows its last image is no image, and was left out", reader->source->name);
 }
 
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
@@ -536,14 +523,11 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
       GCONV_TRY(begin_next(reader));
     GCONV_TRY(read_row(reader, (uint8_t *)rows + i * row_bytes));
   }
-  if (reader->rows_read + count == gconv_image_row_count(&reader->header))
-    warn_of_foreign(reader);
   return GCONV_OK;
 }
 
 static gconv_status next_of_pipe(gconv_reader *reader, bool *more) {
   GCONV_TRY(look_behind(reader, more));
-  warn_of_foreign(reader);
   return *more ? read_next_header(reader) : GCONV_OK;
 }
 

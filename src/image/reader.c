@@ -136,6 +136,35 @@ void gconv_reader_note(gconv_reader *reader, const char *format, ...) {
   va_end(arguments);
 }
 
+void gconv_reader_lose(gconv_reader *reader, const char *name) {
+  size_t used = strlen(reader->lost), room = sizeof reader->lost - used;
+  const char *found = strstr(reader->lost, name);
+  bool named = found && (found[strlen(name)] == ',' || found[strlen(name)] == '\0');
+  if (!named && strlen(name) + sizeof ", ..." < room)
+    snprintf(reader->lost + used, room, "%s%s", used > 0 ? ", " : "", name);
+  else if (!named && used > 0 && reader->lost[used - 1] != '.' && room > sizeof ", ...")
+    memcpy(reader->lost + used, ", ...", sizeof ", ...");
+}
+
+/* What of a file that was read is not in its pixels. */
+static void warn_of_rest(const gconv_reader *reader) {
+  const char *name = reader->source->name;
+  bool more = reader->open_ended && !reader->next_asked && gconv_source_can_rewind(reader->source);
+  if (reader->note[0])
+    gconv_warn("%s: %s", name, reader->note);
+  if (reader->pictures > 1)
+    gconv_warn_once("further pictures left out",
+                    "%s: of its %lld pictures (MPF: views, previews, maps of gain), the first is "
+                    "read",
+                    name, (long long)reader->pictures);
+  if (more)
+    gconv_warn("%s: further images follow in this file: only the first is read here", name);
+  if (reader->foreign)
+    gconv_warn_once("bytes behind the image", "%s: what follows its last image is no image, and is left out", name);
+  if (reader->lost[0] && !reader->strip)
+    gconv_warn_once("metadata not read", "%s: of its metadata, these are not read, and left out: %s", name, reader->lost);
+}
+
 bool gconv_reader_has_room(gconv_reader *reader, size_t size) {
   const gconv_image *header = &reader->header;
   size_t before = header->icc_bytes + header->exif_bytes + header->xmp_bytes + reader->comment_bytes;
@@ -211,13 +240,58 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   return GCONV_OK;
 }
 
+/* Zeros and white space, as some programs put them behind an image, are nothing. */
+static bool is_blank(const uint8_t *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    if (bytes[i] != 0 && bytes[i] != ' ' && !(bytes[i] >= '\t' && bytes[i] <= '\r'))
+      return false;
+  return true;
+}
+
+enum { BEHIND_BYTES = 512 }; /* of what follows an image, so many are looked at */
+
+gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size)) {
+  uint8_t bytes[BEHIND_BYTES];
+  size_t got;
+  GCONV_TRY(gconv_source_read_at(reader->source, end, bytes, sizeof bytes, &got));
+  reader->open_ended = sniff(bytes, got);
+  reader->foreign = !reader->open_ended && !is_blank(bytes, got);
+  return GCONV_OK;
+}
+
+gconv_status gconv_reader_look_for_next(gconv_reader *reader, bool (*sniff)(const uint8_t *bytes, size_t size), bool *more) {
+  enum { SNIFFED_BYTES = 16 };
+  const uint8_t *bytes;
+  size_t got;
+  GCONV_TRY(gconv_source_peek(reader->source, SNIFFED_BYTES, &bytes, &got));
+  *more = sniff(bytes, got);
+  reader->foreign = !*more && !is_blank(bytes, got);
+  return GCONV_OK;
+}
+
+gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number, const gconv_image *header) {
+  const gconv_image *first = &reader->header;
+  gconv_image next = *header;
+  next.frames = first->frames;
+  if (gconv_image_same_shape(first, &next))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE,
+                    "%s: image %d of it has %d x %d pixels of %d channels (%s), the first %d x %d of %d (%s): images of one "
+                    "input must have one shape: divide them%s",
+                    reader->source->name, number, next.width, next.height, next.channels, gconv_type_name(next.type),
+                    first->width, first->height, first->channels, gconv_type_name(first->type),
+                    reader->format->members ? ", or name one of a file by its number: FILE:2" : "");
+}
+
 gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
   *more = false;
   if (!reader->open_ended || reader->failed)
     return GCONV_OK;
-  reader->failed = true;
+  reader->failed = reader->next_asked = true;
   GCONV_TRY(reader->format->next(reader, more));
   GCONV_TRY(check_limit(reader, 1));
+  gconv_release(reader->whole);
+  reader->whole = NULL;
   reader->failed = false;
   reader->rows_read = 0;
   return GCONV_OK;
@@ -226,8 +300,8 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
 void gconv_reader_close(gconv_reader *reader) {
   if (reader->format && reader->format->close)
     reader->format->close(reader);
-  if (reader->note[0] && reader->used && !reader->failed && !reader->again)
-    gconv_warn("%s: %s", reader->source->name, reader->note);
+  if (reader->used && !reader->failed && !reader->again)
+    warn_of_rest(reader);
   free(reader->state);
   gconv_image_free(&reader->header);
   gconv_release(reader->whole);

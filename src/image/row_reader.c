@@ -43,7 +43,10 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
   if (status == GCONV_OK)
     status = apply_options(options, &rows->reader);
+  if (status == GCONV_OK && rows->reader.format->look_behind)
+    status = rows->reader.format->look_behind(&rows->reader);
   rows->reader.again = options && options->again;
+  rows->reader.strip = options && options->strip;
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK)
@@ -258,6 +261,56 @@ gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) 
   return status;
 }
 
+/* Makes *image hold `frames` frames, of which it has some. Its memory grows by doubling. */
+static gconv_status make_room(gconv_image *image, int32_t frames, int32_t *room) {
+  if (frames > INT32_MAX / 2)
+    return gconv_fail(GCONV_TOO_LARGE, "more than %d images", INT32_MAX / 2);
+  if (frames <= *room)
+    return GCONV_OK;
+  gconv_image larger = *image;
+  larger.frames = 2 * frames;
+  larger.data = NULL;
+  GCONV_TRY(gconv_image_allocate(&larger));
+  memcpy(larger.data, image->data, (size_t)image->frames * image->plane_bytes);
+  gconv_release(image->data);
+  image->data = larger.data;
+  *room = larger.frames;
+  return GCONV_OK;
+}
+
+/* Of a file whose images come one by one: reads those behind the first, as further frames. */
+static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
+  int32_t room = image->frames;
+  for (bool more;; image->frames++) {
+    GCONV_TRY(gconv_reader_next(&rows->reader, &more));
+    if (!more)
+      return GCONV_OK;
+    gconv_image all = *image;
+    all.frames++;
+    size_t pixels = gconv_product(3, (size_t[]){(size_t)all.frames, (size_t)all.height, (size_t)all.width});
+    if (pixels > rows->reader.max_pixels)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: has more than %" PRIu64 " pixels in its images", rows->source.name,
+                        rows->reader.max_pixels);
+    GCONV_TRY(make_room(image, all.frames, &room));
+    uint8_t *frame = (uint8_t *)image->data + (size_t)image->frames * image->plane_bytes;
+    GCONV_TRY(gconv_reader_rows(&rows->reader, frame, image->row_bytes, image->height));
+  }
+}
+
+/* What follows the first image of a pipe is only looked at if it has come already: its writer may keep it open. */
+static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *image) {
+  bool more = false, has_come = rows->source.end - rows->source.begin >= 3;
+  if (!rows->reader.open_ended)
+    return GCONV_OK;
+  if (gconv_source_can_rewind(&rows->source) && rows->reader.orientation == 1)
+    return read_others(rows, image);
+  if (has_come)
+    GCONV_TRY(gconv_row_reader_more_frames(rows, &more));
+  if (more)
+    gconv_warn("%s: only the first of its images was read: write them to a file to have all", rows->source.name);
+  return GCONV_OK;
+}
+
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
   GCONV_NEED(path);
@@ -265,14 +318,10 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
-  /* The writer of a pipe may keep it open: only what has come already is looked at. */
-  bool more = false, has_come = rows->reader.open_ended && rows->source.end - rows->source.begin >= 3;
-  if (status == GCONV_OK && has_come)
-    status = gconv_row_reader_more_frames(rows, &more);
+  if (status == GCONV_OK)
+    status = read_or_tell_of_others(rows, image);
   if (status != GCONV_OK)
     gconv_image_free(image);
-  else if (more)
-    gconv_warn("%s: only the first of its images was read: write them to a file to have all", rows->source.name);
   gconv_row_reader_close(rows);
   return status;
 }

@@ -103,46 +103,118 @@ struct gconv_row_writer {
 
 /* ---- Metadata ---- */
 
-/* Takes from the header what is not in `held`. Appends its names to text[0 .. size), and returns how many. */
-static int take_metadata(gconv_image *header, int held, char *text, size_t size) {
-  const char *names[3];
-  int count = 0;
-  if (header->exif && !(held & GCONV_HOLDS_EXIF)) {
-    names[count++] = "EXIF";
-    header->exif = NULL;
-  }
-  if (header->xmp && !(held & GCONV_HOLDS_XMP)) {
-    names[count++] = "XMP";
-    header->xmp = NULL;
-  }
-  if (header->comment && !(held & GCONV_HOLDS_COMMENT)) {
-    names[count++] = "comments";
-    header->comment = NULL;
-  }
-  text[0] = '\0';
-  for (int i = 0; i < count; i++)
-    snprintf(text + strlen(text), size - strlen(text), "%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", names[i]);
-  return count;
+/* A kind of metadata: how it is called, and how it is taken from a header that has it. */
+typedef struct metadata_kind {
+  int held; /* GCONV_HOLDS_... */
+  const char *name;
+  bool several; /* they are, not it is */
+  bool (*has)(const gconv_image *header);
+  void (*drop)(gconv_image *header);
+} metadata_kind;
+
+static bool has_exif(const gconv_image *header) {
+  return header->exif;
+}
+static void drop_exif(gconv_image *header) {
+  header->exif = NULL;
+  header->exif_bytes = 0;
+}
+static bool has_xmp(const gconv_image *header) {
+  return header->xmp;
+}
+static void drop_xmp(gconv_image *header) {
+  header->xmp = NULL;
+  header->xmp_bytes = 0;
+}
+static bool has_comment(const gconv_image *header) {
+  return header->comment;
+}
+static void drop_comment(gconv_image *header) {
+  header->comment = NULL;
+}
+static bool has_resolution(const gconv_image *header) {
+  return header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0;
+}
+static void drop_resolution(gconv_image *header) {
+  header->pixels_per_metre_x = header->pixels_per_metre_y = 0;
+}
+static bool has_icc(const gconv_image *header) {
+  return header->icc;
+}
+static void drop_icc(gconv_image *header) {
+  header->icc = NULL;
+  header->icc_bytes = 0;
 }
 
-/* What the format cannot hold is left out, and said once for all files of a run. */
-static void drop_metadata(const gconv_format *format, gconv_image *header) {
-  char names[64];
-  bool comment = header->comment != NULL;
-  int count = take_metadata(header, format->metadata, names, sizeof names);
-  bool several = count > 1 || (comment && !header->comment);
-  if (count > 0)
+static const metadata_kind metadata_kinds[] = {
+    {GCONV_HOLDS_EXIF, "EXIF", false, has_exif, drop_exif},
+    {GCONV_HOLDS_XMP, "XMP", false, has_xmp, drop_xmp},
+    {GCONV_HOLDS_COMMENT, "comments", true, has_comment, drop_comment},
+    {GCONV_HOLDS_RESOLUTION, "the resolution", false, has_resolution, drop_resolution},
+    {GCONV_HOLDS_ICC, "the ICC profile", false, has_icc, drop_icc},
+};
+enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
+
+/* Whether the EXIF that is written tells the resolution. */
+static bool exif_has_resolution(const gconv_image *header, int held) {
+  gconv_exif exif = {0};
+  void *copy = NULL;
+  size_t size;
+  if (!header->exif || !(held & GCONV_HOLDS_EXIF) ||
+      gconv_allocate(gconv_exif_room(header->exif_bytes), "EXIF", &copy) != GCONV_OK)
+    return false;
+  bool read = !gconv_exif_read(header->exif, header->exif_bytes, copy, &size, &exif);
+  gconv_release(copy);
+  return read && exif.pixels_per_metre_x > 0;
+}
+
+/* Takes from the header what is not in `held`, and says so once for all files of a run. */
+static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
+  const metadata_kind *dropped[METADATA_KINDS];
+  char names[128] = "";
+  int count = 0;
+  bool in_exif = has_resolution(header) && !(held & GCONV_HOLDS_RESOLUTION) && exif_has_resolution(header, held);
+  for (int i = 0; i < METADATA_KINDS; i++) {
+    const metadata_kind *kind = &metadata_kinds[i];
+    if ((held & kind->held) || !kind->has(header))
+      continue;
+    kind->drop(header);
+    if (!in_exif || kind->held != GCONV_HOLDS_RESOLUTION)
+      dropped[count++] = kind;
+  }
+  for (int i = 0; i < count; i++)
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+             i == 0           ? ""
+             : i + 1 == count ? " and "
+                              : ", ",
+             dropped[i]->name);
+  bool several = count > 1 || (count > 0 && dropped[0]->several);
+  if (count > 0 && said)
     gconv_warn_once("metadata left out", "%s %s left out: %s cannot hold %s", names, several ? "are" : "is",
                     format->info.name, several ? "them" : "it");
+}
+
+/* Takes from the header a profile that readers would refuse: it is of other colours, or damaged. */
+static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
+  bool grey = header->channels < 3;
+  const char *fault = header->icc ? gconv_icc_fault(header, held & GCONV_HOLDS_WHOLE_ICC) : NULL;
+  if (header->icc && !fault && grey && (held & GCONV_HOLDS_COLOUR_ICC))
+    fault = "it is one of grey, which becomes RGB in this format";
+  if (!fault)
+    return;
+  drop_icc(header);
+  gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
 /* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
 static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
-  char names[64];
+  const gconv_format *format = rows->writer.format;
+  int held = format->metadata | (format->metadata & GCONV_HOLDS_COLOUR_ICC ? GCONV_HOLDS_ICC : 0);
   if (rows->options.strip)
-    take_metadata(header, 0, names, sizeof names);
-  drop_metadata(rows->writer.format, header);
+    held &= ~(GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT);
+  drop_metadata(format, held, !rows->options.strip, header);
+  drop_unfit_icc(rows->writer.name, held, header);
   if (!header->exif)
     return GCONV_OK;
   GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));

@@ -70,12 +70,9 @@ static void set_resolution(TIFF *handle, const gconv_image *header) {
   gconv_tiff.TIFFSetField(handle, TIFFTAG_YRESOLUTION, y);
 }
 
-static void set_icc(const state *s, TIFF *handle, const gconv_image *header) {
-  if (header->icc && header->icc_bytes <= UINT32_MAX && gconv_icc_fits(header))
+static void set_icc(TIFF *handle, const gconv_image *header) {
+  if (header->icc)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_ICCPROFILE, (uint32_t)header->icc_bytes, header->icc);
-  else if (header->icc && s->page == 0)
-    gconv_remark("%s: the ICC profile is left out: it is not one of %s", s->writer->name,
-                 header->channels >= 3 ? "RGB colours" : "grey");
 }
 
 /* XMP, EXIF and the comment, of the first page. */
@@ -121,7 +118,7 @@ static void set_tags(const state *s) {
   if (header->frames > 1)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_SUBFILETYPE, FILETYPE_PAGE);
   set_resolution(handle, header);
-  set_icc(s, handle, header);
+  set_icc(handle, header);
 }
 
 /* ---- Beginning ---- */

@@ -338,12 +338,9 @@ static gconv_status finish(gconv_writer *writer) {
   GCONV_TRY(status);
   const WebPData image = {w->file.mem, w->file.size};
   const gconv_image *header = writer->header;
-  bool fits = header->channels >= 3 && gconv_icc_fits(header);
-  const chunk chunks[] = {{"ICCP", fits ? header->icc : NULL, header->icc_bytes},
+  const chunk chunks[] = {{"ICCP", header->icc, header->icc_bytes},
                           {"EXIF", header->exif, header->exif_bytes},
                           {"XMP ", header->xmp, header->xmp_bytes}};
-  if (header->icc && !fits)
-    gconv_remark("%s: the ICC profile is left out: it is not one of RGB colours", writer->name);
   if (chunks[0].bytes || header->exif || header->xmp)
     return write_with_chunks(writer, &image, chunks, sizeof chunks / sizeof chunks[0]);
   return gconv_sink_write(writer->sink, image.bytes, image.size);
@@ -370,7 +367,7 @@ const gconv_format gconv_format_webp = {
              .lossless = true},
     .alpha = true,
     .members = true,
-    .metadata = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP,
+    .metadata = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COLOUR_ICC,
     .opens_whole = true,
     .sniff = sniff,
     .open = open_webp,

@@ -158,7 +158,7 @@ FIELDS = {
         "names": ["NULL"], "has_geometry": ["!true"], "stride_y": ["-1"], "stride_x": ["-1"], "dilation_y": ["-1"], "dilation_x": ["-1"],
         "groups": ["0"], "pad_top": ["-1"], "pad_left": ["-1"], "pad_bottom": ["-1"], "pad_right": ["-1"], "same_upper": ANY, "same_lower": ANY},
     "gconv_bank_sheet": {"zoom": ["!-1", "!INT32_MAX", "!INT32_MIN"], "columns": ["!-1", "!INT32_MIN", "INT32_MAX"], "one_scale": ANY},
-    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"],
+    "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "strip": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"],
                            "palette": ["NULL"]},
     "gconv_write_options": {
         "format": ["!&no_format"], "keep_existing": ANY, "quality": ["!-1", "!101", "!INT_MAX", "!INT_MIN"], "lossless": ANY,

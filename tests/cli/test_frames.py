@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Several images in one file or pipe, types of arrays, and members of archives: against numpy and Pillow."""
+import io
 import os
+import struct
 import subprocess
 import unittest
 import zipfile
+import zlib
 
 import numpy
 from PIL import Image, ImageSequence
@@ -27,6 +30,105 @@ def pnm(pixels, kind=None):
 
 def noise(*shape, kind="u1"):
     return RANDOM.integers(0, 256, shape).astype(kind)
+
+
+def encode(pixels, kind, **options):
+    """The bytes of an image as PNG or JPEG."""
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, kind, **options)
+    return out.getvalue()
+
+
+def interlaced(pixels):
+    """A PNG in seven passes, which Pillow does not write."""
+    height, width = pixels.shape[:2]
+    rows = b""
+    for x0, y0, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)):
+        part = pixels[y0::dy, x0::dx]
+        rows += b"".join(b"\0" + row.tobytes() for row in part) if part.shape[1] else b""
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1)), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+                                          for kind, data in chunks)
+
+
+class BehindEachOther(CommandTest):
+    """PNG and JPEG files one behind the other, as ffmpeg -f image2pipe and cameras write them."""
+
+    def setUp(self):
+        super().setUp()
+        self.frames = [numpy.kron(noise(5, 4, 3), numpy.ones((4, 4, 1), "u1")) for _ in range(3)]
+
+    def decoded(self, data):
+        return numpy.asarray(Image.open(io.BytesIO(data)))
+
+    def check(self, name, parts):
+        """All of `parts` are read, from a file and from a pipe, as files and as one array."""
+        data, expected = b"".join(parts), [self.decoded(part) for part in parts]
+        (self.folder / name).write_bytes(data)
+        for source, stem in ((name, name.split(".", maxsplit=1)[0]), ("-", "stdin")):
+            said = self.gconv("-i", source, "-f", "identity", "-o", "out/", stdin=data).stderr
+            self.assertEqual(said, f"gconv: {len(parts)} written\n")
+            self.assertEqual(self.files("out"), [f"{stem}_{i:06}.png" for i in range(1, len(parts) + 1)])
+            for i, pixels in enumerate(expected, 1):
+                self.assert_pixels(f"out/{stem}_{i:06}.png", pixels)
+            for file in (self.folder / "out").iterdir():
+                file.unlink()
+            self.gconv("-i", source, "-f", "identity", "-o", "all.npy", stdin=data)
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "all.npy"), numpy.stack(expected).transpose(0, 3, 1, 2))
+
+    def test_png(self):
+        self.check("cat.png", [encode(frame, "png") for frame in self.frames])
+        self.check("interlaced.png", [interlaced(frame) for frame in self.frames])
+        self.check("levels.png", [encode(frame, "png", compress_level=3 * i) for i, frame in enumerate(self.frames)])
+
+    def test_jpeg(self):
+        self.check("cat.jpg", [encode(frame, "jpeg", progressive=i == 1, quality=80 + i) for i, frame in enumerate(self.frames)])
+        self.check("padded.jpg", [encode(frame, "jpeg") for frame in self.frames[:2]])
+
+    def test_networks_take_each(self):
+        data = b"".join(encode(frame, "png") for frame in self.frames)
+        self.gconv("bank", "convert", "average", "-o", "bank.npy")
+        self.gconv("-i", "-", "-f", "average", "--batch", "2", "-o", "out/", stdin=data)
+        self.assertEqual(len(self.files("out")), 3)
+
+    def test_shapes_that_differ(self):
+        for name, second in (("a.png", encode(self.frames[0][:7], "png")), ("a.jpg", encode(self.frames[0][:7], "jpeg")),
+                             ("i.png", interlaced(self.frames[0]))):
+            first = encode(self.frames[0], "jpeg" if name == "a.jpg" else "png")
+            (self.folder / name).write_bytes(first + first + second)
+            result = self.gconv("-i", name, "-f", "identity", "-o", "out/", status=3)
+            self.assertIn("image 3 of it", result.stderr)
+
+    def test_readers_of_one_image_say_that_more_follow(self):
+        (self.folder / "cat.png").write_bytes(b"".join(encode(frame, "png") for frame in self.frames))
+        (self.folder / "one.png").write_bytes(encode(self.frames[0], "png"))
+        self.assertIn("further images follow", self.gconv("compare", "cat.png", "one.png").stderr)
+
+    def test_what_follows_is_told(self):
+        for name in ("a.png", "a.jpg"):
+            data = encode(self.frames[0], {"a.png": "png", "a.jpg": "jpeg"}[name])
+            for behind, told in ((b"ftypmp42: a video", True), (bytes(99), False), (b"\r\n", False), (data[:2], True)):
+                (self.folder / name).write_bytes(data + behind)
+                for source, stdin in ((name, None), ("-", data + behind)):
+                    result = self.gconv("-i", source, "-f", "identity", "-o", "out.png", stdin=stdin)
+                    self.assertEqual("what follows its last image is no image, and is left out" in result.stderr, told)
+
+    def test_pictures_within_pictures(self):
+        """APNG, and JPEG of several pictures (MPF)."""
+        images = [Image.fromarray(frame) for frame in self.frames]
+        images[0].save(self.folder / "anim.png", save_all=True, append_images=images[1:])
+        first, others = encode(self.frames[0], "jpeg"), b"".join(encode(frame[:9], "jpeg") for frame in self.frames[1:])
+        for order, head in (("<", b"II*\0"), (">", b"MM\0*")):
+            index = b"MPF\0" + head + struct.pack(order + "IHHHIII", 8, 1, 0xb001, 4, 1, 3, 0)
+            segment = b"\xff\xe2" + struct.pack(">H", len(index) + 2) + index
+            (self.folder / f"mpo{ord(order)}.jpg").write_bytes(first[:2] + segment + first[2:] + others)
+        for name, word in (("anim.png", "an animation (APNG) of 3 pictures"), ("mpo60.jpg", "of its 3 pictures (MPF"),
+                           ("mpo62.jpg", "of its 3 pictures (MPF")):
+            for source, stdin in ((name, None), ("-", (self.folder / name).read_bytes())):
+                said = self.gconv("-i", source, "-f", "identity", "-o", "out.png", stdin=stdin).stderr
+                self.assertEqual(said.count("\n"), 1)
+                self.assertIn(word, said)
+                self.assert_pixels("out.png", self.frames[0] if name == "anim.png" else self.decoded(first))
 
 
 class Frames(CommandTest):

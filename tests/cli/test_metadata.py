@@ -337,6 +337,74 @@ class Metadata(CommandTest):
         said = self.gconv("-i", "one.jpg", "-f", "identity", "-o", "out.npy").stderr
         self.assertEqual(said, "gconv: warning: comments are left out: npy cannot hold them\n")
 
+    def test_what_each_format_holds(self):
+        """All kinds of metadata into all formats: what the result has not, a line names, but for --strip."""
+        from PIL import ImageCms  # pylint: disable=import-outside-toplevel
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        exif = make_exif(1)
+        self.save("in.png", xmp=None, icc_profile=profile, dpi=(300, 300), exif=exif)
+        png = (self.folder / "in.png").read_bytes()
+        end = png.index(b"IDAT") - 4
+        texts = chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + (XMP % (1, "")).encode()) + chunk(b"tEXt", b"Comment\0words")
+        (self.folder / "in.png").write_bytes(png[:end] + texts + png[end:])
+        kinds = ["EXIF", "XMP", "comments", "the resolution", "the ICC profile"]
+        lost = {"png": [], "jpg": [], "tif": [], "webp": ["comments", "the resolution"], "ppm": kinds, "pam": kinds,
+                "pfm": kinds, "npy": kinds}
+        for extension, names in lost.items():
+            words = ("-i", "in.png", "-f", "identity", "-o", f"out.{extension}", *(("--depth", "float") if extension == "pfm" else ()))
+            said = self.gconv(*words).stderr
+            if names:
+                self.assertIn(f"{', '.join(names[:-1])} and {names[-1]} are left out: ", said)
+            self.assertEqual(said.count("\n"), 1 if names else 0, said)
+            self.assertEqual(self.gconv(*words, "--strip").stderr, "")
+            if extension in ("png", "jpg", "webp", "tif"):
+                image = Image.open(self.folder / f"out.{extension}")
+                self.assertEqual(image.info.get("icc_profile"), profile)
+            if extension != "pfm":
+                said = self.gconv(*words, "--gray").stderr
+                self.assertIn("ICC profile", said)
+
+    def test_resolution_of_exif_stays_in_webp(self):
+        exif = make_exif(1)
+        exif[X_RESOLUTION], exif[Y_RESOLUTION], exif[UNIT] = 300.0, 300.0, 2
+        self.save("in.jpg", exif=exif, dpi=(300, 300))
+        self.assertEqual(self.gconv("-i", "in.jpg", "-f", "identity", "-o", "out.webp").stderr, "")
+
+    def test_metadata_that_are_not_read_are_named(self):
+        self.save("in.png")
+        png = (self.folder / "in.png").read_bytes()
+        end = png.index(b"IDAT") - 4
+        extra = (chunk(b"tEXt", b"Title\0a title") + chunk(b"zTXt", b"Author\0\0" + zlib.compress(b"me")) +
+                 chunk(b"tEXt", b"Title\0another") + chunk(b"tEXt", b"".join(raw_profile(b"iptc", b"some bytes"))))
+        (self.folder / "text.png").write_bytes(png[:end] + extra + png[end:])
+        said = self.gconv("-i", "text.png", "-f", "identity", "-o", "out.png").stderr
+        self.assertEqual(said, "gconv: warning: text.png: of its metadata, these are not read, and left out: text 'Title', "
+                               "text 'Author', profile 'iptc'\n")
+        self.save("iptc.jpg")
+        self.add_segment("iptc.jpg", b"Photoshop 3.0\x008BIM\x04\x04\0\0\0\0\0\x0a\x1c\x02\x05\0\5title", 0xed)
+        self.assertIn("left out: IPTC", self.gconv("-i", "iptc.jpg", "-f", "identity", "-o", "out.png").stderr)
+        for name in ("text.png", "iptc.jpg"):
+            self.assertEqual(self.gconv("-i", name, "-f", "identity", "-o", "out.png", "--strip").stderr, "")
+
+    def test_colours_that_are_not_those_of_srgb(self):
+        self.save("in.png")
+        png = (self.folder / "in.png").read_bytes()
+        end = png.index(b"IDAT") - 4
+        gamma, primaries = chunk(b"gAMA", struct.pack(">I", 45455)), (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+        wide = struct.pack(">8I", 31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
+        for extra, word in ((chunk(b"cICP", bytes([9, 16, 0, 1])), "of cICP 9/16/0"), (chunk(b"cICP", bytes([1, 13, 0, 1])), ""),
+                            (gamma + chunk(b"cHRM", wide), "primaries (cHRM)"), (gamma + chunk(b"cHRM", struct.pack(">8I", *primaries)), ""),
+                            (gamma + chunk(b"cHRM", wide) + chunk(b"sRGB", b"\0"), ""),
+                            (chunk(b"gAMA", struct.pack(">I", 100000)), "its gamma of 1 ")):
+            (self.folder / "colours.png").write_bytes(png[:end] + extra + png[end:])
+            said = self.gconv("-i", "colours.png", "-f", "identity", "-o", "out.png").stderr
+            self.assertEqual(said.count("\n"), 1 if word else 0, said)
+            self.assertIn(word, said)
+
+    def test_cmyk_is_told(self):
+        Image.fromarray(self.picture).convert("CMYK").save(self.folder / "cmyk.jpg")
+        self.convert("cmyk.jpg", "out.png", warning="its colours are CMYK")
+
     def test_more_than_a_segment_holds(self):
         self.save("in.png")
         png = (self.folder / "in.png").read_bytes()

@@ -142,18 +142,24 @@ static void test_copy_metadata(void **state) {
   assert_true(to.pixels_per_metre_x == 0);
 }
 
-static void test_icc_fits(void **state) {
+static void test_icc_fault(void **state) {
   (void)state;
-  uint8_t profile[128] = {0};
-  gconv_image image = {.channels = 3, .icc = profile, .icc_bytes = 128};
+  uint8_t profile[132] = {0};
+  gconv_image image = {.channels = 3, .icc = profile, .icc_bytes = sizeof profile};
   memcpy(profile + 16, "RGB ", 4);
-  assert_true(gconv_icc_fits(&image));
+  assert_null(gconv_icc_fault(&image, false));
+  assert_non_null(gconv_icc_fault(&image, true));
+  profile[3] = sizeof profile; /* its size, big-endian */
+  memcpy(profile + 36, "acsp", 4);
+  assert_null(gconv_icc_fault(&image, true));
+  profile[131] = 1; /* a tag, for which there is no room */
+  assert_non_null(gconv_icc_fault(&image, true));
   image.channels = 2;
-  assert_false(gconv_icc_fits(&image));
+  assert_non_null(gconv_icc_fault(&image, false));
   memcpy(profile + 16, "GRAY", 4);
-  assert_true(gconv_icc_fits(&image));
+  assert_null(gconv_icc_fault(&image, false));
   image.icc_bytes = 127;
-  assert_false(gconv_icc_fits(&image));
+  assert_non_null(gconv_icc_fault(&image, false));
 }
 
 static void test_swap_bytes(void **state) {
@@ -179,7 +185,7 @@ int main(void) {
       cmocka_unit_test(test_allocate_refuses),
       cmocka_unit_test(test_same_shape),
       cmocka_unit_test(test_copy_metadata),
-      cmocka_unit_test(test_icc_fits),
+      cmocka_unit_test(test_icc_fault),
       cmocka_unit_test(test_swap_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
