@@ -296,7 +296,9 @@ typedef struct gconv_batch {
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
   const volatile int *stop; /* NULL, or: once it is not 0, no further group is begun; such groups count as failed */
-  bool watch;               /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
+  bool watch;               /* warn of samples that are clamped or no numbers, of results of one colour, and of colours of
+                               transparent pixels that go into others: gconv_set_log() */
+  bool alpha_meant;         /* but not of the last */
   size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
   bool verify, explain;
   bool leaves_threads; /* threads that still start a GPU may outlive the run, as the process ends by _exit(); else the run

@@ -122,16 +122,17 @@ GCONV_INLINE double level_of(float sample, double unit) {
 
 GCONV_INLINE void make_shorts_body(const float *samples, size_t count, double unit, uint16_t *shorts,
                                    gconv_elements_made *made) {
-  uint32_t outside = 0, given = 0, stored = 0;
+  uint32_t outside = 0, nans = 0, given = 0, stored = 0;
   for (size_t i = 0; i < count; i++) {
     double level = level_of(samples[i], unit);
     double kept = level != level ? 0 : level < INT16_MIN ? INT16_MIN : level > INT16_MAX ? INT16_MAX : level;
     shorts[i] = (uint16_t)(int32_t)rint(kept);
     outside += (level > INT16_MAX + 0.5) | (level < INT16_MIN - 0.5);
+    nans += level != level;
     given |= level != 0;
     stored |= shorts[i];
   }
-  *made = (gconv_elements_made){outside, given != 0, stored != 0};
+  *made = (gconv_elements_made){outside, nans, given != 0, stored != 0};
 }
 GCONV_VECTORIZED(make_shorts, (const float *samples, size_t count, double unit, uint16_t *shorts, gconv_elements_made *made),
                  (samples, count, unit, shorts, made))
@@ -153,7 +154,7 @@ GCONV_INLINE void make_halves_body(const float *samples, size_t count, uint16_t 
     given |= magnitude;
     stored |= half;
   }
-  *made = (gconv_elements_made){outside, given != 0, stored != 0};
+  *made = (gconv_elements_made){outside, 0, given != 0, stored != 0};
 }
 GCONV_VECTORIZED(make_halves, (const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made),
                  (samples, count, halves, made))
@@ -168,6 +169,7 @@ gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t 
     else
       make_shorts(samples + done, now, unit, elements + done, &some);
     all.out_of_range += some.out_of_range;
+    all.nans += some.nans;
     all.given |= some.given;
     all.stored |= some.stored;
     done += now;

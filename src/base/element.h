@@ -41,6 +41,7 @@ gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element ele
 typedef struct gconv_elements_made {
   uint64_t
       out_of_range;   /* samples beyond the range of the type: int16 has its nearest value then, float16 an infinite one */
+  uint64_t nans;      /* that became 0 */
   bool given, stored; /* whether a sample, and whether an element, is not 0 */
 } gconv_elements_made;
 

@@ -54,6 +54,10 @@ void gconv_set_log(gconv_log_function *function, void *user) {
   log_user = user;
 }
 
+bool gconv_log_is_heard(void) {
+  return log_function;
+}
+
 static void log_text(gconv_log_level level, const char *format, va_list arguments) GCONV_PRINTF(2, 0);
 static void log_text(gconv_log_level level, const char *format, va_list arguments) {
   if (!log_function)

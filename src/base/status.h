@@ -24,6 +24,9 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_P
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
 
+/* Whether there is such a function: else a warning that is dear to find out need not be. */
+bool gconv_log_is_heard(void);
+
 /* Warns once a run. `kind` says in a few words what is lost, such as "metadata left out"; it must be static text. The first
  * warning of a kind goes to the function of gconv_set_log(), and later ones are only counted: call it once for each image
  * that is concerned. Thread-safe. */

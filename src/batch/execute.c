@@ -229,8 +229,19 @@ static gconv_status execute(gconv_worker *worker, gconv_task *task) {
   return worker->run->batch->verify ? verify(worker, task, &task->image, worker->results, 0, task->image.frames) : GCONV_OK;
 }
 
+/* Looks at the pixels of all items for what results cannot show. */
+static void look_at_items(const gconv_worker *worker, gconv_task *task) {
+  for (size_t i = 0; i < task->count && worker->run->batch->watch; i++) {
+    gconv_item *item = &task->items[i];
+    gconv_image own = gconv_frames_of(&task->image, item->first_frame, item->frames);
+    item->look = gconv_plan_look(task->plan);
+    gconv_look_at(&item->look, &own, 0, gconv_device_threads(worker->cpu));
+  }
+}
+
 gconv_status gconv_task_execute(gconv_worker *worker, gconv_task *task, bool in_parts) {
   gconv_status status = GCONV_UNSUPPORTED;
+  look_at_items(worker, task);
   if (in_parts)
     status = gconv_task_execute_parts(worker, task, &task->image, NULL, 0);
   if (status != GCONV_OK && !task->streamed)

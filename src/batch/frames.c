@@ -167,6 +167,7 @@ static void add_report(gconv_frames *frames, gconv_task *one, gconv_item *part) 
   task->common.decode_ms += part->report.decode_ms;
   add_execution(&task->common, &one->common, (int32_t)frames->number - 1);
   gconv_losses_keep_worst(&task->losses, &one->losses);
+  gconv_look_add(&item->look, &part->look);
   task->common.cold |= one->common.cold;
   if (!task->explanation) {
     task->explanation = one->explanation;

@@ -166,6 +166,7 @@ static void complete(const gconv_run *run, const gconv_task *task, size_t i) {
 static void hold(gconv_held *held, gconv_item *item) {
   held->report = item->report;
   held->losses = item->losses;
+  held->look = item->look;
   held->errors = item->errors;
   item->errors = (gconv_texts){0};
   held->report.errors = &held->errors;
@@ -199,8 +200,10 @@ void gconv_item_hand_in(gconv_run *run, gconv_item *item) {
   hold(&run->held[item->place], item);
   for (gconv_held *held; run->told < run->batch->inputs->count && (held = &run->held[run->told])->done; run->told++) {
     held->report.elapsed_ms = gconv_now_ms() - run->begin_ms;
-    if (held->report.written > 0)
+    if (held->report.written > 0) {
+      gconv_warn_of_look(run, held->report.input->path, &held->look);
       gconv_warn_of_losses(run, held->report.input->path, &held->losses);
+    }
     run->batch->report(&held->report, run->batch->user);
     gconv_held_free(held);
   }

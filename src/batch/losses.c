@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "batch/run.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Shares below this are the rule at sharp edges, and not worth a word. */
@@ -17,24 +18,47 @@ static void warn_of_one_colour(const char *path, const char *colour, const gconv
       path, colour, l->low, l->high);
 }
 
-/* Responses of which many are negative want another zero; a few are the overshoots of sharpening. */
+/* Whether even areas become black: the filter finds edges. */
+static bool finds_edges(const gconv_losses *l) {
+  return fabs(l->gain) < 0.01;
+}
+
+/* Responses around 0 want another zero. What is darker than black in a picture that stays a picture, as sharpening makes it,
+ * does not: a zero in the middle would make that picture grey. */
 static void warn_of_black(const char *path, const gconv_losses *l) {
-  const double many = 0.05;
-  double share = l->below / l->places;
-  const char *advice = share > many && !l->is_signed ? "--range signed or --range abs shows them"
-                                                     : "a smaller --scale or --range minmax shows them";
+  const char *advice = l->is_signed     ? "a smaller --scale or --range minmax shows them"
+                       : finds_edges(l) ? "--range signed or --range abs shows them"
+                                        : "--range minmax shows them, with less contrast";
   gconv_warn_once("clamped to black",
                   "%s: about %.0f%% of the responses are below 0 and became black: %s, --depth float keeps "
                   "them",
-                  path, 100 * share, advice);
+                  path, 100 * l->below / l->places, advice);
 }
 
+/* A filter whose taps sum to more than 1 makes all of the picture brighter; one that keeps brightness should keep it. */
 static void warn_of_white(const char *path, const gconv_losses *l) {
   int digits = l->high < 2 ? 2 : l->high < 10 ? 1 : 0; /* 1.04, 2.9, 154 */
-  gconv_warn_once("clamped to white",
-                  "%s: about %.0f%% of the responses are above white, up to about %.*f times as bright, and became white: a "
-                  "smaller --scale or --range minmax shows them, --depth float keeps them",
-                  path, 100 * l->above / l->places, digits, l->high);
+  char advice[96] = "a smaller --scale or --range minmax shows them";
+  if (l->gain > 1.01)
+    snprintf(advice, sizeof advice, "even areas become %.4g times as bright, which --scale %.4g undoes", l->gain,
+             l->scale / l->gain);
+  else if (!finds_edges(l))
+    snprintf(advice, sizeof advice, "--range minmax shows them, with less contrast");
+  gconv_warn_once(
+      "clamped to white",
+      "%s: about %.0f%% of the responses are above white, up to about %.*f times as bright, and became white: %s, "
+      "--depth float keeps them",
+      path, 100 * l->above / l->places, digits, l->high, advice);
+}
+
+void gconv_warn_of_look(const gconv_run *run, const char *path, const gconv_look *look) {
+  gconv_look_warn_of_numbers(look, path);
+  if (look->bleeds && !run->batch->alpha_meant)
+    gconv_warn_once(
+        "colours of transparent pixels",
+        "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply keeps them out (--alpha "
+        "keep, if they are meant)",
+        path);
 }
 
 void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_losses *l) {

@@ -23,6 +23,7 @@
 #include "batch/devices.h"
 #include "batch/manifest.h"
 #include "batch/plans.h"
+#include "image/look.h"
 #include "image/rows.h"
 #include "operation/losses.h"
 
@@ -52,6 +53,7 @@ typedef struct gconv_group {
 typedef struct gconv_held {
   gconv_report report;
   gconv_losses losses;
+  gconv_look look;
   gconv_texts errors;         /* owned, as the texts below */
   char *explanation, *remark; /* or NULL */
   bool done;
@@ -128,6 +130,7 @@ typedef struct gconv_item {
   int32_t file_frames;         /* in each file of a result, if it is shared by frames that are carried one by one; else 0 */
   gconv_report report;
   gconv_losses losses;
+  gconv_look look;    /* what was found in its pixels */
   gconv_texts errors; /* owned */
 } gconv_item;
 
@@ -225,6 +228,7 @@ void gconv_task_finish(gconv_run *run, gconv_task *task, gconv_status status);
 /* ---- losses.c ---- */
 
 /* Warns, once a run, of what an image lost. `path`: of the image. */
+void gconv_warn_of_look(const gconv_run *run, const char *path, const gconv_look *look);
 void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_losses *losses);
 
 /* ---- memory.c ---- */

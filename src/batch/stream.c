@@ -41,6 +41,7 @@ typedef struct flow {
   gconv_row_reader *reader;   /* at its first row; NULL: the image is in memory */
   gconv_row_reader *again;    /* the same, after the first pass; owned */
   bool was_read;              /* by a pass */
+  bool looks;                 /* whether the pass looks at what it reads: the first one */
   const gconv_image *from;    /* whose profile and resolution the results get */
   gconv_threads *threads;     /* the plan's, which reader and writers share: stages overlap if there are two or more */
   gconv_row_writer **writers; /* [count]; NULL: its pass has not come, or it is through, or failed */
@@ -258,6 +259,12 @@ static gconv_image *window_of(flow *f, int32_t strip) {
   return &f->windows[strip % f->window_count];
 }
 
+/* Looks at the rows behind the first `kept` for what results cannot show, when they come for the first time. */
+static void look_at_window(flow *f, const gconv_image *window, int32_t kept) {
+  if (f->looks)
+    gconv_look_at(&f->item->look, window, kept, f->threads);
+}
+
 /* Fills the window of strip i: rows that the window before it has are copied. */
 static gconv_status fill_window(flow *f, int32_t i) {
   const span *s = &f->spans[i];
@@ -268,15 +275,18 @@ static gconv_status fill_window(flow *f, int32_t i) {
     window->data = row_at(window, s->begin);
   }
   window->height = s->end - s->begin;
-  if (!f->reader)
+  if (!f->reader) {
+    look_at_window(f, window, kept);
     return GCONV_OK;
+  }
   if (kept > 0)
     memcpy(window->data, row_at(window_of(f, i - 1), s->begin - s[-1].begin), (size_t)kept * window->row_bytes);
   else
     GCONV_TRY(skip_rows(f, window, s->begin - had));
-  if (kept == window->height)
-    return GCONV_OK;
-  return gconv_row_reader_read(f->reader, row_at(window, kept), window->row_bytes, window->height - kept);
+  if (kept < window->height)
+    GCONV_TRY(gconv_row_reader_read(f->reader, row_at(window, kept), window->row_bytes, window->height - kept));
+  look_at_window(f, window, kept);
+  return GCONV_OK;
 }
 
 /* Strip i; or i = strips: what is left, to the last row, which tells whether the file is whole. */
@@ -427,6 +437,8 @@ static gconv_status open_again(flow *f) {
 static gconv_status run_pass(flow *f) {
   if (f->was_read && f->reader)
     GCONV_TRY(open_again(f));
+  f->looks = !f->was_read && f->worker->run->batch->watch;
+  f->item->look = f->looks ? gconv_plan_look(f->plan) : f->item->look;
   f->was_read = true;
   memset(f->done, 0, sizeof f->done);
   gconv_status status = make_buffers(f);

@@ -32,6 +32,19 @@ static void print_border(FILE *out, const void *field) {
 
 const gconv_kind gconv_value_border = {parse_border, print_border};
 
+/* ---- --alpha ---- */
+
+static gconv_status parse_alpha(const gconv_given *given) {
+  given->settings->job.alpha_meant = true;
+  return gconv_value_word.parse(given);
+}
+
+static void print_alpha(FILE *out, const void *field) {
+  gconv_value_word.print(out, field);
+}
+
+const gconv_kind gconv_value_alpha = {parse_alpha, print_alpha};
+
 /* ---- Options of a layer: their field is the gconv_layer ---- */
 
 /* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */

@@ -377,8 +377,8 @@ static gconv_status check_depth(const gconv_main_job *job, gconv_message *messag
       return gconv_refuse(message, "--depth %s: the format %s cannot hold that, but npy can: --format npy", depths[depth],
                           format->name);
     if (depth <= GCONV_F32 && !format->holds[depth])
-      return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format", depths[depth],
-                          format->name);
+      return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format%s",
+                          depths[depth], format->name, depth == GCONV_F32 ? ", such as tiff, pfm or npy" : "");
   }
   return GCONV_OK;
 }
@@ -497,7 +497,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
 gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
   if (job->settings->mask)
     GCONV_TRY(read_mask(job, message));
-  gconv_job_warn_of_dark_rims(job);
+  gconv_job_warn_of_rims(job);
   gconv_job_warn_of_surprises(job);
   return GCONV_OK;
 }

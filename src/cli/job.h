@@ -102,9 +102,9 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
 /* The sum of the taps divided by the divisor: what the filter makes of white. */
 double gconv_job_sum_of(const gconv_filter *filter);
 
-/* Warns of a filter that blurs and takes the zeros outside the image for black, where no border was given; not if --region
- * or --mask keep the result away from the rim. The mask was read. */
-void gconv_job_warn_of_dark_rims(const gconv_main_job *job);
+/* Warns of a filter that takes the zeros outside the image for black, where no border was given: its rim is dark, or a frame
+ * of false edges. Not if --region or --mask keep the result away from the rim. The mask was read. */
+void gconv_job_warn_of_rims(const gconv_main_job *job);
 
 /* ---- surprises.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A blur takes the zeros outside the image for black, and so darkens its rim. */
+/* Filters take the zeros outside the image for black: a blur darkens its rim, and one that finds edges finds one there. */
 #include "cli/job.h"
 #include "cli/terminal.h"
 
@@ -17,20 +17,27 @@ double gconv_job_sum_of(const gconv_filter *filter) {
   return sum / (double)filter->divisor;
 }
 
-/* Whether the filter blurs: it has several taps, none is below 0, and their sum is 1. */
-static bool is_blur(const gconv_filter *filter) {
-  size_t positive = 0;
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
-    if (filter->taps[i] < 0)
-      return false;
-    positive += filter->taps[i] > 0;
-  }
-  return positive > 1 && fabs(gconv_job_sum_of(filter) - 1) < 1e-3;
+/* What becomes of a rim beside black. */
+typedef enum rim { NO_RIM, DARK_RIM, FALSE_EDGE, OTHER_RIM } rim;
+
+/* Where a tap beside the anchor is not 0, pixels of the rim get another sum of taps than all others. */
+static rim find_rim_of(const gconv_filter *filter) {
+  double sum = gconv_job_sum_of(filter), magnitude = 0;
+  bool beside = false, negative = false;
+  for (int32_t r = 0; r < filter->rows; r++)
+    for (int32_t s = 0; s < filter->columns; s++) {
+      double tap = (double)filter->taps[(size_t)r * (size_t)filter->columns + (size_t)s] / (double)filter->divisor;
+      beside |= tap != 0 && (r != filter->anchor_row || s != filter->anchor_column);
+      negative |= tap < 0;
+      magnitude += fabs(tap);
+    }
+  return !beside ? NO_RIM : fabs(sum) <= 1e-3 * magnitude ? FALSE_EDGE : !negative ? DARK_RIM : OTHER_RIM;
 }
 
-static const gconv_filter *find_blur(const gconv_filters *filters) {
+/* The first filter whose rim differs. */
+static const gconv_filter *find_filter(const gconv_filters *filters, rim *kind) {
   for (size_t i = 0; i < filters->count; i++)
-    if (is_blur(&filters->items[i]))
+    if ((*kind = find_rim_of(&filters->items[i])) != NO_RIM)
       return &filters->items[i];
   return NULL;
 }
@@ -53,22 +60,22 @@ static reach reach_of(const gconv_filters *filters, const gconv_layer *layer) {
                  far.y * (layer->dilation_y > 0 ? layer->dilation_y : 1)};
 }
 
-/* The first blur that darkens a rim, and how wide that is behind all stages: each later one spreads it. */
-static const gconv_filter *find_rim(const gconv_main_job *job, reach *rim) {
+/* The first filter that makes a rim, and how wide that is behind all stages: each later one spreads it. */
+static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim *kind) {
   const gconv_settings *settings = job->settings;
-  const gconv_filter *blur = NULL;
-  *rim = (reach){0, 0};
+  const gconv_filter *found = NULL;
+  *width = (reach){0, 0};
   for (size_t i = 0; i <= settings->before_count; i++) {
     bool last = i == settings->before_count;
     const gconv_filters *filters = last ? &job->filters : &job->before[i];
     const gconv_layer *layer = last ? &settings->last.layer : &settings->before[i].layer;
-    if (!blur && layer->padding != GCONV_LAYER_VALID)
-      blur = find_blur(filters);
+    if (!found && layer->padding != GCONV_LAYER_VALID)
+      found = find_filter(filters, kind);
     reach far = reach_of(filters, layer);
-    rim->x += blur ? far.x : 0;
-    rim->y += blur ? far.y : 0;
+    width->x += found ? far.x : 0;
+    width->y += found ? far.y : 0;
   }
-  return blur;
+  return found;
 }
 
 /* Whether a pixel of the mask is not black, nor transparent. */
@@ -90,10 +97,10 @@ static bool is_within(const gconv_area *area, int64_t y, int64_t x) {
 }
 
 /* Whether the rim of a mask, which has the size of the image, has a pixel within the region that counts. */
-static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach rim) {
+static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach width) {
   for (int64_t y = 0; y < mask->height; y++)
     for (int64_t x = 0; x < mask->width; x++) {
-      bool on_rim = y < rim.y || y >= mask->height - rim.y || x < rim.x || x >= mask->width - rim.x;
+      bool on_rim = y < width.y || y >= mask->height - width.y || x < width.x || x >= mask->width - width.x;
       if (on_rim && is_within(area, y, x) && counts(mask, y, x))
         return true;
     }
@@ -101,23 +108,28 @@ static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach ri
 }
 
 /* Without a mask, the size of the images is not known yet: of a region, only the left and the upper rim are. */
-static bool shows(const gconv_main_job *job, reach rim) {
+static bool shows(const gconv_main_job *job, reach width) {
   const gconv_area *area = &job->settings->area;
   bool packed = !job->mask.planar || job->mask.channels == 1; /* else it is refused later */
   if (job->mask.data)
-    return packed && mask_shows(&job->mask, area, rim);
-  return area->width == 0 || area->x < rim.x || area->y < rim.y;
+    return packed && mask_shows(&job->mask, area, width);
+  return area->width == 0 || area->x < width.x || area->y < width.y;
 }
 
-void gconv_job_warn_of_dark_rims(const gconv_main_job *job) {
+void gconv_job_warn_of_rims(const gconv_main_job *job) {
+  static const char *const effects[] = {[NO_RIM] = "",
+                                        [DARK_RIM] = "the rim darkens",
+                                        [FALSE_EDGE] = "the rim becomes a frame of false edges",
+                                        [OTHER_RIM] = "the rim becomes brighter or darker than it should"};
   const gconv_settings *settings = job->settings;
-  reach rim;
+  reach width;
+  rim kind = NO_RIM;
   if (settings->quiet || settings->border_given || job->has_banks)
     return;
-  const gconv_filter *blur = find_rim(job, &rim);
-  if (blur && shows(job, rim))
-    gconv_say(
-        "warning: %s: the rim darkens, as black lies outside the image: --border replicate avoids it (--border zero, if "
-        "it is meant)",
-        blur->name);
+  const gconv_filter *filter = find_rim(job, &width, &kind);
+  if (filter && shows(job, width))
+    gconv_say("warning: %s: %s, as black lies outside the image%s: --border replicate avoids it (--border zero, if it is "
+              "meant)",
+              filter->name, effects[kind],
+              kind == FALSE_EDGE && settings->range == GCONV_RANGE_MINMAX ? ", and takes most of the range" : "");
 }

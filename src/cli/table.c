@@ -257,7 +257,7 @@ const gconv_option gconv_option_table[] = {
             "the light (BT.709); rounded to a level, but not for --depth float"),
     OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .near = "gamma srgb",
            .help = "filter in linear light: undo the sRGB curve before, redo it after"),
-    OPTION(FILTER, 0, "alpha", "MODE", word, options.alpha, CHANGES,
+    OPTION(FILTER, 0, "alpha", "MODE", alpha, options.alpha, CHANGES,
            .words = "keep|filter|premultiply|drop", /* gconv_alpha */
            .synonyms = alpha_words,
            .help = "keep (default): alpha is copied; filter: filtered like the other channels, but --range leaves it alone; "

@@ -5,6 +5,8 @@
 #include "conv/verify.h"
 #include "operation/verify.h"
 
+#include <math.h>
+
 /* Multiply-adds for a row of places, and for all rows of an output: well below 1 ms, but for filters of thousands of taps.
  * At most MOST_COMPUTED responses of a row are computed, of the black ones and of the white ones. */
 enum { ROW_WORK = 4096, ALL_WORK = 1 << 18, MOST_COMPUTED = 16 };
@@ -85,6 +87,25 @@ static bool can_lose(const gconv_filter_plan *plan) {
          plan->options.range != GCONV_RANGE_WRAP;
 }
 
+static double sum_of(const gconv_filter *filter) {
+  gconv_filter_analysis found = {0};
+  gconv_filter_analyze(filter, &found);
+  return found.sum;
+}
+
+/* What even areas are multiplied by in output `output`; of several filters, by the largest. */
+static double gain_of(const gconv_filter_plan *plan, size_t output) {
+  const gconv_filters *filters = plan->filters;
+  double most = 0, all = 0;
+  bool one = plan->options.combine == GCONV_COMBINE_NONE;
+  for (size_t k = one ? output : 0; k < (one ? output + 1 : filters->count); k++) {
+    double sum = sum_of(&filters->items[k]);
+    most = fabs(sum) > fabs(most) ? sum : most;
+    all += sum;
+  }
+  return plan->options.scale * (plan->options.combine == GCONV_COMBINE_SUM ? all : most);
+}
+
 void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
                         int32_t first) {
   const size_t count = plan->base.output_count;
@@ -101,6 +122,8 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, in
         watch_output(expected, plan->base.scope, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
                      &plan->base.losses[output]);
       gconv_expected_free(expected);
+      plan->base.losses[output].gain = gain_of(plan, output);
+      plan->base.losses[output].scale = plan->options.scale;
       plan->base.losses[output].is_signed = plan->options.range == GCONV_RANGE_SIGNED;
       plan->base.losses[output].in_scope = plan->base.scope != NULL;
     }

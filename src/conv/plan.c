@@ -138,6 +138,28 @@ static void fill_info(gconv_filter_plan *plan) {
     info->bytes += gconv_pixel_bytes(&plan->raw_outputs[i]);
 }
 
+/* Whether a filter adds up neighbours: its sum is not 0, as that of filters for which alpha can be multiplied into the
+ * colours, and a tap beside the anchor is not 0. */
+static bool adds_up(const gconv_filter *filter) {
+  double sum = 0, magnitude = 0;
+  bool beside = false;
+  for (int32_t r = 0; r < filter->rows; r++)
+    for (int32_t s = 0; s < filter->columns; s++) {
+      double tap = (double)filter->taps[(size_t)r * (size_t)filter->columns + (size_t)s];
+      sum += tap;
+      magnitude += fabs(tap);
+      beside |= tap != 0 && (r != filter->anchor_row || s != filter->anchor_column);
+    }
+  return beside && fabs(sum) > 1e-3 * magnitude;
+}
+
+static bool bleeds(const gconv_filter_plan *plan) {
+  bool any = false;
+  for (size_t k = 0; k < plan->filters->count; k++)
+    any |= adds_up(&plan->filters->items[k]);
+  return any && plan->base.like.alpha && !plan->base.like.planar && plan->options.alpha == GCONV_ALPHA_KEEP;
+}
+
 /* All that is decided, before anything is prepared for it. */
 static gconv_status decide(gconv_filter_plan *plan) {
   const gconv_image *like = &plan->base.like;
@@ -176,6 +198,7 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
   plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);
   plan->options.keep_type = false;
   plan->filters = &operation->filters;
+  base->bleeds = bleeds(plan);
   if (order->extent == GCONV_PLAN_OUTLINE_OF_ANY) {
     plan->options.algorithm = "auto";
     plan->options.without = "";

@@ -72,7 +72,8 @@ static bool differ(const gconv_image *image, const void *a_row, size_t a, const 
   if (2 * fmin(a_alpha, b_alpha) >= fmax(a_alpha, b_alpha))
     return false;
   for (size_t c = 0; c + 1 < channels; c++)
-    visible |= fabs(sample_of(image->type, a_row, a * channels + c) - sample_of(image->type, b_row, b * channels + c)) > least;
+    visible |=
+        fabs(sample_of(image->type, a_row, a * channels + c) - sample_of(image->type, b_row, b * channels + c)) > least;
   return visible;
 }
 

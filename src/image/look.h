@@ -11,10 +11,10 @@ extern "C" {
 
 /* What was found of an image. Begin with zeros but for what is looked for. */
 typedef struct gconv_look {
-  bool numbers;        /* look for NaN and infinities; only f32 has such */
-  bool colours;        /* look for transparent pixels beside opaque ones of another colour; only images with alpha have such */
-  uint64_t samples;    /* that were looked at */
-  uint64_t nans;       /* of those */
+  bool numbers;     /* look for NaN and infinities; only f32 has such */
+  bool colours;     /* look for transparent pixels beside opaque ones of another colour; only images with alpha have such */
+  uint64_t samples; /* that were looked at */
+  uint64_t nans;    /* of those */
   uint64_t infinities; /* of those */
   int bleeds;          /* whether there are such pixels */
 } gconv_look;
@@ -26,8 +26,8 @@ void gconv_look_at(gconv_look *look, const gconv_image *image, int32_t first, gc
 /* Adds what another look found. */
 void gconv_look_add(gconv_look *sum, const gconv_look *other);
 
-/* Warns of NaN and infinities that become black or white, once a run, of the image at `path`. NULL: each time, of an image of
- * the caller. */
+/* Warns of NaN and infinities that become black or white, once a run, of the image at `path`. NULL: each time, of an image
+ * of the caller. */
 void gconv_look_warn_of_numbers(const gconv_look *look, const char *path);
 
 #ifdef __cplusplus

@@ -301,6 +301,7 @@ static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
     return row;
   gconv_elements_made made = gconv_elements_make(state->element.kind, row, row_samples(writer->header), unit, state->row);
   state->made.out_of_range += made.out_of_range;
+  state->made.nans += made.nans;
   state->made.given |= made.given;
   state->made.stored |= made.stored;
   return (const uint8_t *)state->row;
@@ -377,6 +378,9 @@ static gconv_status finish(gconv_writer *writer) {
   if (state->grown)
     GCONV_TRY(write_number(writer));
   unsigned long long count = state->made.out_of_range;
+  if (state->made.nans > 0)
+    gconv_warn("%s: %llu samples are not a number (NaN), and became 0: --depth float keeps them", writer->name,
+               (unsigned long long)state->made.nans);
   if (state->made.given && !state->made.stored)
     gconv_warn("%s: all numbers are so small that they became 0: --scale, or --depth float, keeps them", writer->name);
   if (count > 0 && state->element.kind == 'i')

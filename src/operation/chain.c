@@ -421,6 +421,8 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   gconv_plan_pass pass; /* the only one, of each stage */
   for (size_t i = 0; i < plan->count && plan->strip > 0 && order->extent == GCONV_PLAN_WHOLE; i++)
     GCONV_TRY(gconv_plan_begin_pass(plan->stages[i], 0, &pass));
+  for (size_t i = 0; i < plan->count; i++)
+    plan->base.bleeds |= plan->stages[i]->bleeds;
   gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.last = last;
   plan->base.output_count = last->output_count;

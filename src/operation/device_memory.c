@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "operation/operation.h"
 
+#include <string.h>
+
 static gconv_status check_shape(const gconv_array *array, const gconv_image *header, const char *what) {
   const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
   GCONV_TRY(gconv_check_value("the type of an array", array->type, GCONV_U8, GCONV_F32));
@@ -86,5 +88,8 @@ gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, 
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "an output cannot be the input: pixels are read after their neighbours are written");
   }
-  return plan->type->execute_device(plan, &image, plan->arrays, stream);
+  GCONV_TRY(plan->type->execute_device(plan, &image, plan->arrays, stream));
+  if (strcmp(gconv_device_get_info(plan->device)->name, "cpu") == 0) /* memory of a GPU cannot be looked at from here */
+    gconv_plan_tell_of_numbers(plan, &image);
+  return GCONV_OK;
 }

@@ -21,6 +21,8 @@ struct gconv_losses {
   double black, white; /* of those, at which the sample is black, or white */
   double below, above; /* estimates: at which the response was clamped to black, or to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
+  double gain;         /* what even areas are multiplied by; 0 of filters that find edges, and where it is not known ... */
+  double scale;        /* ... with this gconv_options.scale */
   bool is_signed;      /* the range is signed: black is what lies below -1 before it */
   bool in_scope;       /* the places are those where the operation counts, of more that the output has */
 };

@@ -10,6 +10,7 @@
 #define GCONV_OPERATION_OPERATION_H
 
 #include "image/gpu_codec.h"
+#include "image/look.h"
 
 #include <stdio.h>
 
@@ -173,8 +174,18 @@ struct gconv_plan {
   gconv_plan_pass pass; /* the one that was begun, by rows */
   gconv_plan *last;     /* of a chain, the plan of its last stage; of a part, that of what is done there; else NULL. Owned */
   gconv_scope *scope;   /* where the results will count, if not everywhere: another plan's, to whom this is the last */
+  bool bleeds;          /* colours of transparent pixels go into results that --alpha premultiply would keep them out of */
+  gconv_look look;      /* of inputs that are given by rows, up to ... */
+  int32_t looked;       /* ... this row */
   gconv_losses *losses; /* owned, [output_count]: what executions lost (losses.h); NULL: nobody watches */
 };
+
+/* What is to be looked for in inputs of the plan, for their user: numbers that integer outputs cannot hold, and colours of
+ * transparent pixels where these count. */
+gconv_look gconv_plan_look(const gconv_plan *plan);
+
+/* Warns of numbers in the input that outputs cannot hold, unless the plan is watched. */
+void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);

@@ -130,6 +130,47 @@ static gconv_status begin_outputs(const gconv_plan *plan, gconv_image *images, o
   return status == GCONV_OK ? GCONV_OK : end_outputs(o, status);
 }
 
+/* ---- What outputs cannot show ---- */
+
+gconv_look gconv_plan_look(const gconv_plan *plan) {
+  gconv_look look = {.colours = plan->bleeds};
+  for (size_t i = 0; i < plan->output_count; i++)
+    look.numbers |= plan->like.type == GCONV_F32 && plan->outputs[i].type != GCONV_F32;
+  return look;
+}
+
+/* Whether the plan tells of numbers by itself: whoever watches it looks for them, and for more. */
+static bool tells_of_numbers(const gconv_plan *plan) {
+  const gconv_plan *last = plan;
+  while (last->last)
+    last = last->last;
+  return !last->losses && gconv_log_is_heard() && gconv_plan_look(plan).numbers;
+}
+
+void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in) {
+  gconv_look look = {.numbers = true};
+  if (!tells_of_numbers(plan))
+    return;
+  gconv_look_at(&look, in, 0, gconv_device_threads(plan->device));
+  gconv_look_warn_of_numbers(&look, NULL);
+}
+
+/* The same of rows that a caller gives one after the other, from the top. */
+static void tell_of_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row) {
+  int32_t end = window_row + window->height;
+  if (window_row == 0 && end <= plan->looked)
+    plan->looked = 0;
+  if (plan->looked == 0)
+    plan->look = (gconv_look){.numbers = true};
+  if (end <= plan->looked || !tells_of_numbers(plan))
+    return;
+  gconv_look_at(&plan->look, window, plan->looked > window_row ? plan->looked - window_row : 0,
+                gconv_device_threads(plan->device));
+  plan->looked = end;
+  if (end == plan->like.height)
+    gconv_look_warn_of_numbers(&plan->look, NULL);
+}
+
 /* ---- Execution ---- */
 
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gconv_image *images, gconv_timings *timings) {
@@ -152,7 +193,9 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
     if (images[i].data == in->data)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "an output cannot be the input: pixels are read after their neighbours are written");
-  return execute(plan, &(gconv_plan_input){.image = in}, images, timings);
+  GCONV_TRY(execute(plan, &(gconv_plan_input){.image = in}, images, timings));
+  gconv_plan_tell_of_numbers(plan, in);
+  return GCONV_OK;
 }
 
 static gconv_status check_jpeg(const gconv_plan *plan, const gconv_image *header) {
@@ -279,7 +322,9 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
   }
   GCONV_TRY(check_strip(plan, first, height));
   GCONV_TRY(check_window(plan, window, window_row, first, height));
-  return plan->type->execute_rows(plan, window, window_row, first, images, timings);
+  GCONV_TRY(plan->type->execute_rows(plan, window, window_row, first, images, timings));
+  tell_of_rows(plan, window, window_row);
+  return GCONV_OK;
 }
 
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,

@@ -423,6 +423,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   plan->scope.mask = w->mask.data ? &w->mask : NULL;
   GCONV_TRY(gconv_plan_make(order, w->inner, &plan->inner));
   base->last = plan->inner;
+  base->bleeds = plan->inner->bleeds;
   gconv_plan_set_scope(plan->inner, &plan->scope);
   GCONV_TRY(check_result(plan->inner, &base->like));
   base->info = plan->inner->info;

@@ -125,7 +125,7 @@ FIELDS = {
         "width": ["!0", "!-1", "!INT32_MIN"], "channels": ["!0", "!-1", "!5", "!INT32_MAX", "!INT32_MIN"], "planar": UNKNOWN, "alpha": UNKNOWN,
         "row_bytes": [".0", ".1", ".SIZE_MAX", ".SIZE_MAX / 2"], "plane_bytes": ["0", "SIZE_MAX"], "data": [".NULL"], "icc": ["NULL"],
         "icc_bytes": UNKNOWN, "pixels_per_metre_x": None, "pixels_per_metre_y": None, "exif": ["NULL"], "exif_bytes": UNKNOWN,
-        "xmp": ["NULL"], "xmp_bytes": UNKNOWN, "comment": ["NULL"], "jpeg_quality": None, "lossless": ANY},
+        "xmp": ["NULL"], "xmp_bytes": UNKNOWN, "comment": ["NULL"], "jpeg_quality": None, "lossless": ANY, "cmyk": ANY},
     "gconv_filter": {"name": ["NULL"], "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"],
                      "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"], "anchor_row": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"],
                      "anchor_column": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"], "divisor": ["!0", "!NAN", "!INFINITY"],
@@ -188,7 +188,7 @@ FIELDS = {
         "max_pixels": ["1", "UINT64_MAX"], "unrounded": ANY, "quality": ["-1", "101", "INT_MIN"], "png_level": ["-2", "10", "INT_MIN"],
         "lossless": ANY, "strip": ANY, "tiff_compression": ["99", "-1"], "store": ["99", "-1"], "palette": ["NULL"], "existing": ["!99", "!-1"],
         "manifest": ["NULL"],
-        "fail_fast": ANY, "stop": ["NULL"], "watch": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "leaves_threads": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
+        "fail_fast": ANY, "stop": ["NULL"], "watch": ANY, "alpha_meant": ANY, "written": ["NULL"], "verify": ANY, "explain": ANY, "leaves_threads": ANY, "only_explained": ANY, "tolerance": ["!NAN"],
         "user": ANY},
     "gconv_network": {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],

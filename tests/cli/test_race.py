@@ -62,16 +62,16 @@ class Race(CommandTest):
 
     def test_what_none_can_do_is_said_once(self):
         self.photo("a.png")
-        refused = self.race("-f", "sobel_x", "--padding", "100000", status=1)
+        refused = self.race("-f", "sobel_x", "--border", "zero", "--padding", "100000", status=1)
         self.assertEqual(refused.stdout, "")
         self.assertRegex(refused.stderr, r"^gconv: a\.png: a padding of 100000[^\n]*\n$")
 
     def test_nothing_is_run_for_a_result_that_is_kept(self):
         self.photo("a.png")
         (self.folder / "b.png").write_bytes(b"old")
-        kept = self.race("-f", "sharpen", "--no-clobber", status=1)
+        kept = self.race("-f", "sharpen", "--border", "zero", "--no-clobber", status=1)
         self.assertEqual((kept.stdout, kept.stderr), ("", "gconv: b.png: exists and is kept (--no-clobber)\n"))
-        passed = self.race("-f", "sharpen", "--skip-existing")
+        passed = self.race("-f", "sharpen", "--border", "zero", "--skip-existing")
         self.assertEqual((passed.stdout, passed.stderr), ("", ""))
         self.assertEqual((self.folder / "b.png").read_bytes(), b"old")
 

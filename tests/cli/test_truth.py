@@ -313,7 +313,7 @@ class Losses(CommandTest):
                 self.assertEqual(self.warnings("-i", name, *words, "-o", "x.png"), [])
         for words in (("-f", "sobel_x", "--range", "signed", "--scale", "0.2"), ("-f", "sobel_x", "--range", "minmax"),
                       ("-f", "sobel_x", "--depth", "float", "-o", "y.npy")):
-            self.assertEqual(self.warnings("-i", "a.png", *words, *(() if "-o" in words else ("-o", "x.png"))), [])
+            self.assertEqual(self.warnings("-i", "a.png", "--border", "zero", *words, *(() if "-o" in words else ("-o", "x.png"))), [])
         self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-q").stderr, "")
 
     def test_one_colour(self):
@@ -347,23 +347,106 @@ class Losses(CommandTest):
         for i in range(5):
             self.photo(f"in/{i}.png", 60, 50, seed=i)
         Image.new("RGB", (60, 50)).save(self.folder / "in/black.png")
-        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/")
+        result = self.gconv("-i", "in", "-f", "sobel_x", "--border", "zero", "-o", "out/")
         lines = result.stderr.splitlines()
         self.assertEqual(sum("became black" in line for line in lines), 1)
         self.assertIn("in/0.png: ", lines[0])
         self.assertEqual(lines[-1], "gconv: 6 written; clamped to black: 5 images, clamped to white: 5 images")
 
     def test_rims(self):
+        """What black outside does to the rim of each kind of filter, and what is said of it. The advice helps."""
         blur = ("-i", "a.png", "-o", "x.png", "-f", "gaussian:sigma=2")
-        for words, darkens in ((blur, True), ((*blur, "--border", "zero"), False), ((*blur, "--border", "replicate"), False),
-                               ((*blur, "--padding", "valid"), False), ((*blur, "--then", "-f", "identity"), True),
-                               (("-i", "a.png", "-o", "x.png", "-f", "sharpen"), False),
-                               (("-i", "a.png", "-o", "x.png", "-f", "identity"), False),
-                               (("-i", "a.png", "-o", "x.png", "-f", "[1 2 1]/4"), True),
-                               (("-i", "a.png", "-o", "x.png", "-f", "[0 0 1]"), False)):
-            rims = [line for line in self.warnings(*words) if "the rim darkens" in line]
-            self.assertEqual(len(rims), darkens, (words, rims))
-            self.assertTrue(all("--border replicate" in line for line in rims))
+        dark, edges, other = "the rim darkens", "a frame of false edges", "brighter or darker than it should"
+        for words, said in ((blur, dark), ((*blur, "--border", "zero"), ""), ((*blur, "--border", "replicate"), ""),
+                            ((*blur, "--padding", "valid"), ""), ((*blur, "--then", "-f", "identity"), dark),
+                            ((*blur[:4], "-f", "identity", "--then", "-f", "sobel"), edges)):
+            rims = [line for line in self.warnings(*words) if "--border replicate avoids it" in line]
+            self.assertEqual(len(rims), said != "", (words, rims))
+            self.assertIn(said, "".join(rims))
+        Image.new("L", (40, 30), 120).save(self.folder / "even.png")
+        for spec, said in (("identity", ""), ("[0 0.5 0]", ""), ("[1 2 1]/4", dark), ("[0 0 1]", dark), ("3x3: 1,1,1 1,1,1 1,1,1", dark),
+                           ("sharpen", other), ("usm", other), ("emboss", other), ("sobel", edges), ("prewitt", edges), ("laplacian", edges),
+                           ("scharr_x", edges), ("log", edges), ("kirsch_n", edges), ("roberts", edges)):
+            words = ("-i", "even.png", "-f", spec, "--depth", "float", "-o", "x.npy")
+            rims = [line for line in self.warnings(*words) if "--border replicate avoids it" in line]
+            self.assertEqual(len(rims), said != "", (spec, rims))
+            self.assertIn(said, "".join(rims))
+            flat = numpy.ptp(numpy.load(self.folder / "x.npy")) < 1e-6
+            self.assertEqual(flat, said == "", spec)
+            self.gconv(*words, "--border", "replicate")
+            self.assertLess(numpy.ptp(numpy.load(self.folder / "x.npy")), 1e-6, spec)
+        self.assertIn("takes most of the range", "".join(self.warnings("-i", "even.png", "-f", "sobel", "--range", "minmax", "-o", "x.png")))
+
+    def test_advice_fits_the_filter(self):
+        """What is clamped of edges wants another zero; of pictures that stay pictures, that would spoil them."""
+        checks = (("laplacian", "below 0", "--range signed or --range abs"), ("sobel_x", "below 0", "--range signed or --range abs"),
+                  ("sharpen", "below 0", "--range minmax"), ("emboss", "below 0", "--range minmax"), ("usm:amount=9,sigma=2", "below 0", "--range minmax"),
+                  ("sharpen", "above white", "--range minmax"), ("sobel_x", "above white", "a smaller --scale"),
+                  ("3x1: 1,1,1", "above white", "even areas become 3 times as bright, which --scale 0.3333 undoes"))
+        for spec, lost, advice in checks:
+            lines = [line for line in self.warnings("-i", "a.png", "-f", spec, "--border", "replicate", "-o", "x.png") if lost in line]
+            self.assertEqual(len(lines), 1, (spec, lines))
+            self.assertIn(advice, lines[0])
+            if "signed" not in advice:
+                self.assertNotIn("signed", lines[0])
+        lines = self.warnings("-i", "a.png", "-f", checks[-1][0], "--border", "replicate", "--scale", "0.5", "-o", "x.png")
+        self.assertIn("1.5 times as bright, which --scale 0.3333 undoes", "".join(lines))
+        self.gconv("-i", "a.png", "-f", checks[-1][0], "--border", "replicate", "--scale", "0.3333", "-o", "x.png")
+        self.assertAlmostEqual(self.pixels("x.png").mean(), self.pixels("a.png").mean(), delta=1)
+
+    def test_numbers_that_integers_cannot_hold(self):
+        """NaN and infinities that become levels are counted: whole, by rows, in chains, of banks; and once a run."""
+        samples = numpy.random.default_rng(2).random((60, 50)).astype("f4")
+        samples[:30:2, :10], samples[7, 9], samples[59, 49] = numpy.nan, numpy.inf, -numpy.inf
+        numpy.save(self.folder / "n.npy", samples)
+        said = "n.npy: of 3000 samples, 150 are not a number (NaN), and 2 infinite"
+        plain = ("-i", "n.npy", "-f", "average", "--border", "replicate")
+        for words in ((), ("--depth", "16"), ("--range", "minmax"), ("--then", "-f", "sobel", "--border", "zero"), ("--batch", "2"), ("--threads", "1")):
+            lines = [line for line in self.warnings(*plain, *words, "-o", "x.png") if "not a number" in line]
+            self.assertEqual(len(lines), 1, words)
+            self.assertIn(said, lines[0])
+            self.assertIn("--depth float, into .npy, .pfm or .tif, keeps them", lines[0])
+        for words in (("-o", "x.npy"), ("-o", "x.pfm"), ("-q", "-o", "x.png")):
+            self.assertEqual(self.warnings(*plain, *words), [])
+        lines = self.warnings(*plain, "--depth", "int16", "-o", "x.npy")
+        self.assertIn("are not a number (NaN), and became 0", "".join(lines))
+        large = numpy.zeros((1500, 2000), "f4")
+        large[::7, ::11] = numpy.nan
+        numpy.save(self.folder / "large.npy", large)
+        lines = self.warnings("-i", "large.npy", "-f", "average", "--border", "replicate", "--threads", "2", "-o", "x.png")
+        self.assertIn(f"{numpy.isnan(large).sum()} of 3000000 samples are not a number", "".join(lines))
+        for i in range(3):
+            numpy.save(self.folder / f"n{i}.npy", samples)
+        result = self.gconv("-i", "n0.npy", "n1.npy", "n2.npy", "-f", "identity", "-o", "out/", "--format", "png")
+        self.assertEqual(result.stderr.count("not a number"), 1)
+        self.assertIn("no numbers: 3 images", result.stderr)
+
+    def test_colours_of_transparent_pixels(self):
+        """Told where an invisible colour goes into visible ones, and nowhere else."""
+        picture = numpy.full((40, 30, 4), 255, "u1")
+        picture[10:20, 10:20] = (255, 0, 0, 0)
+        Image.fromarray(picture).save(self.folder / "hole.png")
+        opaque, same = picture.copy(), picture.copy()
+        opaque[..., 3] = 255
+        same[..., :3] = 77
+        Image.fromarray(opaque).save(self.folder / "opaque.png")
+        Image.fromarray(same).save(self.folder / "same.png")
+        Image.fromarray(picture[..., [0, 3]]).save(self.folder / "grey.png")
+        picture[10:20, 10:20, :3] = 0
+        Image.fromarray(picture).save(self.folder / "black.png")
+        large = numpy.full((1500, 1500, 4), 200, "u1")
+        large[1400:, :, :] = (9, 9, 9, 0)
+        Image.fromarray(large).save(self.folder / "large.png")
+        blur = ("-f", "average", "--border", "replicate", "-o", "x.png")
+        for name, words, told in (("hole.png", blur, True), ("black.png", blur, True), ("large.png", blur, True), ("opaque.png", blur, False),
+                                  ("same.png", blur, False), ("grey.png", blur, False), ("hole.png", (*blur, "--alpha", "keep"), False),
+                                  ("hole.png", (*blur, "--alpha", "premultiply"), False), ("hole.png", (*blur, "--alpha", "drop"), False),
+                                  ("hole.png", ("-f", "identity", *blur[2:]), False), ("hole.png", ("-f", "sobel", *blur[2:]), False),
+                                  ("hole.png", ("-f", "identity", "--then", *blur), True), ("hole.png", (*blur, "-q"), False)):
+            lines = [line for line in self.warnings("-i", name, *words) if "--alpha premultiply keeps them out" in line]
+            self.assertEqual(len(lines), told, (name, words, lines))
+        self.gconv("-i", "hole.png", *blur, "--alpha", "premultiply")
+        self.assertEqual(self.pixels("x.png")[9, 9].tolist()[:3], [255, 255, 255])
 
     def test_derivatives_beside_other_filters(self):
         for filters, others, told in ((("sobel,average",), (), "sobel"), (("average", "Prewitt"), (), "Prewitt"), (("sobel",), (), ""),
