@@ -121,6 +121,7 @@ typedef struct gconv_image {
   char *comment;    /* ends in 0, owned, or NULL */
   int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
   bool lossless;    /* the WebP file that it was read from is one without loss */
+  bool cmyk;        /* the file that it was read from has CMYK, which became RGB by a plain formula, without its profile */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.

@@ -62,9 +62,11 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
     status = gconv_make_folders(p->picture, 0777);
   if (status == GCONV_OK)
     status = gconv_image_compare(&a, &b, &options, &p->found);
-  if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
-  return status == GCONV_OK ? check_tolerance(c, &p->found) : status;
+  if (status == GCONV_OK)
+    return check_tolerance(c, &p->found);
+  gconv_say("%s", gconv_last_error());
+  p->error = strdup(gconv_last_error());
+  return status;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
@@ -138,8 +140,10 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   else
     gconv_say("%s", message.text);
   gconv_sandbox_tidy();
-  for (size_t i = 0; i < c.count; i++)
+  for (size_t i = 0; i < c.count; i++) {
     json_decref(c.pairs[i].frames);
+    free(c.pairs[i].error);
+  }
   free(c.pairs);
   gconv_outputs_free(&c.pictures);
   gconv_inputs_free(&c.sides[0]);

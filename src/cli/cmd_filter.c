@@ -127,7 +127,7 @@ static int work(gconv_main_job *job) {
   }
   job->total.out = job->out;
   job->total.style = job->settings->timings;
-  job->progress = job->inputs.count > 1 && !job->settings->quiet && isatty(STDERR_FILENO);
+  job->progress = job->inputs.count > 1 && !job->settings->quiet && gconv_terminal_can_erase();
   gconv_status status = make_operation(job, &message);
   gconv_job_count_for_signals(job);
   if (status == GCONV_OK)

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv info: what an image, a filter, a bank or a network is. */
+#include "base/json.h"
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/svm.h"
 #include "cli/terminal.h"
+#include "gconv_jobs.h"
 #include "gconv_learn.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */
 
+/* What the command tells, and how. */
+typedef struct telling {
+  const gconv_settings *settings;
+  json_t *list; /* with --json: what was found so far; owned */
+} telling;
+
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
 
+static const double INCH = 0.0254; /* metres */
+
 static void print_resolution(const gconv_image *image) {
-  const double inch = 0.0254; /* metres */
   if (image->pixels_per_metre_x > 0 && image->pixels_per_metre_y > 0)
-    printf("  resolution  %.4g x %.4g pixels an inch\n", image->pixels_per_metre_x * inch, image->pixels_per_metre_y * inch);
+    printf("  resolution  %.4g x %.4g pixels an inch\n", image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH);
 }
 
 static void print_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
@@ -25,7 +35,8 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
   printf("  size        %d x %d (width x height)", (int)image->width, (int)image->height);
   if (image->frames > 1)
     printf(", %d frames", (int)image->frames);
-  printf("\n  channels    %d%s\n", (int)image->channels, image->alpha ? ", the last is alpha" : "");
+  printf("\n  channels    %d%s%s\n", (int)image->channels, image->alpha ? ", the last is alpha" : "",
+         image->cmyk ? ", of CMYK in the file, which becomes RGB" : "");
   printf("  depth       %s\n", gconv_type_name(image->type));
   if (image->icc_bytes > 0)
     printf("  ICC profile %zu bytes\n", image->icc_bytes);
@@ -36,6 +47,22 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
     printf("  XMP         %zu bytes\n", image->xmp_bytes);
   if (image->comment)
     printf("  comment     %zu bytes\n", strlen(image->comment));
+}
+
+static json_t *describe_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
+  json_t *object = json_pack("{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "path", gconv_json_text(path), "kind",
+                             "image", "format", format->name, "width", (int)image->width, "height", (int)image->height,
+                             "frames", (int)image->frames, "channels", (int)image->channels, "alpha", image->alpha, "cmyk",
+                             image->cmyk, "depth", gconv_type_name(image->type));
+  bool resolution = image->pixels_per_metre_x > 0 && image->pixels_per_metre_y > 0;
+  json_object_set_new(object, "pixels_per_inch",
+                      resolution ? json_pack("[f, f]", image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH)
+                                 : json_null());
+  json_object_set_new(object, "icc_bytes", json_integer((json_int_t)image->icc_bytes));
+  json_object_set_new(object, "exif_bytes", json_integer((json_int_t)image->exif_bytes));
+  json_object_set_new(object, "xmp_bytes", json_integer((json_int_t)image->xmp_bytes));
+  json_object_set_new(object, "comment", gconv_json_text(image->comment));
+  return object;
 }
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
@@ -63,11 +90,28 @@ static void print_taps(const gconv_filter *filter) {
   }
 }
 
-static gconv_status print_filter(const gconv_filter *filter) {
+static json_t *describe_filter(const gconv_filter *filter, const gconv_filter_analysis *found) {
+  json_t *object = json_pack("{s:o, s:s, s:i, s:i, s:[i, i], s:f, s:f, s:f, s:f, s:f, s:i}", "name",
+                             gconv_json_text(filter->name), "kind", "filter", "rows", (int)filter->rows, "columns",
+                             (int)filter->columns, "anchor", (int)filter->anchor_row, (int)filter->anchor_column, "sum",
+                             found->sum, "positive_sum", found->positive_sum, "negative_sum", found->negative_sum, "divisor",
+                             (double)filter->divisor, "offset", (double)filter->offset, "rank", (int)found->rank);
+  json_t *taps = json_array();
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    json_array_append_new(taps, json_real((double)filter->taps[i]));
+  json_object_set_new(object, "taps", taps);
+  return object;
+}
+
+static gconv_status tell_filter(const telling *t, const gconv_filter *filter) {
   gconv_filter_analysis found;
   gconv_status status = gconv_filter_analyze(filter, &found);
   if (status != GCONV_OK)
     return status;
+  if (t->list) {
+    json_array_append_new(t->list, describe_filter(filter, &found));
+    return GCONV_OK;
+  }
   gconv_print(stdout, "%s: filter\n", filter->name);
   printf("  size        %d x %d (rows x columns), anchor at row %d, column %d\n", (int)filter->rows, (int)filter->columns,
          (int)filter->anchor_row, (int)filter->anchor_column);
@@ -82,11 +126,11 @@ static gconv_status print_filter(const gconv_filter *filter) {
   return GCONV_OK;
 }
 
-static gconv_status inform_filter(const char *spec, const char *syntax) {
+static gconv_status inform_filter(const telling *t, const char *spec) {
   gconv_filters filters = {0};
-  gconv_status status = gconv_filters_read(spec, syntax, &filters);
+  gconv_status status = gconv_filters_read(spec, t->settings->last.syntax, &filters);
   for (size_t i = 0; i < filters.count && status == GCONV_OK; i++)
-    status = print_filter(&filters.items[i]);
+    status = tell_filter(t, &filters.items[i]);
   gconv_filters_free(&filters);
   return status;
 }
@@ -94,89 +138,138 @@ static gconv_status inform_filter(const char *spec, const char *syntax) {
 /* ---- Either -------------------------------------------------------------------------------------------------------- */
 
 /* Fails if it is no image that can be read. */
-static gconv_status inform_image(const char *word) {
+static gconv_status inform_image(const telling *t, const char *word) {
   gconv_image image = {0};
   const gconv_format_info *format = NULL;
   gconv_status status = gconv_image_read_header(word, &image, &format);
   if (status != GCONV_OK)
     return status;
-  print_image(word, &image, format);
+  if (t->list)
+    json_array_append_new(t->list, describe_image(word, &image, format));
+  else
+    print_image(word, &image, format);
   gconv_image_free(&image);
   return GCONV_OK;
 }
 
+/* Tells of a failure, in the list too. Returns `status`. */
+static gconv_status complain(const telling *t, const char *word, gconv_status status, const char *text) {
+  gconv_say("%s", text);
+  if (t->list)
+    json_array_append_new(t->list, json_pack("{s:o, s:s, s:o}", "path", gconv_json_text(word), "kind", "error", "error",
+                                             gconv_json_text(text)));
+  return status;
+}
+
 /* Standard input can be read only once: it is an image, unless the syntax of filters is given. */
-static gconv_status inform_standard_input(void) {
-  if (inform_image("-") == GCONV_OK)
+static gconv_status inform_standard_input(const telling *t) {
+  gconv_message message;
+  if (inform_image(t, "-") == GCONV_OK)
     return GCONV_OK;
-  gconv_say("%s; for a filter, give its --filter-format", gconv_last_error());
-  return GCONV_BAD_FILE;
+  gconv_complain(&message, GCONV_BAD_FILE, "%s; for a filter, give its --filter-format", gconv_last_error());
+  return complain(t, "-", GCONV_BAD_FILE, message.text);
+}
+
+/* Networks, models and banks have texts of their own. */
+static gconv_status inform_model(const telling *t, const char *word, bool *is_one) {
+  bool network = gconv_network_is_one(word), model = !network && gconv_svm_is_one(word);
+  bool bank = !network && !model && gconv_bank_is_one(word);
+  gconv_status status = GCONV_OK;
+  *is_one = network || model || bank;
+  if (*is_one && t->list) {
+    const char *kind = network ? "network" : model ? "svm" : "bank";
+    json_array_append_new(t->list, json_pack("{s:o, s:s}", "path", gconv_json_text(word), "kind", kind));
+  } else if (bank) {
+    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
+  } else if (*is_one) {
+    status = network ? gconv_network_print(word) : gconv_svm_print(word);
+  }
+  return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());
 }
 
 /* A file that is an image by its content is an image, whatever else it might be; all the rest is a bank or a filter. */
-static gconv_status inform(const char *word, const char *syntax) {
+static gconv_status inform(const telling *t, const char *word) {
+  const char *syntax = t->settings->last.syntax;
   gconv_message why_no_image = {.text = ""};
-  bool file = access(word, F_OK) == 0, image_name = gconv_format_by_path(word) != NULL;
+  bool file = access(word, F_OK) == 0, image_name = gconv_format_by_path(word) != NULL, is_model = false;
   gconv_status as_image = GCONV_BAD_FILE;
   if (!syntax && strcmp(word, "-") == 0)
-    return inform_standard_input();
+    return inform_standard_input(t);
   if (!syntax && file) {
-    as_image = inform_image(word);
+    as_image = inform_image(t, word);
     if (as_image == GCONV_OK)
       return GCONV_OK;
     gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
   }
   if (!syntax && !file && strchr(word, ':')) { /* one image of a file, perhaps */
-    as_image = inform_image(word);
+    as_image = inform_image(t, word);
     if (as_image == GCONV_OK)
       return GCONV_OK;
-    if (as_image == GCONV_BAD_ARGUMENT) { /* the file is one of images */
-      gconv_say("%s", gconv_last_error());
-      return as_image;
-    }
+    if (as_image == GCONV_BAD_ARGUMENT) /* the file is one of images */
+      return complain(t, word, as_image, gconv_last_error());
   }
-  if (!syntax && gconv_network_is_one(word)) {
-    gconv_status network = gconv_network_print(word);
-    if (network != GCONV_OK)
-      gconv_say("%s", gconv_last_error());
-    return network;
-  }
-  if (!syntax && gconv_svm_is_one(word)) {
-    gconv_status model = gconv_svm_print(word);
-    if (model != GCONV_OK)
-      gconv_say("%s", gconv_last_error());
-    return model;
-  }
-  if (!syntax && gconv_bank_is_one(word))
-    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
-  gconv_status status = inform_filter(word, syntax);
+  gconv_status status = syntax ? GCONV_OK : inform_model(t, word, &is_model);
+  if (is_model)
+    return status;
+  status = inform_filter(t, word);
   if (status == GCONV_OK)
     return status;
+  gconv_message missing = {.text = ""};
   if (!file && (image_name || strchr(word, '/')) && !strchr(word, ':')) /* kernels as text have a colon */
-    gconv_say("%s: no such file", word);
-  else
-    gconv_say("%s", (image_name || as_image == GCONV_UNSUPPORTED) && why_no_image.text[0] ? why_no_image.text
-                                                                                          : gconv_last_error());
-  return status;
+    gconv_complain(&missing, status, "%s: no such file", word);
+  bool unread = (image_name || as_image == GCONV_UNSUPPORTED) && why_no_image.text[0];
+  return complain(t, word, status, missing.text[0] ? missing.text : unread ? why_no_image.text : gconv_last_error());
+}
+
+/* ---- Folders -------------------------------------------------------------------------------------------------------- */
+
+/* The images of a folder, each of which counts. */
+static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
+  const gconv_texts specs = {&word, 1};
+  gconv_inputs images = {0};
+  gconv_message message;
+  if (gconv_inputs_find(&specs, t->settings->recursive, "-", &images, &message) != GCONV_OK)
+    gconv_tally_add(tally, word, complain(t, word, GCONV_BAD_ARGUMENT, message.text));
+  for (size_t i = 0; i < images.count; i++) {
+    char *path = images.items[i].path;
+    gconv_status status = inform_image(t, path);
+    gconv_tally_add(tally, path, status == GCONV_OK ? status : complain(t, path, status, gconv_last_error()));
+  }
+  gconv_inputs_free(&images);
+}
+
+static bool is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_tally tally = {0};
+  telling t = {.settings = settings, .list = settings->json ? json_array() : NULL};
   gconv_sandbox_file(settings, NULL);
   gconv_set_log(gconv_say_warning, NULL);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;
   }
-  for (size_t i = 0; i < words->count; i++)
-    gconv_tally_add(&tally, words->items[i], inform(words->items[i], settings->last.syntax));
+  for (size_t i = 0; i < words->count; i++) {
+    if (is_folder(words->items[i]))
+      inform_folder(&t, words->items[i], &tally);
+    else
+      gconv_tally_add(&tally, words->items[i], inform(&t, words->items[i]));
+  }
+  if (settings->json && !gconv_json_print(stdout, t.list, JSON_INDENT(1))) {
+    gconv_say("info: no memory to make JSON");
+    tally.failed = tally.done;
+  }
+  json_decref(t.list);
   return gconv_tally_end(&tally);
 }
 
 const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
-    .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
+    .help = "what an image, a folder of images, a filter, a bank or a network is: size, depth; taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
     .run = run,

@@ -170,7 +170,7 @@ static void show_progress(void *user, const gconv_svm_progress *p) {
 void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options) {
   const gconv_settings *s = run->settings;
   run->begin = gconv_now_ms();
-  options->progress = !s->quiet && !s->json && isatty(STDERR_FILENO) ? show_progress : NULL;
+  options->progress = !s->quiet && !s->json && gconv_terminal_can_erase() ? show_progress : NULL;
   options->user = run;
 }
 
@@ -265,7 +265,7 @@ static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *messag
   const gconv_settings *s = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   char text[200];
-  if (!s->quiet && !s->json && isatty(STDERR_FILENO)) {
+  if (!s->quiet && !s->json && gconv_terminal_can_erase()) {
     gconv_data_describe(info, run->data_options.kind, text, sizeof text);
     gconv_print(stderr, "%s: %s\n", run->path, text);
   }

@@ -158,7 +158,7 @@ static void show_progress(const gconv_training_run *run, const gconv_epoch *epoc
   char text[300];
   size_t all = all_epochs(run), tenth = (all + 9) / 10;
   double each = (now - begin) / 1000 / (double)run->epoch_count;
-  bool terminal = isatty(STDERR_FILENO);
+  bool terminal = gconv_terminal_can_erase();
   if (run->settings->quiet || run->settings->json)
     return;
   describe_epoch(run, epoch, each * (double)(all - epoch->number), text, sizeof text);

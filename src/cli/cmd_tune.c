@@ -4,10 +4,8 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <unistd.h>
-
 static gconv_status tune(gconv_bench *bench, bool quick) {
-  bench->progress = isatty(STDERR_FILENO) ? gconv_progress_show : NULL;
+  bench->progress = gconv_terminal_can_erase() ? gconv_progress_show : NULL;
   gconv_status status = gconv_bench_measure_machine(bench);
   if (status == GCONV_OK)
     status = gconv_tune(bench, quick);

@@ -13,6 +13,7 @@ typedef struct gconv_pair {
   const char *picture; /* to write; NULL: none */
   json_t *frames;      /* owned: with --json, of images of several frames */
   gconv_status status; /* of comparing them */
+  char *error;         /* owned: why they could not be compared; NULL: they could */
   gconv_difference found;
 } gconv_pair;
 

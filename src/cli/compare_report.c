@@ -132,6 +132,8 @@ static json_t *describe_pair(const gconv_comparison *c, const gconv_pair *p) {
   json_object_set_new(object, "a", gconv_json_text(p->a));
   json_object_set_new(object, "b", gconv_json_text(p->b));
   json_object_set_new(object, "above", p->status == GCONV_OK ? json_boolean(gconv_compare_is_above(c, p)) : json_null());
+  if (p->error)
+    json_object_set_new(object, "error", gconv_json_text(p->error));
   if (!compared)
     return object;
   json_object_set_new(object, "shape",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/interrupt.h"
+#include "cli/terminal.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,6 +10,7 @@
 volatile int gconv_interrupted;
 static volatile sig_atomic_t catching;
 static const char *_Atomic said;
+static volatile sig_atomic_t erases; /* the line of progress, if there is one, can be */
 
 void gconv_interrupt_catch(bool catch) {
   catching = catch;
@@ -22,6 +24,7 @@ bool gconv_interrupt_take(int number) {
 }
 
 void gconv_interrupt_say(const char *line) {
+  erases = gconv_terminal_can_erase();
   atomic_store(&said, line);
 }
 
@@ -29,7 +32,7 @@ void gconv_interrupt_tell(void) {
   const char *line = atomic_load(&said), *clear = "\r\033[K";
   if (!line)
     return;
-  ssize_t ignored = isatty(STDERR_FILENO) ? write(STDERR_FILENO, clear, strlen(clear)) : 0;
+  ssize_t ignored = erases ? write(STDERR_FILENO, clear, strlen(clear)) : 0;
   ignored += write(STDERR_FILENO, line, strlen(line));
   (void)ignored;
 }

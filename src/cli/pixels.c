@@ -132,7 +132,7 @@ static gconv_status compare_pair(evaluation *e, compared *c, gconv_message *mess
 static void show_progress(const evaluation *e, size_t done, size_t count) {
   char text[80];
   snprintf(text, sizeof text, "%zu/%zu images compared", done, count);
-  if (!e->settings->quiet && count > 1 && isatty(STDERR_FILENO))
+  if (!e->settings->quiet && count > 1 && gconv_terminal_can_erase())
     gconv_progress_show(text);
 }
 

@@ -375,6 +375,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(BANK_SHOW, 0, "scale", "each|all", word, sheet_scale, KEEPS, .words = "each|all",
            .help = "scale each filter by its largest weight, or all by the largest of all; default: each"),
     OPTION(BANK_INFO, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON"),
+    OPTION(INFO, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also the sub-folders of folders"),
+    OPTION(INFO, 0, "json", NULL, flag, json, KEEPS,
+           .help = "print JSON of images and filters: a list; banks and networks have bank info --json"),
     OPTION(MAKE_INFO, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
            .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by "
                    "content"),

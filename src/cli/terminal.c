@@ -15,6 +15,11 @@
 static atomic_bool silent;
 static bool progress_shown; /* guarded by the lock of stderr */
 
+bool gconv_terminal_can_erase(void) {
+  const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) && terminal && terminal[0] && strcmp(terminal, "dumb") != 0 && !(plain && plain[0]);
+}
+
 void gconv_progress_hide(void) {
   flockfile(stderr);
   if (progress_shown)

@@ -29,6 +29,10 @@ gconv_log_function *gconv_log_of(bool quiet, bool verbose);
  * so. A pipe whose reader has gone away, as that of `| head` does, loses nothing. */
 bool gconv_output_is_lost(void);
 
+/* Whether standard error is a terminal that can erase a line: a line of progress is shown on no other. Not if TERM is dumb
+ * or not set, nor with NO_COLOR. */
+bool gconv_terminal_can_erase(void);
+
 /* Shows one line of progress in place of the one before; it has no newline, and is short. */
 void gconv_progress_show(const char *text);
 

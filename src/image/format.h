@@ -188,6 +188,9 @@ void gconv_reader_close(gconv_reader *reader);
 /* Adds a text to the reader's note, which is one warning in the end. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
 
+/* For open(): the file has CMYK, which becomes RGB: sets header.cmyk, and adds a note. */
+void gconv_reader_tell_of_cmyk(gconv_reader *reader);
+
 /* For open(): metadata of that name are left out, which nothing but --strip asks for: a warning names them when the file was
  * read. */
 void gconv_reader_lose(gconv_reader *reader, const char *name);

@@ -384,12 +384,6 @@ static void read_header(jpeg_session *session) {
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
 }
 
-static void note_cmyk(gconv_reader *reader) {
-  gconv_reader_note(reader, "its colours are CMYK, for printing: they become RGB by a plain formula, as in Pillow, without "
-                            "its ICC profile: where colours matter, convert it by its profile first, for example: magick "
-                            "IN -profile sRGB.icc OUT.png");
-}
-
 /* What the first image of a file tells of all. */
 static void take_header(jpeg_session *session) {
   gconv_reader *reader = session->reader;
@@ -399,7 +393,7 @@ static void take_header(jpeg_session *session) {
   read_metadata(session);
   read_density(session);
   if (is_cmyk(session))
-    note_cmyk(reader);
+    gconv_reader_tell_of_cmyk(reader);
   else
     read_icc(session);
   reader->obstacle = find_obstacle(session);

@@ -136,6 +136,14 @@ void gconv_reader_note(gconv_reader *reader, const char *format, ...) {
   va_end(arguments);
 }
 
+void gconv_reader_tell_of_cmyk(gconv_reader *reader) {
+  reader->header.cmyk = true;
+  gconv_reader_note(reader,
+                    "its colours are CMYK, for printing: they become RGB by a plain formula, as in Pillow, without its "
+                    "ICC profile. Where colours matter, convert it by profiles first, as ImageMagick does: convert IN "
+                    "-profile cmyk.icc -profile srgb.icc OUT.tif");
+}
+
 void gconv_reader_lose(gconv_reader *reader, const char *name) {
   size_t used = strlen(reader->lost), room = sizeof reader->lost - used;
   const char *found = strstr(reader->lost, name);

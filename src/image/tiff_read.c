@@ -257,10 +257,13 @@ static gconv_status keep_bytes(gconv_tiff_reading *s) {
 static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) {
   uint32_t size = 0;
   void *bytes = NULL;
-  if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_ICCPROFILE, &size, &bytes) || size == 0)
+  if (s->page.colour == GCONV_TIFF_CMYK)
+    gconv_reader_tell_of_cmyk(reader);
+  if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_ICCPROFILE, &size, &bytes) || size == 0 ||
+      s->page.colour == GCONV_TIFF_CMYK)
     return GCONV_OK;
-  if (s->page.colour == GCONV_TIFF_CMYK || s->page.way == GCONV_TIFF_COLOURS) {
-    gconv_remark("%s: its colours become RGB by a plain formula, without its ICC profile", reader->source->name);
+  if (s->page.way == GCONV_TIFF_COLOURS) {
+    gconv_reader_note(reader, "its colours become RGB by a plain formula, without its ICC profile");
     return GCONV_OK;
   }
   if (!gconv_reader_has_room(reader, size))

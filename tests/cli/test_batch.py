@@ -168,10 +168,11 @@ class Many(CommandTest):
         self.gconv("-i", "in/03.png", "-f", "sobel_x", "-o", "alone.png")
         self.assert_pixels("out/03_sobel_x.png", self.pixels("alone.png"))
 
-    def on_a_terminal(self, *words):
+    def on_a_terminal(self, *words, **variables):
         """What gconv writes to a terminal on its standard error."""
         master, slave = pty.openpty()
-        with subprocess.Popen([GCONV, *words], cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE,
+        environment = self.environment({"TERM": "xterm", "NO_COLOR": "", **variables})
+        with subprocess.Popen([GCONV, *words], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
                               stderr=slave) as process:
             os.close(slave)
             text = b""
@@ -197,6 +198,10 @@ class Many(CommandTest):
         self.assertIn("\r\033[Kgconv: in/05.png: ", text)
         self.assertEqual(self.on_a_terminal(*self.job("-q", "-i", "in/00.png", "-o", "{index}.png"))[1].count("left"), 0)
         self.assertEqual(self.on_a_terminal("-i", "in/00.png", "-f", "identity", "-o", "x.png"), (0, ""))
+        for variables in ({"TERM": "dumb"}, {"TERM": ""}, {"NO_COLOR": "1"}):  # which get lines alone
+            plain = self.on_a_terminal(*self.job(), **variables)[1]
+            self.assertNotIn("\033", plain)
+            self.assertTrue(plain.endswith("gconv: 11 of 12 written\r\n"), plain)
 
 
 class Interrupt(CommandTest):

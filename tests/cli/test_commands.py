@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """make, filters, info, devices, algorithms."""
+import json
 import unittest
 
 import numpy
@@ -183,6 +184,25 @@ class Info(CommandTest):
         self.assertIn("8 x 1 x 15 x 15", text)
         (self.folder / "x.bmp").write_bytes(b"BM" + bytes(30))
         self.assertIn("x.bmp: a BMP file, which is not read here", self.gconv("info", "x.bmp", status=1).stderr)
+
+    def test_info_of_folders_and_as_json(self):
+        for name in ("in/a.png", "in/more/b.png"):
+            self.photo(name, 17, 13)
+        Image.new("CMYK", (9, 8)).save(self.folder / "in/c.jpg")
+        text = self.gconv("info", "in").stdout
+        self.assertEqual([line for line in text.splitlines() if "image, " in line], ["in/a.png: image, png", "in/c.jpg: image, jpeg"])
+        self.assertIn("of CMYK in the file, which becomes RGB", text)
+        self.assertIn("in/more/b.png: image, png", self.gconv("info", "-r", "in").stdout)
+        (self.folder / "in/bad.png").write_bytes(b"no image")
+        self.assertIn("in/bad.png: ", self.gconv("info", "in", status=3).stderr)
+        found = json.loads(self.gconv("info", "in", "sobel_x", "nosuch.png", "--json", status=3).stdout)
+        self.assertEqual([entry["kind"] for entry in found], ["image", "error", "image", "filter", "error"])
+        self.assertEqual([found[0][key] for key in ("path", "format", "width", "height", "frames", "channels", "depth")],
+                         ["in/a.png", "png", 17, 13, 1, 3, "u8"])
+        self.assertIn("not an image of a known format", found[1]["error"])
+        self.assertEqual((found[2]["cmyk"], found[0]["cmyk"]), (True, False))
+        self.assertEqual(found[3]["taps"], [-1, 0, 1, -2, 0, 2, -1, 0, 1])
+        self.assertIn("no such file", found[4]["error"])
 
     def test_info_of_standard_input(self):
         self.photo("a.png")

@@ -112,6 +112,20 @@ class Compare(CommandTest):
             self.assertIsNone(got["at"])
         return got
 
+    def test_json_names_what_could_not_be_read(self):
+        Image.new("L", (9, 8)).save(self.folder / "good.png")
+        (self.folder / "bad.png").write_bytes(b"no image")
+        found = json.loads(self.gconv("compare", "--json", "bad.png", "good.png", status=2).stdout)
+        self.assertIn("bad.png: not an image", found["error"])
+        for folder in "ab":
+            (self.folder / folder).mkdir()
+            (self.folder / folder / "x.png").write_bytes((self.folder / "good.png").read_bytes())
+        (self.folder / "b/y.png").write_bytes(b"no image")
+        (self.folder / "a/y.png").write_bytes((self.folder / "good.png").read_bytes())
+        pairs = json.loads(self.gconv("compare", "--json", "a", "b", status=2).stdout)["pairs"]
+        self.assertEqual(["error" in pair for pair in pairs], [False, True])
+        self.assertIn("b/y.png: not an image", pairs[1]["error"])
+
     def test_numbers_of_every_type(self):
         floats = self.noise(40, 53, 3, dtype=np.float32)
         self.check(floats, self.near(floats), ("a.npy", "b.npy"))
