@@ -82,8 +82,14 @@ static gconv_status put_header(applying *a) {
                           a->settings->learn.evaluate ? ",label" : "");
 }
 
+/* The number of the row of a case, from 1 on. */
+static size_t row_of(const applying *a, size_t index) {
+  const size_t *rows = gconv_dataset_get_info(a->data)->rows;
+  return (rows ? rows[index] : index) + 1;
+}
+
 static gconv_status put_case(applying *a, const batch *b, size_t i) {
-  GCONV_TRY(gconv_sink_print(a->sink, "%zu,", b->cases[i] + 1));
+  GCONV_TRY(gconv_sink_print(a->sink, "%zu,", row_of(a, b->cases[i])));
   if (is_regression(a))
     return gconv_sink_print(a->sink, "%.9g\n", b->values[i]);
   size_t class = (size_t)b->classes[i];
@@ -103,7 +109,7 @@ static gconv_status judge_class(applying *a, const batch *b, size_t i) {
   gconv_confusion_add(&a->confusion, class, taken_for);
   if (class == taken_for || !a->settings->learn.report)
     return GCONV_OK;
-  snprintf(name, sizeof name, "%zu", b->cases[i] + 1);
+  snprintf(name, sizeof name, "%zu", row_of(a, b->cases[i]));
   return gconv_mistakes_add(&a->mistakes, name, class, taken_for,
                             b->probabilities ? b->probabilities[i * a->info->class_count + taken_for] : (double)NAN);
 }

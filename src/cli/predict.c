@@ -94,7 +94,7 @@ static gconv_status predict_batch(gconv_predictor *p, const gconv_dataset *data,
   GCONV_TRY(gconv_dataset_read(data, 0, b->cases, count, b->inputs, info->outputs > 0 ? b->targets : NULL));
   GCONV_TRY(gconv_predictor_run(p, b->inputs, count, b->outputs));
   for (size_t i = 0; i < count; i++) {
-    gconv_prediction found = {.number = first + i,
+    gconv_prediction found = {.number = info->rows ? info->rows[first + i] : first + i,
                               .class = SIZE_MAX,
                               .targets = info->outputs > 0 ? b->targets + i * info->outputs : NULL,
                               .outputs = b->outputs + i * p->output_floats,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/terminal.h"
+#include "base/checksum.h"
 #include "base/printable.h"
 
 #include <errno.h>
@@ -70,9 +71,25 @@ void gconv_say_text(const char *text) {
   gconv_say("%s", text);
 }
 
+/* Whether a text was told before; of many, the last ones are remembered. */
+static bool is_told(const char *text) {
+  enum { REMEMBERED = 64 };
+  static uint64_t told[REMEMBERED]; /* guarded by the lock of stderr */
+  static size_t next;
+  const uint64_t hash = gconv_fnv1a(0, text, strlen(text));
+  bool is = false;
+  flockfile(stderr);
+  for (size_t i = 0; i < REMEMBERED && !is; i++)
+    is = told[i] == hash;
+  if (!is)
+    told[next++ % REMEMBERED] = hash;
+  funlockfile(stderr);
+  return is;
+}
+
 void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
   (void)user;
-  if (level == GCONV_LOG_WARNING)
+  if (level == GCONV_LOG_WARNING && !is_told(text)) /* a table may be read twice */
     gconv_say("warning: %s", text);
 }
 

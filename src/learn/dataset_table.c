@@ -15,6 +15,9 @@ typedef struct table_set {
   gconv_signal signal; /* in place of a table of inputs */
   int32_t window, hop;
   bool by_sample; /* there is a target for each sample; that of a window belongs to its middle */
+  /* Owned, or NULL: of cases of which rows were left out here or there, their numbers in `inputs` and in `targets`, and of
+   * their rows. */
+  size_t *input_cases, *target_cases, *rows;
 } table_set;
 
 static const gconv_table *targets_of(const table_set *set) {
@@ -22,7 +25,13 @@ static const gconv_table *targets_of(const table_set *set) {
 }
 
 static size_t target_case(const table_set *set, size_t index) {
-  return set->by_sample ? index * (size_t)set->hop + (size_t)set->window / 2 : index;
+  return set->by_sample      ? index * (size_t)set->hop + (size_t)set->window / 2
+         : set->target_cases ? set->target_cases[index]
+                             : index;
+}
+
+static size_t input_case(const table_set *set, size_t index) {
+  return set->input_cases ? set->input_cases[index] : index;
 }
 
 static void get_target(const table_set *set, size_t index, float *target) {
@@ -41,7 +50,7 @@ static gconv_status read_table(const gconv_dataset *dataset, uint64_t epoch, con
     if (set->window > 0)
       gconv_signal_get(&set->signal, cases[i] * (size_t)set->hop, (size_t)set->window, inputs + i * width);
     else
-      gconv_table_get(&set->inputs, cases[i], inputs + i * width);
+      gconv_table_get(&set->inputs, input_case(set, cases[i]), inputs + i * width);
     if (targets)
       get_target(set, cases[i], targets + i * outputs);
   }
@@ -53,7 +62,7 @@ static bool get_entries(const gconv_dataset *dataset, size_t index, const gconv_
   const table_set *set = (const table_set *)dataset;
   if (!set->inputs.sparse || set->window > 0 || set->inputs.origins)
     return false;
-  *count = gconv_table_entries(&set->inputs, index, entries);
+  *count = gconv_table_entries(&set->inputs, input_case(set, index), entries);
   if (target)
     get_target(set, index, target);
   return true;
@@ -69,6 +78,9 @@ static void free_table(gconv_dataset *dataset) {
   gconv_table_free(&set->inputs);
   gconv_table_free(&set->targets);
   gconv_signal_free(&set->signal);
+  free(set->input_cases);
+  free(set->target_cases);
+  free(set->rows);
   free(set);
 }
 
@@ -103,12 +115,44 @@ static table_set *make_set(const gconv_dataset_options *options) {
   return set;
 }
 
+static size_t row_of(const gconv_table *table, size_t index) {
+  return table->rows ? table->rows[index] : index;
+}
+
+/* Keeps the rows that neither file left out. */
+static gconv_status join_rows(table_set *set) {
+  const gconv_table *inputs = &set->inputs, *targets = &set->targets;
+  size_t *const lists[] = {malloc(inputs->cases * sizeof(size_t)), malloc(inputs->cases * sizeof(size_t)),
+                           malloc(inputs->cases * sizeof(size_t))};
+  size_t count = 0;
+  set->input_cases = lists[0];
+  set->target_cases = lists[1];
+  set->rows = lists[2];
+  if (!lists[0] || !lists[1] || !lists[2])
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the numbers of its rows", inputs->path);
+  for (size_t i = 0, k = 0; i < inputs->cases && k < targets->cases;) {
+    const size_t a = row_of(inputs, i), b = row_of(targets, k);
+    if (a == b) {
+      lists[0][count] = i;
+      lists[1][count] = k;
+      lists[2][count++] = a;
+    }
+    i += a <= b;
+    k += b <= a;
+  }
+  set->base.info.cases = count;
+  return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: every row, or its target, was left out", inputs->path);
+}
+
 /* Reads the file of targets, and compares its cases with those of the inputs. */
 static gconv_status open_targets(table_set *set, const gconv_dataset_options *options, size_t cases, size_t samples) {
   if (!options->targets || options->unlabelled)
     return GCONV_OK;
   GCONV_TRY(gconv_table_read(options->targets, NULL, &set->targets));
-  if (set->targets.cases == cases)
+  const size_t left_out = set->inputs.dropped + set->targets.dropped;
+  if (left_out > 0 && samples == 0 && set->targets.cases + set->targets.dropped == cases + set->inputs.dropped)
+    return join_rows(set);
+  if (set->targets.cases == cases && left_out == 0)
     return GCONV_OK;
   if (samples > 0 && set->targets.cases == samples) {
     set->by_sample = true;
@@ -174,7 +218,8 @@ gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gcon
   gconv_status status = gconv_table_read(options->inputs, options->syntax, &set->inputs);
   if (status == GCONV_OK)
     status = open_targets(set, options, table->cases, 0);
-  set->base.info = (gconv_dataset_info){.cases = table->cases,
+  set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
+                                        .rows = set->rows ? set->rows : table->rows,
                                         .channels = table->channels,
                                         .height = table->height,
                                         .width = table->width,

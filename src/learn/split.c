@@ -13,6 +13,7 @@ typedef struct part {
   gconv_dataset base;
   const gconv_dataset *whole;
   size_t *cases; /* owned: their numbers in the whole, ascending */
+  size_t *rows;  /* owned: those of their rows, where the whole left some out; or NULL */
 } part;
 
 static gconv_status read_part(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
@@ -49,6 +50,7 @@ static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
 static void free_part(gconv_dataset *dataset) {
   part *p = (part *)dataset;
   free(p->cases);
+  free(p->rows);
   free(p);
 }
 
@@ -106,6 +108,17 @@ static gconv_status draw_classes(const gconv_dataset *dataset, drawing *d, doubl
   return GCONV_OK;
 }
 
+static gconv_status number_rows(part *p) {
+  const size_t *rows = p->whole->info.rows;
+  if (!rows)
+    return GCONV_OK;
+  p->rows = malloc((p->base.info.cases + 1) * sizeof *p->rows);
+  for (size_t i = 0; p->rows && i < p->base.info.cases; i++)
+    p->rows[i] = rows[p->cases[i]];
+  p->base.info.rows = p->rows;
+  return p->rows ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a part of %zu cases", p->base.info.cases);
+}
+
 static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool drawn, gconv_dataset **made) {
   part *p = calloc(1, sizeof *p);
   size_t *cases = malloc(whole->info.cases * sizeof *cases), count = 0;
@@ -119,10 +132,12 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
       cases[count++] = i;
   *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole, .cases = cases};
   p->base.info.cases = count;
+  p->base.info.rows = cases;
   p->base.info.notes = (gconv_column_notes){0};
+  *made = &p->base;
+  GCONV_TRY(number_rows(p));
   p->base.gaps = whole->gaps;
   p->base.noted = whole->noted;
-  *made = &p->base;
   return gconv_column_notes_copy(&whole->info.notes, &p->base.info.notes);
 }
 

@@ -319,7 +319,8 @@ static gconv_status set_missing(const gconv_table *table, gconv_missing *missing
   const char *word = table->options->missing;
   if (word && strcmp(word, "mean") != 0 && strcmp(word, "drop") != 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "missing is '%s': there are mean and drop", word);
-  *missing = !word || table->of_targets ? GCONV_MISSING_ERROR : word[0] == 'm' ? GCONV_MISSING_MEAN : GCONV_MISSING_DROP;
+  const bool drop = word && word[0] == 'd' && !(table->of_targets && table->options->window > 0);
+  *missing = drop ? GCONV_MISSING_DROP : word && !table->of_targets ? GCONV_MISSING_MEAN : GCONV_MISSING_ERROR;
   return GCONV_OK;
 }
 

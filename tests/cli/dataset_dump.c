@@ -87,6 +87,8 @@ static int dump(const gconv_dataset *dataset) {
   printf("{\"cases\": %zu, \"shape\": [%d, %d, %d], \"outputs\": %zu, \"target\": [%d, %d, %d], ", info->cases,
          info->channels, info->height, info->width, info->outputs, info->target_channels, info->target_height,
          info->target_width);
+  for (size_t i = 0; info->rows && i < info->cases; i++)
+    printf("%s%zu%s", i == 0 ? "\"rows\": [" : ", ", info->rows[i], i + 1 == info->cases ? "], " : "");
   print_texts("classes", info->classes, info->class_count);
   print_texts("columns", info->columns, info->columns ? width : 0);
   print_floats("inputs", inputs, info->cases * width, ", ");

@@ -54,6 +54,23 @@ class Models(CommandTest):
         result = self.gconv("classify", "old", "-i", "high.csv", "--missing", "mean")
         self.assertIn("keeps no means", result.stderr)
 
+    def test_rows_keep_their_numbers(self):
+        self.two_columns()
+        rows = [[9.0, 1.0, "c0"], [None, 1.0, "c0"], [12.0, 0.0, "c1"], [8.0, None, "c0"], [13.0, 1.0, "c0"]]
+        self.write("d.csv", rows, "a,b,y")
+        self.write("bare.csv", [row[:2] for row in rows])  # no header: lines are other numbers
+        for words, model in self.each():
+            self.gconv(*words)
+            for table, lines in (("d.csv", "3, 5"), ("bare.csv", "2, 4")):
+                self.assertEqual(self.predicted(model, table, "--missing", "drop", key="case"), ["1", "3", "5"])
+                said = self.gconv("classify", model, "-i", table, "--missing", "drop").stderr
+                self.assertIn(f"{table}: 2 lines were left out, as numbers or labels are missing: {lines}\n", said)
+                self.assertEqual(said.count("were left out"), 1)
+            result = self.gconv("classify", model, "-i", "d.csv", "--missing", "drop", "--evaluate", "-o", "p.csv", "--report", "r.html")
+            self.assertIn("right: 2 of 3", result.stdout)
+            self.assertEqual([row["case"] for row in csv.DictReader(open(self.folder / "p.csv", encoding="utf-8"))], ["1", "3", "5"])
+            self.assertRegex((self.folder / "r.html").read_text(), r"<td>5</td><td>c0</td>")
+
     def test_columns_are_matched_by_name(self):
         self.two_columns()
         self.write("swapped.csv", [[1.0, 9.0], [0.0, 12.0]], "b,a")

@@ -143,6 +143,25 @@ class Csv(DataTest):
         self.fails("every line lacks a number", "table", "a.csv", missing="drop")
         self.fails("missing is 'x': there are mean and drop", "table", "a.csv", missing="x")
 
+    def test_cases_keep_the_numbers_of_their_rows(self):
+        self.write("a.csv", "x,c\n" + "".join(f"{'' if k in (0, 3, 7) else k},{'' if k == 5 else 'ab'[k % 2]}\n" for k in range(10)))
+        inputs, targets, info = self.read("table", "a.csv", missing="drop")
+        self.assertEqual((info["rows"], inputs.ravel().tolist()), ([1, 2, 4, 6, 8, 9], [1, 2, 4, 6, 8, 9]))
+        self.assertEqual("".join(info["classes"][int(t)] for t in targets.ravel()), "baaaab")
+        self.assertIn("a.csv: 4 lines were left out, as numbers or labels are missing: 2, 5, 7, 9\n", self.dump("table", "a.csv", missing="drop").stderr)
+        part, _, info = self.read("table", "a.csv", missing="drop", split=0.5)
+        self.assertEqual(info["rows"], part.ravel().tolist())
+        # Targets in a file of their own: a row is left out if either file lacks it.
+        self.write("x.csv", "x\n" + "".join(f"{'NA' if k in (0, 3) else k}\n" for k in range(6)))
+        self.write("y.csv", "".join(f"{'NA' if k in (3, 4) else k % 3}\n" for k in range(6)))
+        inputs, targets, info = self.read("table", "x.csv", targets="y.csv", missing="drop")
+        self.assertEqual((info["rows"], inputs.ravel().tolist(), [info["classes"][int(t)] for t in targets.ravel()]), ([1, 2, 5], [1, 2, 5], ["1", "2", "2"]))
+        np.save(self.folder / "x.npy", np.array([[1, 2], [np.nan, 3], [5, 6]]))
+        np.save(self.folder / "y.npy", np.array([7.0, 8, 9]))
+        inputs, targets, info = self.read("table", "x.npy", targets="y.npy", missing="drop", regression=1)
+        self.assertEqual((info["rows"], inputs.ravel().tolist(), targets.ravel().tolist()), ([0, 2], [1, 2, 5, 6], [7, 9]))
+        self.assertIn("x.npy: 1 row was left out, as numbers or labels are missing: 2\n", self.dump("table", "x.npy", targets="y.npy", missing="drop").stderr)
+
     def test_gaps_of_other_programs(self):
         gaps = ("", "NA", "<NA>", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "missing", "?", ".",
                 "\\N", "1.#QNAN", "-1.#IND", "#NV", "nan(ind)")
