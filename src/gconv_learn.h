@@ -129,8 +129,8 @@ typedef struct gconv_dataset_options {
   bool unlabelled;         /* there are no targets: for applying a network */
   char separator;          /* of CSV; 0: found from the first lines */
   size_t columns;          /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing; /* of gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or "drop",
-                          which leaves the row out; NULL: they are an error */
+  const char *missing;     /* of gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
+                              "drop",     which leaves the row out; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
@@ -165,8 +165,8 @@ typedef struct gconv_dataset_info {
   const char *features;     /* of pixels: the list, with sets written out; else NULL */
   const size_t *rows; /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
                          no row was left out, and this is no part */
-  size_t labelled;          /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
-  const uint8_t *palette;   /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
+  size_t labelled;    /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
+  const uint8_t *palette; /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
 /* Errors name the file and line. */

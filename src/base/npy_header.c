@@ -25,6 +25,7 @@ bool gconv_npy_sniff(const uint8_t *bytes, size_t size) {
 typedef struct parser {
   const char *name; /* of the file */
   const char *text, *at, *end;
+  bool texts; /* arrays of texts are taken */
 } parser;
 
 static gconv_status fail_expected(const parser *p, const char *expected) {
@@ -106,6 +107,22 @@ static gconv_status parse_shape(parser *p, gconv_npy_header *header) {
   return GCONV_OK;
 }
 
+/* "<U12" or "|S5": the number is that of characters. */
+static bool parse_text_type(const char *descr, gconv_npy_header *header) {
+  enum { MOST_DIGITS = 6 };
+  const size_t digits = descr[0] && descr[1] ? strspn(descr + 2, "0123456789") : 0;
+  if (!descr[0] || !strchr("<>|=", descr[0]) || !descr[1] || !strchr("US", descr[1]) || digits == 0 ||
+      digits > MOST_DIGITS || descr[2 + digits])
+    return false;
+  size_t count = 0;
+  for (size_t i = 0; i < digits; i++)
+    count = 10 * count + (size_t)(descr[2 + i] - '0');
+  header->kind = descr[1];
+  header->item_bytes = descr[1] == 'U' ? 4 * count : count;
+  header->big_endian = descr[0] == '>' || (descr[0] == '=' && gconv_host_is_big_endian());
+  return true;
+}
+
 /* "<f4": byte order, kind, bytes. */
 static gconv_status parse_type(parser *p, gconv_npy_header *header) {
   skip_space(p);
@@ -113,6 +130,13 @@ static gconv_status parse_type(parser *p, gconv_npy_header *header) {
     return gconv_fail(GCONV_UNSUPPORTED, "%s: holds records, not numbers: save one field of them", p->name);
   char descr[DESCR_BYTES];
   GCONV_TRY(parse_string(p, descr));
+  if (p->texts && parse_text_type(descr, header))
+    return GCONV_OK;
+  if (descr[0] && strchr("<>|=", descr[0]) && descr[1] == 'O')
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: holds objects of Python, which have to be run to be read: save them as numbers or texts, by "
+                      "array.astype(float) or astype(str)",
+                      p->name);
   bool known = strlen(descr) == 3 && strchr("<>|=", descr[0]) && strchr("fuib", descr[1]) && strchr("1248", descr[2]);
   header->kind = known ? descr[1] : '\0';
   header->item_bytes = known ? (size_t)(descr[2] - '0') : 0;
@@ -163,7 +187,7 @@ static gconv_status check_size(const char *name, gconv_npy_header *header) {
   return GCONV_OK;
 }
 
-gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header) {
+static gconv_status read_header(gconv_source *source, bool texts, gconv_npy_header *header) {
   uint8_t prefix[PREFIX_BYTES + 2];
   GCONV_TRY(gconv_source_read_exactly(source, prefix, PREFIX_BYTES, "its header"));
   if (!gconv_npy_sniff(prefix, MAGIC_BYTES))
@@ -184,11 +208,19 @@ gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *heade
   *header = (gconv_npy_header){0};
   gconv_status status = gconv_source_read_exactly(source, text, size, "its header");
   if (status == GCONV_OK) {
-    parser p = {source->name, text, text, (const char *)text + size};
+    parser p = {source->name, text, text, (const char *)text + size, texts};
     status = parse_dict(&p, header);
   }
   gconv_release(text);
   return status == GCONV_OK ? check_size(source->name, header) : status;
+}
+
+gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header) {
+  return read_header(source, false, header);
+}
+
+gconv_status gconv_npy_header_read_texts(gconv_source *source, gconv_npy_header *header) {
+  return read_header(source, true, header);
 }
 
 size_t gconv_npy_header_format(const gconv_npy_header *header, uint8_t bytes[GCONV_NPY_HEADER_BYTES]) {

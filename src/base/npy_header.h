@@ -9,8 +9,8 @@
 enum { GCONV_NPY_DIMENSIONS = 8 };
 
 typedef struct gconv_npy_header {
-  char kind;         /* 'f' floating point, 'u' unsigned, 'i' signed integer, 'b' bool */
-  size_t item_bytes; /* of an element: 1, 2, 4 or 8 */
+  char kind;         /* 'f' floating point, 'u' unsigned, 'i' signed integer, 'b' bool; of texts, 'U' UTF-32 or 'S' bytes */
+  size_t item_bytes; /* of an element: 1, 2, 4 or 8; of a text, all that it has room for */
   bool big_endian;   /* false for single bytes */
   bool fortran_order;
   int dimensions; /* 0 (a single number) to GCONV_NPY_DIMENSIONS */
@@ -25,6 +25,8 @@ bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
  * names element types that are not listed above (objects, records, strings, complex numbers), and shapes with more
  * dimensions. */
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
+/* The same, of arrays of texts, too. */
+gconv_status gconv_npy_header_read_texts(gconv_source *source, gconv_npy_header *header);
 
 /* Makes a header as gconv_npy_header_write() writes it. Returns its bytes. */
 enum { GCONV_NPY_HEADER_BYTES = 384 };

@@ -317,7 +317,7 @@ const gconv_command gconv_command_svm = {
     .synopsis = "svm TABLE|IMAGES MASKS --features LIST -o FILE.model [OPTION...]",
     .help = "train a support vector machine: on a table, of classes or of numbers, or on the pixels that masks label",
     .details =
-        "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text or .npy, gzip too, known by its content. The model is text\n"
+        "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text, .npy or .npz, known by its content. The model is text\n"
         "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean what they mean for svm-train.\n\n"
         "IMAGES and MASKS are an image and its mask, or a folder of each, also -i IMAGES -t MASKS. Classes are the\n"
         "numbers in masks, where 0 is unlabelled; pixels are known by --features. gconv classify makes maps of classes.\n\n"

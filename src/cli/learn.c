@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,11 +109,18 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   return gconv_learn_complain(gconv_dataset_open(options, set), message);
 }
 
+/* Where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
+static const char *find_targets(const char *text) {
+  const char *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
+  const bool array = colon && colon - text > 4 && strncasecmp(colon - 4, ".npz", 4) == 0 && access(colon + 1, F_OK) != 0;
+  return array ? NULL : colon;
+}
+
 /* "PATH" or "PATH:TARGETS". */
 static gconv_status open_validation(const gconv_settings *settings, gconv_data *data, gconv_message *message) {
   gconv_dataset_options options = settings->learn.data;
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
-  const char *text = settings->learn.validate, *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
+  const char *text = settings->learn.validate, *colon = find_targets(text);
   char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
   if (!inputs)
     return gconv_complain_memory(message);

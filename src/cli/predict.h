@@ -43,8 +43,8 @@ void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_
 /* Of `classes` classes, whose names outlive it. */
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);
 
-/* A case: the number of its row, from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the network yields,
- * `count` outputs. */
+/* A case: the number of its row, from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the
+ * network yields, `count` outputs. */
 typedef struct gconv_prediction {
   size_t number, class;
   const float *targets, *outputs;

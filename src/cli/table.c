@@ -439,7 +439,7 @@ const gconv_option gconv_option_table[] = {
     HEADING(CLASSIFY, "Data"),
     HEADING(SVM, "Data"),
     OPTION(TRAIN, 0, "table", "FILE", text, learn.table, KEEPS, .also = "csv data",
-           .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text or .npy, gzip too; known by its content"),
+           .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text, .npy or .npz; known by its content"),
     OPTION(TRAIN, 0, "classes", "FOLDER", text, learn.classes, KEEPS,
            .help = "cases are images, in a folder for each class"),
     OPTION(TRAIN, 'i', "input", "PATH", texts, inputs, KEEPS, .help = "cases are images, a folder of them or one ..."),

@@ -210,7 +210,7 @@ static gconv_status finish(table_set *set, gconv_status status, gconv_dataset **
   return GCONV_OK;
 }
 
-gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
+static gconv_status open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
   table_set *set = make_set(options);
   if (!set)
     return GCONV_NO_MEMORY;
@@ -226,6 +226,19 @@ gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gcon
                                         .columns = (const char *const *)table->names,
                                         .label = table->label};
   return finish(set, status, dataset);
+}
+
+gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  gconv_npz npz = {0};
+  gconv_dataset_options own = *options;
+  gconv_status status =
+      gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz);
+  own.inputs = npz.inputs ? npz.inputs : own.inputs;
+  own.targets = npz.targets ? npz.targets : own.targets;
+  if (status == GCONV_OK)
+    status = open_table(&own, dataset);
+  gconv_npz_free(&npz);
+  return status;
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ static label *make_label(gconv_labels *labels, const char *begin, const char *en
   double value = 0;
   *is_number = gconv_field_read(begin, end, &value) == GCONV_FIELD_NUMBER;
   *is_fraction = *is_number && value != floor(value);
-  if (*is_number) {
+  if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell others apart */
     int length = snprintf(text, sizeof text, "%.*g", DIGITS, value == 0 ? 0.0 : value);
     if (strtod(text, NULL) != value) /* program and library share the locale */
       length = snprintf(text, sizeof text, "%.*g", ALL_DIGITS, value);
@@ -123,7 +123,7 @@ typedef struct place {
 
 static int compare_places(const void *a, const void *b) {
   const place *x = a, *y = b;
-  return x->value < y->value ? -1 : x->value > y->value;
+  return x->value < y->value ? -1 : x->value > y->value ? 1 : x->old < y->old ? -1 : x->old > y->old;
 }
 
 gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order) {

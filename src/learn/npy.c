@@ -4,6 +4,7 @@
 #include "base/element.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
+#include "learn/field.h"
 #include "learn/table.h"
 
 #include <math.h>
@@ -79,36 +80,64 @@ static gconv_status check_shape(reading *r, const gconv_npy_header *header) {
     table->height = shape[1];
     table->width = shape[2];
   }
+  if (header->dimensions == 4 && shape[0] > 4 && shape[2] <= 4)
+    gconv_warn(
+        "%s: is taken for %d channels of %d x %d: if its last axis has the channels, save array.transpose(0, 3, 1, 2)",
+        table->path, (int)shape[0], (int)shape[1], (int)shape[2]);
   return GCONV_OK;
 }
 
-static gconv_status take_label(gconv_table *table, double number, size_t index, size_t *label) {
-  char text[32];
+static gconv_status fail_gap(const reading *r, size_t index, size_t column) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is missing: --missing %sdrop leaves such rows out",
+                    r->table->path, index + 1, column + 1,
+                    column == r->label ? "" : "mean puts in the mean of the column, --missing ");
+}
+
+/* `text`: the label as it is written; NULL: it is the number. */
+static gconv_status take_label(reading *r, double number, const char *text, size_t index, size_t *label) {
+  gconv_table *table = r->table;
+  char digits[32];
   const char *wrong = NULL;
+  if (table->unlabelled)
+    return GCONV_OK;
+  if (isnan(number) && (!text || !table->labelled || !gconv_field_may_be_name(text, text + strlen(text)))) {
+    if (table->missing != GCONV_MISSING_DROP)
+      return fail_gap(r, index, r->label);
+    table->missing_numbers++;
+    return table->labelled ? GCONV_OK : gconv_row_add(&table->target, number);
+  }
   if (!table->labelled)
-    return table->unlabelled ? GCONV_OK : gconv_row_add(&table->target, number);
-  int length = snprintf(text, sizeof text, "%.15g", number);
-  GCONV_TRY(gconv_labels_find(&table->labels, text, text + length, label, &wrong));
+    return gconv_row_add(&table->target, number);
+  snprintf(digits, sizeof digits, "%.15g", number);
+  if (!text && strtod(digits, NULL) != number)
+    snprintf(digits, sizeof digits, "%.17g", number);
+  text = text ? text : digits;
+  if (text == digits && fabs(number) >= 0x1p53)
+    return gconv_fail(GCONV_BAD_FILE, "%s: row %zu: the label %s is beyond 2^53: float64 cannot tell such numbers apart",
+                      table->path, index + 1, text);
+  GCONV_TRY(gconv_labels_find(&table->labels, text, text + strlen(text), label, &wrong));
   if (wrong)
     return gconv_fail(GCONV_BAD_FILE, "%s: row %zu: the label %s %s", table->path, index + 1, text, wrong);
   return GCONV_OK;
 }
 
-static gconv_status take_row(reading *r, const double *numbers, size_t index) {
+/* `text`: the label of an array of texts; else NULL. */
+static gconv_status take_row(reading *r, const double *numbers, const char *text, size_t index) {
   gconv_table *table = r->table;
   size_t label = 0;
   for (size_t i = 0; i < r->width; i++) {
-    double number = numbers[i];
-    bool missing = isnan(number) && table->missing != GCONV_MISSING_ERROR && i != r->label;
-    if (!gconv_fits_float(number) && !missing)
-      return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is %s: numbers must be finite, and fit into float32%s",
-                        table->path, index + 1, i + 1,
-                        isnan(number)   ? "NaN"
-                        : isinf(number) ? "infinite"
-                                        : "too large",
-                        isnan(number) && i != r->label ? "; --missing mean puts in the mean of the column" : "");
-    table->missing_numbers += missing;
-    GCONV_TRY(i == r->label ? take_label(table, number, index, &label) : gconv_row_add(&table->row, number));
+    const double number = numbers[i];
+    if (!gconv_fits_float(number) && !isnan(number) && !(i == r->label && table->labelled))
+      return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is %s: numbers must be finite, and fit into float32",
+                        table->path, index + 1, i + 1, isinf(number) ? "infinite" : "too large");
+    if (i == r->label) {
+      GCONV_TRY(take_label(r, number, text, index, &label));
+      continue;
+    }
+    if (isnan(number) && table->missing == GCONV_MISSING_ERROR)
+      return fail_gap(r, index, i);
+    table->missing_numbers += isnan(number);
+    GCONV_TRY(gconv_row_add(&table->row, number));
   }
   return gconv_table_end_row(table, label);
 }
@@ -128,7 +157,7 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
         status = gconv_row_add(&row, numbers[k]);
     }
     if (status == GCONV_OK)
-      status = take_row(r, row.items, i);
+      status = take_row(r, row.items, NULL, i);
   }
   free(row.items);
   return status;
@@ -165,22 +194,99 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
       }
       row[k] = from[i + at];
     }
-    status = take_row(r, row, i);
+    status = take_row(r, row, NULL, i);
   }
   free(row);
   gconv_store_free(&all);
   return status;
 }
 
+/* ---- Texts --------------------------------------------------------------------------------------------------------- */
+
+/* Writes a character as UTF-8. Returns its bytes; those of what is no character are wrong UTF-8. */
+static size_t put_character(uint32_t c, char *to) {
+  if (c < 0x80) {
+    to[0] = (char)c;
+    return 1;
+  }
+  const size_t bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  for (size_t i = bytes; i-- > 1; c >>= 6)
+    to[i] = (char)(0x80 | (c & 0x3f));
+  to[0] = (char)((bytes == 2 ? 0xc0 : bytes == 3 ? 0xe0 : 0xf0) | c);
+  return bytes;
+}
+
+/* Makes a text of an element, without the zeroes behind it. `text` has room for item_bytes + 1. */
+static void decode(const gconv_npy_header *header, const uint8_t *element, char *text) {
+  const size_t step = header->kind == 'U' ? 4 : 1;
+  size_t used = 0, end = header->item_bytes;
+  while (end > 0 && gconv_bytes_number(element + end - step, step, header->big_endian) == 0)
+    end -= step;
+  for (size_t at = 0; at < end; at += step) {
+    const uint64_t c = gconv_bytes_number(element + at, step, header->big_endian);
+    if (step == 1)
+      text[used++] = (char)(c > 0 ? c : '?');
+    else
+      used += put_character(c > 0 && c <= 0x10FFFF ? (uint32_t)c : '?', text + used);
+  }
+  text[used] = '\0';
+}
+
+/* Takes a row of texts: all are numbers, but for the label. */
+static gconv_status take_texts(reading *r, const gconv_npy_header *header, const uint8_t *elements, char *text, char *label,
+                               gconv_row *row, size_t index) {
+  row->count = 0;
+  for (size_t i = 0; i < r->width; i++) {
+    char *to = i == r->label ? label : text;
+    double number = 0;
+    decode(header, elements + i * header->item_bytes, to);
+    gconv_field kind = gconv_field_read(to, to + strlen(to), &number);
+    const bool name = i == r->label && (r->table->labelled || r->table->unlabelled);
+    if (!name && (kind == GCONV_FIELD_TEXT || kind == GCONV_FIELD_NOT_FINITE))
+      return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is \"%.40s\", which is no finite number", r->table->path,
+                        index + 1, i + 1, to);
+    GCONV_TRY(gconv_row_add(row, kind == GCONV_FIELD_GAP ? (double)NAN : kind == GCONV_FIELD_NUMBER ? number : 0));
+  }
+  return take_row(r, row->items, label, index);
+}
+
+static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy_header *header) {
+  enum { MOST_BYTES = 1 << 26 };
+  size_t bytes;
+  gconv_row row = {0};
+  if (header->fortran_order && header->dimensions > 1 && r->width > 1)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: holds texts in Fortran order: save numpy.ascontiguousarray() of it",
+                      r->table->path);
+  if (header->item_bytes == 0 || !gconv_multiply(r->width, header->item_bytes, &bytes) || bytes > MOST_BYTES)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a row of its texts has no bytes, or more than %d MB", r->table->path,
+                      MOST_BYTES >> 20);
+  uint8_t *elements = malloc(bytes);
+  char *texts = malloc(2 * (header->item_bytes + 1));
+  gconv_status status = elements && texts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);
+  for (size_t i = 0; i < header->shape[0] && status == GCONV_OK; i++) {
+    status = gconv_source_read_exactly(source, elements, bytes, "its elements");
+    if (status == GCONV_OK)
+      status = take_texts(r, header, elements, texts, texts + header->item_bytes + 1, &row, i);
+  }
+  free(row.items);
+  free(elements);
+  free(texts);
+  return status;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------------------- */
+
 static gconv_status read_npy(gconv_source *source, gconv_table *table) {
   gconv_npy_header header;
   reading r = {.table = table};
   const uint8_t *bytes;
   size_t got;
-  GCONV_TRY(gconv_npy_header_read(source, &header));
+  GCONV_TRY(gconv_npy_header_read_texts(source, &header));
   GCONV_TRY(check_shape(&r, &header));
   const gconv_element element = {header.kind, header.item_bytes, header.big_endian};
-  if (header.fortran_order && header.dimensions > 1)
+  if (header.kind == 'U' || header.kind == 'S')
+    GCONV_TRY(read_texts(&r, source, &header));
+  else if (header.fortran_order && header.dimensions > 1)
     GCONV_TRY(read_fortran(&r, source, &header));
   else
     GCONV_TRY(read_in_order(&r, source, element, header.shape[0]));

@@ -3,6 +3,7 @@
 #include "learn/table.h"
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "base/zip.h"
 #include "learn/field.h"
 
 #include <math.h>
@@ -307,6 +308,8 @@ static gconv_status choose(gconv_source *source, const char *name, const gconv_t
   GCONV_TRY(gconv_source_peek(source, 4096, &bytes, &got));
   if (got == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", source->name);
+  if (!name)
+    GCONV_TRY(gconv_table_refuse_others(source, bytes, got));
   for (size_t i = 0; !*found; i++) {
     const gconv_table_syntax *syntax = gconv_table_syntax_at(i);
     if (!syntax->recognise || syntax->recognise(bytes, got))
@@ -338,8 +341,17 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
 
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
   gconv_source source;
-  gconv_status status = gconv_source_open_unzipped(path, &source);
+  const uint8_t *bytes;
+  size_t got = 0;
+  const bool named = path[gconv_member_split(path)] == ':'; /* which only an archive has */
+  gconv_status status = named ? gconv_source_open_member(path, &source) : gconv_source_open_unzipped(path, &source);
   if (status == GCONV_OK)
+    status = gconv_source_peek(&source, 4, &bytes, &got);
+  if (status == GCONV_OK && gconv_zip_sniff(bytes, got))
+    status = gconv_npz_read(&source, table);
+  else if (status == GCONV_OK && named)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: the file is no archive: leave out the ':%s'", path, source.member);
+  else if (status == GCONV_OK)
     status = gconv_table_read_source(&source, syntax, table);
   table->path = path;
   gconv_source_close(&source);

@@ -91,6 +91,21 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
 gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table);
 void gconv_table_free(gconv_table *table);
 
+/* The arrays of a .npz that are inputs and targets, as "FILE.npz:NAME"; NULL: it is no archive, or there are no targets. */
+typedef struct gconv_npz {
+  char *inputs, *targets; /* owned */
+} gconv_npz;
+
+/* Chooses the arrays, unless `path` is another file: those that `path` names, or that are called "X" and "y", "x_train" and
+ * "y_train", "data" and "target" ..., or the only one. Tells which were taken, and which are not used. */
+gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz);
+void gconv_npz_free(gconv_npz *npz);
+/* Reads the array that archive->member names, or the only one. */
+gconv_status gconv_npz_read(gconv_source *archive, gconv_table *table);
+
+/* GCONV_UNSUPPORTED, with its name and what to do, if the file is one of another program, by its first bytes. */
+gconv_status gconv_table_refuse_others(const gconv_source *source, const uint8_t *bytes, size_t size);
+
 /* Continues a hash (base/checksum.h) with the numbers and labels. */
 uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash);
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import unittest
+import zipfile
 
 import numpy as np
 from helper import CommandTest
@@ -444,11 +445,86 @@ class OtherSyntaxes(DataTest):
         self.npy("y.npy", np.eye(3)[[0, 2, 1, 1, 0]])
         self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), [0, 2, 1, 1, 0])
 
+    def test_npy_of_texts(self):
+        x, labels = rng.standard_normal((5, 2)), np.array(["kätzchen", "Hund", "", "Hund", "😀"])
+        self.npy("x.npy", x)
+        for array in (labels, labels.reshape(5, 1), labels.astype(">U12"), np.char.encode(labels, "utf-8")):
+            self.npy("y.npy", array)
+            inputs, targets, info = self.read("table", "x.npy", targets="y.npy", missing="drop")
+            self.assertEqual(([info["classes"][int(t)] for t in targets.ravel()], info["rows"]), (["kätzchen", "Hund", "Hund", "😀"], [0, 1, 3, 4]))
+            np.testing.assert_array_equal(inputs.reshape(4, 2), x[[0, 1, 3, 4]].astype("f4"))
+        self.fails("y.npy: row 3, column 1 is missing: --missing drop leaves", "table", "x.npy", targets="y.npy")
+        self.npy("t.npy", np.array([["5.1", "a"], ["nan", "b"], ["7", "a"]]))  # as np.array() makes of rows with names
+        inputs, targets, info = self.read("table", "t.npy", missing="mean")
+        self.assertEqual((inputs.ravel().tolist(), info["classes"], targets.ravel().tolist()), ([np.float32(5.1), np.float32(6.05), 7], ["a", "b"], [0, 1, 0]))
+        self.npy("t.npy", np.array([["5.1", "1.5"], ["2", "2.5"]]))
+        self.assertEqual(self.read("table", "t.npy", regression=1)[1].ravel().tolist(), [1.5, 2.5])
+        self.npy("t.npy", np.array([["x", "a"], ["2", "b"]]))
+        self.fails("t.npy: row 1, column 1 is \"x\", which is no finite number", "table", "t.npy")
+        self.npy("y.npy", np.array([True, False, True, False, True]))
+        self.assertEqual(self.read("table", "x.npy", targets="y.npy")[2]["classes"], ["0", "1"])
+        self.npy("y.npy", np.array([2 ** 53, 2 ** 53 + 2, 1, 2, 3]))
+        self.fails("is beyond 2^53", "table", "x.npy", targets="y.npy")
+        for array, says in ((np.array([(1.0, 2)] * 5, dtype=[("a", "f4"), ("b", "i4")]), "holds records"), (np.array(["a", None, 1, 2, 3], object), "holds objects of Python"),
+                            (np.array(["2020-01-01"] * 5, "M8[D]"), "type '<M8[D]'"), (np.zeros(5, complex), "type '<c16'")):
+            self.npy("y.npy", array)
+            self.fails(says, "table", "x.npy", targets="y.npy")
+        self.npy("x.npy", np.zeros((5, 8, 8, 3)))
+        self.npy("y.npy", np.arange(5) % 2)
+        self.assertIn("is taken for 8 channels of 8 x 3: if its last axis has the channels", self.dump("table", "x.npy", targets="y.npy").stderr)
+
+    def test_labels_beyond_what_float64_holds(self):
+        self.write("a.csv", f"1,{2 ** 53}\n2,{2 ** 53 + 1}\n3,{2 ** 53}\n")
+        self.assertEqual(self.read("table", "a.csv")[2]["classes"], [str(2 ** 53), str(2 ** 53 + 1)])
+
+    def test_npz(self):
+        x, y = rng.standard_normal((6, 3)).astype("f4"), np.array([1, 0, 0, 2, 1, 2])
+        other = x[:2] + 1
+        for inputs, targets in (("X", "y"), ("x_train", "y_train"), ("data", "target"), ("train_images", "train_labels"), ("features", "labels"), ("Xtrain", "ytrain")):
+            for save in np.savez, np.savez_compressed:
+                save(self.folder / "a.npz", **{targets: y, inputs: x, "x_test": other, "y_test": y[:2], "names": np.array(["a", "b"])})
+                found = self.read("table", "a.npz")
+                np.testing.assert_array_equal(found[0].reshape(6, 3), x)
+                self.assertEqual(found[1].ravel().tolist(), y.tolist())
+                self.assertIn(f"a.npz: {inputs} is taken for the inputs, and {targets} for the targets; not used: x_test, y_test, names (FILE.npz:NAME", self.dump("table", "a.npz").stderr)
+                np.testing.assert_array_equal(self.read("table", "a.npz:x_test")[0].reshape(2, 3), other)
+                self.assertEqual(self.read("table", "a.npz:x_test.npy", unlabelled=1)[2]["outputs"], 0)
+                self.assertEqual(self.read("table", f"a.npz:{inputs}", targets=f"a.npz:{targets}")[1].ravel().tolist(), y.tolist())
+        np.savez(self.folder / "a.npz", x, y)
+        self.assertEqual(self.read("table", "a.npz")[1].ravel().tolist(), y.tolist())
+        np.savez(self.folder / "a.npz", table=np.column_stack([x, y]))
+        self.assertEqual(self.read("table", "a.npz")[1].ravel().tolist(), y.tolist())
+        np.savez(self.folder / "a.npz", **{"one": x, "two": y})
+        self.fails("a.npz: has 2 arrays: say which, as 'a.npz:NAME'; there are one, two", "table", "a.npz")
+        self.fails("a.npz:on: has no array called 'on'", "table", "a.npz:on")
+        np.savez(self.folder / "a.npz", X=x, y=y[:4])
+        self.fails("a.npz:y: has the targets of 4 cases, and a.npz:X has 6", "table", "a.npz")
+        content = (self.folder / "a.npz").read_bytes()
+        self.write("cut.npz", content[:len(content) - 30])
+        self.fails("cut.npz: ", "table", "cut.npz")
+        self.write("bad.npz", content.replace(x.tobytes()[:8], bytes(8)))
+        self.fails("checksum is wrong", "table", "bad.npz")
+        np.savez(self.folder / "sparse.npz", data=x[0], indices=y[:3], indptr=y[:2], shape=y[:2], format=b"csr")
+        self.fails("sparse.npz: is a sparse matrix of SciPy: write it by", "table", "sparse.npz")
+        self.write("a.csv", "x,c\n1,a\n2,b\n")
+        self.fails("a.csv:X: the file is no archive", "table", "a.csv:X", unlabelled=1)
+
+    def test_tables_of_other_programs_are_named(self):
+        with zipfile.ZipFile(self.folder / "a.xlsx", "w") as file:
+            file.writestr("xl/workbook.xml", "<workbook/>")
+        for name, content, says in (("a.xlsx", None, "is a workbook of Excel: save the sheet as CSV"), ("u.txt", "x\ty\n1\t2\n".encode("utf-16"), "is UTF-16"),
+                                    ("u.txt", "x\ty\n1\t2\n".encode("utf-16-be"), "has a byte 0: this is no text"), ("a.parquet", b"PAR1xxxx", "is a table of Parquet: write it by DataFrame.to_csv()"),
+                                    ("a.h5", b"\x89HDF\r\n\x1a\n", "is a file of HDF5"), ("a.pkl", b"\x80\x04\x95", "is a pickle of Python"),
+                                    ("a.arff", b"@RELATION iris\n@DATA\n1,2\n", "is ARFF: leave out all lines up to @data"), ("a.json", b'{"x": [1, 2]}', "is JSON")):
+            if content is not None:
+                self.write(name, content)
+            self.fails(f"{name}: {says}" if "byte" not in says else says, "table", name)
+
     def test_npy_errors(self):
         array = np.arange(12.0).reshape(4, 3)
         array[2, 1] = np.nan
         self.npy("a.npy", array)
-        self.fails("a.npy: row 3, column 2 is NaN", "table", "a.npy")
+        self.fails("a.npy: row 3, column 2 is missing: --missing mean", "table", "a.npy")
         self.assertEqual(self.read("table", "a.npy", missing="mean")[0][2].ravel().tolist(), [6, 5])
         array[2, 1] = np.inf
         self.npy("a.npy", array)
