@@ -126,11 +126,13 @@ typedef struct gconv_dataset_options {
   const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
   bool regression;         /* labels that are numbers are targets, not classes */
-  bool unlabelled;         /* there are no targets: for applying a network */
-  char separator;          /* of CSV; 0: found from the first lines */
-  size_t columns;          /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing;     /* of gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
-                              "drop",     which leaves the row out; NULL: they are an error */
+  bool classification; /* labels that are whole numbers are classes, also if nearly each case has its own, and one target a
+                          case that is a whole number is one; else such labels are targets, with a warning */
+  bool unlabelled;     /* there are no targets: for applying a network */
+  char separator;      /* of CSV; 0: found from the first lines */
+  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
+  const char *missing; /* of gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
+                          "drop",     which leaves the row out; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
@@ -163,6 +165,7 @@ typedef struct gconv_dataset_info {
                                other kinds. The data set's */
   const char *label;        /* of such a table: the name of the column of targets, or NULL */
   const char *features;     /* of pixels: the list, with sets written out; else NULL */
+  bool approximated;        /* labels were whole numbers, but are targets, as nearly each case had its own */
   const size_t *rows; /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
                          no row was left out, and this is no part */
   size_t labelled;    /* of pixels: how many have a class, of which `cases` are drawn; else 0 */

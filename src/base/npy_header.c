@@ -134,9 +134,9 @@ static gconv_status parse_type(parser *p, gconv_npy_header *header) {
     return GCONV_OK;
   if (descr[0] && strchr("<>|=", descr[0]) && descr[1] == 'O')
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: holds objects of Python, which have to be run to be read: save them as numbers or texts, by "
+                      "%s: holds objects of Python ('%s'), which have to be run to be read: save numbers or texts, by "
                       "array.astype(float) or astype(str)",
-                      p->name);
+                      p->name, descr);
   bool known = strlen(descr) == 3 && strchr("<>|=", descr[0]) && strchr("fuib", descr[1]) && strchr("1248", descr[2]);
   header->kind = known ? descr[1] : '\0';
   header->item_bytes = known ? (size_t)(descr[2] - '0') : 0;

@@ -71,8 +71,11 @@ static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gc
                         "svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
                         "--features %s -o FILE.model",
                         learn->data.features);
-  if (learn->data.label || learn->data.syntax || learn->data.separator || learn->missing || learn->data.regression)
-    return gconv_refuse(message, "--label, --table-format, --separator, --missing and --regression are for tables");
+  if (learn->data.label || learn->data.syntax || learn->data.separator || learn->missing || learn->data.regression ||
+      learn->data.classification)
+    return gconv_refuse(message,
+                        "--label, --table-format, --separator, --missing, --regression and --classification are for "
+                        "tables");
   run->data_options.kind = GCONV_DATASET_PIXELS;
   run->data_options.most_cases = learn->samples > 0 ? (size_t)learn->samples : DEFAULT_SAMPLES;
   run->data_options.seed = (uint64_t)learn->seed;
@@ -107,6 +110,8 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
   if (s->learn.data.regression)
     run->options.type = GCONV_SVM_EPSILON_SVR;
   run->regression = run->options.type == GCONV_SVM_EPSILON_SVR;
+  if (run->regression && s->learn.data.classification)
+    return gconv_refuse(message, "--classification and --regression: give one of them");
   if (run->regression && s->learn.data.features)
     return gconv_refuse(message, "--type epsilon-svr: masks tell classes, not numbers");
   if (run->regression && svm->weights.count > 0)
@@ -124,7 +129,11 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   data.targets = run->targets;
   data.regression = run->regression;
   data.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
-  return gconv_learn_complain(gconv_dataset_open(&data, &run->data), message);
+  data.classification |= run->settings->svm.weights.count > 0;
+  GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&data, &run->data), message));
+  run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
+  run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;
+  return GCONV_OK;
 }
 
 static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {

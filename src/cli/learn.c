@@ -50,6 +50,15 @@ gconv_status gconv_data_take_words(gconv_settings *settings, const gconv_texts *
   return GCONV_OK;
 }
 
+/* Whether a network yields probabilities of classes. */
+static bool ends_in_softmax(const char *net) {
+  static const char word[] = "softmax";
+  size_t length = strlen(net);
+  while (length > 0 && strchr(" \t)", net[length - 1]))
+    length--;
+  return length >= sizeof word - 1 && strncmp(net + length - (sizeof word - 1), word, sizeof word - 1) == 0;
+}
+
 gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message) {
   gconv_learn_settings *learn = &settings->learn;
   gconv_dataset_options *data = &learn->data;
@@ -87,6 +96,9 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
                                 : GCONV_DATASET_PAIRS;
   data->inputs = learn->table ? learn->table : learn->classes ? learn->classes : learn->signal ? learn->signal : pairs;
   data->targets = learn->targets;
+  if (data->classification && data->regression)
+    return gconv_refuse(message, "--classification and --regression: give one of them");
+  data->classification |= !data->regression && learn->net && ends_in_softmax(learn->net);
   data->syntax = learn->signal ? learn->raw : data->syntax;
   data->missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
   data->seed = (uint64_t)learn->seed;

@@ -461,6 +461,8 @@ const gconv_option gconv_option_table[] = {
            .help = "the column of labels, by its name or its number from 1 on; default: the last"),
     OPTION(TRAIN_SVM, 0, "regression", NULL, flag, learn.data.regression, KEEPS,
            .help = "labels that are numbers are to be approximated; default: they are classes"),
+    OPTION(TRAIN_SVM, 0, "classification", NULL, flag, learn.data.classification, KEEPS,
+           .help = "whole numbers are classes, also if nearly each case has its own; default: these are approximated"),
     OPTION(TABLES, 0, "table-format", "SYNTAX", text, learn.data.syntax, KEEPS, .words = "csv|libsvm|fann|letters|npy",
            .help = "the syntax of tables: csv, libsvm, fann, letters or npy; default: by the content"),
     OPTION(TABLES, 0, "separator", "CHAR", separator, learn.data.separator, KEEPS, .near = "delimiter",

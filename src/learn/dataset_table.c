@@ -173,6 +173,7 @@ static gconv_status open_targets(table_set *set, const gconv_dataset_options *op
 static void set_targets(table_set *set) {
   const gconv_table *table = targets_of(set);
   gconv_dataset_info *info = &set->base.info;
+  info->approximated = table->approximated;
   if (table->labelled) {
     info->classes = (const char *const *)table->labels.names;
     info->outputs = info->class_count = table->labels.count;

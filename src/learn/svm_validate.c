@@ -20,7 +20,9 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
   if (info->cases > INT32_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%zu cases: at most %d can be learned", info->cases, INT32_MAX);
   if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the cases have no classes: regression takes targets that are numbers");
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the cases have no classes: regression takes targets that are numbers, and classification takes whole "
+                      "numbers for classes");
   if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class, %s: a support vector machine parts two or more",
                       info->classes[0]);

@@ -156,6 +156,39 @@ static gconv_status renumber(gconv_table *table) {
   return status;
 }
 
+/* Whether labels are whole numbers, of which nearly each case has its own: more of them than half of the cases. */
+static bool are_rather_numbers(const gconv_table *table) {
+  enum { FEW = 20 };
+  const gconv_labels *labels = &table->labels;
+  return !labels->known && labels->all_numbers && !table->options->classification && labels->count > FEW &&
+         labels->count > table->cases / 2;
+}
+
+/* Makes labels that are numbers into targets. */
+static gconv_status make_numbers(gconv_table *table) {
+  const float *old = (const float *)(const void *)table->targets.bytes;
+  gconv_store numbers = {.limit = table->targets.limit};
+  gconv_status status = GCONV_OK;
+  gconv_warn(
+      "%s: the labels of %zu cases are %zu whole numbers, and taken for numbers to be approximated, as by --regression: "
+      "--classification takes them for classes",
+      table->path, table->cases, table->labels.count);
+  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+    const float number = (float)strtod(table->labels.names[(size_t)old[i]], NULL);
+    status = gconv_store_append(&numbers, &number, sizeof number);
+  }
+  if (status == GCONV_OK)
+    status = gconv_store_finish(&numbers);
+  gconv_store_free(status == GCONV_OK ? &table->targets : &numbers);
+  GCONV_TRY(status);
+  table->targets = numbers;
+  table->labelled = false;
+  table->approximated = true;
+  table->outputs = 1;
+  gconv_labels_free(&table->labels);
+  return GCONV_OK;
+}
+
 static gconv_status finish_labels(gconv_table *table) {
   const gconv_labels *labels = &table->labels;
   if (!labels->known && labels->all_numbers && labels->fractions)
@@ -173,6 +206,8 @@ static gconv_status finish_labels(gconv_table *table) {
     if (gconv_field_may_be_name(labels->names[i], labels->names[i] + strlen(labels->names[i])))
       gconv_warn("%s: \"%s\" is taken for the name of a class: where the class is not known, leave the field empty",
                  table->path, labels->names[i]);
+  if (are_rather_numbers(table))
+    return make_numbers(table);
   if (!labels->known && labels->count < 2)
     return gconv_fail(GCONV_BAD_FILE, "%s: all cases have the label \"%s\": there must be two classes at least", table->path,
                       labels->names[0]);
@@ -232,6 +267,33 @@ static gconv_status make_labels(gconv_table *table) {
   return GCONV_OK;
 }
 
+/* Makes one target a case, such as -1 or 1, the name of its class, where classes are asked for. */
+static gconv_status name_targets(gconv_table *table) {
+  const float *targets = (const float *)(const void *)table->targets.bytes;
+  gconv_store classes = {.limit = table->targets.limit};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+    char name[32];
+    const char *wrong = NULL;
+    size_t number = 0;
+    const int length = snprintf(name, sizeof name, "%.9g", (double)targets[i]);
+    status = gconv_labels_find(&table->labels, name, name + length, &number, &wrong);
+    if (status == GCONV_OK && wrong)
+      status = gconv_fail(GCONV_BAD_FILE, "%s: case %zu: the label %s %s", table->path, i + 1, name, wrong);
+    const float class = (float)number;
+    if (status == GCONV_OK)
+      status = gconv_store_append(&classes, &class, sizeof class);
+  }
+  if (status == GCONV_OK)
+    status = gconv_store_finish(&classes);
+  gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
+  GCONV_TRY(status);
+  table->targets = classes;
+  table->labelled = true;
+  table->outputs = 0;
+  return finish_labels(table);
+}
+
 /* A table of targets alone was read as one of inputs. */
 static void move_targets(gconv_table *table) {
   gconv_store_free(&table->targets);
@@ -278,7 +340,11 @@ static gconv_status finish(gconv_table *table) {
   tell_dropped(table);
   if (table->labelled)
     return finish_labels(table);
-  return !table->unlabelled && are_classes(table) ? make_labels(table) : GCONV_OK;
+  if (table->unlabelled || table->options->regression)
+    return GCONV_OK;
+  if (table->outputs == 1 && (table->options->classification || table->labels.known))
+    return name_targets(table);
+  return are_classes(table) ? make_labels(table) : GCONV_OK;
 }
 
 uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash) {

@@ -50,6 +50,7 @@ typedef struct gconv_table {
   gconv_store ends;                /* sparse: uint64_t, where each row ends in inputs */
   gconv_store targets;             /* floats: cases x outputs, or, of labels, the number of each class */
   bool labelled;                   /* targets are labels */
+  bool approximated;               /* labels became targets, as nearly each case had its own whole number */
   gconv_labels labels;
   char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
   size_t name_count;

@@ -31,6 +31,7 @@ struct DatasetOptions {
     options.missing = text(given, "missing");
     options.features = text(given, "features");
     options.regression = value_of(given, "regression", false);
+    options.classification = value_of(given, "classification", false);
     const std::string separator = value_of(given, "separator", std::string());
     if (separator.size() > 1)
       refuse("separator=\"%s\": it is one character", separator.c_str());

@@ -28,6 +28,8 @@ static void set(const char *name, const char *value) {
     options.separator = value[0];
   else if (strcmp(name, "regression") == 0)
     options.regression = true;
+  else if (strcmp(name, "classification") == 0)
+    options.classification = true;
   else if (strcmp(name, "unlabelled") == 0)
     options.unlabelled = true;
   else if (strcmp(name, "augment") == 0)

@@ -68,8 +68,30 @@ class Models(CommandTest):
                 self.assertEqual(said.count("were left out"), 1)
             result = self.gconv("classify", model, "-i", "d.csv", "--missing", "drop", "--evaluate", "-o", "p.csv", "--report", "r.html")
             self.assertIn("right: 2 of 3", result.stdout)
-            self.assertEqual([row["case"] for row in csv.DictReader(open(self.folder / "p.csv", encoding="utf-8"))], ["1", "3", "5"])
+            self.assertEqual([line.split(",")[0] for line in (self.folder / "p.csv").read_text().splitlines()], ["case", "1", "3", "5"])
             self.assertRegex((self.folder / "r.html").read_text(), r"<td>5</td><td>c0</td>")
+
+    def test_whole_numbers_of_nearly_as_many_values_as_cases(self):
+        a = rng.permutation(80)
+        self.write("p.csv", [[float(x), int(3 * x + 1000)] for x in a], "a,price")
+        said = self.gconv("svm", "p.csv", "-c", "100", "--scale", "unit", "-o", "m")
+        self.assertIn("80 whole numbers, and taken for numbers to be approximated, as by --regression", said.stderr)
+        self.assertIn("R2 0.9", self.gconv("classify", "m", "-i", "p.csv", "--evaluate").stdout)
+        self.assertIn("80 whole numbers", self.gconv("train", "p.csv", "--net", "dense 8 tanh, dense 1", "--epochs", 3, "-o", "n.safetensors").stderr)
+        self.assertIn("80 numbers: root", self.gconv("classify", "n.safetensors", "-i", "p.csv", "--evaluate").stdout)
+        # Classes, where they are asked for: by the option, by weights of classes, by softmax.
+        for words in (("svm", "p.csv", "--classification", "-o", "c"), ("svm", "p.csv", "--weight", "1000:2", "-o", "c"),
+                      ("train", "p.csv", "--net", "dense 80 softmax", "--epochs", 1, "-o", "c.safetensors")):
+            self.assertNotIn("approximated", self.gconv(*words).stderr)
+            self.assertIn("of 80\n", self.gconv("classify", words[-1], "-i", "p.csv", "--evaluate").stdout)
+        for command in (("svm", "p.csv"), ("train", "p.csv", "--net", "dense 1")):
+            self.assertIn("--classification and --regression: give one of them", self.gconv(*command, "--regression", "--classification", "-o", "x.safetensors", status=2).stderr)
+        # FANN's data with one output of -1 or 1, as classes.
+        (self.folder / "xor.data").write_text("4 2 1\n-1 -1\n-1\n-1 1\n1\n1 -1\n1\n1 1\n-1\n")
+        self.assertIn("classification takes whole numbers for classes", self.gconv("svm", "xor.data", "-o", "x", status=2).stderr)
+        for words in (("svm", "xor.data", "--classification", "-c", 100, "-o", "x"), ("train", "xor.data", "--net", "dense 8 tanh, dense 2 softmax", "--rate", "0.05", "-o", "x.safetensors")):
+            self.gconv(*words)
+            self.assertIn("100.00% right: 4 of 4", self.gconv("classify", words[-1], "-i", "xor.data", "--evaluate").stdout)
 
     def test_columns_are_matched_by_name(self):
         self.two_columns()

@@ -123,6 +123,25 @@ class Csv(DataTest):
         self.write("a.csv", "x,y\n1,10\n2,b\n")
         self.fails("a.csv:3: column 2 (y), of the targets, is \"b\", which is no number", "table", "a.csv", regression=1)
 
+    def test_whole_numbers_that_are_no_classes(self):
+        def write(labels):
+            self.write("a.csv", "x,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+        prices = [int(p) for p in rng.permutation(1000)[:60]]
+        write(prices)
+        inputs, targets, info = self.read("table", "a.csv")
+        self.assertEqual((info["classes"], info["outputs"], targets.ravel().tolist()), ([], 1, prices))
+        self.assertIn("a.csv: the labels of 60 cases are 60 whole numbers, and taken for numbers to be approximated, as by --regression: --classification", self.dump("table", "a.csv").stderr)
+        self.assertEqual(len(self.read("table", "a.csv", classification=1)[2]["classes"]), 60)
+        self.assertNotIn("approximated", self.dump("table", "a.csv", classification=1).stderr)
+        np.save(self.folder / "x.npy", np.zeros((60, 2)))
+        np.save(self.folder / "y.npy", np.array(prices))
+        self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), prices)
+        for labels, classes in (([k % 30 for k in range(60)], 30), ([k % 10 for k in range(15)], 10), ([k + 2000 for k in range(20)], 20), ([f"id{k}" for k in range(60)], 60)):
+            write(labels)  # half of the cases; few; texts
+            self.assertEqual(len(self.read("table", "a.csv")[2]["classes"]), classes)
+        write([k // 2 * 2 for k in range(30)] + [k + 100 for k in range(30)])
+        self.assertEqual(self.read("table", "a.csv")[2]["classes"], [])
+
     def test_known_classes(self):
         self.write("a.csv", "1,b\n2,a\n")
         inputs, targets, info = self.read("table", "a.csv", class_=["a", "b", "c"])
@@ -386,6 +405,9 @@ class OtherSyntaxes(DataTest):
         inputs, targets, info = self.read("table", "xor.data")
         self.assertEqual(inputs.reshape(4, 2).tolist(), [[-1, -1], [-1, 1], [1, -1], [1, 1]])
         self.assertEqual((targets.ravel().tolist(), info["classes"]), ([-1, 1, 1, -1], []))
+        inputs, targets, info = self.read("table", "xor.data", classification=1)
+        self.assertEqual((targets.ravel().tolist(), info["classes"]), ([0, 1, 1, 0], ["-1", "1"]))
+        self.assertEqual(self.read("table", "xor.data", class_=["1", "-1"])[1].ravel().tolist(), [1, 0, 0, 1])
         for text, message in [("2 2 1\n1 2\n3\n1\n", "fewer cases follow"), ("2 2 1\n1 2\n3\n1 2\n", "fewer cases follow"),
                               ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: numbers follow behind the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
                               ("1 2 1\n1 inf\n3\n", "b.data:2: number 2 is inf"), ("2 2\n1 2\n", "first line must have")]:

@@ -85,8 +85,8 @@ def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None
 
 # ---- Cases ----
 
-_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool, "augment": bool,
-         "gray": bool, "window": whole, "hop": whole, "patch": whole, "most_cases": whole, "memory": whole}
+_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool,
+         "classification": bool, "augment": bool, "gray": bool, "window": whole, "hop": whole, "patch": whole, "most_cases": whole, "memory": whole}
 
 
 def _data_options(data):
@@ -119,15 +119,15 @@ def _dataset(inputs, targets, kind, options):
             if kind not in (None, "table"):
                 raise ArgumentError(f"kind={kind!r}: arrays are tables, rows x columns; give images and signals as paths")
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gconv-"))
-            path, names = _write_table(folder, inputs, targets, options)
-            kind, given = "table", {"inputs": path}
+            inputs, targets, names = _write_table(folder, inputs, targets, options)
+            kind, given = "table", {"inputs": inputs, "targets": targets}
         given["kind"] = choose("kind", kind, KINDS)
         try:
             dataset = _core.open_dataset({**given, **options})
         except FormatError as error:
             if folder is None:
                 raise
-            raise FormatError(str(error).replace(given["inputs"], "the arrays")) from None
+            raise FormatError(str(error).replace(inputs, "the arrays").replace(targets, "the targets")) from None
         if names is not None and "classes" not in options and "missing" not in options:
             classes = dataset.info()["classes"]
             if len(classes) != names:
@@ -148,16 +148,9 @@ def _labels(targets):
     return labels
 
 
-def _fit_into_float32(labels):
-    """Whether float32 tells these numbers apart. NaN and infinities count as such: the data set refuses them with their row."""
-    if labels.dtype.kind == "f":
-        labels = labels[np.isfinite(labels)]
-    return bool(((labels > -2 ** 24) & (labels < 2 ** 24)).all())
-
-
 def _write_table(folder, inputs, targets, options):
-    """Writes arrays into a file of the folder. Returns its path, and how many different names of classes it has; None: there
-    are numbers."""
+    """Writes arrays into two files of the folder. Returns their paths, and how many different names of classes there are; None:
+    there are numbers."""
     with np.errstate(over="ignore"):  # an infinity then, which the data set refuses with its row
         rows = floats(inputs, "rows x columns")
     labels = None if targets is None else _labels(targets)
@@ -165,17 +158,14 @@ def _write_table(folder, inputs, targets, options):
         have = "no targets" if labels is None else f"targets of the shape {labels.shape}"
         raise ArgumentError(f"arrays of cases are rows x columns, with a target for each row, and these are inputs of the shape "
                             f"{rows.shape} and {have}; images and signals are given as paths")
-    if options.get("regression") or labels.dtype.kind == "b" or labels.dtype.kind in "iuf" and _fit_into_float32(labels):
-        path = os.path.join(folder, "cases.npy")
-        np.save(path, np.column_stack([rows, floats(labels, "targets")]))
-        return path, None
-    path = os.path.join(folder, "cases.csv")  # names, and numbers that float32 would not tell apart
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        for row, label in zip(rows, labels):
-            text = str(label).replace('"', '""')
-            numbers = ("" if np.isnan(value) and options.get("missing") else repr(float(value)) for value in row)
-            file.write(",".join(numbers) + f',"{text}"\n')
-    return path, None if labels.dtype.kind in "iuf" else len({str(label) for label in labels})
+    if options.get("regression"):
+        labels = floats(labels, "targets")
+    elif labels.dtype.kind not in "biuf":
+        labels = labels.astype(str)
+    paths = [os.path.join(folder, name) for name in ("inputs.npy", "targets.npy")]
+    for path, array in zip(paths, (rows, labels)):
+        np.save(path, array)
+    return *paths, None if labels.dtype.kind in "biuf" else len(set(labels.tolist()))
 
 
 # ---- Training ----
@@ -223,6 +213,8 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
                "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
                "algorithm": str(algorithm), "math": choose("math", math, MATHS), "device": str(device)}
     data = _data_options(data)
+    if isinstance(network, str) and network.rstrip(" )").endswith("softmax"):
+        data.setdefault("classification", not data.get("regression"))
     if isinstance(network, Network) and network.classes and kind in (None, "table"):
         data["classes"] = network.classes  # in its order, in which the labels need not come
     with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
