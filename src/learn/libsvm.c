@@ -53,7 +53,7 @@ typedef struct reading {
   gconv_lines lines;
   gconv_table *table;
   uint64_t most; /* the largest index */
-  bool from_zero, queries;
+  bool from_zero, told_by_model, queries;
 } reading;
 
 static gconv_status read_label(gconv_lines *lines, gconv_table *table, char *word, size_t length, size_t *label) {
@@ -182,6 +182,10 @@ static gconv_status shift_columns(gconv_table *table) {
   return status;
 }
 
+/* What a model keeps as the name of the labels, so that its other tables are counted from 0, too, whether they have an index
+ * 0 or not. */
+static const char label_from_zero[] = "label of indices from 0";
+
 static gconv_status end(const reading *r) {
   gconv_table *table = r->table;
   const size_t columns = (size_t)r->most + r->from_zero;
@@ -196,8 +200,10 @@ static gconv_status end(const reading *r) {
                       "%s: its indices begin with 0, and the model takes numbers off its columns: give the table as CSV, or "
                       "with indices from 1 on",
                       table->path);
-  gconv_warn("%s: its indices begin with 0, as those that scikit-learn writes", table->path);
-  return shift_columns(table);
+  if (!r->told_by_model)
+    gconv_warn("%s: its indices begin with 0, as those that scikit-learn writes", table->path);
+  table->label = strdup(label_from_zero);
+  return table->label ? shift_columns(table) : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a name", table->path);
 }
 
 static gconv_status read_libsvm(gconv_source *source, gconv_table *table) {
@@ -209,6 +215,8 @@ static gconv_status read_libsvm(gconv_source *source, gconv_table *table) {
   table->sparse = true;
   table->labelled = !table->unlabelled && !table->options->regression;
   table->columns = table->options->columns;
+  r.told_by_model = table->options->usual_label && strcmp(table->options->usual_label, label_from_zero) == 0;
+  r.from_zero = r.told_by_model;
   GCONV_TRY(gconv_table_take_origins(table));
   while (status == GCONV_OK && (status = gconv_lines_next_filled(&r.lines, &found)) == GCONV_OK && found)
     status = read_line(&r);

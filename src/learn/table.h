@@ -100,6 +100,8 @@ typedef struct gconv_npz {
 /* Chooses the arrays, unless `path` is another file: those that `path` names, or that are called "X" and "y", "x_train" and
  * "y_train", "data" and "target" ..., or the only one. Tells which were taken, and which are not used. */
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz);
+/* The same of an archive. */
+gconv_status gconv_npz_choose_of(gconv_source *archive, bool wants_targets, gconv_npz *npz);
 void gconv_npz_free(gconv_npz *npz);
 /* Reads the array that archive->member names, or the only one. */
 gconv_status gconv_npz_read(gconv_source *archive, gconv_table *table);

@@ -108,9 +108,8 @@ static gconv_status refuse_others(const char *path, const gconv_zip *zip) {
   return GCONV_OK;
 }
 
-static gconv_status choose(gconv_source *source, bool wants_targets, gconv_zip *zip, gconv_npz *npz) {
+static gconv_status choose(gconv_source *source, bool wants_targets, const gconv_zip *zip, gconv_npz *npz) {
   size_t index = 0;
-  GCONV_TRY(gconv_zip_read(source, zip));
   GCONV_TRY(refuse_others(source->name, zip));
   const gconv_zip_member *inputs = source->member ? NULL : find_inputs(zip);
   if (!inputs)
@@ -123,9 +122,17 @@ static gconv_status choose(gconv_source *source, bool wants_targets, gconv_zip *
   return name_member(source->name, targets, &npz->targets);
 }
 
+gconv_status gconv_npz_choose_of(gconv_source *source, bool wants_targets, gconv_npz *npz) {
+  gconv_zip zip = {0};
+  gconv_status status = gconv_zip_read(source, &zip);
+  if (status == GCONV_OK)
+    status = choose(source, wants_targets, &zip, npz);
+  gconv_zip_free(&zip);
+  return status;
+}
+
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz) {
   gconv_source source;
-  gconv_zip zip = {0};
   const uint8_t *bytes;
   size_t got = 0;
   if (strcmp(path, "-") == 0) /* which can be read once */
@@ -134,8 +141,7 @@ gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *n
   if (status == GCONV_OK && gconv_source_can_rewind(&source))
     status = gconv_source_peek(&source, 4, &bytes, &got);
   if (status == GCONV_OK && got > 0 && gconv_zip_sniff(bytes, got))
-    status = choose(&source, wants_targets, &zip, npz);
-  gconv_zip_free(&zip);
+    status = gconv_npz_choose_of(&source, wants_targets, npz);
   gconv_source_close(&source);
   return status;
 }

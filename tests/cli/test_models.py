@@ -93,6 +93,15 @@ class Models(CommandTest):
             self.gconv(*words)
             self.assertIn("100.00% right: 4 of 4", self.gconv("classify", words[-1], "-i", "xor.data", "--evaluate").stdout)
 
+    def test_indices_from_0_are_those_of_the_training(self):
+        """A table without the index 0 has the columns of the model, nevertheless."""
+        (self.folder / "t.csv").write_text("".join(f"{k % 2} {'0:1 ' if k % 3 else ''}{1 + k % 2}:{1 + k / 100} 3:{k % 5}\n" for k in range(60)))
+        (self.folder / "u.libsvm").write_text("0 1:1\n1 2:1\n")  # which 1, 2 would be 0, 1 of, counted from 1 on
+        for words, model in self.each():
+            self.gconv(*words)
+            self.assertEqual(self.predicted(model, "u.libsvm"), ["0", "1"])
+            self.assertIn("2 of 2", self.gconv("classify", model, "-i", "u.libsvm", "--evaluate").stdout)
+
     def test_columns_are_matched_by_name(self):
         self.two_columns()
         self.write("swapped.csv", [[1.0, 9.0], [0.0, 12.0]], "b,a")

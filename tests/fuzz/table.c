@@ -29,6 +29,8 @@ static void check_targets(const gconv_table *table) {
 static void check_table(const gconv_table *table) {
   demand(table->cases > 0 && table->columns <= GCONV_MOST_COLUMNS);
   demand(!table->names || table->name_count == table->columns);
+  for (size_t i = 1; table->rows && i < table->cases; i++)
+    demand(table->rows[i] > table->rows[i - 1] && table->rows[i] < table->cases + table->dropped);
   if (!table->unlabelled)
     check_targets(table);
   size_t looked = table->columns > 0 ? MOST_NUMBERS / table->columns : 0;
@@ -36,9 +38,20 @@ static void check_table(const gconv_table *table) {
   for (size_t i = 0; i < table->cases && i < looked && numbers; i++) {
     gconv_table_get(table, i, numbers);
     for (size_t k = 0; k < table->columns; k++)
-      demand(isfinite(numbers[k]));
+      demand(isfinite(numbers[k]) || (isnan(numbers[k]) && table->gaps));
   }
   free(numbers);
+}
+
+/* Of "npz", arrays are chosen, too. */
+static gconv_status read_table(gconv_source *source, gconv_table *table) {
+  gconv_npz npz = {0};
+  if (strcmp(FUZZ_SUBJECT, "npz") != 0)
+    return gconv_table_read_source(source, FUZZ_SUBJECT[0] ? FUZZ_SUBJECT : NULL, table);
+  gconv_status status = gconv_npz_choose_of(source, !table->unlabelled, &npz);
+  source->member = table->of_targets ? "y" : "X";
+  gconv_npz_free(&npz);
+  return status == GCONV_OK ? gconv_npz_read(source, table) : status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -50,11 +63,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0)
     memcpy(bytes, data + 1, size);
   const gconv_dataset_options options = {
-      .missing = missing[asked & 3], .regression = asked & 4, .label = asked & 8 ? "1" : NULL};
+      .missing = missing[asked & 3], .regression = asked & 4, .label = asked & 8 ? "1" : NULL, .classification = asked & 64};
   gconv_table table = {.options = &options, .unlabelled = asked & 16, .of_targets = (asked & 32) != 0};
   gconv_source source;
   gconv_source_of_bytes("input", bytes, size, &source);
-  if (gconv_table_read_source(&source, FUZZ_SUBJECT[0] ? FUZZ_SUBJECT : NULL, &table) == GCONV_OK)
+  if (read_table(&source, &table) == GCONV_OK)
     check_table(&table);
   gconv_table_free(&table);
   free(bytes);
