@@ -83,15 +83,15 @@ static size_t count_separator(const char *at, const char *stop, char separator, 
 }
 
 /* How often the separator is in the first line, if other lines that are shown have it as often, or once more: the header of
- * R has no name for the numbers of rows. Else 0. */
-static size_t try_separator(const char *text, size_t size, char separator) {
+ * R has no name for the numbers of rows. Else 0. `all`: the text is the whole file. */
+static size_t try_separator(const char *text, size_t size, bool all, char separator) {
   enum { LINES = 10 };
   const char *at = text, *stop = text + size;
   size_t first = 0, others = 0;
   for (int line = 0; line < LINES && at < stop;) {
     const char *end = at;
     size_t count = count_separator(at, stop, separator, &end);
-    bool whole = end < stop || size < 4096;
+    bool whole = end < stop || all;
     if (whole && end > at && *at != '#') {
       first = line == 0 ? count : first;
       others = line < 2 ? count : others;
@@ -118,13 +118,13 @@ static bool are_points(const char *text, size_t size) {
 
 /* The separator that the first lines have most often, and all as often. Semicolons go first, and tabs where commas may be
  * points of numbers: commas between them are. */
-static char find_separator(const char *text, size_t size) {
+static char find_separator(const char *text, size_t size, bool all) {
   static const char candidates[] = {';', ',', '\t', ' '};
   char found = ',';
   size_t most = 0;
   for (size_t i = 0; i < sizeof candidates; i++) {
     const char candidate = candidates[i];
-    const size_t count = try_separator(text, size, candidate);
+    const size_t count = try_separator(text, size, all, candidate);
     const bool points = candidate == '\t' && found == ',' && count > 0 && are_points(text, size);
     bool behind = most > 0 && (found == ';' || candidate == ' ');
     if ((count > most && !behind) || points) {
@@ -139,10 +139,12 @@ static char find_separator(const char *text, size_t size) {
 }
 
 gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool *named) {
+  enum { SHOWN = 4096 };
   static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8 */
   const uint8_t *bytes;
   size_t got;
-  GCONV_TRY(gconv_source_peek(source, 4096, &bytes, &got));
+  GCONV_TRY(gconv_source_peek(source, SHOWN, &bytes, &got));
+  const bool all = got < SHOWN;
   const char *text = (const char *)bytes;
   if (got >= 3 && memcmp(text, mark, 3) == 0) {
     text += 3;
@@ -151,7 +153,7 @@ gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool
   c->separator = c->table->options->separator;
   *named = got > 5 && strncasecmp(text, "sep=", 4) == 0 && (text[5] == '\n' || text[5] == '\r');
   if (!c->separator)
-    c->separator = *named ? text[4] : find_separator(text, got);
+    c->separator = *named ? text[4] : find_separator(text, got, all);
   return GCONV_OK;
 }
 

@@ -156,12 +156,14 @@ static gconv_status renumber(gconv_table *table) {
   return status;
 }
 
-/* Whether labels are whole numbers, of which nearly each case has its own: more of them than half of the cases. */
+/* Whether labels are whole numbers, of which nearly each case has its own: more of them than half of the cases; where there
+ * are few, than four fifths. */
 static bool are_rather_numbers(const gconv_table *table) {
-  enum { FEW = 20 };
+  enum { LEAST = 10, FEW = 20 };
   const gconv_labels *labels = &table->labels;
-  return !labels->known && labels->all_numbers && !table->options->classification && labels->count > FEW &&
-         labels->count > table->cases / 2;
+  const size_t count = labels->count, cases = table->cases;
+  return !labels->known && labels->all_numbers && !table->options->classification && count >= LEAST &&
+         (count > FEW ? count > cases / 2 : 5 * count > 4 * cases);
 }
 
 /* Makes labels that are numbers into targets. */
@@ -372,6 +374,10 @@ static gconv_status choose(gconv_source *source, const char *name, const gconv_t
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "there is no syntax of tables called '%s'; known are csv, libsvm, fann, letters and npy", name);
   GCONV_TRY(gconv_source_peek(source, 4096, &bytes, &got));
+  if (got >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) { /* the mark of UTF-8 */
+    bytes += 3;
+    got -= 3;
+  }
   if (got == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", source->name);
   if (!name)

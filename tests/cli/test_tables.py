@@ -136,9 +136,12 @@ class Csv(DataTest):
         np.save(self.folder / "x.npy", np.zeros((60, 2)))
         np.save(self.folder / "y.npy", np.array(prices))
         self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), prices)
-        for labels, classes in (([k % 30 for k in range(60)], 30), ([k % 10 for k in range(15)], 10), ([k + 2000 for k in range(20)], 20), ([f"id{k}" for k in range(60)], 60)):
+        for labels, classes in (([k % 30 for k in range(60)], 30), ([k % 10 for k in range(15)], 10), ([k + 2000 for k in range(9)], 9), ([f"id{k}" for k in range(60)], 60)):
             write(labels)  # half of the cases; few; texts
             self.assertEqual(len(self.read("table", "a.csv")[2]["classes"]), classes)
+        for labels in ([k // 2 * 2 for k in range(30)] + [k + 100 for k in range(30)], list(range(1990, 2000))):
+            write(labels)
+            self.assertEqual(self.read("table", "a.csv")[2]["classes"], [])
         write([k // 2 * 2 for k in range(30)] + [k + 100 for k in range(30)])
         self.assertEqual(self.read("table", "a.csv")[2]["classes"], [])
 
@@ -261,6 +264,12 @@ class Csv(DataTest):
         self.write("a.csv", ",x\na,1\nb,2\n")
         self.assertEqual(self.read("table", "a.csv", label="1")[2]["classes"], ["a", "b"])
 
+    def test_wide_lines_behind_a_mark_of_utf_8(self):
+        """Of lines that do not fit into what is looked at, the last one does not count."""
+        row = ";".join(["1,5"] * 700)
+        self.write("a.csv", ("\ufeff" + row + ";a\n" + row + ";b\n"))
+        self.assertEqual(self.read("table", "a.csv")[2]["shape"], [700, 1, 1])
+
     def test_names(self):
         self.write("a.csv", "x,x,c,c\n1,2,a,b\n3,4,b,a\n")
         self.fails("2 columns are called 'c': say the number", "table", "a.csv", label="c")
@@ -377,6 +386,8 @@ class OtherSyntaxes(DataTest):
             self.write("a.txt", text)
             inputs, targets, _ = self.read("table", "a.txt", columns=3)
             self.assertEqual((inputs.reshape(3, 3).tolist(), targets.ravel().tolist()), (wanted, [1, 0, 1]), text)
+        self.write("a.txt", "\ufeff1 1:5 3:7\n0 2:6\n1\n")
+        self.assertEqual(self.read("table", "a.txt")[0].reshape(3, 3).tolist(), wanted)
         self.write("a.txt", "1\n0 qid:4 2:6\n1 1:5 3:7\n")  # what is first does not tell
         self.assertEqual(self.read("table", "a.txt")[0].reshape(3, 3).tolist(), [[0, 0, 0], [0, 6, 0], [5, 0, 7]])
         self.assertIn("qid) are passed over", self.dump("table", "a.txt").stderr)
