@@ -156,14 +156,14 @@ static gconv_status renumber(gconv_table *table) {
   return status;
 }
 
-/* Whether labels are whole numbers, of which nearly each case has its own: more of them than half of the cases; where there
- * are few, than four fifths. */
+/* Whether labels are whole numbers, of which nearly each case has its own: less than three cases have one on average; where
+ * labels are few, less than 5/4. */
 static bool are_rather_numbers(const gconv_table *table) {
   enum { LEAST = 10, FEW = 20 };
   const gconv_labels *labels = &table->labels;
   const size_t count = labels->count, cases = table->cases;
   return !labels->known && labels->all_numbers && !table->options->classification && count >= LEAST &&
-         (count > FEW ? count > cases / 2 : 5 * count > 4 * cases);
+         (count > FEW ? 3 * count > cases : 5 * count > 4 * cases);
 }
 
 /* Makes labels that are numbers into targets. */

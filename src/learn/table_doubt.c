@@ -33,21 +33,26 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* A class that occurs once, in the first line above numbers, is no class. Where classes are few, years tell. Of numbers to
- * be approximated, and without any, 0, 1, 2 ... does, unless the next line counts on. */
-static gconv_status is_header(const gconv_table *table, bool *is) {
+/* Whether the first row counts 0, 1, 2 ..., and the next one does not count on. */
+static bool counts_alone(const gconv_table *table) {
   enum { FEWEST = 4 };
+  const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);
+  const double *numbers = (const double *)(const void *)table->inputs.bytes;
+  return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && numbers[table->columns] != (double)fields;
+}
+
+/* A class that occurs once, in the first line above numbers, is no class. Where other classes are rare, too, years tell, and
+ * 0, 1, 2 ...; these alone do where there are no classes. */
+static gconv_status is_header(const gconv_table *table, bool *is) {
   size_t first = 0;
   bool others_recur = false;
   if (!table->labelled) {
-    const size_t fields = table->columns + table->outputs;
-    const double *numbers = (const double *)(const void *)table->inputs.bytes;
-    *is = table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && numbers[table->columns] != (double)fields;
+    *is = counts_alone(table);
     return GCONV_OK;
   }
   GCONV_TRY(count_first(table, &first, &others_recur));
   *is = first == 1 && (others_recur || (table->doubt != GCONV_DOUBT_COUNT && are_numbers(&table->labels)) ||
-                       table->doubt == GCONV_DOUBT_YEARS);
+                       table->doubt == GCONV_DOUBT_YEARS || counts_alone(table));
   return GCONV_OK;
 }
 

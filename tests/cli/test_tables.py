@@ -136,8 +136,8 @@ class Csv(DataTest):
         np.save(self.folder / "x.npy", np.zeros((60, 2)))
         np.save(self.folder / "y.npy", np.array(prices))
         self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), prices)
-        for labels, classes in (([k % 30 for k in range(60)], 30), ([k % 10 for k in range(15)], 10), ([k + 2000 for k in range(9)], 9), ([f"id{k}" for k in range(60)], 60)):
-            write(labels)  # half of the cases; few; texts
+        for labels, classes in (([k % 30 for k in range(90)], 30), ([k % 10 for k in range(15)], 10), ([k + 2000 for k in range(9)], 9), ([f"id{k}" for k in range(60)], 60)):
+            write(labels)  # three cases each; few; texts
             self.assertEqual(len(self.read("table", "a.csv")[2]["classes"]), classes)
         for labels in ([k // 2 * 2 for k in range(30)] + [k + 100 for k in range(30)], list(range(1990, 2000))):
             write(labels)
@@ -234,6 +234,8 @@ class Csv(DataTest):
         self.write("a.csv", "2019,2020,kind\n5,6,a\n7,9,b\n")
         self.assertEqual(self.read("table", "a.csv", class_=["a", "b"])[0].ravel().tolist(), [5, 6, 7, 9])
         self.assertEqual(self.read("table", "a.csv", class_=["a", "b"], unlabelled=1, label=3)[0].ravel().tolist(), [5, 6, 7, 9])
+        self.write("a.csv", "0,1,2,3\n5,6,7,8\n2,3,4,5\n3,3,4,5\n")  # a class of one case besides
+        self.assertEqual(self.read("table", "a.csv")[0].ravel().tolist(), [5, 6, 7, 2, 3, 4, 3, 3, 4])
         self.write("a.csv", "0,1,2,3\n5,6,7,8\n2,3,4,5\n")
         self.assertEqual(self.read("table", "a.csv", unlabelled=1)[0].ravel().tolist(), [5, 6, 7, 8, 2, 3, 4, 5])
         self.assertEqual(self.read("table", "a.csv", regression=1)[1].ravel().tolist(), [8, 5])

@@ -248,6 +248,15 @@ class Training(unittest.TestCase):
                         np.array([None, "a", "b"])[arms + np.arange(60) % 2], np.array([np.nan, "a", "b"], object)[arms + np.arange(60) % 2]):
             with self.assertRaises(gconv.Error, msg=str(missing[:5])):
                 gconv.SVM.train(rows, missing)
+        first = np.array(["first", *np.where(arms[1:], "a", "b")])  # no header, though its label is that of no other row
+        self.assertEqual(gconv.SVM.train(np.rint(rows), first).classes[0], "first")
+        numbers = np.arange(2000, 2060)  # each row has its own: no classes, unless they are asked for
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(gconv.ArgumentError, "classification takes whole numbers for classes"):
+                gconv.SVM.train(rows, numbers)
+        self.assertEqual(len(gconv.SVM.train(rows, numbers, classification=True).classes), 60)
+        self.assertEqual(len(gconv.train("dense 60 softmax", rows, numbers, epochs=1).classes), 60)
         for pair in (("1", "01"), ("a", " a")):
             with self.assertRaisesRegex(gconv.ArgumentError, "3 different texts, but name 2 classes"):
                 gconv.SVM.train(rows, np.array([*pair, "c"])[np.arange(60) % 3])
