@@ -72,7 +72,11 @@ typedef struct gconv_inputs {
   gconv_input *items; /* owned, with their texts */
   size_t count;
   bool many; /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
-  gconv_passed_over unread;      /* files that folders have of formats that are not read, by their extensions */
+  const gconv_texts *exclude; /* set by the caller before the search: patterns of what it leaves out; NULL: nothing */
+  gconv_passed_over unread;   /* what folders have besides images that are read, by extensions: files, pipes ... */
+  char *unread_kinds;         /* how many of which: "2 .txt, 1 .heic, 1 without an extension"; NULL: there are none; owned */
+  gconv_texts missed; /* errors of folders and files that could not be looked at, and are left out: the run is not whole */
+  gconv_passed_over repeated;    /* names of files that have another name before, and are taken once */
   gconv_passed_over linked;      /* names of folders that are searched by another name, and so not a second time */
   gconv_passed_over dangling;    /* links in folders that have the name of an image, and lead nowhere */
   gconv_texts folders, patterns; /* that were searched, and that found something: there, results would be inputs next time */
@@ -87,7 +91,11 @@ typedef struct gconv_inputs {
  *     searched once: by its real name, if that is below the folder that is searched;
  *   - any other existing file;
  *   - FILE:MEMBER, one image of an existing file: gconv_image_read();
- *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`.
+ *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`. Its part **
+ *     stands for any folders, one in the other, or none. What is no regular file is passed over.
+ * A file that several specs find is taken once, under the first name; a link to it is another file. inputs->exclude leaves
+ * out what folders and patterns find: a pattern is compared with the names of files and folders, one with a '/' with the
+ * relative path. A folder or file that cannot be looked at is in inputs->missed, and the search goes on.
  * GCONV_BAD_ARGUMENT if a spec finds nothing, and *inputs is empty. No image is opened.
  */
 gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
@@ -106,6 +114,7 @@ typedef struct gconv_naming {
   const char *suffix;              /* put behind {stem}: "_blur"; NULL: none */
   const gconv_filters *filters;
   bool each_filter; /* one result a filter; else one of them all */
+  bool keeps;       /* results that exist are kept, whoever made them: gconv_batch.existing */
 } gconv_naming;
 
 /* Zero-initialise before first use. */
@@ -123,6 +132,11 @@ typedef struct gconv_outputs {
   char *of_frames;    /* the template for inputs with a file for each frame; owned, as the labels */
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
   bool mirrors;       /* the folders of an input are put in front of the file name */
+  bool keeps;         /* as asked for */
+  bool among;         /* gconv_outputs_check(): results lie in folders where inputs were found, and gconv_batch_run() marks
+                         them by an extended attribute, or in .gconv-manifest, so that the next run knows them */
+  bool alike;         /* gconv_outputs_check(): names of results differ by upper and lower case alone, and gconv_batch_run()
+                         asks the file system whether that tells them apart */
 } gconv_outputs;
 
 /*
@@ -157,9 +171,11 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* Refuses, with GCONV_BAD_ARGUMENT, results that would land outside the folder of naming->output (or, of a template, the
  * one before its first field), on each other (whatever way their paths take), on an input, or on a folder; those that the
- * next run would take for inputs, unless they have a suffix; and those whose folder is missing (unless it is to be made) or
- * may not be written. No file is changed. With a suffix, inputs that were found and are results of others are dropped, with
- * their own results: an earlier run made them. */
+ * next run would take for inputs, unless they have a suffix; those that would replace a file in a folder where inputs were
+ * found, unless it is marked as a result, or a manifest has it; and those whose folder is missing (unless it is to be made)
+ * or may not be written. An input whose result would have too long a path is dropped, and in inputs->missed, if others are
+ * left. No file is changed. With a suffix, inputs that were found and are results of others are dropped, with their own
+ * results: an earlier run made them. */
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
 /* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
@@ -288,6 +304,7 @@ typedef struct gconv_batch {
   bool unrounded;
   int quality, png_level; /* gconv_write_options, as the next four */
   bool lossless, strip;
+  bool preserve_times; /* results have the times of their inputs, where these are files */
   gconv_tiff_compression tiff_compression;
   gconv_stored_type store;      /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and
                              numbers of all others as they are */
@@ -317,6 +334,7 @@ typedef struct gconv_batch_summary {
   size_t found[GCONV_FINDINGS];   /* what the manifest knew of the results of inputs that were begun */
   gconv_device_info device;
   char device_reason[192]; /* what "auto" chose it for; "" if there was no choice */
+  size_t leftovers; /* unfinished files that runs which were killed had left of the same outputs, and that were removed */
   char warned[256]; /* warnings that more than one image was worth, and how many: "clamped: 12 images"; "" without any */
   double device_wait_ms; /* the part of device.start_ms in which nothing could be done but wait */
   double wall_ms;

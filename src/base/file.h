@@ -134,7 +134,8 @@ char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
 /* Removes what processes that are gone left of files that were to become paths[0 .. count). Files of a process that is still
- * at work are locked, and stay. *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
-gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed);
+ * at work are locked, and stay. Of each folder, `most` entries are looked at. *removed counts. GCONV_NO_MEMORY; a folder
+ * that cannot be read or written is passed over. */
+gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t most, size_t *removed);
 
 #endif

@@ -87,19 +87,19 @@ static gconv_status remove_entry(int folder, const char *path, const char *name,
   return GCONV_OK;
 }
 
-static gconv_status clean_folder(const char *path, char **texts, size_t count, size_t *removed) {
+static gconv_status clean_folder(const char *path, char **texts, size_t count, size_t most, size_t *removed) {
   DIR *entries = opendir(path[0] ? path : ".");
   if (!entries)
     return GCONV_OK;
   gconv_status status = GCONV_OK;
-  for (const struct dirent *entry = readdir(entries); entry && status == GCONV_OK; entry = readdir(entries))
+  for (const struct dirent *entry = readdir(entries); entry && most-- > 0 && status == GCONV_OK; entry = readdir(entries))
     status = remove_entry(dirfd(entries), path, entry->d_name, texts, count, removed);
   closedir(entries);
   return status;
 }
 
 /* Cleans each folder once. The texts are sorted, so those of one folder follow each other. */
-static gconv_status clean_folders(char **texts, size_t count, size_t *removed) {
+static gconv_status clean_folders(char **texts, size_t count, size_t most, size_t *removed) {
   char *folder = NULL;
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
@@ -109,14 +109,14 @@ static gconv_status clean_folders(char **texts, size_t count, size_t *removed) {
       continue;
     free(folder);
     folder = strndup(texts[i], length);
-    status = folder ? clean_folder(folder, texts, count, removed)
+    status = folder ? clean_folder(folder, texts, count, most, removed)
                     : gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a folder");
   }
   free(folder);
   return status;
 }
 
-gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed) {
+gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t most, size_t *removed) {
   *removed = 0;
   char **texts = calloc(count > 0 ? count : 1, sizeof *texts);
   bool complete = texts != NULL;
@@ -125,7 +125,7 @@ gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *re
   gconv_status status = complete ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu file names", count);
   if (complete) {
     qsort(texts, count, sizeof *texts, compare);
-    status = clean_folders(texts, count, removed);
+    status = clean_folders(texts, count, most, removed);
   }
   for (size_t i = 0; texts && i < count; i++)
     free(texts[i]);

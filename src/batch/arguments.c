@@ -13,6 +13,7 @@ gconv_status gconv_check_inputs(const gconv_inputs *inputs, gconv_message *messa
     if (!inputs->items || !inputs->items[i].path || !inputs->items[i].file || !inputs->items[i].relative)
       return gconv_complain(message, GCONV_BAD_ARGUMENT, "input %zu lacks its path, file or relative name", i + 1);
   GCONV_TRY(gconv_check_texts(&inputs->folders, "the folders of the inputs", message));
+  GCONV_TRY(gconv_check_texts(&inputs->missed, "the errors of the inputs", message));
   return gconv_check_texts(&inputs->patterns, "the patterns of the inputs", message);
 }
 

@@ -3,9 +3,12 @@
 #include "base/clock.h"
 #include "batch/run.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Errors -------------------------------------------------------------------------------------------------------- */
 
@@ -101,15 +104,36 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
 /* Notes result n in the manifest, for which it reads all of the file. Returns the text of an error, or NULL. A result that
  * cannot be noted is a result all the same: the next --resume would make it again. */
 static char *note(const gconv_run *run, const gconv_item *item, size_t n) {
-  gconv_manifest *manifest = run->batch->manifest;
+  const gconv_batch *batch = run->batch;
+  gconv_manifest *manifest = batch->manifest ? batch->manifest : run->record;
+  const gconv_print any = {.known = true}, input = batch->manifest ? item->print : any;
   gconv_message message;
-  bool noted = !manifest ||
-               gconv_manifest_add(manifest, item->paths[n], item->report.input->relative, item->print, &message) == GCONV_OK;
+  if (run->marks && batch->outputs->among)
+    gconv_outputs_mark(item->paths[n]);
+  bool noted =
+      !manifest || gconv_manifest_add(manifest, item->paths[n], item->report.input->relative, input, &message) == GCONV_OK;
   return noted ? NULL : strdup(message.text);
 }
 
+/* Gives result n the times of its input. Where the file system does not take them, that is told, and the result stays. */
+static char *keep_times(const gconv_run *run, const gconv_item *item, size_t n) {
+  struct stat input;
+  char *trouble = NULL;
+  const char *path = item->paths[n];
+  if (!run->batch->preserve_times || !gconv_output_exists(path) || stat(item->report.input->file, &input) != 0 ||
+      !S_ISREG(input.st_mode))
+    return NULL;
+  const struct timespec times[] = {input.st_atim, input.st_mtim};
+  if (utimensat(AT_FDCWD, path, times, 0) != 0 &&
+      asprintf(&trouble, "%s: cannot be given the time of its input: %s", path, strerror(errno)) < 0)
+    trouble = NULL;
+  return trouble;
+}
+
 void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n, gconv_status status) {
-  char *trouble = status == GCONV_OK ? note(run, item, n) : NULL;
+  char *trouble = status == GCONV_OK ? keep_times(run, item, n) : NULL;
+  if (!trouble && status == GCONV_OK)
+    trouble = note(run, item, n);
   pthread_mutex_lock(&task->lock);
   if (status == GCONV_OK) {
     item->report.written++;

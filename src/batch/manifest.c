@@ -229,8 +229,8 @@ static bool write_all(int file, const char *text, size_t size) {
 
 /* Two runs that make the same results would disturb each other. Where the file system has no locks, that is up to the user.
  */
-static gconv_status lock_file(const gconv_manifest *manifest, gconv_message *message) {
-  if (flock(manifest->file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+static gconv_status lock_file(const gconv_manifest *manifest, bool shared, gconv_message *message) {
+  if (flock(manifest->file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return GCONV_OK;
   return gconv_complain(message, GCONV_EXISTS,
                         "%s: another gconv is at work on these results: wait for it, or divide the work with --shard",
@@ -248,7 +248,7 @@ static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *me
   return written ? GCONV_OK : complain_file(manifest, "write", message);
 }
 
-static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
+static gconv_status open_own(gconv_manifest *manifest, bool shared, gconv_message *message) {
   GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
   int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   off_t bytes;
@@ -261,7 +261,7 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
                           "%s: cannot open: %s: make it a file that can be written, or remove it, and all results are made "
                           "again",
                           manifest->path, trouble);
-  GCONV_TRY(lock_file(manifest, message));
+  GCONV_TRY(lock_file(manifest, shared, message));
   return begin_line(manifest, message);
 }
 
@@ -284,11 +284,27 @@ static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs 
                                   size_t *removed, gconv_message *message) {
   GCONV_TRY(name_files(manifest, outputs, shard, message));
   if (removed) {
-    GCONV_TRY(open_own(manifest, message));
-    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, removed) != GCONV_OK)
+    GCONV_TRY(open_own(manifest, false, message));
+    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, SIZE_MAX, removed) != GCONV_OK)
       return gconv_complain(message, GCONV_NO_MEMORY, "%s", gconv_last_error());
   }
   return read_all(manifest, message);
+}
+
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **result, gconv_message *message) {
+  const gconv_shard all = {0};
+  gconv_manifest *manifest = calloc(1, sizeof *manifest);
+  if (!manifest)
+    return gconv_complain_memory(message);
+  *manifest = (gconv_manifest){.file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+  gconv_status status = name_files(manifest, outputs, &all, message);
+  if (status == GCONV_OK)
+    status = open_own(manifest, true, message);
+  if (status == GCONV_OK)
+    *result = manifest;
+  else
+    gconv_manifest_close(manifest);
+  return status;
 }
 
 gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
@@ -368,6 +384,21 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
   return finding;
 }
 
+bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path) {
+  char *name = name_of(manifest, path);
+  gconv_print print = {0};
+  bool knows = false;
+  const note *end = manifest->records + manifest->count;
+  for (const note *at = name && manifest->count > 0 ? find(manifest, name) : end; at < end && strcmp(at->path, name) == 0;
+       at++) {
+    if (!print.known)
+      print = gconv_print_of(path);
+    knows |= equal(at->result, print);
+  }
+  free(name);
+  return knows;
+}
+
 gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
   if (!manifest || !path || !input || !input->relative || !input->file ||
       strncmp(path, manifest->folder, strlen(manifest->folder)) != 0)
@@ -390,8 +421,8 @@ static char *make_line(const gconv_manifest *manifest, const char *path, gconv_p
 
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
                                 gconv_message *message) {
-  gconv_print result = input.known ? gconv_print_of(path) : (gconv_print){0};
-  if (!result.known) /* a pipe, or a file that is gone again */
+  gconv_print result = input.known ? gconv_print_of(path) : (gconv_print){0}; /* of a pipe, nothing can be told again */
+  if (!result.known)                                                          /* a pipe, or a file that is gone again */
     return GCONV_OK;
   char *line = make_line(manifest, path, result, relative, input);
   gconv_status status = line ? GCONV_OK : gconv_complain_memory(message);

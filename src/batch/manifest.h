@@ -29,6 +29,13 @@ gconv_print gconv_print_of(const char *path);
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input);
 
+/* Opens that of a run without --resume, whose results lie among its inputs: it only records them, so that a later run knows
+ * which files there are results. Such runs may be at work at the same time. */
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest, gconv_message *message);
+
+/* Whether the file at `path`, a result's, is one that a run has recorded, unchanged. Reads the file. */
+bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
+
 /* Notes that the result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
                                 gconv_message *message);

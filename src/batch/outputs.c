@@ -379,6 +379,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
 static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(make_labels(namer));
   GCONV_TRY(name_by_output(namer));
+  namer->outputs->keeps = namer->naming->keeps;
   if (!(namer->outputs->folder = gconv_template_folder(namer->outputs->pattern)))
     return gconv_complain_memory(namer->message);
   GCONV_TRY(check_suffix(namer));

@@ -6,24 +6,22 @@
 #include "batch/template.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of `path` on the heap: "." if it has none. */
-static char *folder_of(const char *path) {
+char *gconv_path_folder(const char *path) {
   const char *slash = strrchr(path, '/');
   if (!slash)
     return strdup(".");
   return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* Appends the parts of `rest` to the absolute path `real`, which has room for them, by their letters alone. */
-static void append_parts(char *real, const char *rest) {
+void gconv_path_append(char *real, const char *rest) {
   for (size_t length; *rest; rest += length) {
     rest += strspn(rest, "/");
     length = strcspn(rest, "/");
@@ -35,9 +33,7 @@ static void append_parts(char *real, const char *rest) {
   }
 }
 
-/* `path` on the heap as one absolute name, whatever links, "." and ".." it goes through; what does not exist yet is taken by
- * its letters. NULL without memory. */
-static char *canonical(const char *path) {
+char *gconv_path_canonical(const char *path) {
   char *there = strdup(path), *real = NULL, *result = NULL;
   size_t length = strlen(path);
   errno = 0;
@@ -54,7 +50,7 @@ static char *canonical(const char *path) {
   if (there && !real && errno != ENOMEM) /* the working folder is gone, and has no path any more: writing will tell */
     real = strdup("/");
   if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
-    append_parts(strcpy(result, real), path + length);
+    gconv_path_append(strcpy(result, real), path + length);
   free(there);
   free(real);
   return result;
@@ -64,7 +60,7 @@ static char *canonical(const char *path) {
 
 /* The folder that all results must lie in, canonical, on the heap. NULL without memory. */
 static char *root_of(const gconv_outputs *outputs) {
-  return canonical(outputs->folder[0] ? outputs->folder : ".");
+  return gconv_path_canonical(outputs->folder[0] ? outputs->folder : ".");
 }
 
 static bool lies_in(const char *root, const char *path) {
@@ -108,7 +104,7 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
   if (!outputs->make_folders)
     return GCONV_OK;
   GCONV_TRY(check_length(path, message));
-  char *root = root_of(outputs), *real = canonical(path);
+  char *root = root_of(outputs), *real = gconv_path_canonical(path);
   gconv_status status = root && real ? check_place(outputs, root, path, real, message) : gconv_complain_memory(message);
   free(root);
   free(real);
@@ -180,8 +176,12 @@ static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_o
                         path, first, second, similar ? ", which differ by their extension only," : "", advice);
 }
 
+static int compare_cases(const void *a, const void *b) {
+  return strcasecmp(((const struct target *)a)->path, ((const struct target *)b)->path);
+}
+
 /* Refuses what lies outside the folder of -o, and what lies in the place of another. Sorts the targets. */
-static gconv_status check_targets(const gconv_inputs *inputs, const gconv_outputs *outputs, struct target *targets,
+static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, struct target *targets,
                                   gconv_message *message) {
   size_t count = outputs->paths.count;
   char *root = root_of(outputs);
@@ -193,16 +193,20 @@ static gconv_status check_targets(const gconv_inputs *inputs, const gconv_output
   for (size_t i = 1; i < count && status == GCONV_OK; i++)
     if (strcmp(targets[i - 1].path, targets[i].path) == 0)
       status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index, message);
+  if (status == GCONV_OK)
+    qsort(targets, count, sizeof *targets, compare_cases);
+  for (size_t i = 1; i < count && status == GCONV_OK; i++)
+    outputs->alike |= compare_cases(&targets[i - 1], &targets[i]) == 0;
   free(root);
   return status;
 }
 
-static gconv_status check_places(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
   size_t count = outputs->paths.count;
   struct target *targets = calloc(count, sizeof *targets);
   bool complete = targets != NULL;
   for (size_t i = 0; complete && i < count; i++) {
-    targets[i] = (struct target){canonical(outputs->paths.items[i]), i};
+    targets[i] = (struct target){gconv_path_canonical(outputs->paths.items[i]), i};
     complete = targets[i].path != NULL;
   }
   gconv_status status = complete ? check_targets(inputs, outputs, targets, message) : gconv_complain_memory(message);
@@ -221,8 +225,7 @@ int gconv_identity_compare(const void *a, const void *b) {
   return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-/* Finds the identity of a regular file; false for anything else. */
-static bool identify(const char *path, gconv_identity *identity) {
+bool gconv_path_identify(const char *path, gconv_identity *identity) {
   struct stat status;
   if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
     return false;
@@ -237,7 +240,7 @@ static gconv_status refuse_known(gconv_identity *known, size_t count, const char
   qsort(known, count, sizeof *known, gconv_identity_compare);
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
-    if (identify(path, &key) && bsearch(&key, known, count, sizeof *known, gconv_identity_compare))
+    if (gconv_path_identify(path, &key) && bsearch(&key, known, count, sizeof *known, gconv_identity_compare))
       return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name%s", path,
                             what, outputs->make_folders ? ", such as by --suffix _NAME" : "");
   }
@@ -250,103 +253,10 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
   if (!known)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < inputs->count; i++)
-    count += identify(inputs->items[i].file, &known[count]);
+    count += gconv_path_identify(inputs->items[i].file, &known[count]);
   gconv_status status = refuse_known(known, count, "inputs", outputs, message);
   free(known);
   return status;
-}
-
-/* ---- Results among the inputs -------------------------------------------------------------------------------------- */
-
-/* `path` without "./" in front. */
-static const char *plain_path(const char *path) {
-  while (strncmp(path, "./", 2) == 0)
-    path += 2;
-  return path;
-}
-
-static int compare_texts(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Whether `path` lies in a folder that was searched. `searched` is sorted. */
-static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
-  char *own = folder_of(path), *canonical_own = own ? canonical(own) : NULL;
-  bool good = canonical_own != NULL;
-  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, compare_texts);
-  free(own);
-  free(canonical_own);
-  return good ? GCONV_OK : gconv_complain_memory(message);
-}
-
-static bool is_matched(const gconv_texts *patterns, const char *path) {
-  for (size_t i = 0; i < patterns->count; i++)
-    if (fnmatch(plain_path(patterns->items[i]), plain_path(path), FNM_PATHNAME | FNM_PERIOD) == 0)
-      return true;
-  return false;
-}
-
-/* The next run would filter these results, too. */
-static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched,
-                                 gconv_message *message) {
-  for (size_t i = 0; i < outputs->paths.count; i++) {
-    const char *path = outputs->paths.items[i];
-    bool is = is_matched(&inputs->patterns, path);
-    if (!is && inputs->folders.count > 0 && gconv_format_by_path(path))
-      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is, message));
-    if (is)
-      return gconv_complain(
-          message, GCONV_BAD_ARGUMENT,
-          "%s: this result would lie among the inputs, and the next run would filter it again: name another "
-          "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
-          path);
-  }
-  return GCONV_OK;
-}
-
-static gconv_status check_among(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
-  size_t count = inputs->folders.count;
-  char **searched = calloc(count + 1, sizeof *searched);
-  bool good = searched != NULL;
-  for (size_t i = 0; good && i < count; i++)
-    good = (searched[i] = canonical(inputs->folders.items[i])) != NULL;
-  if (good)
-    qsort(searched, count, sizeof *searched, compare_texts);
-  gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
-  for (size_t i = 0; searched && i < count; i++)
-    free(searched[i]);
-  free(searched);
-  return status;
-}
-
-/* What results of earlier runs are known by: the files at the paths of results, sorted. */
-struct earlier {
-  gconv_identity *known;
-  size_t count;
-  size_t *dropped;
-};
-
-static bool is_no_result(const gconv_input *input, size_t i, void *user) {
-  const struct earlier *earlier = user;
-  gconv_identity key;
-  (void)i;
-  bool result = input->found && identify(input->path, &key) &&
-                bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, gconv_identity_compare);
-  *earlier->dropped += result;
-  return !result;
-}
-
-/* With a suffix, inputs that are results of others were made by an earlier run. */
-static gconv_status drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
-  struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
-  if (!earlier.known)
-    return gconv_complain_memory(message);
-  for (size_t i = 0; i < outputs->paths.count; i++)
-    earlier.count += identify(outputs->paths.items[i], &earlier.known[earlier.count]);
-  qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);
-  gconv_outputs_keep(inputs, outputs, is_no_result, &earlier);
-  free(earlier.known);
-  return GCONV_OK;
 }
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
@@ -357,7 +267,7 @@ static bool identify_bank(const char *spec, gconv_identity *identity) {
   char *path = strdup(spec);
   for (char *colon = path ? strchr(path, ':') : NULL; colon && !found; colon = strchr(colon + 1, ':')) {
     *colon = '\0';
-    found = identify(path, identity);
+    found = gconv_path_identify(path, identity);
     *colon = ':';
   }
   free(path);
@@ -376,7 +286,8 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
   if (!known)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < filters->count; i++)
-    count += identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
+    count +=
+        gconv_path_identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
   gconv_status status = refuse_known(known, count, "files of filters", outputs, message);
   free(known);
   return status;
@@ -389,7 +300,7 @@ static char *nearest_folder(const char *folder) {
   struct stat status;
   char *nearest = strdup(folder);
   while (nearest && stat(nearest, &status) != 0 && errno == ENOENT) {
-    char *around = folder_of(nearest);
+    char *around = gconv_path_folder(nearest);
     free(nearest);
     nearest = around;
   }
@@ -432,7 +343,7 @@ static gconv_status check_path(const char *path, bool make, char **folder, gconv
     if (!S_ISREG(status.st_mode)) /* a pipe or a device: written as it is, nothing is made beside it */
       return GCONV_OK;
   }
-  char *own = folder_of(path);
+  char *own = gconv_path_folder(path);
   if (!own)
     return gconv_complain_memory(message);
   bool checked = *folder && strcmp(*folder, own) == 0;
@@ -447,6 +358,44 @@ static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *m
   for (size_t i = 0; i < outputs->paths.count && status == GCONV_OK; i++)
     status = check_path(outputs->paths.items[i], outputs->make_folders, &folder, message);
   free(folder);
+  return status;
+}
+
+/* Which inputs have results whose paths are not too long. */
+struct lengths {
+  bool *fits;
+};
+
+static bool does_fit(const gconv_input *input, size_t i, void *user) {
+  const struct lengths *lengths = user;
+  (void)input;
+  return lengths->fits[i];
+}
+
+/* Drops inputs whose results have too long a path, and tells of each; refuses that if no input is left. */
+static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool array, gconv_message *message) {
+  struct lengths lengths = {.fits = calloc(inputs->count + 1, sizeof *lengths.fits)};
+  size_t fitting = 0;
+  if (!lengths.fits)
+    return gconv_complain_memory(message);
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < inputs->count && !array; i++) {
+    status = GCONV_OK;
+    for (size_t n = outputs->first[i]; n < outputs->first[i + 1] && status == GCONV_OK; n++)
+      status = check_length(outputs->paths.items[n], message);
+    fitting += lengths.fits[i] = status == GCONV_OK;
+    if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(message->text)))
+      break;
+  }
+  if (array || fitting == inputs->count)
+    status = array ? check_length(outputs->paths.items[0], message) : GCONV_OK;
+  else if (fitting > 0) {
+    gconv_outputs_keep(inputs, outputs, does_fit, &lengths);
+    status = GCONV_OK;
+  } else {
+    status = check_length(outputs->paths.items[0], message);
+  }
+  free(lengths.fits);
   return status;
 }
 
@@ -475,13 +424,16 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: there are none to check");
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;
-  for (size_t i = 0; i < outputs->paths.count; i++)
-    GCONV_TRY(check_length(outputs->paths.items[i], message));
-  if (outputs->suffix)
-    GCONV_TRY(drop_earlier(inputs, outputs, message));
+  GCONV_TRY(drop_long(inputs, outputs, array, message));
+  if (outputs->suffix) {
+    GCONV_TRY(gconv_outputs_check_own(inputs, outputs, message));
+    GCONV_TRY(gconv_outputs_drop_earlier(inputs, outputs, message));
+  }
   GCONV_TRY(check_inputs(inputs, outputs, message));
-  if (!outputs->suffix)
-    GCONV_TRY(check_among(inputs, outputs, message));
+  if (!outputs->suffix) {
+    GCONV_TRY(gconv_outputs_check_among(inputs, outputs, message));
+    GCONV_TRY(gconv_outputs_check_own(inputs, outputs, message));
+  }
   GCONV_TRY(check_places(inputs, outputs, message));
   return check_folders(outputs, message);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/file.h"
 #include "batch/arguments.h"
 #include "batch/layout.h"
 #include "batch/run.h"
@@ -117,9 +118,30 @@ static gconv_status begin_devices(gconv_run *run, size_t most) {
   return type->keep_exact && gconv_devices_are_open(run->devices) ? type->keep_exact(run->operation, &run->exact) : GCONV_OK;
 }
 
+/* Unfinished files of runs that were killed go; with a manifest, they went when it was opened. One result is no reason to
+ * look through a large folder. */
+static gconv_status remove_leftovers(const gconv_run *run) {
+  enum { FEW = 10000, EACH = 100 };
+  const gconv_texts *paths = &run->batch->outputs->paths;
+  bool files = !run->batch->manifest && paths->count > 0 && !gconv_output_is_sent(paths->items[0]);
+  return files ? gconv_remove_leftovers(paths->items, paths->count, FEW + EACH * paths->count, &run->summary->leftovers)
+               : GCONV_OK;
+}
+
+/* The folder of the results: what it has of earlier runs, what it tells apart, and the record of results among inputs. */
+static gconv_status begin_folder(gconv_run *run) {
+  const gconv_batch *batch = run->batch;
+  gconv_message message;
+  gconv_status status = gconv_outputs_probe(batch->outputs, &run->marks, &message);
+  if (status == GCONV_OK && batch->outputs->among && !run->marks && !batch->manifest)
+    status = gconv_manifest_open_record(batch->outputs, &run->record, &message);
+  return status == GCONV_OK ? remove_leftovers(run) : gconv_set_error(status, message.text);
+}
+
 static gconv_status begin(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   GCONV_TRY(check_array(batch));
+  GCONV_TRY(begin_folder(run));
   GCONV_TRY(begin_devices(run, most_workers(batch)));
   run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
   bool once = run->operation->type->shares || batch->memory > 0;
@@ -145,6 +167,7 @@ static void end(gconv_run *run) {
   gconv_plans_free(run->plans);
   gconv_operation_free(run->exact);
   gconv_devices_close(run->devices, run->summary);
+  gconv_manifest_close(run->record);
   for (size_t i = run->told; run->held && i < run->batch->inputs->count; i++)
     gconv_held_free(&run->held[i]);
   free(run->held);

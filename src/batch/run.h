@@ -72,6 +72,8 @@ typedef struct gconv_run {
   gconv_devices *devices;
   const char *device_reason; /* why "auto" is what it is; "" if the device was asked for */
   gconv_plans *plans;
+  bool marks;             /* results among the inputs are marked as such ... */
+  gconv_manifest *record; /* ... or, where the file system takes no marks, recorded here; NULL: none are. Owned */
   gconv_budget budget;
   pthread_mutex_t array_lock;
   gconv_row_writer *array; /* of all results, with one_array; NULL before the first frame. The lock guards it */

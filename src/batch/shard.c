@@ -105,9 +105,36 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
 
 /* ---- Which part an input belongs to -------------------------------------------------------------------------------- */
 
-/* The shard, from 1 to `count`: the 64-bit FNV-1a hash of the path's bytes modulo count, plus 1. */
+/* Mixes the bits of a hash, so that all of them depend on all (the last step of MurmurHash3). */
+static uint64_t mix(uint64_t hash) {
+  hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+  hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+  return hash ^ hash >> 33;
+}
+
+/* The last number in the name of a file, but for its extension: the digits at *begin .. *end - 1 of the path. None: 0. */
+static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+  uint64_t number = 0;
+  *end = dot && dot > name ? (size_t)(dot - path) : strlen(path);
+  while (path + *end > name && !(path[*end - 1] >= '0' && path[*end - 1] <= '9'))
+    --*end;
+  for (*begin = *end; path + *begin > name && path[*begin - 1] >= '0' && path[*begin - 1] <= '9';)
+    --*begin;
+  for (size_t i = *begin; i < *end; i++)
+    number = 10 * number + (uint64_t)(path[i] - '0'); /* modulo 2^64 */
+  return number;
+}
+
+/* The shard, from 1 to `count`. The hash of a path without its number is a place on a circle of 2^64, and the number goes on
+ * from there in steps of the golden ratio, by which any names in sequence are spread evenly. Each shard has a part of the
+ * circle. */
 static int shard_of(const char *relative, int count) {
-  return (int)(gconv_fnv1a(GCONV_FNV1A_BASIS, relative, strlen(relative)) % (uint64_t)count) + 1;
+  size_t begin, end;
+  uint64_t number = find_number(relative, &begin, &end);
+  uint64_t hash = gconv_fnv1a(GCONV_FNV1A_BASIS, relative, begin);
+  uint64_t place = mix(gconv_fnv1a(hash, relative + end, strlen(relative + end))) + number * UINT64_C(0x9e3779b97f4a7c15);
+  return (int)((place >> 32) * (uint64_t)count >> 32) + 1;
 }
 
 static bool is_mine(const gconv_input *input, size_t i, void *user) {

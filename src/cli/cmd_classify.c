@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/classify.h"
 #include "cli/command.h"
+#include "cli/job.h"
 #include "cli/learn.h"
 #include "cli/pixels.h"
 #include "cli/rows.h"
@@ -284,7 +285,7 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
   c->unit = "path";
   char *input = (char *)c->input;
   const gconv_texts named = {&input, 1};
-  gconv_status status = gconv_inputs_find(&named, true, "-", &inputs, message);
+  gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs, message);
   if (status == GCONV_OK && c->settings->learn.evaluate)
     status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);

@@ -2,6 +2,7 @@
 /* gconv compare: by how much two images, or the images of two folders, differ. */
 #include "base/folders.h"
 #include "cli/compare.h"
+#include "cli/job.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -79,7 +80,7 @@ static bool is_folder(const char *path) {
 static gconv_status find_side(gconv_comparison *c, char *spec, gconv_inputs *side, gconv_message *message) {
   gconv_texts specs = {&spec, 1};
   const char *output = c->settings->naming.output ? c->settings->naming.output : "-";
-  GCONV_TRY(gconv_inputs_find(&specs, c->settings->recursive, output, side, message));
+  GCONV_TRY(gconv_inputs_find_all(&specs, c->settings->recursive, output, side, message));
   if (!c->folders && side->count != 1)
     return gconv_refuse(message, "%s: is %zu files: name one image, or a folder", spec, side->count);
   return GCONV_OK;

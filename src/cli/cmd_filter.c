@@ -176,12 +176,16 @@ static int run_job(gconv_main_job *job) {
     return GCONV_EXIT_USAGE;
   }
   job->out = strcmp(job->settings->naming.output, "-") == 0 ? stderr : stdout;
-  if (job->settings->dry_run)
-    return dry_run(job);
+  if (job->settings->dry_run) {
+    int status = dry_run(job);
+    return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;
+  }
   if (job->inputs.count == 0)
     return remark_on_no_share(job);
   int status = gconv_settings_want_race(job->settings) ? race(job) : GCONV_EXIT_OK;
-  return status == GCONV_EXIT_OK ? work(job) : status;
+  if (status == GCONV_EXIT_OK)
+    status = work(job);
+  return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;
 }
 
 int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv fit: which filter made one image of another? */
 #include "cli/fit.h"
+#include "cli/job.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -71,8 +72,8 @@ static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
   const gconv_settings *s = f->settings;
   const char *output = s->naming.output ? s->naming.output : "-";
   GCONV_TRY(check_given(s, message));
-  GCONV_TRY(gconv_inputs_find(&s->inputs, s->recursive, output, &f->sides[0], message));
-  GCONV_TRY(gconv_inputs_find(&s->targets, s->recursive, output, &f->sides[1], message));
+  GCONV_TRY(gconv_inputs_find_all(&s->inputs, s->recursive, output, &f->sides[0], message));
+  GCONV_TRY(gconv_inputs_find_all(&s->targets, s->recursive, output, &f->sides[1], message));
   GCONV_TRY(find_pairs(f, message));
   GCONV_TRY(check_output(f, message));
   f->fit = s->fit;

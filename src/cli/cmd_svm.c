@@ -99,8 +99,6 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
   if (!svm->grid && s->learn.plot)
     return gconv_refuse(message, "--plot is the picture of --grid");
   GCONV_TRY(gconv_check_is_there(run->path, message));
-  if (run->targets)
-    GCONV_TRY(gconv_check_is_there(run->targets, message));
   run->options = svm->options;
   run->options.scaling = svm->scaling > 0         ? (gconv_svm_scaling)(svm->scaling - 1)
                          : s->learn.data.features ? GCONV_SVM_SCALE_STANDARD

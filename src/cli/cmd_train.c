@@ -90,22 +90,11 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
                               message);
 }
 
-/* Removes what a run that was killed left of its files. */
-static gconv_status remove_leftovers(const gconv_settings *settings, const char *checkpoint, gconv_message *message) {
-  char *paths[] = {(char *)checkpoint, (char *)settings->naming.output, (char *)settings->learn.report,
-                   (char *)settings->learn.plot};
-  size_t count = 2, removed;
-  for (size_t i = count; i < sizeof paths / sizeof *paths; i++)
-    if (paths[i])
-      paths[count++] = paths[i];
-  return gconv_learn_complain(gconv_remove_leftovers(paths, count, &removed), message);
-}
-
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
                             gconv_message *message) {
   const gconv_settings *settings = run->settings;
   const char *device = settings->job.device ? settings->job.device : "cpu";
-  const char *outputs[] = {settings->naming.output, settings->learn.plot, settings->learn.report};
+  const char *outputs[] = {settings->naming.output, checkpoint, settings->learn.plot, settings->learn.report};
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_learn_complain(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
@@ -113,7 +102,6 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
     gconv_memory_limit_begin(settings);
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
-  GCONV_TRY(remove_leftovers(settings, checkpoint, message));
   GCONV_TRY(make_network(run, message));
   return create_trainer(run, checkpoint, trainer, message);
 }

@@ -306,6 +306,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
     named.count = 1;
   gconv_filters labels = {0};
   gconv_naming naming = settings->naming;
+  naming.keeps = settings->no_clobber || settings->skip_existing;
   naming.filters = &labels;
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
   gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels, message)
@@ -349,6 +350,7 @@ static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status statu
 
 static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
   gconv_naming naming = job->settings->naming;
+  naming.keeps = job->settings->no_clobber || job->settings->skip_existing;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
   gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, message);
@@ -457,11 +459,6 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
   return read_banks(job, message);
 }
 
-static void tell_passed_over(const gconv_main_job *job, const gconv_passed_over *all, const char *reason) {
-  if (all->count > 0 && !job->settings->quiet)
-    gconv_say("%s%s: %s, and passed over", all->first, all->count > 1 ? ", and more" : "", reason);
-}
-
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
   GCONV_TRY(gconv_job_read_networks(job, message));
@@ -474,12 +471,10 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   make_batch(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_options(job, message));
-  GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
-  tell_passed_over(job, &job->inputs.unread, "not of a format that is read here");
-  tell_passed_over(job, &job->inputs.linked, "another name of a folder that is searched anyway");
-  tell_passed_over(job, &job->inputs.dangling, "a link that leads nowhere");
+  GCONV_TRY(gconv_job_find_inputs(job, message));
   GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
+  job->missed = gconv_inputs_tell(&job->inputs, settings->quiet);
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */
   settings->naming.same = job->outputs.same;
   if (job->outputs.earlier > 0 && !settings->quiet)
@@ -620,8 +615,7 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
   GCONV_TRY(gconv_job_digest(job, &number, message));
   GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes ? &removed : NULL, &job->manifest, message));
   job->batch.manifest = job->manifest;
-  if (removed > 0 && !settings->quiet)
-    gconv_say("removed %zu unfinished files that a killed run had left", removed);
+  job->leftovers = removed;
   return GCONV_OK;
 }
 

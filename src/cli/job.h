@@ -2,6 +2,7 @@
 /*
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
+ *   inputs.c     the inputs, and what is told of the search
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
  *   surprises.c  warnings of options that together make something else than most users expect
@@ -43,6 +44,8 @@ typedef struct gconv_main_job {
   char raced[32];             /* the device of the race, with --algorithm all */
   gconv_chosen_device device; /* behind the run: which one did it, and why */
   size_t written;             /* results so far: gconv_batch.written */
+  size_t leftovers;           /* of runs that were killed, which gconv_job_open_manifest() has removed */
+  size_t missed;              /* inputs, or folders of them, that could not be looked at */
 } gconv_main_job;
 
 /* ---- job.c ---- */
@@ -67,6 +70,19 @@ int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *jo
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
+
+/* ---- inputs.c ---- */
+
+/* Finds job->inputs. */
+gconv_status gconv_job_find_inputs(gconv_main_job *job, gconv_message *message);
+
+/* As gconv_inputs_find(), for commands that do all or nothing: what could not be looked at is an error. */
+gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                                   gconv_message *message);
+
+/* Tells what a search has passed over, unless `quiet`, and what it could not look at. Returns how many are of the last kind:
+ * where there is any, not all was done. */
+size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 
 /* ---- networks.c ---- */
 

@@ -116,8 +116,7 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   if (!gconv_texts_add(paths, strdup(options->inputs)) ||
       (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
     return gconv_complain_memory(message);
-  for (size_t i = 0; i < paths->count; i++)
-    GCONV_TRY(gconv_check_is_there(paths->items[i], message));
+  GCONV_TRY(gconv_check_is_there(options->inputs, message));
   return gconv_learn_complain(gconv_dataset_open(options, set), message);
 }
 

@@ -254,7 +254,7 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
   if (!e->found.counts)
     return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
-  gconv_status status = gconv_inputs_find(&e->masks, e->settings->recursive, "-", &masks, message);
+  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->recursive, "-", &masks, message);
   if (status == GCONV_OK)
     status = compare_all(e, inputs, outputs, &masks, message);
   if (status == GCONV_OK && e->found.cases == 0)
@@ -326,7 +326,7 @@ static int evaluate_only(evaluation *e) {
   job->settings = e->settings;
   gconv_status status = prepare_own(e, job, &message);
   if (status == GCONV_OK)
-    status = gconv_inputs_find(&e->settings->inputs, e->settings->recursive, "-", &inputs, &message);
+    status = gconv_inputs_find_all(&e->settings->inputs, e->settings->recursive, "-", &inputs, &message);
   if (status == GCONV_OK)
     status = evaluate_all(e, job, &inputs, NULL, &message);
   gconv_plan_free(e->plan);

@@ -120,7 +120,10 @@ static void report_count(const gconv_main_job *job, const gconv_batch_summary *s
 }
 
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary) {
+  size_t leftovers = job->leftovers + summary->leftovers;
   gconv_progress_hide();
+  if (leftovers > 0 && !job->settings->quiet)
+    gconv_say("removed %zu unfinished file%s that a killed run had left", leftovers, leftovers > 1 ? "s" : "");
   if (job->manifest && !job->settings->quiet)
     remark_on_resumption(summary);
   if (job->settings->verbose)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sandbox.h"
 #include "base/cache.h"
+#include "base/file.h"
 #include "base/folders.h"
 
 #include <errno.h>
@@ -168,9 +169,23 @@ static void allow_gpus(sandbox *box, const gconv_settings *settings) {
 
 /* ---- Files ---------------------------------------------------------------------------------------------------------- */
 
+/* Removes what runs that were killed left of these files; without memory, it stays. */
+static void remove_leftovers(const char *const *paths, size_t count) {
+  enum { MOST_ENTRIES = 10000 }; /* of a folder: a few files are no reason to look through a large one */
+  size_t removed, used = 0;
+  char **files = calloc(count + 1, sizeof *files);
+  for (size_t i = 0; files && i < count; i++)
+    if (paths[i] && strcmp(paths[i], "-") != 0)
+      files[used++] = (char *)paths[i];
+  if (used > 0)
+    (void)gconv_remove_leftovers(files, used, MOST_ENTRIES, &removed);
+  free(files);
+}
+
 void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary) {
   const char *folder = getenv("TMPDIR");
   sandbox box;
+  remove_leftovers(paths, count);
   if (!begin(settings, &box))
     return;
   for (size_t i = 0; i < count; i++) {

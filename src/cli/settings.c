@@ -28,6 +28,8 @@ void gconv_settings_free(gconv_settings *settings) {
   free(settings->std.items);
   gconv_texts_free(&settings->meanings);
   gconv_texts_free(&settings->inputs);
+  gconv_texts_free(&settings->missed);
+  gconv_texts_free(&settings->exclude);
   gconv_texts_free(&settings->targets);
   gconv_texts_free(&settings->svm.weights);
   gconv_texts_free(&settings->last.filters);
@@ -208,6 +210,7 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
   size_t uses = count_standard_input(&settings->inputs, false) + count_standard_input(&settings->last.filters, true);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
+  uses += settings->files_from && strcmp(settings->files_from, "-") == 0;
   for (size_t i = 0; i < settings->before_count; i++)
     uses += count_standard_input(&settings->before[i].filters, true);
   return uses <= 1 ? GCONV_OK : gconv_refuse(message, "-: standard input can be read only once");

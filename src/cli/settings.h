@@ -73,6 +73,10 @@ typedef struct gconv_svm_request {
 typedef struct gconv_settings {
   /* ---- The main job ---- */
   gconv_texts inputs;
+  const char *files_from; /* a list of inputs; NULL: none */
+  bool null_ends;         /* its names end with a 0 byte, not with their line */
+  gconv_texts missed;     /* errors of names of the list that are no files */
+  gconv_texts exclude;    /* patterns */
   bool recursive;
   gconv_naming naming;    /* without the names of filters */
   gconv_rows_format rows; /* of --format, where that is not for images */
@@ -145,6 +149,9 @@ gconv_status gconv_settings_check_device(const char *value, gconv_message *messa
 /* Takes words that stand without an option for what the options of the main job have not named: FILTER INPUT... OUTPUT. On
  * failure the message says which word may mean different things, and how to say each. */
 gconv_status gconv_settings_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message);
+
+/* Adds the names in the list of --files-from to the inputs; those that are no files to settings->missed. */
+gconv_status gconv_settings_take_list(gconv_settings *settings, gconv_message *message);
 
 /* Checks what the options of the main job come to together, and settles device and threads. */
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);

@@ -153,7 +153,8 @@ static const gconv_synonym type_words[] = {
 
 /* What --windows, which makes no images, has no use for. */
 #define OF_IMAGES                                                                                                           \
-  "recursive filter-format max-pixels then suffix depth png-level quality lossless tiff-compression strip skip-existing "   \
+  "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
+  "tiff-compression strip skip-existing "                                                                                   \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
   "activation mean std batch layout decode jobs memory fail-fast dry-run timings verify explain"
 
@@ -164,7 +165,17 @@ const gconv_option gconv_option_table[] = {
            .help = "images, folders, quoted patterns such as 'shots/*.png', FILE:3 or data.npz:NAME for one image of a "
                    "file, or - for "
                    "standard input; may be repeated"),
+    OPTION(FILTER, 0, "files-from", "FILE", once, files_from, KEEPS, .near = "list from-file files",
+           .help =
+               "a list of inputs, a name a line, or - for standard input: find photos -name '*.png' | gconv --files-from - "
+               "-f sobel -o out/"),
+    OPTION(FILTER, '0', "null", NULL, flag, null_ends, KEEPS, .also = "null-data from0",
+           .help = "the names of that list end with a 0 byte, as those of find -print0 do"),
     OPTION(RUNS, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(FILTER, 0, "exclude", "PATTERN", texts, exclude, KEEPS, .near = "ignore skip",
+           .help =
+               "leave out what folders and patterns find: files and folders of such names, '*_old*', or, with a /, of such "
+               "paths below the folder of -i, 'raw/*'; may be repeated"),
     OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
            .help =
                "files, built-in filters such as gaussian:sigma=2 or gaussian:size=9,sigma=2 (sigma alone sets the size, 2 * "
@@ -212,6 +223,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
            .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
                    "thumbnail; ICC profile and resolution always stay"),
+    OPTION(FILTER, 0, "preserve-times", NULL, flag, job.preserve_times, KEEPS, .also = "preserve-time keep-times",
+           .near = "mtime preserve times",
+           .help = "give results the time of the last change that their inputs have; default: now"),
     OPTION(RUNS, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
            .excludes = "skip-existing",
            .excluded = "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "

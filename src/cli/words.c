@@ -80,6 +80,7 @@ static gconv_status take_output(gconv_settings *settings, const char *word, gcon
 }
 
 gconv_status gconv_settings_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
+  GCONV_TRY(gconv_settings_take_list(settings, message));
   bool inputs = settings->inputs.count > 0, filters = settings->last.filters.count + settings->before_count > 0;
   size_t first = 0, last = words->count;
   if (first < last && !filters)

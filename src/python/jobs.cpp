@@ -152,6 +152,8 @@ static void name_outputs(Job *job, const nb::dict &given, bool each_filter) {
   naming.each_filter = each_filter;
   job->check(gconv_outputs_name(&job->inputs, &naming, &job->outputs, &job->message));
   job->check(gconv_outputs_check(&job->inputs, &job->outputs, &job->message));
+  if (job->inputs.missed.count > 0) /* all or nothing */
+    refuse("%s", job->inputs.missed.items[0]);
 }
 
 static nb::dict summary_of(const Job &job) {

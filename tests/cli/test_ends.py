@@ -35,12 +35,12 @@ classify net.safetensors t.csv --evaluate --report r.html
 MISSING = """
 info x; info x.png; info d/x.txt; info x.safetensors; info x.npz:a; info x y; bank info x; bank info x.onnx; make x; compare x a.png
 compare a.png x; fit -i x -t a.png -s 3; fit -i a.png -t x -s 3; classify x t.csv; classify net.safetensors x; classify m.model x
-svm x -o x.model; svm t.csv -t x -o x.model; svm x a.png --features default -o x.model; svm a.png x --features default -o x.model
+svm x -o x.model; svm x a.png --features default -o x.model
 bank show x -o x.png; bank convert x; -i x -f sharpen -o o.png; -i a.png -f x -o o.png; -i a.png -f x.txt -o o.png
 -i a.png -f sharpen --mask x -o o.png; -i x -f net.safetensors --windows 2 -o -; help x; bench -f x
 train --table x --net relu -o x.safetensors; train --table t.csv --validate x --net relu -o x.safetensors
-train --classes x --net relu -o x.safetensors; train -i x -t p --net relu -o x.safetensors; train -i p -t x --net relu -o x.safetensors
-train --signal x --windows 2 -t t.csv --net relu -o x.safetensors; train --table t.csv -t x --net relu -o x.safetensors
+train --classes x --net relu -o x.safetensors; train -i x -t p --net relu -o x.safetensors
+train --signal x --windows 2 -t t.csv --net relu -o x.safetensors
 """
 
 

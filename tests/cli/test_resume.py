@@ -16,11 +16,20 @@ SLURM = {"SLURM_ARRAY_TASK_ID": "9", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_T
 
 
 def shard_of(relative, count):
-    """As documented: the 64-bit FNV-1a hash of the relative path."""
+    """As documented: by the hash of the relative path without its last number, and that number."""
+    path = os.fsencode(relative)
+    name = path.rsplit(b"/", 1)[-1]
+    stem = name.rpartition(b".")[0] or name
+    digits = re.findall(rb"[0-9]+", stem)[-1:]
+    end = len(path) - len(name) + (stem.rindex(digits[0]) + len(digits[0]) if digits else 0)
+    begin = end - len(digits[0]) if digits else end
     value = 0xCBF29CE484222325
-    for byte in os.fsencode(relative):
+    for byte in path[:begin] + path[end:]:
         value = (value ^ byte) * 0x100000001B3 % 2**64
-    return value % count + 1
+    value = (value ^ value >> 33) * 0xFF51AFD7ED558CCD % 2**64
+    value = (value ^ value >> 33) * 0xC4CEB9FE1A85EC53 % 2**64
+    value = ((value ^ value >> 33) + int(digits[0] if digits else 0) * 0x9E3779B97F4A7C15) % 2**64
+    return ((value >> 32) * count >> 32) + 1
 
 
 class Shard(helper.CommandTest):
@@ -45,6 +54,23 @@ class Shard(helper.CommandTest):
                 self.assertEqual(sorted(part), sorted(name for name in self.names if shard_of(name, count) == number))
                 for name, output in part.items():
                     self.assertEqual(output, whole[name])
+
+    def test_parts_are_about_equal(self):
+        """Within a few of the mean, whatever the names in sequence are."""
+        for pattern, step in (("DSC%05d.jpg", 1), ("%d.png", 1), ("a/IMG_%04d.JPG", 1), ("frame%06d.x.png", 10), ("%03d.tif", 2),
+                              ("s1e%02d.png", 3)):
+            for count, parts in ((100, 5), (100, 2), (100, 8), (1000, 16)):
+                sizes = [0] * parts
+                for i in range(count):
+                    sizes[shard_of(pattern % (i * step), parts) - 1] += 1
+                self.assertLessEqual(max(abs(size - count / parts) for size in sizes), 5, (pattern, sizes))
+        for i in range(100):
+            (self.folder / f"q/DSC{i:05}.pgm").parent.mkdir(exist_ok=True)
+            (self.folder / f"q/DSC{i:05}.pgm").write_bytes(b"P5 1 1 255\nx")
+        words = ("-i", "q", "-f", "identity", "-o", "out/", "--dry-run", "--shard")
+        sizes = [len(self.gconv(*words, f"{i}/5").stdout.splitlines()) for i in range(1, 6)]
+        self.assertEqual(sum(sizes), 100)
+        self.assertLessEqual(max(sizes) - min(sizes), 3)
 
     def test_names_are_those_of_the_whole(self):
         template = ("-o", "out/{index}.png")
@@ -97,7 +123,7 @@ CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality
            "alpha": ["filter"], "combine": ["sum"], "scale": ["2"], "offset": ["0.5"], "range": ["abs"],
            "algorithm": ["direct"], "without": ["fft"], "strip": [], "region": ["9x8+1+1"]}
 OTHERS = {"input", "recursive", "filter", "filter-format", "max-pixels", "output", "no-clobber", "skip-existing", "resume", "suffix",
-          "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
+          "files-from", "null", "exclude", "preserve-times", "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
           "explain", "verbose", "quiet", "help", "mask", "no-sandbox", "windows", "raw"}  # of masks, as of filters, the content counts: test_region.py
 BANKS = {"then", "groups", "activation", "mean", "std", "math", "batch", "layout", "probabilities"}  # test_banks.py has these, and test_pixels.py the last
 OUTPUTS = {"jpeg-quality": "jpg", "quality": "jpg", "lossless": "webp", "tiff-compression": "tif"}

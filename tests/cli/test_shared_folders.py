@@ -325,8 +325,9 @@ class Limits(helper.CommandTest):
             os.close(here)
             here = below
         os.close(here)
-        result = self.gconv("-i", "p", "-r", "-f", "identity", "-o", "out/", status=2)
+        result = self.gconv("-i", "p", "-r", "-f", "identity", "-o", "out/", status=3)
         self.assertIn("longer than the 4095 bytes that the system takes", result.stderr)
+        self.assertEqual(self.files("out"), ["a.png"])
         self.gconv("-i", "p", "-f", "identity", "-o", "out/")
 
     def test_an_output_in_very_many_folders(self):

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Results that lie among the inputs: those that the next run would filter again, those of an earlier run, and files that are
+ * no results. */
+#include "base/file.h"
+#include "base/folders.h"
+#include "batch/manifest.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* ---- Results among the inputs -------------------------------------------------------------------------------------- */
+
+/* `path` without "./" in front. */
+static const char *plain_path(const char *path) {
+  while (strncmp(path, "./", 2) == 0)
+    path += 2;
+  return path;
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whether `path` lies in a folder that was searched. `searched` is sorted. */
+static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
+  char *own = gconv_path_folder(path), *canonical_own = own ? gconv_path_canonical(own) : NULL;
+  bool good = canonical_own != NULL;
+  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, compare_texts);
+  free(own);
+  free(canonical_own);
+  return good ? GCONV_OK : gconv_complain_memory(message);
+}
+
+static bool is_matched(const gconv_texts *patterns, const char *path) {
+  for (size_t i = 0; i < patterns->count; i++)
+    if (fnmatch(plain_path(patterns->items[i]), plain_path(path), FNM_PATHNAME | FNM_PERIOD) == 0)
+      return true;
+  return false;
+}
+
+/* The next run would filter these results, too. */
+static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched,
+                                 gconv_message *message) {
+  for (size_t i = 0; i < outputs->paths.count; i++) {
+    const char *path = outputs->paths.items[i];
+    bool is = is_matched(&inputs->patterns, path);
+    if (!is && inputs->folders.count > 0 && gconv_format_by_path(path))
+      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is, message));
+    if (is)
+      return gconv_complain(
+          message, GCONV_BAD_ARGUMENT,
+          "%s: this result would lie among the inputs, and the next run would filter it again: name another "
+          "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
+          path);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+  size_t count = inputs->folders.count;
+  char **searched = calloc(count + 1, sizeof *searched);
+  bool good = searched != NULL;
+  for (size_t i = 0; good && i < count; i++)
+    good = (searched[i] = gconv_path_canonical(inputs->folders.items[i])) != NULL;
+  if (good)
+    qsort(searched, count, sizeof *searched, compare_texts);
+  gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
+  for (size_t i = 0; searched && i < count; i++)
+    free(searched[i]);
+  free(searched);
+  return status;
+}
+
+/* What results of earlier runs are known by: the files at the paths of results, sorted. */
+struct earlier {
+  gconv_identity *known;
+  size_t count;
+  size_t *dropped;
+};
+
+static bool is_no_result(const gconv_input *input, size_t i, void *user) {
+  const struct earlier *earlier = user;
+  gconv_identity key;
+  (void)i;
+  bool result = input->found && gconv_path_identify(input->path, &key) &&
+                bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, gconv_identity_compare);
+  *earlier->dropped += result;
+  return !result;
+}
+
+gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+  struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
+  if (!earlier.known)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < outputs->paths.count; i++)
+    earlier.count += gconv_path_identify(outputs->paths.items[i], &earlier.known[earlier.count]);
+  qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);
+  gconv_outputs_keep(inputs, outputs, is_no_result, &earlier);
+  free(earlier.known);
+  return GCONV_OK;
+}
+
+/* ---- Files that are no results --------------------------------------------------------------------------------------- */
+
+/* The folders in which inputs were found, canonical and sorted. */
+static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders, gconv_message *message) {
+  char *last = NULL;
+  bool good = true;
+  for (size_t i = 0; i < inputs->count && good; i++) {
+    char *own = inputs->items[i].found ? gconv_path_folder(inputs->items[i].file) : NULL;
+    bool is_new = own && !(last && strcmp(last, own) == 0);
+    good = (own || !inputs->items[i].found) && (!is_new || gconv_texts_add(folders, gconv_path_canonical(own)));
+    if (own) {
+      free(last);
+      last = own;
+    }
+  }
+  free(last);
+  if (folders->count > 0)
+    qsort(folders->items, folders->count, sizeof *folders->items, compare_texts);
+  return good ? GCONV_OK : gconv_complain_memory(message);
+}
+
+/* The attribute of a file that says that it is a result, with its bytes and CRC-32. */
+#define MARK "user.gconv.result"
+enum { MARK_BYTES = 64 };
+
+static int make_mark(const char *path, char mark[MARK_BYTES]) {
+  gconv_print print = gconv_print_of(path);
+  return print.known ? snprintf(mark, MARK_BYTES, "%" PRIu64 " %08" PRIx32, print.bytes, print.crc32) : 0;
+}
+
+void gconv_outputs_mark(const char *path) {
+  char mark[MARK_BYTES];
+  int size = make_mark(path, mark);
+  if (size > 0)
+    (void)!setxattr(path, MARK, mark, (size_t)size, 0);
+}
+
+static bool is_marked(const char *path) {
+  char own[MARK_BYTES], mark[MARK_BYTES];
+  ssize_t size = getxattr(path, MARK, own, sizeof own);
+  return size > 0 && size == make_mark(path, mark) && memcmp(own, mark, (size_t)size) == 0;
+}
+
+/* Refuses a result that would replace the file at `path`, unless that is a result, by its mark or the manifests. *manifest
+ * is opened when it is needed first. */
+static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest,
+                               gconv_message *message) {
+  const gconv_shard all = {0};
+  if (outputs->keeps || !gconv_output_exists(path) || is_marked(path))
+    return GCONV_OK;
+  if (!*manifest)
+    GCONV_TRY(gconv_manifest_open(outputs, &all, 0, NULL, manifest, message));
+  if (gconv_manifest_knows(*manifest, path))
+    return GCONV_OK;
+  return gconv_complain(
+      message, GCONV_BAD_ARGUMENT,
+      "%s: this file lies among the inputs, and gconv has not made it as it is: a result would replace it: "
+      "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
+      path);
+}
+
+gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+  gconv_texts folders = {0};
+  gconv_manifest *manifest = NULL;
+  gconv_status status = outputs->make_folders ? find_folders(inputs, &folders, message) : GCONV_OK;
+  for (size_t i = 0; i < outputs->paths.count && folders.count > 0 && status == GCONV_OK; i++) {
+    bool is = false;
+    status = is_searched(folders.items, folders.count, outputs->paths.items[i], &is, message);
+    outputs->among |= is;
+    if (status == GCONV_OK && is)
+      status = check_file(outputs, outputs->paths.items[i], &manifest, message);
+  }
+  gconv_manifest_close(manifest);
+  gconv_texts_free(&folders);
+  return status;
+}
+
+/* ---- What the file system of the results does --------------------------------------------------------------------------
+ */
+
+/* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and tells whether it has also the name in which
+ * these letters are capitals, and whether it takes attributes. */
+static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool *takes_marks, gconv_message *message) {
+  static const char name[] = ".gconv-probe-XXXXXX", capitals[] = ".GCONV-PROBE";
+  char *path = NULL;
+  if (asprintf(&path, "%s%s", outputs->folder, name) < 0)
+    return gconv_complain_memory(message);
+  int file = mkstemp(path);
+  char *other = file >= 0 ? strdup(path) : NULL;
+  if (other)
+    memcpy(other + strlen(outputs->folder), capitals, strlen(capitals));
+  *ignores_case = other && access(other, F_OK) == 0;
+  *takes_marks = file >= 0 && fsetxattr(file, MARK, "", 0, 0) == 0;
+  if (file >= 0) {
+    close(file);
+    unlink(path);
+  }
+  free(path);
+  free(other);
+  return GCONV_OK;
+}
+
+gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks, gconv_message *message) {
+  bool ignores_case = false;
+  *takes_marks = false;
+  if (!outputs->alike && !outputs->among)
+    return GCONV_OK;
+  gconv_status status = gconv_make_folders(outputs->folder, 0777);
+  if (status != GCONV_OK)
+    return gconv_complain(message, status, "%s", gconv_last_error());
+  GCONV_TRY(probe(outputs, &ignores_case, takes_marks, message));
+  if (!outputs->alike || !ignores_case)
+    return GCONV_OK;
+  return gconv_complain(
+      message, GCONV_BAD_ARGUMENT,
+      "%s: this file system ignores upper and lower case, by which alone names of results differ: tell them "
+      "apart with {index}, such as -o '%s{stem}_{index}.png', or write elsewhere",
+      outputs->folder[0] ? outputs->folder : ".", outputs->folder);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Patterns with * ? and [. The part ** stands for any folders, one in the other, or none. */
+#include "batch/search.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A function calls itself for each folder of a pattern, and so many fit onto a small stack. Folders that ** leads to are
+ * bounded likewise. */
+enum { MOST_FOLDERS = 128 };
+
+/* What the functions below share. */
+typedef struct matching {
+  gconv_search *search;
+  gconv_texts found;
+  gconv_texts searched; /* folders in which ** has looked for files */
+  int depth;
+} matching;
+
+static gconv_status expand(matching *m, const char *folder, const char *pattern);
+
+static gconv_status expand_in(matching *m, const char *folder, const char *name, const char *pattern) {
+  char *inner = gconv_search_join(folder, name), *slash = inner ? gconv_search_join(inner, "") : NULL;
+  gconv_status status = slash ? expand(m, slash, pattern) : gconv_complain_memory(m->search->message);
+  free(inner);
+  free(slash);
+  return status;
+}
+
+static gconv_status add_found(matching *m, const char *folder, const char *name) {
+  return gconv_texts_add(&m->found, gconv_search_join(folder, name)) ? GCONV_OK : gconv_complain_memory(m->search->message);
+}
+
+static bool is_folder(const char *path, bool follows) {
+  struct stat status;
+  return (follows ? stat(path, &status) : lstat(path, &status)) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* `name` without backslashes before letters, on the heap. */
+static char *unescape(const char *name, size_t length) {
+  char *text = malloc(length + 1), *to = text;
+  for (size_t i = 0; text && i < length; i++) {
+    i += name[i] == '\\' && i + 1 < length;
+    *to++ = name[i];
+  }
+  if (text)
+    *to = '\0';
+  return text;
+}
+
+static bool is_fixed(const char *name, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (name[i] == '\\')
+      i++;
+    else if (strchr("*?[", name[i]))
+      return false;
+  return true;
+}
+
+/* Takes a part of the pattern without wildcards. */
+static gconv_status take_fixed(matching *m, const char *folder, const char *part, size_t length, const char *rest) {
+  struct stat status;
+  char *name = unescape(part, length), *path = name ? gconv_search_join(folder, name) : NULL;
+  gconv_status result = path ? GCONV_OK : gconv_complain_memory(m->search->message);
+  if (path && rest && is_folder(path, true))
+    result = expand_in(m, folder, name, rest);
+  else if (path && !rest && lstat(path, &status) == 0)
+    result = add_found(m, folder, name);
+  free(path);
+  free(name);
+  return result;
+}
+
+/* Whether a folder is passed over: by --exclude, or, by ** that stands for any, as it is that of the results. */
+static bool is_left_out(const matching *m, const char *path, bool any) {
+  struct stat status;
+  return gconv_search_excludes(m->search, path) ||
+         (any && stat(path, &status) == 0 && gconv_search_has_results(m->search, &status));
+}
+
+/* ** has searched the folder: results that lie there would be found by it. */
+static gconv_status note_folder(matching *m, const char *folder) {
+  return gconv_texts_add(&m->searched, strdup(folder[0] ? folder : ".")) ? GCONV_OK
+                                                                         : gconv_complain_memory(m->search->message);
+}
+
+/* Takes an entry of a folder for the part: `any` is **, which stands before the rest of the pattern again. */
+static gconv_status take_entry(matching *m, const char *folder, const char *name, bool any, const char *pattern,
+                               const char *rest) {
+  char *path = gconv_search_join(folder, name);
+  if (!path)
+    return gconv_complain_memory(m->search->message);
+  bool goes_in = (any || rest) && is_folder(path, !any) && !is_left_out(m, path, any);
+  free(path);
+  if (goes_in)
+    return expand_in(m, folder, name, any ? pattern : rest);
+  return any || rest ? GCONV_OK : add_found(m, folder, name);
+}
+
+static gconv_status take_entries(matching *m, const char *folder, const char *part, bool any, const char *pattern,
+                                 const char *rest) {
+  struct dirent **entries = NULL;
+  int count = 0;
+  gconv_status status = gconv_search_list(m->search, folder, part[0] == '.' || part[0] == '\\', &entries, &count);
+  for (int i = 0; i < count && status == GCONV_OK; i++)
+    if (any || fnmatch(part, entries[i]->d_name, FNM_PERIOD) == 0)
+      status = take_entry(m, folder, entries[i]->d_name, any, pattern, rest);
+  gconv_search_free_list(entries, count);
+  return status;
+}
+
+/* Finds what matches the pattern below `folder`, "" or with a slash at its end. */
+static gconv_status expand(matching *m, const char *folder, const char *pattern) {
+  size_t length = strcspn(pattern, "/");
+  const char *rest = pattern[length] ? pattern + length + strspn(pattern + length, "/") : NULL;
+  if (pattern[0] == '/' || pattern[0] == '\0') /* at its beginning, or behind its last slash: of folders alone */
+    return pattern[0] ? expand(m, "/", rest) : add_found(m, folder, "");
+  if (is_fixed(pattern, length))
+    return take_fixed(m, folder, pattern, length, rest);
+  bool any = length == 2 && strncmp(pattern, "**", 2) == 0;
+  if (any && m->depth >= MOST_FOLDERS)
+    return gconv_search_miss(m->search, folder, ENAMETOOLONG);
+  char *part = strndup(pattern, length);
+  gconv_status status = part ? GCONV_OK : gconv_complain_memory(m->search->message);
+  if (any && status == GCONV_OK)
+    status = note_folder(m, folder);
+  if (any && status == GCONV_OK) /* no folder; and ** at the end is all files */
+    status = expand(m, folder, rest && rest[0] ? rest : "*");
+  m->depth++;
+  if (status == GCONV_OK)
+    status = take_entries(m, folder, part, any, pattern, rest);
+  m->depth--;
+  free(part);
+  return status;
+}
+
+/* ---- Matches -------------------------------------------------------------------------------------------------------- */
+
+/* "." and "..", which the pattern ".*" matches too, are folders that nobody means; results would leave theirs by the latter.
+ */
+static bool is_dots(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All matches, in their order, with what folders that match hold, and behind them what links to folders lead to. */
+static gconv_status add_matches(gconv_search *search, const gconv_texts *found) {
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < found->count && status == GCONV_OK; i++) {
+    if (is_dots(found->items[i]) || (i > 0 && strcmp(found->items[i - 1], found->items[i]) == 0))
+      continue;
+    status = gconv_search_entry(search, found->items[i], false, true);
+    if (status == GCONV_OK)
+      status = gconv_search_noted(search, false);
+  }
+  return status == GCONV_OK ? gconv_search_noted(search, true) : status;
+}
+
+/* The length of the folders of `pattern` before its first wildcard: matches are mirrored from there on. */
+static size_t fixed_length(const char *pattern) {
+  size_t length = strcspn(pattern, "*?[");
+  while (length > 0 && pattern[length - 1] != '/')
+    length--;
+  return length;
+}
+
+static gconv_status check_length(const char *pattern, gconv_message *message) {
+  size_t folders = 0;
+  for (const char *at = pattern; *at; at++)
+    folders += *at == '/';
+  if (folders <= MOST_FOLDERS)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with -r",
+                        pattern, folders, MOST_FOLDERS);
+}
+
+/* The results of a pattern with ** must lie in folders that it does not search; those of any other must not match it. */
+static gconv_status note_pattern(gconv_search *search, const char *pattern) {
+  if (strstr(pattern, "**"))
+    return GCONV_OK;
+  return gconv_texts_add(&search->inputs->patterns, strdup(pattern)) ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+static gconv_status complain_empty(const gconv_search *search, const char *pattern, bool matches, size_t missed) {
+  const gconv_inputs *inputs = search->inputs;
+  if (inputs->missed.count > missed)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: nothing is found by this pattern, and %s", pattern,
+                          inputs->missed.items[missed]);
+  if (!matches)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern);
+  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: only folders%s match this pattern%s", pattern,
+                        inputs->unread.count > 0 ? " and what is no file" : "",
+                        search->recursive ? ", and they hold no images" : "; -r looks into them");
+}
+
+gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
+  size_t before = search->inputs->count, missed = search->inputs->missed.count;
+  matching m = {.search = search};
+  GCONV_TRY(check_length(pattern, search->message));
+  search->inputs->many = true;
+  gconv_search_begin(search, fixed_length(pattern));
+  gconv_status status = expand(&m, "", pattern);
+  if (status == GCONV_OK)
+    status = note_pattern(search, pattern);
+  bool matches = m.found.count > 0;
+  if (matches)
+    qsort(m.found.items, m.found.count, sizeof *m.found.items, compare_texts);
+  if (status == GCONV_OK)
+    status = add_matches(search, &m.found);
+  for (size_t i = 0; i < m.searched.count && status == GCONV_OK; i++)
+    status = gconv_texts_add(&search->inputs->folders, strdup(m.searched.items[i])) ? status
+                                                                                    : gconv_complain_memory(search->message);
+  gconv_search_end(search);
+  gconv_texts_free(&m.searched);
+  gconv_texts_free(&m.found);
+  return status != GCONV_OK || search->inputs->count > before ? status : complain_empty(search, pattern, matches, missed);
+}

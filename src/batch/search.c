@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Folders. Each is searched once, whatever names lead to it: so links that lead to each other end. Real folders come first,
+ * and links after all of them. So a folder has its real name, if that lies in what is searched, and the name of the first
+ * link otherwise. What was found is sorted in the end, as if each folder had been searched where its name comes.
+ */
+#include "batch/search.h"
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+char *gconv_search_join(const char *folder, const char *name) {
+  size_t length = strlen(folder);
+  const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
+  char *text = NULL;
+  return asprintf(&text, "%s%s%s", folder, slash, name) < 0 ? NULL : text;
+}
+
+static const char *name_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ---- What is passed over -------------------------------------------------------------------------------------------- */
+
+static bool is_image_name(const char *name) {
+  const gconv_format_info *format = gconv_format_by_path(name);
+  return format && format->reads;
+}
+
+/* Whether it has the extension of a format of images that is not read. */
+static bool is_unread_name(const char *name) {
+  static const char *const extensions[] = {"tif", "tiff", "webp", "bmp", "gif", "heic", "heif", "avif", "jxl",
+                                           "jp2", "j2k",  "svg",  "exr", "hdr", "psd",  "dng",  "cr2",  "cr3",
+                                           "nef", "arw",  "raf",  "orf", "rw2", "dcm",  "fits", "tga"};
+  const char *dot = strrchr(name, '.');
+  for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
+    if (strcasecmp(dot + 1, extensions[i]) == 0)
+      return true;
+  return false;
+}
+
+/* Counts it, and keeps the first. */
+static gconv_status pass_over(gconv_search *search, gconv_passed_over *all, const char *path) {
+  if (all->count++ == 0)
+    all->first = strdup(path);
+  return all->first ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* The kind of what is passed over: its extension, or what it is if it is no file. */
+static void name_kind(const char *path, mode_t mode, char kind[24]) {
+  const char *name = name_of(path), *dot = strrchr(name, '.');
+  const char *special = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : !S_ISREG(mode) ? "device" : NULL;
+  bool has_extension = dot && dot > name && dot[1] && strlen(dot) < 12;
+  snprintf(kind, 24, "%s", special ? special : has_extension ? dot : "without an extension");
+  for (char *at = kind; *at && !special; at++)
+    *at = (char)tolower((unsigned char)*at);
+}
+
+static gconv_status skip(gconv_search *search, const char *path, mode_t mode) {
+  char kind[24];
+  int i = 0;
+  name_kind(path, mode, kind);
+  while (i < GCONV_MOST_KINDS - 1 && search->kinds[i].count > 0 && strcmp(search->kinds[i].name, kind) != 0)
+    i++;
+  snprintf(search->kinds[i].name, sizeof search->kinds[i].name, "%s", i == GCONV_MOST_KINDS - 1 ? "others" : kind);
+  search->kinds[i].count++;
+  if (S_ISREG(mode) && is_unread_name(path) && search->unread++ == 0 && !(search->first_unread = strdup(path)))
+    return gconv_complain_memory(search->message);
+  return pass_over(search, &search->inputs->unread, path);
+}
+
+gconv_status gconv_search_miss(gconv_search *search, const char *path, int error) {
+  char *text = NULL;
+  int size = error == ENAMETOOLONG
+                 ? asprintf(&text,
+                            "%.60s...: the paths below it are longer than the %d bytes that the system "
+                            "takes: go to a folder nearer to the images (cd), and name the input from there",
+                            path, PATH_MAX - 1)
+                 : asprintf(&text, "%s: cannot look into this folder: %s", path, strerror(error));
+  if (size < 0)
+    text = NULL;
+  return gconv_texts_add(&search->inputs->missed, text) ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+bool gconv_search_excludes(const gconv_search *search, const char *path) {
+  const gconv_texts *patterns = search->inputs->exclude;
+  const char *relative = strlen(path) > search->above ? path + search->above : path;
+  for (size_t i = 0; patterns && i < patterns->count; i++) {
+    const char *pattern = patterns->items[i] + strspn(patterns->items[i], "/");
+    size_t length = strlen(pattern);
+    char *plain = strndup(pattern, length > 0 && pattern[length - 1] == '/' ? length - 1 : length);
+    bool by_path = plain && (patterns->items[i][0] == '/' || strchr(plain, '/'));
+    bool matches = plain && fnmatch(plain, by_path ? relative : name_of(path), FNM_PATHNAME) == 0;
+    free(plain);
+    if (matches)
+      return true;
+  }
+  return false;
+}
+
+/* ---- Entries -------------------------------------------------------------------------------------------------------- */
+
+bool gconv_search_has_results(const gconv_search *search, const struct stat *status) {
+  return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
+}
+
+/* Notes that the folder was found; *first says whether that is new. */
+static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
+  gconv_identity *key = malloc(sizeof *key);
+  if (!key)
+    return gconv_complain_memory(search->message);
+  *key = (gconv_identity){status->st_dev, status->st_ino};
+  gconv_identity **node = tsearch(key, &search->seen, gconv_identity_compare);
+  *first = node && *node == key;
+  if (!*first)
+    free(key);
+  return node ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* Notes a folder that is to be searched, once. */
+static gconv_status add_folder(gconv_search *search, const char *path, const struct stat *status) {
+  bool first;
+  GCONV_TRY(see(search, status, &first));
+  if (!first)
+    return pass_over(search, &search->inputs->linked, path);
+  return gconv_texts_add(&search->inputs->folders, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* An entry that cannot be looked at. It is passed over if it is gone, or a link that leads nowhere, or not wanted anyway. An
+ * image fails when its turn comes. */
+static gconv_status take_hidden(gconv_search *search, const char *path, bool folder, bool matched, int error) {
+  struct stat link;
+  bool wanted = folder ? search->recursive : matched || is_image_name(path);
+  bool gone = error == ENOENT || error == ELOOP, is_link = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+  if (!wanted)
+    return GCONV_OK;
+  if (is_link && gone && !matched)
+    return pass_over(search, &search->inputs->dangling, path);
+  if (folder || error == ENAMETOOLONG)
+    return gconv_search_miss(search, path, error);
+  return gone && !is_link ? GCONV_OK : gconv_search_add(search, path, path + search->above, true);
+}
+
+gconv_status gconv_search_entry(gconv_search *search, const char *path, bool folder, bool matched) {
+  struct stat status, own;
+  if (gconv_search_excludes(search, path))
+    return GCONV_OK;
+  if (stat(path, &status) != 0)
+    return take_hidden(search, path, folder, matched, errno);
+  if (S_ISREG(status.st_mode) && (matched || is_image_name(path)))
+    return gconv_search_add(search, path, path + search->above, true);
+  if (!S_ISDIR(status.st_mode)) /* a pipe among them may never end */
+    return skip(search, path, status.st_mode);
+  if (!search->recursive)
+    return GCONV_OK;
+  if (matched && gconv_search_has_results(search, &status))
+    return GCONV_OK;
+  if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
+    return gconv_texts_add(&search->links, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+  return gconv_search_has_results(search, &status) ? GCONV_OK : add_folder(search, path, &status);
+}
+
+/* ---- Folders -------------------------------------------------------------------------------------------------------- */
+
+static int is_visible(const struct dirent *entry) {
+  return entry->d_name[0] != '.';
+}
+
+gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count) {
+  *entries = NULL;
+  *count = scandir(path[0] ? path : ".", entries, hidden ? NULL : is_visible, alphasort);
+  if (*count >= 0)
+    return GCONV_OK;
+  *count = 0;
+  return errno == ENOMEM ? gconv_complain_memory(search->message) : gconv_search_miss(search, path, errno);
+}
+
+void gconv_search_free_list(struct dirent **entries, int count) {
+  for (int i = 0; i < count; i++)
+    free(entries[i]);
+  free(entries);
+}
+
+static gconv_status search_one(gconv_search *search, const char *path) {
+  struct dirent **entries;
+  int count;
+  gconv_status status = gconv_search_list(search, path, false, &entries, &count);
+  for (int i = 0; i < count && status == GCONV_OK; i++) {
+    char *entry = gconv_search_join(path, entries[i]->d_name);
+    status = entry ? gconv_search_entry(search, entry, entries[i]->d_type == DT_DIR, false)
+                   : gconv_complain_memory(search->message);
+    free(entry);
+  }
+  gconv_search_free_list(entries, count);
+  return status;
+}
+
+/* Searches the folders that were found, and those in them. */
+static gconv_status search_folders(gconv_search *search) {
+  gconv_status status = GCONV_OK;
+  while (search->next < search->inputs->folders.count && status == GCONV_OK)
+    status = search_one(search, search->inputs->folders.items[search->next++]);
+  return status;
+}
+
+/* In the order in which a search that goes into each folder at once would find them: '/' comes before all other letters. */
+static int compare_paths(const char *a, const char *b) {
+  while (*a && *a == *b) {
+    a++;
+    b++;
+  }
+  int left = *a == '/' ? 0 : (unsigned char)*a + 1, right = *b == '/' ? 0 : (unsigned char)*b + 1;
+  left = *a ? left : -1;
+  right = *b ? right : -1;
+  return left - right;
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return compare_paths(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_inputs(const void *a, const void *b) {
+  return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
+}
+
+/* Sorts what was found from `first` on. Returns `status`; after a failure, the last input may lack its names. */
+static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
+  if (status == GCONV_OK && inputs->count > first)
+    qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
+  return status;
+}
+
+/* Searches what the links lead to, and what links that are found there lead to, and so on. */
+static gconv_status search_links(gconv_search *search) {
+  gconv_status status = GCONV_OK;
+  while (search->links.count > 0 && status == GCONV_OK) {
+    struct stat folder;
+    gconv_texts links = search->links;
+    search->links = (gconv_texts){0};
+    qsort(links.items, links.count, sizeof *links.items, compare_texts);
+    for (size_t i = 0; i < links.count && status == GCONV_OK; i++) {
+      if (stat(links.items[i], &folder) == 0 && !gconv_search_has_results(search, &folder))
+        status = add_folder(search, links.items[i], &folder);
+      if (status == GCONV_OK)
+        status = search_folders(search);
+    }
+    gconv_texts_free(&links);
+  }
+  return status;
+}
+
+gconv_status gconv_search_noted(gconv_search *search, bool links) {
+  size_t before = search->inputs->count;
+  gconv_status status = search_folders(search);
+  if (status == GCONV_OK && links)
+    status = search_links(search);
+  return sort_inputs(search->inputs, before, status);
+}
+
+/* ---- A folder that was named ---------------------------------------------------------------------------------------- */
+
+/* "png, jpg, ...": the usual extensions of the formats that can be read. */
+static void list_extensions(char *text, size_t size) {
+  const gconv_format_info *format;
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; used < size && (format = gconv_format_at(i)); i++)
+    if (format->reads)
+      used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)strcspn(format->extensions, " "),
+                               format->extensions);
+}
+
+static gconv_status complain_empty(const gconv_search *search, const char *path, size_t unread, size_t dangling) {
+  char extensions[256];
+  const gconv_inputs *inputs = search->inputs;
+  list_extensions(extensions, sizeof extensions);
+  if (unread > 0)
+    return gconv_complain(
+        search->message, GCONV_BAD_ARGUMENT,
+        "%s: no images in this folder that can be read (%s), but %zu of other formats, such as %s: convert "
+        "them first, for example with ImageMagick: mogrify -format png FILES",
+        path, extensions, unread, search->first_unread);
+  if (dangling > 0)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
+                          "%s: no images in this folder, but links that lead nowhere, such as %s", path,
+                          inputs->dangling.first);
+  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s%s)", path,
+                        extensions, inputs->exclude && inputs->exclude->count > 0 ? ", without what --exclude names" : "",
+                        search->recursive ? "" : "; -r looks into its sub-folders too");
+}
+
+gconv_status gconv_search_folder(gconv_search *search, const char *path, const struct stat *status) {
+  gconv_inputs *inputs = search->inputs;
+  size_t before = inputs->count, unread = search->unread, dangling = inputs->dangling.count, missed = inputs->missed.count,
+         length = strlen(path);
+  inputs->many = true;
+  gconv_search_begin(search, path[length - 1] == '/' ? length : length + 1);
+  gconv_status result = add_folder(search, path, status);
+  if (result == GCONV_OK)
+    result = gconv_search_noted(search, true);
+  gconv_search_end(search);
+  if (result != GCONV_OK || inputs->count > before)
+    return result;
+  if (inputs->missed.count > missed)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s", inputs->missed.items[missed]);
+  return complain_empty(search, path, search->unread - unread, inputs->dangling.count - dangling);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* The inputs of the main job: the list of --files-from, and what is told of a search. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The list of --files-from --------------------------------------------------------------------------------------- */
+
+enum { MOST_LIST_BYTES = 1 << 28 };
+
+/* Takes one name. One that is no file or folder is left out, and told of. */
+static gconv_status take_name(gconv_settings *settings, const char *name, gconv_message *message) {
+  gconv_message missing;
+  bool there = gconv_check_is_there(name, &missing) == GCONV_OK;
+  if (strcmp(name, "-") == 0)
+    return gconv_refuse(message, "--files-from %s: has the name -, which is standard input: name it with -i",
+                        settings->files_from);
+  bool taken =
+      there ? gconv_texts_add(&settings->inputs, strdup(name)) : gconv_texts_add(&settings->missed, strdup(missing.text));
+  return taken ? GCONV_OK : gconv_complain_memory(message);
+}
+
+/* Takes the names of a text, which ends with a 0 byte. */
+static gconv_status take_names(gconv_settings *settings, char *text, size_t size, gconv_message *message) {
+  if (!settings->null_ends && memchr(text, '\0', size))
+    return gconv_refuse(message, "--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
+  for (char *at = text, *end = text + size; at < end;) {
+    size_t length = settings->null_ends ? strlen(at) : strcspn(at, "\n");
+    char *next = at + length + 1;
+    at[length] = '\0';
+    if (!settings->null_ends && length > 0 && at[length - 1] == '\r') /* a list from Windows */
+      at[length - 1] = '\0';
+    if (at[0])
+      GCONV_TRY(take_name(settings, at, message));
+    at = next;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_list(const char *path, uint8_t **text, size_t *size) {
+  gconv_source source;
+  GCONV_TRY(gconv_source_open(path, &source));
+  gconv_status status = gconv_source_read_all(&source, MOST_LIST_BYTES, text, size);
+  gconv_source_close(&source);
+  return status;
+}
+
+gconv_status gconv_settings_take_list(gconv_settings *settings, gconv_message *message) {
+  uint8_t *text = NULL;
+  size_t size = 0;
+  if (!settings->files_from)
+    return settings->null_ends ? gconv_refuse(message, "-0: says how the names of --files-from end: name the list")
+                               : GCONV_OK;
+  if (read_list(settings->files_from, &text, &size) != GCONV_OK)
+    return gconv_refuse(message, "--files-from: %s", gconv_last_error());
+  gconv_status status = take_names(settings, (char *)text, size, message);
+  gconv_release(text);
+  if (status == GCONV_OK && settings->inputs.count == 0 && settings->missed.count > 0)
+    return gconv_refuse(message, "--files-from %s: none of its files is there: %s", settings->files_from,
+                        settings->missed.items[0]);
+  return status != GCONV_OK || settings->inputs.count > 0
+             ? status
+             : gconv_refuse(message, "--files-from %s: has no names", settings->files_from);
+}
+
+/* ---- What is told --------------------------------------------------------------------------------------------------- */
+
+static void tell(const gconv_passed_over *all, const char *reason) {
+  if (all->count > 0)
+    gconv_say("%s%s: %s, and passed over", all->first, all->count > 1 ? ", and more" : "", reason);
+}
+
+size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet) {
+  for (size_t i = 0; i < inputs->missed.count; i++)
+    gconv_say("%s", inputs->missed.items[i]);
+  if (quiet)
+    return inputs->missed.count;
+  if (inputs->unread.count > 0)
+    gconv_say("passed over: %s%s%s", inputs->unread_kinds, inputs->unread.count > 1 ? "; the first is " : ": ",
+              inputs->unread.first);
+  tell(&inputs->linked, "another name of a folder that is searched anyway");
+  tell(&inputs->dangling, "a link that leads nowhere");
+  if (inputs->repeated.count > 0)
+    gconv_say("%s%s: named more than once, and taken once", inputs->repeated.first,
+              inputs->repeated.count > 1 ? ", and more" : "");
+  return inputs->missed.count;
+}
+
+gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                                   gconv_message *message) {
+  GCONV_TRY(gconv_inputs_find(specs, recursive, output, inputs, message));
+  return inputs->missed.count == 0 ? GCONV_OK : gconv_refuse(message, "%s", inputs->missed.items[0]);
+}
+
+gconv_status gconv_job_find_inputs(gconv_main_job *job, gconv_message *message) {
+  gconv_settings *settings = job->settings;
+  job->inputs.exclude = &settings->exclude;
+  GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
+  job->inputs.many |= settings->files_from != NULL;
+  for (size_t i = 0; i < settings->missed.count; i++)
+    if (!gconv_texts_add(&job->inputs.missed, strdup(settings->missed.items[i])))
+      return gconv_complain_memory(message);
+  return GCONV_OK;
+}
