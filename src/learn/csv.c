@@ -135,12 +135,12 @@ static gconv_status read_row(gconv_csv *c) {
   return gconv_table_end_row(c->table, label);
 }
 
-/* A line above the table that is no row: blank lines and comments, but not "#N/A,1,2". */
+/* Whether a line above the table is a comment: not "#N/A,1,2", and not "#,name,height", which numbers the rows. */
 static bool is_comment(const gconv_csv *c) {
   const char *text = c->lines.text;
+  const size_t length = strcspn(text, (char[]){c->separator, '\0'});
   double value;
-  return text[0] == '#' &&
-         gconv_field_read(text, text + strcspn(text, (char[]){c->separator, '\0'}), &value) != GCONV_FIELD_GAP;
+  return text[0] == '#' && (length > 1 || !text[length]) && gconv_field_read(text, text + length, &value) != GCONV_FIELD_GAP;
 }
 
 static gconv_status read_lines(gconv_csv *c, gconv_source *source) {

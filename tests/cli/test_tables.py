@@ -212,6 +212,8 @@ class Csv(DataTest):
             self.fails("a target is missing: --missing drop", "table", "a.data", missing="mean", syntax=wanted)
         self.write("#.csv", "#N/A,1,a\n2,3,b\n")  # no comment
         self.fails("#.csv:1: column 1 is missing", "table", "#.csv")
+        self.write("#.csv", "# a comment\n#\n#,x,c\n1,2,a\n2,3,b\n")
+        self.assertEqual(self.read("table", "#.csv")[2]["columns"], ["#", "x"])
 
     def test_headers_of_numbers(self):
         rows = [[5, 6, 7], [7, 8, 9], [6, 5, 4], [3, 5, 2]]
