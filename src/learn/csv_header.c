@@ -286,20 +286,18 @@ static gconv_doubt doubt_count(const gconv_csv *c) {
 
 /* What a first line may be in which is_header() found numbers. */
 static gconv_doubt doubt_header(gconv_csv *c) {
-  size_t texts = 0, gaps = 0;
+  size_t others = 0; /* inputs that are no numbers */
   double value;
   bool named = false;
   for (size_t i = 0; i < c->count; i++) {
     gconv_field kind = gconv_csv_read(c, &c->fields[i], &value);
     named |= i == c->label && kind == GCONV_FIELD_TEXT;
-    texts += i != c->label && kind == GCONV_FIELD_TEXT;
-    gaps += i != c->label && kind == GCONV_FIELD_GAP;
+    others += i != c->label && (kind == GCONV_FIELD_TEXT || kind == GCONV_FIELD_GAP);
   }
   if (c->table->of_targets || c->count < 2)
     return GCONV_NO_DOUBT;
-  if (texts + gaps > 0)
-    return (!named && counts_columns(c)) || (named && gaps == 1 && texts == 0 && are_names(c)) ? GCONV_SURE_HEADER
-                                                                                               : GCONV_NO_DOUBT;
+  if (others > 0) /* ",2019,2020,label", "town,2019,2020,label", ",0,1,2" */
+    return counts_columns(c) || (named && are_names(c)) ? GCONV_SURE_HEADER : GCONV_NO_DOUBT;
   return named ? doubt_label(c) : doubt_count(c);
 }
 

@@ -230,6 +230,8 @@ class Csv(DataTest):
             self.assertEqual([float(info["classes"][int(t)]) if labels[0].isdigit() or "." in labels[0] else info["classes"][int(t)] for t in targets.ravel()],
                              [float(l) if labels[0].isdigit() or "." in labels[0] else l for l in labels])
             self.assertIn("is taken for a header", self.dump("table", "a.csv").stderr)
+        self.write("a.csv", "height,2019,2020,kind\n5,6,7,a\n7,8,9,b\n")
+        self.assertEqual(self.read("table", "a.csv")[2]["columns"], ["height", "2019", "2020"])
         # Regression and new cases of a model that knows its classes, and means without the header.
         self.write("a.csv", "2019,2020,2021,price\n5,6,7,1.5\n7,,9,2.5\n3,4,5,3.5\n")
         self.assertEqual(self.read("table", "a.csv", regression=1, missing="mean")[0].ravel().tolist(), [5, 6, 7, 7, 5, 9, 3, 4, 5])
