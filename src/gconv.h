@@ -122,6 +122,12 @@ typedef struct gconv_image {
   int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
   bool lossless;    /* the WebP file that it was read from is one without loss */
   bool cmyk;        /* the file that it was read from has CMYK, which became RGB by a plain formula, without its profile */
+  bool has_nodata;  /* colours that equal `nodata`, as samples of the image, are no data: places where nothing was measured,
+                       as  a GeoTIFF names them. Filters leave them out of their sums (docs/guide.md) */
+  double nodata;    /* may be NaN */
+  void *tags; /* tags of a TIFF that tell where its pixels lie, for other TIFFs; owned, or NULL. What is in it is gconv's own
+               */
+  size_t tags_bytes;
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.

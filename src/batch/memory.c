@@ -2,6 +2,7 @@
 /* Memory: what images take of it, and so whether they go whole, how many together, or by rows; and what all workers share.
  */
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "batch/run.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ static void clear(gconv_worker *worker) {
 }
 
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
-  if (worker->judged.frames > 0 && gconv_image_same_shape(&worker->judged, header))
+  if (worker->judged.frames > 0 && gconv_image_alike(&worker->judged, header))
     return;
   if (worker->run->batch->memory > 0)
     clear(worker); /* pixels of another shape are of no use */

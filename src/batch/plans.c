@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/plans.h"
+#include "base/nodata.h"
 #include "base/status.h"
 
 #include <pthread.h>
@@ -48,7 +49,7 @@ void gconv_plans_free(gconv_plans *plans) {
 
 static bool fits(const entry *e, const gconv_plan_request *request) {
   return e->of.device == request->device && e->of.operation == request->operation && e->of.rows == request->rows &&
-         gconv_image_same_shape(&e->like, request->like);
+         gconv_image_alike(&e->like, request->like);
 }
 
 static entry *add(gconv_plans *plans, const gconv_plan_request *request) {

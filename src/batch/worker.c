@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The way of a group: look up what is done, take memory, decode, plan, execute, write, report. */
 #include "base/clock.h"
+#include "base/nodata.h"
 #include "batch/layout.h"
 #include "batch/run.h"
 #include "image/metadata.h"
@@ -182,8 +183,7 @@ static void drop_plans(const gconv_worker *worker, size_t group) {
   const double large = 1.0 / 16; /* of all memory */
   const gconv_run *run = worker->run;
   const gconv_group *now = &run->groups[group], *next = now + 1;
-  bool alike =
-      group + 1 < run->group_count && next->count == now->count && gconv_image_same_shape(&next->header, &now->header);
+  bool alike = group + 1 < run->group_count && next->count == now->count && gconv_image_alike(&next->header, &now->header);
   bool is_large = worker->cost.need.fixed > large * (double)run->budget.bytes;
   if (run->batch->memory > 0 && ((run->operation->type->shares && !alike) || is_large))
     gconv_plans_clear(run->plans);

@@ -59,7 +59,8 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
     return NULL;
   gconv_metadata_lend(&header, from);
   if (run->operation->type->batches && !run->operation->type->of_photos) { /* maps of a bank are no photo */
-    header.exif = NULL;
+    header.exif = header.tags = NULL;
+    header.tags_bytes = 0;
     header.xmp = header.comment = NULL;
     header.exif_bytes = header.xmp_bytes = 0;
   }

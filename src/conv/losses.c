@@ -106,8 +106,8 @@ static double gain_of(const gconv_filter_plan *plan, size_t output) {
   return plan->options.scale * (plan->options.combine == GCONV_COMBINE_SUM ? all : most);
 }
 
-void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
-                        int32_t first) {
+void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, const gconv_holes *holes, int32_t in_row,
+                        const gconv_image *outputs, int32_t first) {
   const size_t count = plan->base.output_count;
   int columns = count < GCONV_LOSS_COLUMNS / 8 ? GCONV_LOSS_COLUMNS / (int)count : 8;
   for (size_t i = 0; i < plan->pass_count && can_lose(plan); i++) {
@@ -117,7 +117,7 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, in
       const gconv_image *whole = &plan->base.outputs[output], *stored = outputs ? &outputs[output] : NULL;
       double taps =
           (double)gconv_tap_count(&pass->problem) / (gconv_is_combined(&pass->problem) ? 1 : pass->problem.filters);
-      gconv_expected *expected = gconv_expected_make(plan, pass, in, in_row, (int32_t)k);
+      gconv_expected *expected = gconv_expected_make(plan, pass, in, holes, in_row, (int32_t)k);
       if (expected && whole->channels > whole->alpha)
         watch_output(expected, plan->base.scope, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
                      &plan->base.losses[output]);

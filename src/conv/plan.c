@@ -2,6 +2,7 @@
 /* Making plans of filters. */
 #include "conv/plan.h"
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "base/printable.h"
 #include "kernels/factor.h"
 #include "operation/stages.h"
@@ -27,7 +28,10 @@ static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass
                         .width = problem->out_width,
                         .channels = in->channels,
                         .planar = in->planar,
-                        .alpha = in->alpha};
+                        .alpha = in->alpha,
+                        .has_nodata = plan->base.like.has_nodata};
+  bool kept;
+  header.nodata = header.has_nodata ? gconv_nodata_as(&plan->base.like, type, &kept) : 0;
   if (problem->epilogue.combine == GCONV_COMBINE_STACK) {
     header.channels = problem->filters * (in->channels - problem->keep_alpha) + problem->keep_alpha;
     header.planar = in->planar || header.channels > 4;
@@ -189,6 +193,20 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
+/* Says so where no data become a number that data may be as well. */
+static void warn_of_nodata(const gconv_plan *base) {
+  const gconv_image *like = &base->like, *out = &base->outputs[0];
+  char before[GCONV_NODATA_BYTES], after[GCONV_NODATA_BYTES];
+  bool kept = true;
+  if (like->has_nodata)
+    gconv_nodata_as(like, out->type, &kept);
+  if (!kept)
+    gconv_warn_once(
+        "no data in another type",
+        "no data, %s in the input, become %s in %s results, where data may be the same: --depth float keeps them",
+        gconv_nodata_write(like->nodata, before), gconv_nodata_write(out->nodata, after), gconv_type_name(out->type));
+}
+
 gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *to_do, gconv_plan *base) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)to_do;
   gconv_filter_plan *plan = (gconv_filter_plan *)base;
@@ -205,6 +223,8 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
   }
   gconv_device_enter(order->device);
   gconv_status status = decide(plan);
+  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
+    warn_of_nodata(base);
   if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
     status = prepare(plan);
   gconv_device_leave(order->device);

@@ -41,10 +41,11 @@ gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const 
                                  double budget, gconv_verification *result);
 
 /* losses.c */
+struct gconv_holes;
 /* Looks at outputs from row `first` on, of a plan that is watched: gconv_plan_watch(). `in` is what was convolved, from row
- * in_row on; outputs: NULL if they are not in memory. */
-void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
-                        int32_t first);
+ * in_row on, with its holes (holes.h); outputs: NULL if they are not in memory. */
+void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, const struct gconv_holes *holes,
+                        int32_t in_row, const gconv_image *outputs, int32_t first);
 
 /* choose.c */
 /* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not there

@@ -2,7 +2,7 @@
 /* What plans do: the stages around what the device does, for whole images and for some rows. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "conv/plan.h"
+#include "conv/holes.h"
 #include "device/decoder.h"
 #include "kernels/border.h"
 #include "operation/stages.h"
@@ -15,14 +15,18 @@ typedef struct middle_images {
   gconv_image *outputs;
   bool watched;          /* `in` has the pixels that the outputs are made of ... */
   int32_t in_row, first; /* ... and these are the first rows of both */
+  gconv_holes holes;     /* of the input */
 } middle_images;
 
 /* For whole images, or for some rows of the outputs and those of the input that these need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
   *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};
+  GCONV_TRY(gconv_holes_find(plan, in, &middle->holes));
+  const gconv_image *from = middle->holes.filled.data ? &middle->holes.filled : in;
+  middle->in = *from;
   if (plan->before)
-    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, in, &middle->in));
+    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, from, &middle->in));
   if (!plan->after)
     return GCONV_OK;
   middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
@@ -49,6 +53,9 @@ static gconv_status begin_middle(const gconv_filter_plan *plan, const gconv_imag
 static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status status, const gconv_image *in,
                                middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
+  bool raw = plan->after && !plan->parts_alpha;
+  if (status == GCONV_OK && outputs && raw)
+    status = gconv_holes_mend(plan, &middle->holes, &middle->in, middle->in_row, middle->outputs, middle->first);
   for (size_t i = 0; i < plan->base.output_count && status == GCONV_OK && outputs; i++) {
     if (plan->parts_alpha)
       gconv_finish_levels(plan->base.device->threads, &plan->options, plan->convolved.type, &middle->outputs[i],
@@ -58,14 +65,19 @@ static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status statu
     if (status == GCONV_OK && in)
       status = gconv_image_copy_metadata(&outputs[i], in);
   }
+  if (status == GCONV_OK && outputs && !raw)
+    status = gconv_holes_mend(plan, &middle->holes, &middle->in, middle->in_row, outputs, middle->first);
+  if (status == GCONV_OK && outputs)
+    status = gconv_holes_set(plan, &middle->holes, outputs);
   if (status == GCONV_OK && middle->watched)
-    gconv_filter_watch(plan, &middle->in, middle->in_row, outputs, middle->first);
+    gconv_filter_watch(plan, &middle->in, &middle->holes, middle->in_row, outputs, middle->first);
   if (plan->before)
     gconv_image_free(&middle->in);
   for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
     gconv_image_free(&middle->outputs[i]);
   if (plan->after)
     free(middle->outputs);
+  gconv_holes_free(plan, &middle->holes);
   timings->finish_ms += gconv_now_ms() - start;
   return status;
 }
@@ -101,10 +113,11 @@ static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gcon
   gconv_timings timings = {0};
   if (!plan->run_type->execute_device)
     return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
-  if (plan->before || plan->after)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "grey, mixed channels, linear light, premultiplied alpha and minmax are made on the "
-                      "host: execute from memory of the host");
+  if (plan->before || plan->after || base->like.has_nodata)
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "grey, mixed channels, linear light, premultiplied alpha, minmax and samples of no data are made on the "
+        "host: execute from memory of the host");
   return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 
@@ -123,7 +136,7 @@ static bool can_come_in_parts(const gconv_filter_plan *plan) {
   const size_t most = (size_t)1 << 19; /* bytes of a row */
   for (size_t i = 0; i < plan->base.output_count; i++) {
     const gconv_image *output = &plan->base.outputs[i];
-    if (plan->after || output->planar || output->frames > 1 ||
+    if (plan->after || output->has_nodata || output->planar || output->frames > 1 ||
         (size_t)output->width * (size_t)output->channels * gconv_type_bytes(output->type) > most)
       return false;
   }
@@ -256,6 +269,10 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
   for (size_t i = 0; i < plan->pass_count; i++)
     need->fixed += weight_bytes(&plan->passes[i]);
   need->image = plan->before ? gconv_pixel_bytes(&plan->convolved) : 0;
+  if (base->like.has_nodata) /* a copy, and marks of both sides */
+    need->image += 2 * gconv_pixel_bytes(&base->like) + gconv_pixel_bytes(&plan->convolved);
+  for (size_t i = 0; i < base->output_count && base->like.has_nodata; i++)
+    need->image += gconv_pixel_bytes(&base->outputs[i]);
   for (size_t i = 0; i < base->output_count && plan->after; i++)
     need->image += gconv_pixel_bytes(&plan->raw_outputs[i]);
   need->row = need->image / base->outputs[0].height;

@@ -31,11 +31,13 @@ typedef struct row_check {
   const gconv_image *in;  /* as convolved */
   const gconv_image *out; /* the output that is compared, number k of the pass */
   int32_t k;
-  double largest;   /* max |x| of the finite samples of the input, in levels, the border's constant included */
-  bool finite;      /* whether all samples of the input are */
-  double *tap_sums; /* sum |tap| of each filter */
-  limits frame;     /* minmax: the limits of the frame */
-  int32_t in_row;   /* the row of the image that is the first of `in` */
+  double largest;              /* max |x| of the finite samples of the input, in levels, the border's constant included */
+  bool finite;                 /* whether all samples of the input are */
+  double *tap_sums;            /* sum |tap| of each filter */
+  limits frame;                /* minmax: the limits of the frame */
+  int32_t in_row;              /* the row of the image that is the first of `in` */
+  const gconv_holes *holes;    /* of `in`; NULL: there are none */
+  const gconv_hole_row *known; /* sums of a row, of one channel; NULL: they are computed */
 } row_check;
 
 /* Roundings of the epilogue: each of its few operations is off by u = 2^-24 relative to its result. */
@@ -53,20 +55,57 @@ static double sample_at(const row_check *check, int32_t frame, int64_t y, int64_
   return gconv_sample_at(check->in, frame, c, y - check->in_row, x);
 }
 
+/* Whether no data lie at (y, x), inside or outside. */
+static bool is_hole(const row_check *check, int32_t frame, int64_t y, int64_t x, int32_t c) {
+  const gconv_problem *problem = &check->pass->problem;
+  y = gconv_border_index(problem->border, y, problem->height);
+  x = gconv_border_index(problem->border, x, problem->width);
+  return y != GCONV_OUTSIDE && x != GCONV_OUTSIDE && gconv_holes_at(check->holes, check->in, frame, c, y - check->in_row, x);
+}
+
+/* What no data below the taps of filter k make of its sum. */
+static gconv_sample_state state_of_sum(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
+  const gconv_problem *problem = &check->pass->problem;
+  const float *tap = check->pass->weights + (int64_t)k * problem->rows * problem->columns;
+  int64_t top = p * problem->stride_y - problem->pad_top, left = q * problem->stride_x - problem->pad_left;
+  if (check->known)
+    return (gconv_sample_state)check->known->states[(int64_t)(k - check->known->first) * check->known->width + q];
+  bool holes = false, data = false, positive = false, negative = false;
+  for (int64_t r = 0; r < problem->rows; r++)
+    for (int64_t s = 0; s < problem->columns; s++, tap++) {
+      if (*tap == 0)
+        continue;
+      bool hole = is_hole(check, frame, top + r * problem->dilation_y, left + s * problem->dilation_x, c);
+      holes |= hole;
+      data |= !hole;
+      positive |= *tap > 0;
+      negative |= *tap < 0;
+    }
+  return !holes ? GCONV_SAMPLE_WHOLE : data && !(positive && negative) ? GCONV_SAMPLE_MENDED : GCONV_SAMPLE_NO_DATA;
+}
+
 static expectation response(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   const float *tap = check->pass->weights + (int64_t)k * problem->rows * problem->columns;
   int64_t top = p * problem->stride_y - problem->pad_top, left = q * problem->stride_x - problem->pad_left;
-  double sum = 0;
+  double sum = 0, all = 0, there = 0; /* sums of taps, if there are holes */
   bool finite = true;
-  for (int64_t r = 0; r < problem->rows; r++)
+  for (int64_t r = 0; r < problem->rows && !check->known; r++)
     for (int64_t s = 0; s < problem->columns; s++, tap++) {
       if (*tap == 0 && check->finite)
         continue;
+      all += (double)*tap;
+      if (check->holes && is_hole(check, frame, top + r * problem->dilation_y, left + s * problem->dilation_x, c))
+        continue;
+      there += (double)*tap;
       double x = sample_at(check, frame, top + r * problem->dilation_y, left + s * problem->dilation_x, c);
       finite = finite && isfinite(x);
       sum += (double)*tap * x;
     }
+  if (there != all)
+    sum *= all / there;
+  if (check->known)
+    sum = check->known->sums[(int64_t)(k - check->known->first) * check->known->width + q];
   double divisor = (double)gconv_divisors(problem, check->pass->weights)[k];
   double bias = (double)gconv_biases(problem, check->pass->weights)[k];
   double reach = check->tap_sums[k] * check->largest; /* what a sum in float32 may grow to */
@@ -156,6 +195,25 @@ static sample_origin origin_of(const row_check *check, int32_t channel) {
                          stacked && !alpha ? channel % in_channels : channel, alpha};
 }
 
+/* What no data below the anchor, or below the taps of one of the filters that make it, make of an output sample. */
+static gconv_sample_state state_of_sample(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
+  const gconv_problem *problem = &check->pass->problem;
+  sample_origin origin = origin_of(check, channel);
+  if (!check->holes || origin.kept_alpha)
+    return GCONV_SAMPLE_WHOLE;
+  int64_t y = p * problem->stride_y - problem->pad_top + (int64_t)problem->anchor_y;
+  int64_t x = q * problem->stride_x - problem->pad_left + (int64_t)problem->anchor_x;
+  if (is_hole(check, frame, y, x, origin.channel))
+    return GCONV_SAMPLE_NO_DATA;
+  bool combined = gconv_is_combined(problem);
+  gconv_sample_state worst = GCONV_SAMPLE_WHOLE;
+  for (int32_t k = combined ? 0 : origin.k; k < (combined ? problem->filters : origin.k + 1); k++) {
+    gconv_sample_state state = state_of_sum(check, k, frame, p, q, origin.channel);
+    worst = state > worst ? state : worst;
+  }
+  return worst;
+}
+
 /* What an output sample should be, before range minmax or signed and before its type: white is 1. */
 static expectation expect(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
@@ -229,6 +287,10 @@ static expectation store(const row_check *check, expectation v, bool colour) {
 static gconv_expectation expect_sample(const void *context, const gconv_sample_place *at, double got) {
   const row_check *check = context;
   bool colour = !(check->out->alpha && at->channel == check->out->channels - 1);
+  if (state_of_sample(check, at->frame, at->y, at->x, at->channel) == GCONV_SAMPLE_NO_DATA)
+    return (expectation){check->out->type == GCONV_F32 ? (double)(float)check->plan->base.outputs[0].nodata
+                                                       : check->plan->base.outputs[0].nodata,
+                         0};
   expectation v = store(check, expect(check, at->frame, at->y, at->x, at->channel), colour);
   if (!isfinite(got) && !check->finite && !check->pass->algorithm->info.exact)
     v.allowed = INFINITY; /* algorithms that do not take taps one by one may carry what is not finite further */
@@ -248,6 +310,8 @@ static void find_row_limits(void *context, size_t turn, int seat) {
   (void)seat;
   for (int64_t q = 0; q < out->width; q++)
     for (int32_t c = 0; c < out->channels - out->alpha; c++) {
+      if (state_of_sample(job->check, job->frame, (int64_t)turn, q, c) == GCONV_SAMPLE_NO_DATA)
+        continue;
       expectation v = expect(job->check, job->frame, (int64_t)turn, q, c);
       widen(&row, (limits){v.value, v.value, isinf(v.allowed) ? 0 : v.allowed});
     }
@@ -328,8 +392,9 @@ static gconv_status compare_output(row_check *check, const gconv_comparison *com
 }
 
 static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
-                                 const gconv_image *outputs, double tolerance, double budget, gconv_verification *result) {
-  row_check check = {.plan = plan, .pass = pass, .in = in};
+                                 const gconv_holes *holes, const gconv_image *outputs, double tolerance, double budget,
+                                 gconv_verification *result) {
+  row_check check = {.plan = plan, .pass = pass, .in = in, .holes = holes->marks ? holes : NULL};
   gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check, plan->base.scope};
   check.largest = fmax(largest_level(in, &check.finite), fabs((double)pass->problem.border_level));
   check.tap_sums = calloc((size_t)pass->problem.filters, sizeof *check.tap_sums);
@@ -351,14 +416,18 @@ static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass
 gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  gconv_image convolved = *in;
-  gconv_status status = GCONV_OK;
-  if (plan->before)
-    GCONV_TRY(gconv_run_before(base->device->threads, &plan->options, &plan->convolved, in, &convolved));
+  gconv_holes holes;
+  gconv_status status = gconv_holes_find(plan, in, &holes);
+  const gconv_image *from = holes.filled.data ? &holes.filled : in;
+  gconv_image convolved = *from;
+  if (status == GCONV_OK && plan->before)
+    status = gconv_run_before(base->device->threads, &plan->options, &plan->convolved, from, &convolved);
+  bool made = status == GCONV_OK && plan->before;
   for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
-    status = compare_pass(plan, &plan->passes[i], &convolved, outputs, tolerance, budget, result);
-  if (plan->before)
+    status = compare_pass(plan, &plan->passes[i], &convolved, &holes, outputs, tolerance, budget, result);
+  if (made)
     gconv_image_free(&convolved);
+  gconv_holes_free(plan, &holes);
   return status;
 }
 
@@ -369,7 +438,7 @@ struct gconv_expected {
 };
 
 gconv_expected *gconv_expected_make(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
-                                    int32_t in_row, int32_t k) {
+                                    const gconv_holes *holes, int32_t in_row, int32_t k) {
   gconv_expected *expected = calloc(1, sizeof *expected);
   if (!expected)
     return NULL;
@@ -377,6 +446,7 @@ gconv_expected *gconv_expected_make(const gconv_filter_plan *plan, const gconv_p
                                 .pass = pass,
                                 .in = in,
                                 .in_row = in_row,
+                                .holes = holes->marks ? holes : NULL,
                                 .out = &plan->base.outputs[pass->first_output + (size_t)k],
                                 .k = k,
                                 .finite = true,
@@ -398,7 +468,38 @@ const gconv_image *gconv_expected_output(const gconv_expected *expected) {
   return expected->check.out;
 }
 
+int32_t gconv_expected_channel(const gconv_expected *expected, int32_t channel) {
+  const row_check *check = &expected->check;
+  sample_origin origin = origin_of(check, channel);
+  return origin.kept_alpha ? check->in->channels - 1 : origin.channel;
+}
+
+int32_t gconv_expected_filter(const gconv_expected *expected, int32_t channel) {
+  return origin_of(&expected->check, channel).k;
+}
+
+gconv_sample_state gconv_expected_sample(const gconv_expected *expected, const gconv_hole_row *row, int32_t frame, int64_t y,
+                                         int64_t x, int32_t channel, double *value) {
+  row_check with = expected->check;
+  const row_check *check = &with;
+  with.known = row;
+  const gconv_filter_plan *plan = check->plan;
+  sample_origin origin = origin_of(check, channel);
+  gconv_sample_state state = state_of_sample(check, frame, y, x, channel);
+  if (state != GCONV_SAMPLE_MENDED)
+    return state;
+  bool colour = !(check->out->alpha && channel == check->out->channels - 1);
+  if (plan->after && !plan->parts_alpha)
+    *value = combined_response(check, origin.k, frame, y, x, origin.channel).value /
+             (double)gconv_white(check->pass->problem.in_type);
+  else
+    *value = store(check, expect(check, frame, y, x, channel), colour).value;
+  return state;
+}
+
 double gconv_expected_response(const gconv_expected *expected, int32_t frame, int64_t y, int64_t x, int32_t channel) {
+  if (state_of_sample(&expected->check, frame, y, x, channel) == GCONV_SAMPLE_NO_DATA)
+    return (double)NAN;
   double value = expect(&expected->check, frame, y, x, channel).value;
   return expected->check.plan->options.range == GCONV_RANGE_SIGNED ? value / 2 + 0.5 : value;
 }

@@ -87,6 +87,9 @@ enum {
   GCONV_HOLDS_ALL = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT | GCONV_HOLDS_RESOLUTION | GCONV_HOLDS_ICC
 };
 
+/* Tags of TIFF, and the number of no data: gconv_image.tags. */
+enum { GCONV_HOLDS_TAGS = 128 };
+
 struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */

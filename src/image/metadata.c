@@ -20,18 +20,21 @@ void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
   to->xmp = from->xmp;
   to->xmp_bytes = from->xmp_bytes;
   to->comment = from->comment;
+  to->tags = from->tags;
+  to->tags_bytes = from->tags_bytes;
   to->jpeg_quality = from->jpeg_quality;
   to->lossless = from->lossless;
 }
 
 void gconv_metadata_disown(gconv_image *image) {
-  image->icc = image->exif = NULL;
+  image->icc = image->exif = image->tags = NULL;
   image->xmp = image->comment = NULL;
-  image->icc_bytes = image->exif_bytes = image->xmp_bytes = 0;
+  image->icc_bytes = image->exif_bytes = image->xmp_bytes = image->tags_bytes = 0;
 }
 
 size_t gconv_metadata_bytes(const gconv_image *image) {
-  return (image->icc ? image->icc_bytes : 0) + (image->exif ? image->exif_bytes : 0) + (image->xmp ? image->xmp_bytes : 0) +
+  return (image->icc ? image->icc_bytes : 0) + (image->tags ? image->tags_bytes : 0) +
+         (image->exif ? image->exif_bytes : 0) + (image->xmp ? image->xmp_bytes : 0) +
          (image->comment ? strlen(image->comment) : 0);
 }
 
@@ -59,10 +62,12 @@ gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from)
   if (to == from)
     return GCONV_OK;
   gconv_metadata_lend(&copy, from);
-  copy.icc = copy.exif = copy.xmp = copy.comment = NULL;
+  copy.icc = copy.exif = copy.tags = copy.xmp = copy.comment = NULL;
   gconv_status status = copy_block(from->icc, from->icc_bytes, "an ICC profile", &copy.icc);
   if (status == GCONV_OK)
     status = copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif);
+  if (status == GCONV_OK)
+    status = copy_block(from->tags, from->tags_bytes, "tags of a TIFF", &copy.tags);
   if (status == GCONV_OK)
     status = copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp);
   if (status == GCONV_OK)
@@ -89,6 +94,7 @@ void gconv_image_free(gconv_image *image) {
   gconv_release(image->data);
   gconv_release(image->icc);
   gconv_release(image->exif);
+  gconv_release(image->tags);
   gconv_release(image->xmp);
   gconv_release(image->comment);
   *image = (gconv_image){0};

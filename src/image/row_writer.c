@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes files, by rows and as a whole. */
 #include "base/arguments.h"
+#include "base/nodata.h"
 #include "base/threads.h"
 #include "image/exif.h"
 #include "image/format.h"
@@ -206,6 +207,21 @@ static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
+/* The same of what only TIFF can hold. */
+static void drop_tags(const gconv_format *format, gconv_image *header) {
+  char text[GCONV_NODATA_BYTES];
+  if (format->metadata & GCONV_HOLDS_TAGS)
+    return;
+  if (header->tags)
+    gconv_warn_once("tags left out", "tags of TIFF (places on Earth, spacing, axes) are left out: %s cannot hold them",
+                    format->info.name);
+  if (header->has_nodata)
+    gconv_warn_once("no data not named", "no data are the number %s in the results: %s cannot say so",
+                    gconv_nodata_write(header->nodata, text), format->info.name);
+  header->tags = NULL;
+  header->tags_bytes = 0;
+}
+
 /* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
 static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
@@ -215,6 +231,7 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
     held &= ~(GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT);
   drop_metadata(format, held, !rows->options.strip, header);
   drop_unfit_icc(rows->writer.name, held, header);
+  drop_tags(format, header);
   if (!header->exif)
     return GCONV_OK;
   GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));
@@ -410,8 +427,10 @@ gconv_status gconv_image_write(const char *path, const gconv_write_options *opti
   GCONV_NEED(path);
   GCONV_NEED(image);
   GCONV_TRY(gconv_check_pixels(image, path));
-  if ((image->icc_bytes && !image->icc) || (image->exif_bytes && !image->exif) || (image->xmp_bytes && !image->xmp))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF or XMP of the image has a size, and is NULL", path);
+  if ((image->icc_bytes && !image->icc) || (image->exif_bytes && !image->exif) || (image->xmp_bytes && !image->xmp) ||
+      (image->tags_bytes && !image->tags))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF, XMP or tags of the image have a size, and are NULL",
+                      path);
   GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
   size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
   for (size_t i = 0; i < planes; i++) {

@@ -50,17 +50,21 @@ bool gconv_tiff_read_entry(const gconv_tiff_origin *from, uint64_t at, gconv_tif
   return true;
 }
 
-uint32_t gconv_tiff_subfile_type(const gconv_tiff_origin *from, uint64_t directory) {
-  enum { NEW_SUBFILE_TYPE = 254, MOST_LOOKED_AT = 8 }; /* entries are sorted, and it has the smallest number */
-  uint8_t bytes[4];
+bool gconv_tiff_find_entry(const gconv_tiff_origin *from, uint64_t directory, unsigned tag, gconv_tiff_entry *e) {
   size_t entries;
   if (!gconv_tiff_read_count(from, &directory, &entries))
-    return 0;
-  for (size_t i = 0; i < entries && i < MOST_LOOKED_AT; i++, directory += gconv_tiff_entry_bytes(from)) {
-    gconv_tiff_entry e;
-    if (gconv_tiff_read_entry(from, directory, &e) && e.tag == NEW_SUBFILE_TYPE && (e.bytes == 2 || e.bytes == 4) &&
-        gconv_tiff_fetch(from, e.value, bytes, e.bytes))
-      return (uint32_t)gconv_tiff_number(from, bytes, e.bytes);
-  }
-  return 0;
+    return false;
+  for (size_t i = 0; i < entries; i++, directory += gconv_tiff_entry_bytes(from))
+    if (gconv_tiff_read_entry(from, directory, e) && e->tag == tag)
+      return true;
+  return false;
+}
+
+uint32_t gconv_tiff_subfile_type(const gconv_tiff_origin *from, uint64_t directory) {
+  enum { NEW_SUBFILE_TYPE = 254 };
+  uint8_t bytes[4];
+  gconv_tiff_entry e;
+  bool found = gconv_tiff_find_entry(from, directory, NEW_SUBFILE_TYPE, &e) && (e.bytes == 2 || e.bytes == 4) &&
+               gconv_tiff_fetch(from, e.value, bytes, e.bytes);
+  return found ? (uint32_t)gconv_tiff_number(from, bytes, e.bytes) : 0;
 }

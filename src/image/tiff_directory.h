@@ -19,6 +19,8 @@ enum {
   GCONV_TIFF_TYPES = 19
 };
 
+enum { GCONV_TIFF_NODATA = 42113 /* the tag of GDAL: a text, the number by which samples of no data are named */ };
+
 /* Bytes of a value of each type; 0: there is no such type. */
 extern const uint8_t gconv_tiff_type_bytes[GCONV_TIFF_TYPES];
 
@@ -50,6 +52,9 @@ bool gconv_tiff_read_count(const gconv_tiff_origin *from, uint64_t *at, size_t *
 /* Reads the entry at `at`. Returns false if its type is unknown, or its value is larger than GCONV_TIFF_MOST_VALUE; its tag
  * is set all the same. */
 bool gconv_tiff_read_entry(const gconv_tiff_origin *from, uint64_t at, gconv_tiff_entry *e);
+
+/* The entry of this tag in a directory. Returns false if there is none that can be read. */
+bool gconv_tiff_find_entry(const gconv_tiff_origin *from, uint64_t directory, unsigned tag, gconv_tiff_entry *e);
 
 /* The NewSubfileType of a directory; 0 if it has none. */
 uint32_t gconv_tiff_subfile_type(const gconv_tiff_origin *from, uint64_t directory);

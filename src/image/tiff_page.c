@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a page of a TIFF holds, by its tags, and how it is read. */
+#include "base/nodata.h"
 #include "image/tiff.h"
+#include "image/tiff_directory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -268,6 +270,31 @@ static void find_resolution(gconv_tiff_file *file, gconv_image *header) {
   header->pixels_per_metre_y = y * metre;
 }
 
+static bool read_nodata(const gconv_tiff_file *file, double *value) {
+  char text[64] = "";
+  gconv_tiff_origin from;
+  gconv_tiff_entry e;
+  return gconv_tiff_find_origin(file->source, &from) &&
+         gconv_tiff_find_entry(&from, gconv_tiff.TIFFCurrentDirOffset(file->handle), GCONV_TIFF_NODATA, &e) &&
+         e.type == GCONV_TIFF_ASCII && e.bytes < sizeof text && gconv_tiff_fetch(&from, e.value, text, e.bytes) &&
+         gconv_nodata_read(text, value);
+}
+
+/* The number of no data, in samples of the image. Colours that are made of others have none. */
+static void find_nodata(gconv_tiff_file *file, gconv_tiff_page *page) {
+  gconv_image *header = &page->header;
+  bool made = page->colour == GCONV_TIFF_PALETTE || page->colour == GCONV_TIFF_CMYK ||
+              page->colour == GCONV_TIFF_PREMULTIPLIED || page->way == GCONV_TIFF_COLOURS;
+  double white = header->type == GCONV_U8 ? UINT8_MAX : UINT16_MAX, most = (double)((UINT64_C(1) << page->bits % 64) - 1);
+  header->has_nodata = !made && read_nodata(file, &header->nodata);
+  if (!header->has_nodata)
+    header->nodata = 0;
+  if (page->kind == GCONV_TIFF_BITS && header->nodata >= 0 && header->nodata <= most)
+    header->nodata = floor(header->nodata * white / most + 0.5);
+  if (page->colour == GCONV_TIFF_INVERTED && header->nodata >= 0 && header->nodata <= white)
+    header->nodata = white - header->nodata;
+}
+
 static void read_tags(gconv_tiff_file *file, tags *t, gconv_tiff_page *page) {
   TIFF *handle = file->handle;
   *t = (tags){.planes = PLANARCONFIG_CONTIG, .fill_order = FILLORDER_MSB2LSB, .orientation = ORIENTATION_TOPLEFT};
@@ -314,5 +341,6 @@ gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page) {
   GCONV_TRY(find_colours(file, &t, page));
   GCONV_TRY(find_blocks(file, &t, page));
   find_resolution(file, &page->header);
+  find_nodata(file, page);
   return check_promise(file, page);
 }

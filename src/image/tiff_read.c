@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening TIFF: which pages a file has, and what the first one carries besides pixels. */
+#include "base/nodata.h"
 #include "base/threads.h"
 #include "image/metadata.h"
 #include "image/tiff_directory.h"
 #include "image/tiff_reading.h"
+#include "image/tiff_tags.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -66,7 +68,7 @@ static void describe(const gconv_image *header, char text[80]) {
 static void compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, const gconv_tiff_page *other) {
   char one[80], two[80];
   gconv_reader *reader = s->reader;
-  bool same = gconv_image_same_shape(&first->header, &other->header);
+  bool same = gconv_image_alike(&first->header, &other->header);
   if (reader->apart[0] || (same && first->orientation == other->orientation))
     return;
   describe(&first->header, one);
@@ -165,6 +167,9 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
       if (wanted == 0 || s->page_count == wanted) {
         GCONV_TRY(gconv_tiff_look(&first->file, &page));
         GCONV_TRY(check_claims(s, &page));
+        uint32_t place = gconv_tiff_place_sum(s->source, s->pages[s->page_count - 1]);
+        s->place = found ? s->place : place;
+        s->places_differ |= place != s->place;
         if (found)
           compare(s, &s->page, &page);
         else
@@ -215,7 +220,7 @@ gconv_status gconv_tiff_begin_page(gconv_tiff_reading *s, int32_t at) {
   s->seats[0].file.decoding = false;
   GCONV_TRY(gconv_tiff_look(&s->seats[0].file, &page));
   s->seats[0].file.decoding = true;
-  if (!s->reader->apart[0] && !gconv_image_same_shape(&page.header, &s->page.header))
+  if (!s->reader->apart[0] && !gconv_image_alike(&page.header, &s->page.header))
     return gconv_fail(GCONV_BAD_FILE, "%s: it changed while it was read", s->reader->source->name);
   s->page = page;
   return GCONV_OK;
@@ -274,29 +279,39 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
   return GCONV_OK;
 }
 
-/* Whether the description tells a program how the file is laid out. Results are laid out otherwise, so it would mislead. */
-static bool is_of_layout(const char *text) {
-  static const char *const begins[] = {"{\"shape\":", "ImageJ=", "SCIFIO=", "<OME"};
-  for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-    if (strncmp(text, begins[i], strlen(begins[i])) == 0)
-      return true;
-  return strncmp(text, "<?xml", 5) == 0 && strstr(text, "<OME");
+/* How many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one directory
+ * for many images that lie one behind the other. */
+static double promised_samples(const gconv_tiff_page *page, const char *text) {
+  double samples = 1;
+  const char *images = strstr(text, "\nimages=");
+  if (strncmp(text, "ImageJ=", 7) == 0)
+    return images ? atof(images + 8) * page->header.width * page->header.height * page->samples : 0;
+  if (strncmp(text, "{\"shape\": [", 11) != 0)
+    return 0;
+  for (char *at = (char *)(uintptr_t)text + 11; *at && *at != ']'; at += strcspn(at, "0123456789]"))
+    samples *= strtod(at, &at);
+  return samples;
 }
 
-static gconv_status read_description(const gconv_tiff_reading *s, gconv_reader *reader) {
+static gconv_status read_description(gconv_tiff_reading *s, gconv_reader *reader) {
   const char *text = NULL;
+  const gconv_image *header = &s->page.header;
   if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_IMAGEDESCRIPTION, &text) || !text)
     return GCONV_OK;
-  if (!is_of_layout(text))
+  if (!gconv_tiff_is_layout(text))
     return gconv_reader_add_comment(reader, text, strlen(text));
-  bool shape_alone = text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
-  if (!shape_alone)
-    gconv_reader_note(reader, "its description is left out, which is about the layout of the file (%.7s...)", text);
+  double samples = (double)header->width * header->height * s->page.samples;
+  double images = samples > 0 ? promised_samples(&s->page, text) / samples : 0;
+  if (images <= s->page_count || reader->member)
+    return GCONV_OK;
+  s->false_layout = true;
+  gconv_reader_note(reader, "its description promises %.15g images, and it has directories for %d: the others are left out",
+                    images, s->page_count);
   return GCONV_OK;
 }
 
 /* What the first page carries besides pixels. The orientation of the page itself comes before those of EXIF and XMP. */
-static gconv_status read_metadata(const gconv_tiff_reading *s, gconv_reader *reader) {
+static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
   TIFF *handle = s->seats[0].file.handle;
   uint32_t size = 0;
   void *xmp = NULL;
@@ -309,6 +324,7 @@ static gconv_status read_metadata(const gconv_tiff_reading *s, gconv_reader *rea
     gconv_reader_note(reader, "a damaged tag is left out: %s", s->seats[0].file.ignored);
   GCONV_TRY(read_description(s, reader));
   GCONV_TRY(gconv_tiff_read_exif(reader, s->source, s->pages[0]));
+  GCONV_TRY(gconv_tiff_read_tags(reader, s->source, s->pages[0], s->places_differ ? 1 : s->page_count, !s->false_layout));
   return read_icc(s, reader);
 }
 

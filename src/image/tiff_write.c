@@ -9,6 +9,7 @@
 #include "image/metadata.h"
 #include "image/png_deflate.h"
 #include "image/tiff.h"
+#include "image/tiff_tags.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ typedef struct state {
   gconv_tiff_file file;
   gconv_threads *pool; /* NULL: no threads but the caller's */
   bool own_pool;
-  bool big; /* BigTIFF */
+  bool big;       /* BigTIFF */
+  bool described; /* the first page has its description */
   seat *seats;
   slot *slots;
   size_t seat_count, slot_count;
@@ -87,13 +89,13 @@ static gconv_status set_metadata(state *s) {
   size_t length = description.comment ? strlen(description.comment) : 0;
   if (status == GCONV_OK && header->comment && !same)
     status = gconv_metadata_add_comment(&description, &length, header->comment, strlen(header->comment));
-  if (status == GCONV_OK && description.comment)
+  if (status == GCONV_OK && description.comment && !s->described)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_IMAGEDESCRIPTION, description.comment);
   gconv_image_free(&description);
   return status;
 }
 
-static void set_tags(const state *s) {
+static gconv_status set_tags(state *s) {
   const gconv_image *header = s->writer->header;
   TIFF *handle = s->file.handle;
   uint16_t compression = compressions[s->writer->options->tiff_compression];
@@ -119,6 +121,7 @@ static void set_tags(const state *s) {
     gconv_tiff.TIFFSetField(handle, TIFFTAG_SUBFILETYPE, FILETYPE_PAGE);
   set_resolution(handle, header);
   set_icc(handle, header);
+  return gconv_tiff_write_tags(&s->file, header, s->page == 0, &s->described);
 }
 
 /* ---- Beginning ---- */
@@ -129,7 +132,8 @@ static uint64_t page_bytes(const state *s) {
   const gconv_image *header = s->writer->header;
   uint64_t strips = (uint64_t)((header->height - 1) / s->strip_rows + 1);
   uint64_t page = (uint64_t)header->height * s->row_bytes + strips * a_strip + a_page + header->icc_bytes +
-                  2 * (uint64_t)header->exif_bytes + header->xmp_bytes + (header->comment ? strlen(header->comment) : 0);
+                  2 * (uint64_t)header->exif_bytes + header->xmp_bytes + 2 * header->tags_bytes +
+                  (header->comment ? strlen(header->comment) : 0);
   return page + (s->writer->options->tiff_compression == GCONV_TIFF_LZW ? page / 2 : 0);
 }
 
@@ -231,7 +235,8 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
   s->big = needs_big(s);
   GCONV_TRY(gconv_tiff_open(&s->file, s->big ? "w8" : "w"));
   GCONV_TRY(check_compression(writer, compressions[writer->options->tiff_compression]));
-  set_tags(s);
+  gconv_tiff_know_tags(&s->file);
+  GCONV_TRY(set_tags(s));
   GCONV_TRY(set_metadata(s));
   return s->file.text[0] ? gconv_tiff_fail(&s->file, "") : GCONV_OK;
 }
@@ -375,9 +380,7 @@ static gconv_status end_page(state *s) {
   s->page++;
   if (!gconv_tiff.TIFFWriteDirectory(s->file.handle))
     return gconv_tiff_fail(&s->file, "a directory cannot be written");
-  if (s->page < s->writer->header->frames)
-    set_tags(s);
-  return GCONV_OK;
+  return s->page < s->writer->header->frames ? set_tags(s) : GCONV_OK;
 }
 
 /* Writes some of the rows, all of one page; *taken says how many. */
@@ -422,8 +425,7 @@ gconv_status gconv_tiff_add_frame(gconv_writer *writer) {
   GCONV_TRY(find_strips(s));
   if (s->row_bytes != row_bytes || s->strip_rows != strip_rows)
     release(s);
-  set_tags(s);
-  return GCONV_OK;
+  return set_tags(s);
 }
 
 int32_t gconv_tiff_row_step(const gconv_writer *writer) {

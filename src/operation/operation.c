@@ -2,6 +2,7 @@
 /* Operations and their users: the caller that made one, and the plans of it. */
 #include "operation/operation.h"
 #include "base/arguments.h"
+#include "base/nodata.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -36,10 +37,18 @@ static void discard(gconv_plan *plan) {
   plan->type->free(plan);
 }
 
+static void warn_of_nodata(const gconv_image *like, const gconv_operation *operation) {
+  char text[GCONV_NODATA_BYTES];
+  gconv_warn_once("no data", "%s: the number %s, by which the file names samples of no data, counts as any other",
+                  operation->type->name, gconv_nodata_write(like->nodata, text));
+}
+
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **result) {
   if (order->rows < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", order->rows);
   GCONV_TRY(gconv_check_header(order->like, "the image of a plan"));
+  if (order->like->has_nodata && !operation->type->minds_nodata && order->extent == GCONV_PLAN_WHOLE)
+    warn_of_nodata(order->like, operation);
   gconv_plan *plan = calloc(1, operation->type->plan_type->bytes);
   if (!plan)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");

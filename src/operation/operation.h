@@ -79,7 +79,8 @@ typedef struct gconv_operation_type {
   /* NULL, or: results are so much larger than inputs that a chain makes that many rows of them at a time, of images of one
    * frame, never the whole. order->like is the input of the chain. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
-  bool shares; /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
+  bool minds_nodata; /* samples of no data are no numbers to it: gconv_image.nodata */
+  bool shares;       /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
 /* The first member of every operation. A new one has one user. */

@@ -2,6 +2,7 @@
 /* What can be done with a plan: arguments are checked here, once for all operations, and outputs are allocated. */
 #include "base/arguments.h"
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "base/status.h"
 #include "operation/operation.h"
 
@@ -17,7 +18,9 @@ gconv_image gconv_header_of(const gconv_image *image) {
                        .width = image->width,
                        .channels = image->channels,
                        .planar = image->planar,
-                       .alpha = image->alpha};
+                       .alpha = image->alpha,
+                       .has_nodata = image->has_nodata,
+                       .nodata = image->nodata};
 }
 
 double gconv_pixel_bytes(const gconv_image *image) {
@@ -41,7 +44,7 @@ const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t lay
 }
 
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
-  return plan && gconv_image_same_shape(&plan->like, like);
+  return plan && like && gconv_image_alike(&plan->like, like);
 }
 
 size_t gconv_plan_held_bytes(const gconv_plan *plan) {
@@ -79,6 +82,8 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
   if (image->data) {
     if (!gconv_image_same_shape(header, image))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
+    image->has_nodata = header->has_nodata;
+    image->nodata = header->nodata;
     return gconv_check_pixels(image, what);
   }
   gconv_image fresh = *header;
@@ -90,7 +95,8 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
 
 static gconv_status check_pixels(const gconv_plan *plan, const gconv_image *in) {
   if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the image has another shape, type or number of no data than the plan was made for, or no pixels");
   return gconv_check_pixels(in, "the image");
 }
 

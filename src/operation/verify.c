@@ -34,6 +34,11 @@ static void merge(const gconv_verification *one, gconv_verification *all) {
 /* What a sample should be once it is blended: the input's where the weight is 0, exactly. */
 static gconv_expectation blended(const gconv_scope *scope, gconv_type type, const gconv_sample_place *at, double weight,
                                  gconv_expectation v) {
+  bool none = (float)v.value == (float)scope->input->nodata || isnan(v.value);
+  if (scope->input->has_nodata && v.allowed == 0 && none)
+    return v; /* no data blends with nothing */
+  if (scope->input->has_nodata && fabs(v.value - scope->input->nodata) <= v.allowed)
+    return (gconv_expectation){0, INFINITY}; /* a result that has the same value by chance */
   double value = weight * v.value + (1 - weight) * gconv_sample_at(scope->input, at->frame, at->channel, at->y, at->x);
   double rounding = type == GCONV_F32 ? fabs(value) * 0x1p-23 : 0.5;
   return (gconv_expectation){value, weight * v.allowed + rounding};

@@ -8,6 +8,7 @@
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/nodata.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "image/colour.h"
@@ -203,6 +204,23 @@ typedef struct blend {
   int32_t in_row, out_row;
 } blend;
 
+/* The same where samples may be no data: a blend with one is none. */
+static void blend_around_nodata(const gconv_image *image, gconv_type mask, const pixels *p) {
+  const double white = white_of(mask);
+  for (size_t i = 0, k = 0; i < p->count; i++)
+    for (size_t end = k + p->channels; k < end; k++) {
+      double weight = sample_at(mask, p->weights, i) / white, applied = sample_at(image->type, p->out, k);
+      double input = sample_at(image->type, p->in, k), none = image->nodata;
+      bool is_none = applied == none || input == none || (isnan(none) && (isnan(applied) || isnan(input)));
+      if (weight == 0)
+        store(image->type, p->out, k, input);
+      else if (is_none)
+        gconv_nodata_store(image, p->out, k);
+      else if (weight < 1)
+        store(image->type, p->out, k, weight * applied + (1 - weight) * input);
+    }
+}
+
 static void blend_row(const blend *b, size_t plane, int32_t row) {
   const gconv_scope *inside = &b->plan->scope;
   const gconv_image *in = b->in, *out = b->out, *mask = inside->mask;
@@ -217,13 +235,17 @@ static void blend_row(const blend *b, size_t plane, int32_t row) {
   }
   memcpy(to, from, left);
   memcpy(to + right, from + right, end - right);
-  if (mask)
-    blend_pixels(out->type, mask->type,
-                 &(pixels){.weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
-                           .in = from + left,
-                           .out = to + left,
-                           .channels = channels,
-                           .count = (size_t)(inside->right - inside->left)});
+  if (!mask)
+    return;
+  pixels part = {.weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
+                 .in = from + left,
+                 .out = to + left,
+                 .channels = channels,
+                 .count = (size_t)(inside->right - inside->left)};
+  if (b->plan->base.like.has_nodata)
+    blend_around_nodata(&b->plan->base.like, mask->type, &part);
+  else
+    blend_pixels(out->type, mask->type, &part);
 }
 
 static size_t planes_of(const gconv_image *image) {
@@ -442,6 +464,7 @@ static const gconv_operation_type within_type = {.name = "filters within a regio
                                                  .outputs = count_outputs,
                                                  .held_bytes = mask_bytes,
                                                  .plan_type = &within_plan_type,
+                                                 .minds_nodata = true,
                                                  .fill_plan = fill_plan,
                                                  .lacks = lacks,
                                                  .keep_exact = keep_exact,

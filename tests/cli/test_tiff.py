@@ -105,7 +105,7 @@ class Tiff(helper.CommandTest):
         self.assertIn("the images differ in size or kind", said)
         said = self.gconv("compare", "in.tif", "in.tif", status=2).stderr
         self.assertIn("its pages differ", said)
-        self.assertEqual(self.files(), ["in.tif", "pages", "want.png"])
+        self.assertNotIn("out.npy", self.files())
 
     def test_compression(self):
         smooth = numpy.add.outer(numpy.arange(300), numpy.arange(400)).astype(numpy.uint16) * 50

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums of a row of results over those samples that are data, in float64 (holes.h). */
+#ifndef GCONV_CONV_HOLE_SUMS_H
+#define GCONV_CONV_HOLE_SUMS_H
+
+#include "conv/holes.h"
+
+/* What no data below the taps of a sample make of it. */
+typedef enum gconv_sample_state {
+  GCONV_SAMPLE_WHOLE,  /* there are none */
+  GCONV_SAMPLE_MENDED, /* it is a sum of others */
+  GCONV_SAMPLE_NO_DATA
+} gconv_sample_state;
+
+/* What sums of one pass are made of; shared by threads. */
+typedef struct gconv_hole_summer {
+  const gconv_pass *pass;
+  const gconv_holes *holes;
+  const gconv_image *convolved; /* rows from in_row on */
+  int32_t in_row;
+  int32_t *columns; /* owned, [extent]: the column of the image that each column below the taps is, or GCONV_OUTSIDE */
+  size_t extent;
+  float *factors; /* owned, [filters][rows + columns]: a column and a row whose product a filter is; NULL: there are none */
+  double *ends;   /* owned, [filters][2]: the sum of all taps; 1 if they have one sign, else 0 */
+} gconv_hole_summer;
+
+gconv_status gconv_hole_summer_make(const gconv_pass *pass, const gconv_holes *holes, const gconv_image *convolved,
+                                    int32_t in_row, gconv_hole_summer *summer);
+void gconv_hole_summer_free(gconv_hole_summer *summer);
+
+/* Sums of some filters at places of a row of one channel: those at `begin` to `end` are known. */
+typedef struct gconv_hole_row {
+  int32_t first, filters; /* the first filter, and how many */
+  int32_t width;
+  double *sums;    /* [filters][width] */
+  uint8_t *states; /* [filters][width]: gconv_sample_state */
+} gconv_hole_row;
+
+/* Doubles of workspace. */
+size_t gconv_hole_workspace(const gconv_hole_summer *summer);
+
+/* Makes the sums of row p at places begin .. end - 1, of a channel of a plane of marks. */
+void gconv_hole_sum_row(const gconv_hole_summer *summer, int64_t p, size_t plane, size_t channel, int32_t begin, int32_t end,
+                        double *workspace, gconv_hole_row *row);
+
+#endif
