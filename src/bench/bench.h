@@ -57,7 +57,7 @@ typedef struct gconv_bench_settings {
   gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
   int runs;
   bool planar, verify, auto_check, sweep_blocks, sweep_grids, profile;
-  bool csv, json;
+  const char *csv, *json; /* the file, "-" is standard output; NULL: the report is a table */
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
   const char *figure, *experiment; /* their names, of those below; NULL: none */

@@ -243,7 +243,7 @@ static gconv_status prepare(applying *a, const char *path, gconv_message *messag
   gconv_sandbox_files(s, outputs, 2, true);
   GCONV_TRY(gconv_evaluation_check_report(s, &read, message));
   if (output && strcmp(output, "-") != 0)
-    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+    GCONV_TRY(gconv_data_check_output("-o", output, "csv txt", "a list of predictions", &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_svm_read(path, &a->model), message));
   a->info = gconv_svm_get_info(a->model);
   if (s->learn.report && is_regression(a))

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bench: its options are in table.c, the work is in src/bench. */
+#include "base/ending.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Runs it, with the report in a file of these extensions; NULL or "-": on standard output. The file appears when it is
+ * whole. */
+static gconv_status run_into(gconv_bench *bench, const char *path, const char *endings) {
+  char *text = NULL;
+  size_t size = 0;
+  gconv_sink *sink = NULL;
+  if (!path || strcmp(path, "-") == 0)
+    return gconv_bench_run(bench);
+  GCONV_TRY(gconv_check_ending(path, endings, "this report", ""));
+  GCONV_TRY(gconv_sink_open(path, &sink));
+  bench->out = open_memstream(&text, &size);
+  gconv_status status = bench->out ? gconv_bench_run(bench) : gconv_fail(GCONV_NO_MEMORY, "no memory for the report");
+  if (bench->out && fclose(bench->out) != 0 && status == GCONV_OK)
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for the report");
+  if (status == GCONV_OK)
+    status = gconv_sink_write(sink, text, size);
+  if (status == GCONV_OK)
+    status = gconv_sink_commit(sink, false);
+  else
+    gconv_sink_discard(sink);
+  bench->out = stdout;
+  free(text);
+  return status;
+}
 
 static int run(gconv_settings *all, const gconv_texts *words) {
   (void)words;
@@ -18,7 +46,7 @@ static int run(gconv_settings *all, const gconv_texts *words) {
     settings->threads.items[i] = gconv_settle_threads(settings->threads.items[i], false);
   gconv_status status = gconv_bench_settle(settings);
   if (status == GCONV_OK)
-    status = gconv_bench_run(&bench);
+    status = run_into(&bench, settings->csv ? settings->csv : settings->json, settings->csv ? "csv txt" : "json");
   gconv_bench_close(&bench);
   return gconv_command_end(status, bench.failed);
 }

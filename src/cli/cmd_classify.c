@@ -362,7 +362,7 @@ static gconv_status prepare(classifying *c, gconv_message *message) {
   gconv_sandbox_files(settings, outputs, 2, true);
   GCONV_TRY(gconv_evaluation_check_report(settings, &read, message));
   if (output && strcmp(output, "-") != 0)
-    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+    GCONV_TRY(gconv_data_check_output("-o", output, "csv txt", "a list of predictions", &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
   if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv fit: which filter made one image of another? */
+#include "base/ending.h"
 #include "cli/fit.h"
 #include "cli/job.h"
 #include "cli/sandbox.h"
@@ -59,6 +60,9 @@ static gconv_status check_output(const gconv_fitting *f, gconv_message *message)
   const char *output = f->settings->naming.output;
   if (!output || strcmp(output, "-") == 0)
     return GCONV_OK;
+  if (gconv_check_ending(output, "txt", "a filter", "gconv bank convert FILE.txt -o FILE.npy makes an array of it") !=
+      GCONV_OK)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "-o %s", gconv_last_error());
   for (size_t side = 0; side < 2; side++)
     for (size_t i = 0; i < f->sides[side].count; i++)
       if (is_same_file(output, f->sides[side].items[i].file))

@@ -23,10 +23,12 @@ static int run(gconv_settings *settings, const gconv_texts *specs) {
     }
   if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->naming.output))
     status = GCONV_EXIT_USAGE;
-  if (status == GCONV_EXIT_OK &&
-      gconv_filters_write(settings->naming.output ? settings->naming.output : "-", &filters) != GCONV_OK) {
+  gconv_status written = GCONV_OK;
+  if (status == GCONV_EXIT_OK)
+    written = gconv_filters_write(settings->naming.output ? settings->naming.output : "-", &filters);
+  if (written != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
-    status = GCONV_EXIT_FAILED;
+    status = written == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
   }
   gconv_filters_free(&filters);
   return status;

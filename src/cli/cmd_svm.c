@@ -142,9 +142,9 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_
   const gconv_texts read = {paths, run->targets ? 2 : 1};
   gconv_sandbox_files(s, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
-    GCONV_TRY(gconv_data_check_output("-o", output, &read, message));
+    GCONV_TRY(gconv_data_check_output("-o", output, "model txt", "a model", &read, message));
   if (s->learn.plot)
-    GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, &read, message));
+    GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, "svg", "the picture of a grid", &read, message));
   GCONV_TRY(open_data(run, message));
   return gconv_svm_open_device(run, message);
 }

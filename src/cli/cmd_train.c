@@ -50,9 +50,9 @@ static gconv_status check_options(const gconv_settings *settings, gconv_message 
 
 static gconv_status check_outputs(const gconv_settings *settings, const gconv_texts *inputs, gconv_message *message) {
   const gconv_learn_settings *learn = &settings->learn;
-  GCONV_TRY(gconv_data_check_output("-o", settings->naming.output, inputs, message));
+  GCONV_TRY(gconv_data_check_output("-o", settings->naming.output, "safetensors", "a network", inputs, message));
   if (learn->plot)
-    GCONV_TRY(gconv_data_check_output("--plot", learn->plot, inputs, message));
+    GCONV_TRY(gconv_data_check_output("--plot", learn->plot, "svg", "a plot", inputs, message));
   if (learn->report)
     GCONV_TRY(gconv_page_check(learn->report, inputs, message));
   return GCONV_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/learn.h"
+#include "base/ending.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -180,7 +181,8 @@ void gconv_data_close(gconv_data *data) {
 
 /* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message) {
+gconv_status gconv_data_check_output(const char *what, const char *path, const char *endings, const char *content,
+                                     const gconv_texts *inputs, gconv_message *message) {
   struct stat own, other;
   const char *slash = strrchr(path, '/');
   char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -196,6 +198,8 @@ gconv_status gconv_data_check_output(const char *what, const char *path, const g
     if (stat(inputs->items[i], &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino)
       status = gconv_refuse(message, "%s %s: would replace a file that is read: name another", what, path);
   free(folder);
+  if (status == GCONV_OK && gconv_check_ending(path, endings, content, "") != GCONV_OK)
+    status = gconv_complain(message, GCONV_BAD_ARGUMENT, "%s %s", what, gconv_last_error());
   return status;
 }
 

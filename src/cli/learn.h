@@ -32,8 +32,10 @@ gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, g
 const gconv_dataset *gconv_data_cases(const gconv_data *data);
 void gconv_data_close(gconv_data *data);
 
-/* Refuses an output that cannot be made, or would replace one of the files that are read. `what` is the option: "-o". */
-gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message);
+/* Refuses an output that cannot be made, would replace one of the files that are read, or promises another format by its
+ * name than it gets. `what` is the option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */
+gconv_status gconv_data_check_output(const char *what, const char *path, const char *own, const char *content,
+                                     const gconv_texts *inputs, gconv_message *message);
 
 /* "20,000 cases of 16 numbers, 26 classes". */
 void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size);

@@ -146,6 +146,9 @@ static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
       return gconv_refuse(message, "%s needs a value: %s %s", word, word, option->value);
     value = p->words[++*at];
   }
+  bool may_follow = option->kind == &gconv_value_file_or_output && *at + 1 < p->count;
+  if (!value && may_follow && !is_option(p->words[*at + 1]))
+    value = p->words[++*at];
   gconv_status status = take_value(p, option, value, message);
   while (status == GCONV_OK && !equals && *at + 1 < p->count && is_further_value(option, p->words[*at + 1]))
     status = take_value(p, option, value = p->words[++*at], message);

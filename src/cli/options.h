@@ -109,9 +109,9 @@ extern const gconv_kind gconv_value_word; /* int, or an enumeration: least + the
 extern const gconv_kind gconv_value_name; /* const char *: the word, in static storage where it is from word_at() */
 
 /* Those of few options: of filter (filter_values.c), of learning (learn_values.c), and of bench (bench_values.c). */
-extern const gconv_kind gconv_value_border, gconv_value_alpha, gconv_value_padding, gconv_value_activation,
-    gconv_value_format, gconv_value_algorithm, gconv_value_without, gconv_value_device, gconv_value_shard,
-    gconv_value_verify, gconv_value_then, gconv_value_region, gconv_value_tolerance;
+extern const gconv_kind gconv_value_border, gconv_value_alpha, gconv_value_file_or_output, gconv_value_padding,
+    gconv_value_activation, gconv_value_format, gconv_value_algorithm, gconv_value_without, gconv_value_device,
+    gconv_value_shard, gconv_value_verify, gconv_value_then, gconv_value_region, gconv_value_tolerance;
 extern const gconv_kind gconv_value_windows, gconv_value_batch, gconv_value_elimination, gconv_value_separator;
 extern const gconv_kind gconv_value_algorithms, gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks,
     gconv_value_sweep;

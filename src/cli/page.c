@@ -190,7 +190,7 @@ static bool is_page(const char *path) {
 gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_message *message) {
   if (!is_page(path))
     return gconv_refuse(message, "--report %s: the report is a page of HTML: --report %s.html", path, path);
-  return gconv_data_check_output("--report", path, read, message);
+  return gconv_data_check_output("--report", path, "html htm", "a report", read, message);
 }
 
 static gconv_status write_text(const char *path, const char *text, size_t size) {

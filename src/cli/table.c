@@ -678,8 +678,10 @@ const gconv_option gconv_option_table[] = {
                        "--algorithm are for the others",
            .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
     HEADING(BENCH, "Reports"),
-    OPTION(BENCH, 0, "csv", NULL, flag, bench.csv, KEEPS, .excludes = "json", .help = "rows with commas"),
-    OPTION(BENCH, 0, "json", NULL, flag, bench.json, KEEPS, .help = "one JSON document"),
+    OPTION(BENCH, 0, "csv", "[FILE]", file_or_output, bench.csv, KEEPS, .excludes = "json",
+           .help = "rows with commas, into FILE.csv; by itself, to standard output"),
+    OPTION(BENCH, 0, "json", "[FILE]", file_or_output, bench.json, KEEPS,
+           .help = "one JSON document, into FILE.json; by itself, to standard output"),
     OPTION(BENCH, 0, "plot", "FILE", text, bench.plot, KEEPS, .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
     OPTION(BENCH, 0, "plot-kind", "KIND", word, bench.plot_kind, KEEPS,
            .words = "filter|image|block|grid|roofline", /* gconv_bench_plot_kind */

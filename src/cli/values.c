@@ -35,6 +35,13 @@ void gconv_print_text(FILE *out, const void *field) {
 
 const gconv_kind gconv_value_text = {parse_text, gconv_print_text};
 
+static gconv_status parse_file_or_output(const gconv_given *given) {
+  *(const char **)given->field = given->value ? given->value : "-";
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_file_or_output = {parse_file_or_output, gconv_print_text};
+
 static gconv_status parse_once(const gconv_given *given) {
   const char *before = *(const char **)given->field;
   if (before)

@@ -489,7 +489,8 @@ static gconv_status prepare(windows *w, gconv_settings *settings, gconv_message 
   char *paths[] = {settings->inputs.items[0], settings->last.filters.items[0]};
   gconv_sandbox_files(settings, &output, 1, true);
   if (strcmp(output, "-") != 0)
-    GCONV_TRY(gconv_data_check_output("-o", output, &(gconv_texts){paths, 2}, message));
+    GCONV_TRY(
+        gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}, message));
   GCONV_TRY(read_network(w, message));
   GCONV_TRY(complain_library(open_signal(w), message));
   GCONV_TRY(find_shape(w, message));

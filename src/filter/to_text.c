@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a filter as a file that gconv reads again, exact to the last bit. */
 #include "base/arguments.h"
+#include "base/ending.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -102,6 +103,7 @@ gconv_status gconv_filters_write(const char *path, const gconv_filters *filters)
   GCONV_NEED(path);
   GCONV_NEED(filters);
   GCONV_TRY(gconv_filters_check(filters));
+  GCONV_TRY(gconv_check_ending(path, "txt", "a filter", "gconv bank convert SPEC -o FILE.npy writes an array"));
   GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));
   gconv_status status = gconv_sink_open(path, &sink);
   if (status == GCONV_OK)

@@ -158,6 +158,11 @@ const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
 /* Writes their names into text[0 .. size), for messages: "png, jpeg, ...". */
 void gconv_formats_list(char *text, size_t size);
 
+/* Fails for a file of no format that is read here, which begins with these bytes, GCONV_FOREIGN_BYTES of them if it has as
+ * many: says which kind of file it is, and what makes one of it that is read. */
+enum { GCONV_FOREIGN_BYTES = 352 }; /* NIfTI tells itself last */
+gconv_status gconv_fail_unknown(const char *name, const uint8_t *bytes, size_t size);
+
 /* ---- Reading ---- */
 
 /* Finds the format of `source` by its content and reads the header, of frames that are at most `max_pixels` large. Needs

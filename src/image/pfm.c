@@ -20,13 +20,17 @@ static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && (bytes[1] == 'F' || bytes[1] == 'f') && isspace(bytes[2]);
 }
 
-/* Reads a word after white space, and exactly one byte behind it. The next byte may look like white space, but is a pixel.
- */
+/* Reads a word after white space and comments, which libvips writes, from # to the end of a line; and exactly one byte
+ * behind it. The next byte may look like white space, but is a pixel. */
 static gconv_status read_word(gconv_source *source, char word[WORD_BYTES]) {
   size_t used = 0;
+  bool comment = false;
   for (;;) {
     uint8_t c;
     GCONV_TRY(gconv_source_read_exactly(source, &c, 1, "its header"));
+    comment = (c == '#' && used == 0) || (comment && c != '\n');
+    if (comment)
+      continue;
     if (isspace(c) && used > 0)
       break;
     if (isspace(c))

@@ -11,65 +11,6 @@
 
 /* ---- Opening ---- */
 
-/* A kind of file that is recognised but not read, and the user's remedy. */
-typedef struct foreign {
-  const char *name; /* with its article */
-  size_t offset, length;
-  const char *bytes; /* `length` bytes, at `offset` of such a file */
-  const char *remedy;
-} foreign;
-
-#define CONVERT "convert it first, for example with ImageMagick: convert IN OUT.png"
-#define WITHOUT_LIBTIFF "this gconv was built without libtiff; " CONVERT
-#define WITHOUT_LIBWEBP "this gconv was built without libwebp; " CONVERT
-#define SAVE "save an array of it by numpy.save"
-
-static const foreign *find_foreign(const uint8_t *bytes, size_t size) {
-  static const foreign known[] = {
-      {"a GIF file", 0, 4, "GIF8", CONVERT},
-      {"a WebP file", 8, 4, "WEBP", WITHOUT_LIBWEBP},
-      {"a BMP file", 0, 2, "BM", CONVERT},
-      {"a TIFF file", 0, 4, "II*\0", WITHOUT_LIBTIFF},
-      {"a TIFF file", 0, 4, "MM\0*", WITHOUT_LIBTIFF},
-      {"a BigTIFF file", 0, 4, "II+\0", WITHOUT_LIBTIFF},
-      {"a BigTIFF file", 0, 4, "MM\0+", WITHOUT_LIBTIFF},
-      {"a HEIC file", 4, 8, "ftypheic", CONVERT},
-      {"a HEIC file", 4, 8, "ftypmif1", CONVERT},
-      {"an AVIF file", 4, 8, "ftypavif", CONVERT},
-      {"a JPEG XL file", 0, 2, "\xff\x0a", CONVERT},
-      {"a JPEG XL file", 4, 4, "JXL ", CONVERT},
-      {"a JPEG 2000 file", 4, 4, "jP  ", CONVERT},
-      {"a PDF file", 0, 5, "%PDF-", CONVERT},
-      {"an OpenEXR file", 0, 4, "\x76\x2f\x31\x01", CONVERT},
-      {"a Photoshop file", 0, 4, "8BPS", CONVERT},
-      {"a GIMP file", 0, 8, "gimp xcf", CONVERT},
-      {"a Radiance HDR file", 0, 10, "#?RADIANCE", CONVERT},
-      {"an SVG or XML file", 0, 1, "<", CONVERT},
-      {"a DICOM file", 128, 4, "DICM", CONVERT},
-      {"an HDF5 file", 0, 4, "\x89HDF", SAVE},
-      {"a NetCDF file", 0, 3, "CDF", SAVE},
-      {"a FITS file", 0, 9, "SIMPLE  =", SAVE},
-      {"a .mat file of MATLAB", 0, 10, "MATLAB 5.0", SAVE},
-      {"a gzip file", 0, 2, "\x1f\x8b", "unpack it first: gunzip IN"},
-  };
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-    if (size >= known[i].offset + known[i].length && memcmp(bytes + known[i].offset, known[i].bytes, known[i].length) == 0)
-      return &known[i];
-  return NULL;
-}
-
-static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t size) {
-  if (size == 0)
-    return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", name);
-  char list[256];
-  gconv_formats_list(list, sizeof list);
-  const foreign *kind = find_foreign(bytes, size);
-  if (kind)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s, which is not read here (only %s): %s", name, kind->name, list,
-                      kind->remedy);
-  return gconv_fail(GCONV_BAD_FILE, "%s: not an image of a known format (%s)", name, list);
-}
-
 /* A pixel of the limit has up to four channels. So the limit also bounds the memory of planar images with many channels. */
 static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_time) {
   const gconv_image *header = &reader->header;
@@ -107,7 +48,7 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
 }
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
-  enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
+  enum { SNIFFED_BYTES = 16 };
   *reader =
       (gconv_reader){.source = source, .member = source->member, .max_pixels = max_pixels, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
@@ -115,8 +56,8 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
   reader->format = gconv_format_by_content(bytes, size);
   if (!reader->format) {
-    GCONV_TRY(gconv_source_peek(source, MOST_SNIFFED, &bytes, &size));
-    return fail_unknown(source->name, bytes, size);
+    GCONV_TRY(gconv_source_peek(source, GCONV_FOREIGN_BYTES, &bytes, &size));
+    return gconv_fail_unknown(source->name, bytes, size);
   }
   if (reader->member && !reader->format->members)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a %s file has one image: leave out the ':%s'", source->name,

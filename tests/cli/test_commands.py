@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """make, filters, info, devices, algorithms."""
 import json
+import shutil
+import struct
+import subprocess
 import unittest
 
 import numpy
@@ -184,6 +187,58 @@ class Info(CommandTest):
         self.assertIn("8 x 1 x 15 x 15", text)
         (self.folder / "x.bmp").write_bytes(b"BM" + bytes(30))
         self.assertIn("x.bmp: a BMP file, which is not read here", self.gconv("info", "x.bmp", status=1).stderr)
+
+    def test_advice_for_foreign_files(self):
+        """Each kind is named, with a command that keeps what it has; that of HDR is tried where vips is installed."""
+        pixel = b"".join(struct.pack("4B", 128, 64, 32, 131) for _ in range(8 * 9))  # 4, 2 and 1 times as bright as white
+        heads = {"a.gif": (b"GIF89a", "-coalesce"), "a.heic": (b"\0\0\0\x18ftypheix", "heif-convert"), "a.avif": (b"\0\0\0\x18ftypavif", "avifdec"),
+                 "a.jxl": (b"\xff\x0a", "OUT.pfm"), "a.jp2": (b"\0\0\0\x0cjP  ", "opj_decompress"), "a.pdf": (b"%PDF-1.4", "pdftoppm"),
+                 "a.exr": (b"\x76\x2f\x31\x01", "vips copy IN OUT.tif"), "a.svg": (b"<svg>", "rsvg-convert"), "a.psd": (b"8BPS", "OUT.tif"),
+                 "a.mp4": (b"\0\0\0\x18ftypisom", "ffmpeg"), "a.raf": (b"FUJIFILMCCD-RAW", "dcraw"), "a.mat": (b"MATLAB 7.3 MAT", "h5py"),
+                 "a.nii": (bytes(344) + b"n+1\0", "nibabel"), "a.dcm": (bytes(128) + b"DICM", "pydicom"), "a.fits": (b"SIMPLE  =", "astropy"),
+                 "a.hdr": (b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 8 +X 9\n" + pixel, "vips copy IN OUT.tif")}
+        for name, (head, advice) in heads.items():
+            (self.folder / name).write_bytes(head + bytes(40 if name != "a.hdr" else 0))
+            said = self.gconv("-i", name, "-f", "identity", "-o", "x.png", status=(1, 2)).stderr
+            self.assertIn("which is not read here", said)
+            self.assertIn(advice, said)
+        if shutil.which("vips"):
+            subprocess.run(["vips", "copy", "a.hdr", "a.tif"], cwd=self.folder, check=True)
+            self.gconv("-i", "a.tif", "-f", "identity", "-o", "x.npy")
+            self.assertGreater(numpy.load(self.folder / "x.npy").max(), 3.9)
+
+    def test_names_decide_the_format(self):
+        """A name that promises another format than the writer has is refused before the work, with those that it has."""
+        self.photo("a.png")
+        (self.folder / "t.csv").write_text("a,b,class\n" + "".join(f"{i},{i % 3},{'xy'[i % 2]}\n" for i in range(20)))
+        self.gconv("svm", "t.csv", "-o", "m.model")
+        for words, name, right in ((("make", "gaussian:sigma=2"), "k.npy", ".txt"), (("make", "box"), "k.png", ".txt"),
+                                   (("make", "box"), "k.JSON", ".txt"),
+                                   (("fit", "-i", "a.png", "-t", "a.png", "--size", "3"), "k.npy", ".txt"),
+                                   (("bank", "convert", "box"), "k.onnx", "safetensors"), (("svm", "t.csv"), "m.npy", ".model"),
+                                   (("svm", "t.csv"), "m.json", ".model"), (("classify", "m.model", "-i", "t.csv"), "p.npy", ".csv"),
+                                   (("classify", "m.model", "-i", "t.csv"), "p.json", ".csv"),
+                                   (("train", "t.csv", "--net", "dense 2 softmax"), "n.onnx", "safetensors"),
+                                   (("bank", "show", "box"), "k.csv", "png"), (("compare", "a.png", "a.png"), "d.csv", "png"),
+                                   (("-i", "a.png", "-f", "box"), "o.bmp", "png")):
+            before = self.snapshot()
+            result = self.gconv(*words, "-o", name, status=(1, 2))
+            self.assertIn(name, result.stderr)
+            self.assertIn(right, result.stderr)
+            self.assertEqual(self.snapshot(), before, words)
+        for name in ("k.txt", "k.v1", "k"):
+            self.gconv("make", "box", "-o", name)
+            self.assertTrue((self.folder / name).exists())
+
+    def test_reports_of_bench_in_files(self):
+        words = ("bench", "--sizes", "3", "--image", "32x32", "--runs", "1", "-a", "direct")
+        for option, name in (("--csv", "r.csv"), ("--json", "r.json")):
+            self.assertEqual(self.gconv(*words, option, name).stdout, "")
+            self.assertIn("direct", (self.folder / name).read_text())
+            self.assertIn("direct", self.gconv(*words, option).stdout)
+            self.assertIn("direct", self.gconv(*words, option, "-").stdout)
+            self.assertIn("this name promises .png", self.gconv(*words, option, "r.png", status=2).stderr)
+        self.assertFalse((self.folder / "r.png").exists())
 
     def test_info_of_folders_and_as_json(self):
         for name in ("in/a.png", "in/more/b.png"):

@@ -36,6 +36,16 @@ class Reading(unittest.TestCase):
                 np.testing.assert_array_equal(read(path("in.webp")), pixels(path("in.webp")))
                 self.assertIn(f"alpha={int(channels == 4)}", header(path("in.webp")))
 
+    def test_an_animation_that_claims_too_much(self):
+        """The canvas stands in the header, and no picture fills it."""
+        first, other = [Image.fromarray(np.roll(smooth(3), 9 * i, 0)) for i in range(2)]
+        first.save(path("in.webp"), save_all=True, append_images=[other], lossless=True)
+        with open(path("in.webp"), "rb") as file:
+            data = bytearray(file.read())
+        for width, height, told in ((8_000_000, 230, "16383 on a side"), (16383, 16383, "65536 pixels a byte")):
+            data[24:30] = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+            self.assertIn(told, failure(save("claims.webp", bytes(data))))
+
     def test_animation(self):
         first, *others = frames = [Image.fromarray(np.roll(smooth(3), 9 * i, 0)) for i in range(4)]
         first.save(path("in.webp"), save_all=True, append_images=others, duration=50, lossless=True)

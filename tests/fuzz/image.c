@@ -58,6 +58,8 @@ static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_
   if (!rewinds)
     source.size = UINT64_MAX;
   gconv_status status = gconv_reader_open(&reader, &source, MOST_PIXELS);
+  if (status == GCONV_OK && reader.format->look_behind)
+    status = reader.format->look_behind(&reader);
   if (status == GCONV_OK && reader.apart[0]) {
     reader.header.frames = 1;
     reader.one_by_one = true;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/ending.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_among(const char *word, const char *list) {
+  size_t length = strlen(word);
+  for (; *list; list += strspn(list, " ")) {
+    size_t next = strcspn(list, " ");
+    if (next == length && strncasecmp(word, list, length) == 0)
+      return true;
+    list += next;
+  }
+  return false;
+}
+
+gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice) {
+  static const char known[] =
+      "png jpg jpeg jpe jfif pnm ppm pgm pbm pam pfm npy npz tif tiff webp gif bmp svg pdf eps html htm "
+      "csv tsv json jsonl xml yml yaml txt md safetensors onnx pt pth h5 hdf5 pkl mat model zip gz "
+      "xls xlsx parquet exr hdr avif heic jxl";
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+  if (!dot || dot == name || !is_among(dot + 1, known) || is_among(dot + 1, own))
+    return GCONV_OK;
+  char list[128] = "";
+  for (const char *at = own; *at;) {
+    size_t length = strcspn(at, " "), used = strlen(list);
+    if (used + length + 4 < sizeof list)
+      snprintf(list + used, sizeof list - used, "%s.%.*s", used ? ", " : "", (int)length, at);
+    at += length + strspn(at + length, " ");
+  }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is written as %s, and this name promises %s%s%s", path, what, list, dot,
+                    advice[0] ? ": " : "", advice);
+}
