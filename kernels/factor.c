@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. With more, it would take
- * longer than pairs save. */
+/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. In larger filters, LEAST_PAIRS
+ * pairs are looked for all the same: without them, a Gaussian of thousands of pixels would take millions of taps. Gaussians,
+ * boxes and products are one pair, an unsharp mask and a difference of Gaussians two, a Laplacian of a Gaussian three. */
 static const double MAX_WORK = 1e8;
+enum { LEAST_PAIRS = 3 };
 
 typedef struct matrix {
   double *values;
@@ -153,28 +155,70 @@ static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, floa
   structure->growth = all > 0 ? size / all : 1;
 }
 
+/* Finds out whether a filter is one pair, as Gaussians and boxes are, in two passes over the taps and without a matrix, which
+ * takes twice the memory of the taps. The pair, which is written to `pair`, is the one that find_pairs() finds. */
+static bool is_one_pair(const float *taps, int32_t rows, int32_t columns, float *pair, gconv_structure *structure) {
+  const size_t count = (size_t)rows * (size_t)columns;
+  size_t peak = 0;
+  double all = 0, rest = 0, down = 0, across = 0;
+  for (size_t i = 0; i < count; i++) {
+    all += fabs((double)taps[i]);
+    peak = fabsf(taps[i]) > fabsf(taps[peak]) ? i : peak;
+  }
+  if (taps[peak] == 0)
+    return false;
+  const double divisor = sqrt(fabs((double)taps[peak])), pivot = (double)taps[peak] / divisor;
+  const size_t peak_row = peak / (size_t)columns, peak_column = peak % (size_t)columns;
+  float *column = pair, *row = pair + rows;
+  for (size_t s = 0; s < (size_t)columns; s++) {
+    row[s] = (float)((double)taps[peak_row * (size_t)columns + s] / divisor);
+    across += fabs((double)row[s]);
+  }
+  for (size_t r = 0; r < (size_t)rows && rest <= GCONV_FACTOR_TOLERANCE * all; r++) {
+    column[r] = (float)((double)taps[r * (size_t)columns + peak_column] / pivot);
+    down += fabs((double)column[r]);
+    for (size_t s = 0; s < (size_t)columns; s++)
+      rest += fabs((double)taps[r * (size_t)columns + s] - (double)column[r] * (double)row[s]);
+  }
+  structure->rank = 1;
+  structure->residual = rest / all;
+  structure->growth = down * across / all;
+  return rest <= GCONV_FACTOR_TOLERANCE * all;
+}
+
+static bool are_integers(const float *taps, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (fabsf(taps[i]) > 0x1p23f || taps[i] != rintf(taps[i]))
+      return false;
+  return true;
+}
+
 gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int32_t most, float *pairs,
                           gconv_structure *structure) {
-  size_t count = (size_t)rows * (size_t)columns;
+  const size_t count = (size_t)rows * (size_t)columns, pair = (size_t)rows + (size_t)columns;
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &memory));
-  matrix m = {memory, rows, columns};
-  size_t pair = (size_t)rows + (size_t)columns;
+  GCONV_TRY(gconv_allocate(pair * sizeof(float) + (size_t)columns * sizeof(int32_t), "a pair of factors", &memory));
+  int32_t *divisors = memory;
+  float *scratch = (float *)memory + columns;
+  const bool integer = are_integers(taps, count);
+  if (!integer && most > 0 && is_one_pair(taps, rows, columns, pairs ? pairs : scratch, structure)) {
+    gconv_release(memory);
+    return GCONV_OK;
+  }
+  void *values = NULL;
   gconv_status status =
-      gconv_allocate(pair * sizeof(float) + (size_t)columns * sizeof(int32_t), "a pair of factors", &memory);
+      gconv_allocate(gconv_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &values);
   if (status == GCONV_OK) {
-    int32_t *divisors = memory;
-    float *scratch = (float *)memory + columns;
+    matrix m = {values, rows, columns};
     fill(&m, taps);
-    bool integer = is_integer(&m);
     find_pairs(&m, most, integer, pairs, scratch, divisors, structure);
     if (integer && structure->rank == GCONV_RANK_HIGH) {
       fill(&m, taps);
       find_pairs(&m, most, false, pairs, scratch, divisors, structure);
     }
-    gconv_release(memory);
+    gconv_release(values);
   }
-  gconv_release(m.values);
+  gconv_release(memory);
   return status;
 }
 
@@ -283,6 +327,39 @@ static void find_step(const gconv_problem *problem, const float *taps, gconv_str
   structure->steps = (int32_t)sum;
 }
 
+/* ---- Sums ---- */
+
+/* Returns the largest error of sum = fmaf(tap, x, sum) over the taps, relative to (sum |tap|) * max |x|. A step rounds a sum
+ * that is at most the sum of |tap| so far and the error so far, so it adds at most 2^-24 of that. It never adds more than
+ * |tap|: the sum before it is a float, too, and is at most |tap| away. So the bound is at most 1 for any number of taps. */
+static double error_of_chain(const float *taps, int64_t count) {
+  double sum = 0, error = 0;
+  for (int64_t i = 0; i < count; i++) {
+    double tap = fabs((double)taps[i]);
+    sum += tap;
+    error += fmin((sum + error) * 0x1p-24, tap);
+  }
+  return sum > 0 ? error / sum * (1 + 0x1p-20) : 0; /* the factor is for the roundings of this loop */
+}
+
+/* Whether sums of these samples are integers, and exact. */
+static bool sums_are_exact(const gconv_problem *problem, const gconv_integers *integers) {
+  return problem->in_type == GCONV_U8 && integers->unit > 0 && problem->border_level == rintf(problem->border_level);
+}
+
+static void find_sums(const gconv_problem *problem, const float *weights, gconv_structure *structure) {
+  int64_t plane = (int64_t)problem->rows * problem->columns;
+  bool exact = sums_are_exact(problem, &structure->integers);
+  for (int64_t k = 0; k < problem->filters; k++) {
+    double sum = 0;
+    for (int64_t i = 0; i < plane; i++)
+      sum += fabs((double)weights[k * plane + i]);
+    structure->gain = fmax(structure->gain, sum / fabs((double)gconv_divisors(problem, weights)[k]));
+    if (!exact)
+      structure->chain = fmax(structure->chain, error_of_chain(weights + k * plane, plane));
+  }
+}
+
 /* ---- All filters ---- */
 
 /* Returns the most pairs that can save anything: r * (R + S) < R * S. */
@@ -290,9 +367,36 @@ static int32_t most_pairs(int32_t rows, int32_t columns) {
   return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
 }
 
+/* Returns how many pairs are looked for, of the most that can save anything. */
+static int32_t pairs_to_find(const gconv_problem *problem, int32_t most) {
+  double affordable = fmax(MAX_WORK / (double)gconv_tap_count(problem) - 1, LEAST_PAIRS);
+  return affordable < most ? (int32_t)affordable : most;
+}
+
+static gconv_status find_rank(const gconv_problem *problem, const float *taps, gconv_structure *all) {
+  int64_t plane = (int64_t)problem->rows * problem->columns;
+  int32_t most = most_pairs(problem->rows, problem->columns), looked_for = pairs_to_find(problem, most);
+  for (int32_t k = 0; k < problem->filters && all->rank != GCONV_RANK_HIGH; k++) {
+    gconv_structure one;
+    GCONV_TRY(gconv_factor(taps + k * plane, problem->rows, problem->columns, looked_for, NULL, &one));
+    all->rank = one.rank == GCONV_RANK_HIGH || one.rank > all->rank ? one.rank : all->rank;
+    all->residual = fmax(all->residual, one.residual);
+    all->growth = fmax(all->growth, one.growth);
+  }
+  if (all->rank == GCONV_RANK_HIGH && looked_for < most)
+    all->rank = GCONV_RANK_UNKNOWN;
+  return GCONV_OK;
+}
+
+const char *gconv_factor_obstacle(const gconv_problem *problem) {
+  return problem->structure.rank == GCONV_RANK_HIGH ? "the rank of the filter is so high that columns and rows would take more taps"
+         : problem->structure.rank == GCONV_RANK_UNKNOWN
+             ? "the filter is no sum of few columns times rows; so large a filter is not searched for more of them"
+             : NULL;
+}
+
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure) {
   int64_t plane = (int64_t)problem->rows * problem->columns;
-  int32_t most = most_pairs(problem->rows, problem->columns);
   gconv_structure all = {.growth = 1, .integers = gconv_find_integers(taps, plane)};
   for (int32_t k = 1; k < problem->filters && all.integers.unit > 0; k++) {
     gconv_integers one = gconv_find_integers(taps + k * plane, plane);
@@ -302,15 +406,8 @@ gconv_status gconv_find_structure(const gconv_problem *problem, const float *tap
     find_step(problem, taps, &all);
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
     all.nonzero_taps += taps[i] != 0;
-  if ((double)gconv_tap_count(problem) * (most + 1) > MAX_WORK)
-    all.rank = GCONV_RANK_HIGH;
-  for (int32_t k = 0; k < problem->filters && all.rank != GCONV_RANK_HIGH; k++) {
-    gconv_structure one;
-    GCONV_TRY(gconv_factor(taps + k * plane, problem->rows, problem->columns, most, NULL, &one));
-    all.rank = one.rank == GCONV_RANK_HIGH || one.rank > all.rank ? one.rank : all.rank;
-    all.residual = fmax(all.residual, one.residual);
-    all.growth = fmax(all.growth, one.growth);
-  }
+  find_sums(problem, taps, &all);
+  GCONV_TRY(find_rank(problem, taps, &all));
   *structure = all;
   return GCONV_OK;
 }

@@ -33,7 +33,7 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* of all filters together */
   int32_t rank;    /* pairs of a column and a row whose sum is the filter, except for the residual; 0: all taps are 0; */
-                   /* GCONV_RANK_HIGH: too many pairs to save anything, or too many taps to find out */
+                   /* GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for */
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
   gconv_integers integers; /* bounds of all filters; the unit is the least, or 0 if a filter has none */
@@ -41,9 +41,11 @@ typedef struct gconv_structure {
                */
               /* 0 to 127, each rounded to float32, as those of a mean are; 0: they are not */
   int32_t steps; /* the sum of these integers */
+  double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
+  double chain;  /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
 } gconv_structure;
 
-enum { GCONV_RANK_HIGH = -1 };
+enum { GCONV_RANK_HIGH = -1, GCONV_RANK_UNKNOWN = -2 };
 
 typedef struct gconv_problem {
   gconv_type in_type, out_type;
@@ -67,6 +69,7 @@ typedef struct gconv_problem {
   int32_t block_width,
       block_height;    /* CUDA: threads of a block, for algorithms that have a choice; 0: the algorithm decides */
   int32_t grid_blocks; /* CUDA: most blocks of a grid, for algorithms whose blocks can stride; 0: the algorithm decides */
+  double accuracy; /* the bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result; 0: any */
   gconv_structure structure;
 } gconv_problem;
 

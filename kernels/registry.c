@@ -49,7 +49,13 @@ double gconv_rounding_bound(double roundings) {
 }
 
 double gconv_chain_bound(const gconv_problem *problem) {
-  return gconv_rounding_bound((double)problem->rows * problem->columns);
+  if (problem->structure.gain == 0) /* nothing is known of the taps */
+    return gconv_rounding_bound((double)problem->rows * problem->columns);
+  return problem->structure.chain;
+}
+
+double gconv_float64_bound(const gconv_problem *problem) {
+  return 0x1p-24 + (double)problem->rows * problem->columns * 0x1p-52;
 }
 
 const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index) {

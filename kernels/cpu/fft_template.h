@@ -118,30 +118,52 @@ static TARGET void NAME(transform_columns)(float *points, size_t pitch, size_t s
 #undef SIZE
 }
 
-/* Every row, in place: point x becomes the sum over s of taps[row][s] * point[x + s * distance]. */
-static TARGET void NAME(filter_rows)(float *points, size_t pitch, size_t samples, size_t tile, const float *taps, size_t S,
+enum { NAME(SIDE) = 4 }; /* vectors of points that filter_rows() makes at a time */
+
+/* Adds the products of S taps and the points under them to re and im, which begin as 0. */
+GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *from, size_t pitch, const float *taps, size_t S,
+                                         size_t distance) {
+  UNROLL for (int v = 0; v < NAME(SIDE); v++) re[v] = im[v] = ZERO;
+  for (size_t s = 0; s < S; s++, from += distance) {
+    VECTOR c = SPREAD(taps + 2 * s), d = SPREAD(taps + 2 * s + 1);
+    UNROLL for (int v = 0; v < NAME(SIDE); v++) {
+      VECTOR a = LOAD(from + v * LANES), b = LOAD(from + pitch + v * LANES);
+      KEEP(a);
+      KEEP(b);
+      re[v] = ADD_PRODUCT(c, a, re[v]);
+      im[v] = ADD_PRODUCT(c, b, im[v]);
+      re[v] = ADD_PRODUCT(-d, b, re[v]);
+      im[v] = ADD_PRODUCT(d, a, im[v]);
+    }
+  }
+}
+
+/* Every row: sum x becomes, or grows by, the sum over s of taps[row][s] * point[x + s * distance]. A chain has at most CHAIN
+ * taps. Sums may take the place of points: a point is read before the sum in its place is written. */
+static TARGET void NAME(filter_rows)(const fft_rows *rows, size_t samples, size_t tile, const float *taps, size_t S,
                                      size_t distance) {
-  enum { SIDE = 4 };
-  for (size_t y = 0; y < tile; y++, points += 2 * pitch, taps += 2 * S)
-    for (size_t x = 0; x < samples; x += SIDE * LANES) {
-      VECTOR re[SIDE], im[SIDE];
-      UNROLL for (int v = 0; v < SIDE; v++) re[v] = im[v] = ZERO;
-      const float *from = points + x;
-      for (size_t s = 0; s < S; s++, from += distance) {
-        VECTOR c = SPREAD(taps + 2 * s), d = SPREAD(taps + 2 * s + 1);
-        UNROLL for (int v = 0; v < SIDE; v++) {
-          VECTOR a = LOAD(from + v * LANES), b = LOAD(from + pitch + v * LANES);
-          KEEP(a);
-          KEEP(b);
-          re[v] = ADD_PRODUCT(c, a, re[v]);
-          im[v] = ADD_PRODUCT(c, b, im[v]);
-          re[v] = ADD_PRODUCT(-d, b, re[v]);
-          im[v] = ADD_PRODUCT(d, a, im[v]);
+  const float *points = rows->points;
+  float *sums = rows->sums;
+  for (size_t y = 0; y < tile; y++, points += 2 * rows->pitch, sums += 2 * rows->sums_pitch, taps += 2 * S)
+    for (size_t x = 0; x < samples; x += NAME(SIDE) * LANES) {
+      VECTOR re[NAME(SIDE)], im[NAME(SIDE)], more_re[NAME(SIDE)], more_im[NAME(SIDE)];
+      NAME(add_chain)(re, im, points + x, rows->pitch, taps, S < CHAIN ? S : CHAIN, distance);
+      for (size_t s = CHAIN; s < S; s += CHAIN) {
+        NAME(add_chain)(more_re, more_im, points + x + s * distance, rows->pitch, taps + 2 * s, S - s < CHAIN ? S - s : CHAIN,
+                        distance);
+        UNROLL for (int v = 0; v < NAME(SIDE); v++) {
+          re[v] += more_re[v];
+          im[v] += more_im[v];
         }
       }
-      UNROLL for (int v = 0; v < SIDE; v++) {
-        STORE(points + x + v * LANES, re[v]);
-        STORE(points + pitch + x + v * LANES, im[v]);
+      UNROLL for (int v = 0; v < NAME(SIDE); v++) {
+        float *to = sums + x + v * LANES;
+        if (rows->add) {
+          re[v] += LOAD(to);
+          im[v] += LOAD(to + rows->sums_pitch);
+        }
+        STORE(to, re[v]);
+        STORE(to + rows->sums_pitch, im[v]);
       }
     }
 }

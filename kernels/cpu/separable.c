@@ -13,8 +13,11 @@
  * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
  * Integer filters with integer factors (Sobel, binomials, boxes) still give exact sums of integer samples, if these stay
  * below 2^24.
+ *
+ * Long filters, and those whose chains would be off by more than half a level of the result, go by separable_long.c.
  */
 #include "base/memory.h"
+#include "kernels/cpu/separable_long.h"
 #include "kernels/factor.h"
 #include "tile.h"
 
@@ -98,6 +101,8 @@ static void make_piece(const gconv_window *window) {
 /* ---- The descriptor ---- */
 
 static size_t workspace_bytes(const gconv_problem *problem) {
+  if (gconv_separable_is_long(problem))
+    return gconv_separable_long_workspace(problem);
   gconv_layout layout = gconv_tile_layout(problem);
   size_t middle = gconv_product(5, (size_t[]){(size_t)problem->filters, (size_t)problem->structure.rank, (size_t)layout.band,
                                               layout.row, sizeof(float)});
@@ -107,17 +112,22 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  return gconv_tile_walk(execution, false, make_piece);
+  if (!gconv_separable_is_long(execution->problem))
+    return gconv_tile_walk(execution, false, make_piece);
+  gconv_separable_long(execution);
+  return GCONV_OK;
 }
 
 static double error_bound(const gconv_problem *problem) {
-  double n = ((double)problem->rows + (double)problem->structure.rank * problem->columns + 4) * 0x1p-24;
-  return problem->structure.residual + problem->structure.growth * n / (1 - n);
+  if (gconv_separable_is_long(problem))
+    return gconv_separable_long_bound(problem);
+  return gconv_separable_bound(problem, (double)problem->rows + (double)problem->structure.rank * problem->columns);
 }
 
 static const char *supports(const gconv_problem *problem) {
-  if (problem->structure.rank == GCONV_RANK_HIGH)
-    return "the rank of the filter is so high that columns and rows would take more taps";
+  const char *obstacle = gconv_factor_obstacle(problem);
+  if (obstacle)
+    return obstacle;
   if (error_bound(problem) > 1e-3)
     return "its columns and rows would lose too many digits";
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;

@@ -45,9 +45,12 @@ gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *devi
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
     candidate->obstacle = find_obstacle(problem, options, row);
-    if (!candidate->obstacle)
-      gconv_candidate_price(candidate, row->cost(problem, &prices.machine), gconv_problem_ratio(problem, prices.ratios, row),
-                            prices.source);
+    if (candidate->obstacle)
+      continue;
+    candidate->bound = row->error_bound(problem);
+    candidate->accuracy = problem->accuracy;
+    gconv_candidate_price(candidate, row->cost(problem, &prices.machine), gconv_problem_ratio(problem, prices.ratios, row),
+                          prices.source);
   }
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, options->algorithm, options->without, reasons, &picked));
   *chosen = gconv_algorithm_row(picked);

@@ -59,6 +59,27 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
+/* How often the errors of the single responses may add up where responses are combined. */
+static double combined_errors(const gconv_problem *problem) {
+  gconv_combine combine = problem->epilogue.combine;
+  return combine == GCONV_COMBINE_SUM         ? problem->filters
+         : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters)
+                                              : 1;
+}
+
+/* The bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result. Filters that amplify are held
+ * to half a level of their own range. Floats have no levels: there it is the 2^-14th part, a quarter of a level of u8. */
+static double accuracy_of(const gconv_filter_plan *plan, const gconv_problem *problem) {
+  gconv_type type = plan->options.output_type;
+  double gain = problem->structure.gain * fabs(plan->options.scale) * combined_errors(problem);
+  if (gain == 0)
+    return INFINITY;
+  if (type == GCONV_F32)
+    return 0x1p-14;
+  bool stretched = plan->options.range == GCONV_RANGE_MINMAX;
+  return 0.5 / (double)gconv_white(type) / (stretched ? 1 : fmin(gain, 1));
+}
+
 static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
   gconv_options core = gconv_core_options(&plan->base.like, &plan->options);
   if (plan->parts_alpha)
@@ -67,6 +88,7 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
   plan->pass_count++; /* from here on, it is freed with the plan */
   GCONV_TRY(gconv_find_structure(&pass->problem, pass->weights, &pass->problem.structure));
+  pass->problem.accuracy = accuracy_of(plan, &pass->problem);
   const gconv_problem *problem = &pass->problem;
   /* Offsets of filters are in levels of the inputs, which a stage before may have changed. */
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
@@ -185,6 +207,42 @@ static gconv_status decide(gconv_filter_plan *plan) {
   return GCONV_OK;
 }
 
+/* ---- Rounding ---- */
+
+/* A bound of so many half levels is an error, unless the user named the algorithm; above one, it is a warning. */
+static const double MOST_HALF_LEVELS = 8;
+
+/* "3.5 levels of u8", or "0.001 of the largest" of floats. */
+static void tell_bound(const gconv_filter_plan *plan, double half_levels, char text[64]) {
+  gconv_type type = plan->options.output_type;
+  if (type == GCONV_F32)
+    snprintf(text, 64, "%.3g of the largest there can be", half_levels * 0x1p-14);
+  else
+    snprintf(text, 64, "%.3g levels of %s", half_levels / 2, gconv_type_name(type));
+}
+
+static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_extent extent) {
+  bool is_auto = strcmp(plan->options.algorithm, "auto") == 0;
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    const gconv_problem *problem = &pass->problem;
+    double half_levels = pass->algorithm->error_bound(problem) / problem->accuracy;
+    char bound[64];
+    tell_bound(plan, half_levels, bound);
+    if (half_levels > MOST_HALF_LEVELS && is_auto)
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "rounding may make results of a filter of %d x %d taps wrong by up to %s: no algorithm that may be "
+                        "taken does better; name one, such as %s, to have such results",
+                        problem->rows, problem->columns, bound, pass->algorithm->info.name);
+    if (half_levels > 1 && extent == GCONV_PLAN_WHOLE)
+      gconv_warn_once("rounding",
+                      "rounding of the algorithm %s may make results of a filter of %d x %d taps wrong by up to %s: the "
+                      "algorithm auto takes one that does better, if any does",
+                      pass->algorithm->info.name, problem->rows, problem->columns, bound);
+  }
+  return GCONV_OK;
+}
+
 /* What only executions need. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
@@ -223,6 +281,8 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
   }
   gconv_device_enter(order->device);
   gconv_status status = decide(plan);
+  if (status == GCONV_OK && order->extent != GCONV_PLAN_OUTLINE_OF_ANY)
+    status = check_rounding(plan, order->extent);
   if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
     warn_of_nodata(base);
   if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)

@@ -313,7 +313,8 @@ static void find_row_limits(void *context, size_t turn, int seat) {
       if (state_of_sample(job->check, job->frame, (int64_t)turn, q, c) == GCONV_SAMPLE_NO_DATA)
         continue;
       expectation v = expect(job->check, job->frame, (int64_t)turn, q, c);
-      widen(&row, (limits){v.value, v.value, isinf(v.allowed) ? 0 : v.allowed});
+      if (isfinite(v.value) && isfinite((float)v.value)) /* the range is that of the finite */
+        widen(&row, (limits){v.value, v.value, isinf(v.allowed) ? 0 : v.allowed});
     }
   job->rows[turn] = row;
 }

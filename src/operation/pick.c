@@ -110,6 +110,16 @@ static const char *find_obstacle(const gconv_candidate *candidate, const char *w
   return candidate->library ? "it is made of a library: ask for it by name" : why_unavailable(candidate);
 }
 
+/* How many times its accuracy the bound of a candidate is, if it is too large. 0: it is small enough. */
+static double excess_of(const gconv_candidate *candidate) {
+  return candidate->accuracy > 0 && candidate->bound > candidate->accuracy ? candidate->bound / candidate->accuracy : 0;
+}
+
+static bool is_better(const gconv_candidate *a, const gconv_candidate *b) {
+  double excess = excess_of(a), other = excess_of(b);
+  return excess < other || (excess == other && a->price < b->price);
+}
+
 static gconv_status pick_cheapest(const choice *c, const char *without, size_t *picked) {
   size_t best = c->count;
   for (size_t i = 0; i < c->count; i++) {
@@ -117,9 +127,12 @@ static gconv_status pick_cheapest(const choice *c, const char *without, size_t *
     if (!is_of(candidate, c->device))
       continue;
     const char *obstacle = find_obstacle(candidate, without);
-    fprintf(c->reasons, "  %-13s %s%s\n", candidate->info->name, obstacle ? "cannot: " : "",
+    fprintf(c->reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "",
             obstacle ? obstacle : candidate->told);
-    if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || candidate->price < c->candidates[best].price))
+    if (!obstacle && excess_of(candidate) > 0)
+      fprintf(c->reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound, candidate->accuracy);
+    fputc('\n', c->reasons);
+    if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || is_better(candidate, &c->candidates[best])))
       best = i;
   }
   if (best == c->count)

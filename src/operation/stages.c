@@ -4,7 +4,9 @@
 #include "base/memory.h"
 #include "image/colour.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,7 +217,8 @@ typedef struct after_job {
   const gconv_options *options;
   gconv_image *raw, *out;
   int channels, colours; /* of a row of raw: samples of a pixel, and how many of them are colours */
-  float (*limits)[2];    /* smallest and largest colour of each turn */
+  float (*limits)[2];    /* smallest and largest finite colour of each turn */
+  atomic_llong others;   /* colours that are NaN or infinite, where the limits are asked for */
   float low, high;       /* of the current frame */
   int64_t first_plane;   /* of the current frame */
 } after_job;
@@ -263,20 +266,24 @@ static void scale_row(const after_job *after, float *row, size_t pixels) {
     }
 }
 
-/* Extends limits[0] .. limits[1] to the colours of a row. NaN is ignored. */
-static void measure_row(const after_job *after, const float *row, size_t pixels, float *limits) {
+/* Extends limits[0] .. limits[1] to the finite colours of a row. Returns how many are not finite. */
+static long long measure_row(const after_job *after, const float *row, size_t pixels, float *limits) {
   int colours = after->raw->planar ? 1 : colours_of(after->raw);
+  long long others = 0;
   for (size_t i = 0; i < pixels; i++)
     for (int c = 0; c < colours; c++) {
       float v = row[i * (size_t)after->channels + (size_t)c];
-      limits[0] = v < limits[0] ? v : limits[0];
-      limits[1] = v > limits[1] ? v : limits[1];
+      bool finite = fabsf(v) <= FLT_MAX; /* not so of NaN */
+      limits[0] = finite && v < limits[0] ? v : limits[0];
+      limits[1] = finite && v > limits[1] ? v : limits[1];
+      others += !finite;
     }
+  return others;
 }
 
 /* Does all steps before the range, in place. */
 static void colour_strip(void *context, size_t turn, int thread) {
-  const after_job *after = context;
+  after_job *after = context;
   const gconv_image *raw = after->raw;
   (void)thread;
   row_strip strip = strip_of(raw, turn);
@@ -286,6 +293,7 @@ static void colour_strip(void *context, size_t turn, int thread) {
   if (is_alpha_plane(raw, strip.plane))
     return;
   bool alpha = raw->alpha && !raw->planar;
+  long long others = 0;
   for (int64_t y = strip.first; y < strip.end; y++) {
     float *row = row_of(raw, strip.plane, y);
     if (alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
@@ -294,8 +302,10 @@ static void colour_strip(void *context, size_t turn, int thread) {
     if (after->options->linear)
       gconv_colour_srgb_row(after->channels, alpha, row, row, pixels);
     if (after->options->range == GCONV_RANGE_MINMAX)
-      measure_row(after, row, pixels, after->limits[turn]);
+      others += measure_row(after, row, pixels, after->limits[turn]);
   }
+  if (others > 0)
+    atomic_fetch_add(&after->others, others);
 }
 
 /* Applies range minmax or signed: to [0, 1]. */
@@ -336,6 +346,10 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction", &limits));
   after.limits = limits;
   gconv_threads_run(threads, turns, colour_strip, &after);
+  const long long others = after.others;
+  if (others > 0)
+    gconv_warn_once("not finite", "%lld sample%s of the result %s NaN or infinite: the range minmax is that of the others",
+                    others, others == 1 ? "" : "s", others == 1 ? "is" : "are");
   for (size_t frame = 0; frame < (size_t)raw->frames; frame++) {
     after.low = INFINITY;
     after.high = -INFINITY;

@@ -149,8 +149,9 @@ double error_bound(const gconv_problem *problem) {
 }
 
 const char *supports(const gconv_problem *problem) {
-  if (problem->structure.rank == GCONV_RANK_HIGH)
-    return "the rank of the filter is so high that columns and rows would take more taps";
+  const char *obstacle = gconv_factor_obstacle(problem);
+  if (obstacle)
+    return obstacle;
   if (error_bound(problem) > 1e-3)
     return "its columns and rows would lose too many digits";
   return band_of(problem) == 0 ? "the middle of one output row would exceed the workspace" : NULL;

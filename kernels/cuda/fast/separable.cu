@@ -345,8 +345,9 @@ double error_bound(const gconv_problem *problem) {
 
 const char *supports(const gconv_problem *problem) {
   separable_arguments unused;
-  if (problem->structure.rank == GCONV_RANK_HIGH)
-    return "the rank of the filter is so high that columns and rows would take more taps";
+  const char *obstacle = gconv_factor_obstacle(problem);
+  if (obstacle)
+    return obstacle;
   if (problem->stride_y != 1 || problem->stride_x != 1)
     return "strides other than 1";
   if ((int64_t)(problem->rows - 1) * problem->dilation_y > 256 || size_of(problem) == SIZES)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Sums of any number of taps: a weighted mean of equal numbers is that number, and other sums are near those of float64."""
+import re
+import unittest
+
+import numpy
+from helper import CommandTest
+
+WHITE = {"u1": 255, "u2": 65535, "f4": 1}
+# Filters that span thousands of pixels, and some whose sums float32 would not hold for 16 bits. They meet a small image.
+MEANS = ["gaussian:sigma=350x60", "gaussian:size=4001x9,sigma=900x2", "average:size=1501", "average:size=3x9001", "usm:sigma=150",
+         "gaussian:sigma=40", "average:size=101", "disk:radius=60"]
+OTHERS = ["motion:len=2100,theta=3"]  # not separable: fft in parts
+
+
+class Means(CommandTest):
+    def result(self, *words, **options):
+        self.gconv("-i", "in.npy", "-o", "out.npy", "--border", "replicate", *words, **options)
+        return numpy.load(self.folder / "out.npy").astype(float)
+
+    def test_of_white(self):
+        """The result of auto, in the type of the input and as float."""
+        for kind, white in WHITE.items():
+            numpy.save(self.folder / "in.npy", numpy.full((5, 7), white, kind))
+            for name in MEANS + (OTHERS if kind == "u2" else []):
+                with self.subTest(name, kind=kind):
+                    self.assertLessEqual(abs(self.result("-f", name) - white).max(), 3e-6 if kind == "f4" else 0)
+                    if name not in OTHERS:
+                        self.assertLessEqual(abs(self.result("-f", name, "--depth", "float") - 1).max(), 3e-6)
+
+    def test_of_each_algorithm(self):
+        """Of those that auto may take, as they are asked for."""
+        numpy.save(self.folder / "in.npy", numpy.full((4, 6), 65535, "u2"))
+        for algorithm, name in [("direct64", "average:size=601"), ("fft", "average:size=601"), ("fft", "average:size=5x4099"),
+                                ("fft", "average:size=2100x3"), ("separable", "average:size=801")]:
+            with self.subTest(algorithm, name=name):
+                self.assertEqual(numpy.unique(self.result("-f", name, "-a", algorithm)).tolist(), [65535])
+
+    def test_strides_and_combinations(self):
+        numpy.save(self.folder / "in.npy", numpy.full((5, 7), 255, "u1"))
+        for words in [("-f", "average:size=1001", "--stride", "2"), ("-f", "disk:radius=250", "--stride", "2"),
+                      ("-f", "disk:radius=150", "average:size=301", "--combine", "max"),
+                      ("-f", "average:size=1001", "--dilation", "3")]:
+            with self.subTest(words=words):
+                self.assertEqual(numpy.unique(self.result(*words)).tolist(), [255])
+
+    def test_against_float64(self):
+        """Filters in parts, long chains, and sums in float64, with all borders."""
+        random = numpy.random.default_rng(1)
+        image = random.normal(size=(6, 9)).astype("f4")
+        numpy.save(self.folder / "in.npy", image)
+        taps = {"tall": (2100, 3), "wide": (2, 2500), "product": (601, 5)}
+        for name, (rows, columns) in taps.items():
+            k = random.normal(size=(rows, columns))
+            if name == "product":
+                k = numpy.outer(k[:, 0], k[0])
+            k = k.astype("f4")
+            numpy.save(self.folder / "k.npy", k)
+            for border, mode in ("replicate", "edge"), ("wrap", "wrap"), ("zero", "constant"), ("symmetric", "symmetric"):
+                padded = numpy.pad(image.astype(float), [(rows // 2,) * 2, (columns // 2,) * 2], mode=mode)
+                exact = numpy.array([[(k * padded[y:y + rows, x:x + columns]).sum() for x in range(9)] for y in range(6)])
+                for algorithm in ("separable", "direct64") if name == "product" else ("fft", "direct64"):
+                    with self.subTest(name, border=border, algorithm=algorithm):
+                        found = self.result("-f", "k.npy", "--border", border, "-a", algorithm)
+                        self.assertLess(abs(found - exact).max(), 1e-5 * abs(k).sum() * abs(image).max() / 4)
+
+
+class Bounds(CommandTest):
+    def setUp(self):
+        super().setUp()
+        numpy.save(self.folder / "in.npy", numpy.full((4, 4), 255, "u1"))
+
+    def run_it(self, *words, status=0):
+        return self.gconv("-i", "in.npy", "-o", "out.npy", "--border", "replicate", *words, status=status)
+
+    def test_warning_where_the_algorithm_is_named(self):
+        warned = self.run_it("-f", "average:size=1001", "-a", "direct").stderr
+        self.assertRegex(warned, "algorithm direct may make results of a filter of 1001 x 1001 taps wrong by up to [0-9.]+ levels of u8")
+        for words in [("-f", "average:size=1001"), ("-f", "average:size=9", "-a", "direct")]:
+            self.assertEqual(self.run_it(*words).stderr, "")
+
+    def test_error_where_it_is_not(self):
+        without = "separable,fft,direct64"
+        result = self.run_it("-f", "average:size=1001", "--without", without, status=1)
+        self.assertRegex(result.stderr, r"wrong by up to [0-9.]+ levels of u8: no algorithm that may be taken does better")
+
+    def test_verify_allows_no_more_than_half_a_level(self):
+        found = self.run_it("-f", "gaussian:sigma=150", "--verify").stdout
+        allowed = float(re.search(r"of the ([0-9.]+) allowed", found)[1])
+        self.assertLessEqual(allowed, 1)  # half a level, and half of one for rounding
+
+    def test_explain_says_what_was_computed(self):
+        said = self.run_it("-f", "average:size=2101", "--explain").stdout
+        self.assertRegex(said, "algorithm separable")
+        self.assertRegex(said, r"direct  .*its rounding may reach [0-9.]+, and half a level is 0.00196")
+        said = self.run_it("-f", "disk:radius=700", "--explain").stdout
+        self.assertRegex(said, "separable .*no sum of few columns times rows; so large a filter is not searched for more")
+
+
+class Finite(CommandTest):
+    def test_minmax_is_of_finite_numbers(self):
+        image = numpy.random.default_rng(2).random((9, 11)).astype("f4")
+        image[2, 3], image[5, 5], image[7, 7] = numpy.inf, -numpy.inf, numpy.nan
+        numpy.save(self.folder / "in.npy", image)
+        said = self.gconv("-i", "in.npy", "-f", "identity:size=1", "--range", "minmax", "--depth", "8", "-o", "out.npy").stderr
+        self.assertIn("3 samples of the result are NaN or infinite: the range minmax is that of the others", said)
+        finite = numpy.isfinite(image)
+        low, high = image[finite].min(), image[finite].max()
+        found = numpy.load(self.folder / "out.npy")
+        self.assertLessEqual(abs(found[finite] - (image[finite] - low) / (high - low) * 255.0).max(), 0.51)
+        self.assertEqual(found[~finite].tolist(), [255, 0, 0])
+        self.gconv("-i", "in.npy", "-f", "identity:size=1", "--range", "minmax", "--depth", "8", "-o", "v.npy", "--verify")
+
+
+if __name__ == "__main__":
+    unittest.main()
