@@ -100,8 +100,8 @@ extern "C" {
 const gconv_algorithm *gconv_algorithm_row(size_t index);
 
 /* The bound of a chain of n operations, each rounded once: n * u / (1 - n * u), u = 2^-24 (Higham, Accuracy and Stability of
- * Numerical Algorithms, 3.1); that of a chain of the problem's taps, as fused multiply-adds; and that of their sum in float64,
- * which is rounded once at the end. */
+ * Numerical Algorithms, 3.1); that of a chain of the problem's taps, as fused multiply-adds; and that of their sum in
+ * float64, which is rounded once at the end. */
 double gconv_rounding_bound(double roundings);
 double gconv_chain_bound(const gconv_problem *problem);
 double gconv_float64_bound(const gconv_problem *problem);

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. In larger filters, LEAST_PAIRS
- * pairs are looked for all the same: without them, a Gaussian of thousands of pixels would take millions of taps. Gaussians,
- * boxes and products are one pair, an unsharp mask and a difference of Gaussians two, a Laplacian of a Gaussian three. */
+/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. In larger filters,
+ * LEAST_PAIRS pairs are looked for all the same: without them, a Gaussian of thousands of pixels would take millions of
+ * taps. Gaussians, boxes and products are one pair, an unsharp mask and a difference of Gaussians two, a Laplacian of a
+ * Gaussian three. */
 static const double MAX_WORK = 1e8;
 enum { LEAST_PAIRS = 3 };
 
@@ -155,8 +156,8 @@ static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, floa
   structure->growth = all > 0 ? size / all : 1;
 }
 
-/* Finds out whether a filter is one pair, as Gaussians and boxes are, in two passes over the taps and without a matrix, which
- * takes twice the memory of the taps. The pair, which is written to `pair`, is the one that find_pairs() finds. */
+/* Finds out whether a filter is one pair, as Gaussians and boxes are, in two passes over the taps and without a matrix,
+ * which takes twice the memory of the taps. The pair, which is written to `pair`, is the one that find_pairs() finds. */
 static bool is_one_pair(const float *taps, int32_t rows, int32_t columns, float *pair, gconv_structure *structure) {
   const size_t count = (size_t)rows * (size_t)columns;
   size_t peak = 0;
@@ -389,7 +390,8 @@ static gconv_status find_rank(const gconv_problem *problem, const float *taps, g
 }
 
 const char *gconv_factor_obstacle(const gconv_problem *problem) {
-  return problem->structure.rank == GCONV_RANK_HIGH ? "the rank of the filter is so high that columns and rows would take more taps"
+  return problem->structure.rank == GCONV_RANK_HIGH
+             ? "the rank of the filter is so high that columns and rows would take more taps"
          : problem->structure.rank == GCONV_RANK_UNKNOWN
              ? "the filter is no sum of few columns times rows; so large a filter is not searched for more of them"
              : NULL;

@@ -42,7 +42,8 @@ typedef struct gconv_structure {
               /* 0 to 127, each rounded to float32, as those of a mean are; 0: they are not */
   int32_t steps; /* the sum of these integers */
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
-  double chain;  /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
+  double
+      chain; /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1, GCONV_RANK_UNKNOWN = -2 };
@@ -69,7 +70,8 @@ typedef struct gconv_problem {
   int32_t block_width,
       block_height;    /* CUDA: threads of a block, for algorithms that have a choice; 0: the algorithm decides */
   int32_t grid_blocks; /* CUDA: most blocks of a grid, for algorithms whose blocks can stride; 0: the algorithm decides */
-  double accuracy; /* the bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result; 0: any */
+  double
+      accuracy; /* the bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result; 0: any */
   gconv_structure structure;
 } gconv_problem;
 

@@ -2,10 +2,11 @@
 /*
  * direct64: all taps, with sums in float64.
  *
- * A chain of float32 loses digits as it grows: a million products of one sign may be off by some percent. Here the product of
- * a tap and a sample is exact, as float64 holds 24 + 24 bits, and a sum of n of them is off by n * 2^-53. Then it is rounded
- * to float32, once. So results are as good as float32 can be, for filters of any size, and any stride, dilation and border.
- * It takes about twice as long as direct, row by row. `auto` takes it where the bounds of faster algorithms are too large.
+ * A chain of float32 loses digits as it grows: a million products of one sign may be off by some percent. Here the product
+ * of a tap and a sample is exact, as float64 holds 24 + 24 bits, and a sum of n of them is off by n * 2^-53. Then it is
+ * rounded to float32, once. So results are as good as float32 can be, for filters of any size, and any stride, dilation and
+ * border. It takes about twice as long as direct, row by row. `auto` takes it where the bounds of faster algorithms are too
+ * large.
  *
  * As products are exact, it does not matter whether a processor has fused multiply-adds: the bits are the same on all of
  * them, and on GPUs. They are not those of the exact family, whose chains are of float32.

@@ -13,8 +13,8 @@
  * to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most of the time,
  * and they need only one row at a time.
  *
- * A filter that spans more than half of the largest tile is cut into parts of equal size. The spectra of what lies under each
- * part, times the spectra of its taps, are added up, and transformed back once. So there is no limit to the size.
+ * A filter that spans more than half of the largest tile is cut into parts of equal size. The spectra of what lies under
+ * each part, times the spectra of its taps, are added up, and transformed back once. So there is no limit to the size.
  *
  * No samples are shuffled: a vector holds neighbouring samples all the way, for any number of channels. Forward transforms
  * leave frequencies in digit-reversed order (decimation in frequency, radix 8); backward transforms read that order
@@ -37,16 +37,16 @@ enum {
   LEAST_LOG = 5, /* of N */
   MOST_LOG = 12,
   LOG_IN_L2 = 8,
-  UNIT = 64,              /* the loops process multiples of so many samples */
-  TILE_BYTES = 640 << 10, /* of 1 MiB of L2 */
-  WIDE_BLOCK = 1024,      /* samples; wider blocks gain nothing */
+  UNIT = 64,                  /* the loops process multiples of so many samples */
+  TILE_BYTES = 640 << 10,     /* of 1 MiB of L2 */
+  WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
-  CHAIN = 256,            /* taps along a row that are added one behind the other; the sums of chains are added then */
-  AHEAD = 4               /* rows that are prefetched */
+  CHAIN = 256,                /* taps along a row that are added one behind the other; the sums of chains are added then */
+  AHEAD = 4                   /* rows that are prefetched */
 };
 
-/* Rows of spectra: from points to sums, which may be the same, and to which products are added if `add`. Their pitches are the
- * distances from real parts to imaginary parts. */
+/* Rows of spectra: from points to sums, which may be the same, and to which products are added if `add`. Their pitches are
+ * the distances from real parts to imaginary parts. */
 typedef struct fft_rows {
   const float *points;
   size_t pitch;
@@ -135,9 +135,9 @@ typedef struct sizes {
   size_t halo;        /* further samples under the taps of a part */
   size_t pitch;       /* floats from real parts to imaginary parts: an odd number of cache lines */
   parts parts;
-  bool whole;         /* there is one part */
-  size_t sums;        /* the same distance where the parts are added up; 0 if there is one part */
-  size_t row;         /* floats of a row under the whole filter */
+  bool whole;  /* there is one part */
+  size_t sums; /* the same distance where the parts are added up; 0 if there is one part */
+  size_t row;  /* floats of a row under the whole filter */
 } sizes;
 
 static sizes sizes_of(const gconv_problem *problem) {
@@ -276,8 +276,8 @@ static size_t pixels_of(const gconv_problem *problem, const sizes *z, size_t lef
 
 /* Loads the input rows under a part, of the tile of output rows first .. end - 1, from pixel `left` on. They are zeros where
  * no tap needs them, and in place of unsafe samples. Returns whether there are unsafe samples. */
-static bool load(const gconv_execution *execution, const sizes *z, const filter_part *it, int32_t first, int32_t end, size_t left,
-                 float *points) {
+static bool load(const gconv_execution *execution, const sizes *z, const filter_part *it, int32_t first, int32_t end,
+                 size_t left, float *points) {
   const gconv_problem *problem = execution->problem;
   size_t channels = (size_t)problem->channels, samples = z->block + z->halo, pixels = pixels_of(problem, z, left);
   size_t rows = pixels ? (size_t)(end - first) + z->tile - z->valid : 0, used = pixels * channels + z->halo;
@@ -355,8 +355,8 @@ static void store(const gconv_execution *execution, const sizes *z, int32_t firs
   }
 }
 
-/* Makes the spectra of the sums of output rows first .. end - 1, of the tiles at `left` and at its right. Returns whether they
- * leave out unsafe samples. */
+/* Makes the spectra of the sums of output rows first .. end - 1, of the tiles at `left` and at its right. Returns whether
+ * they leave out unsafe samples. */
 static bool make_spectra(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left,
                          float *points, float *sums) {
   const gconv_problem *problem = execution->problem;
@@ -422,12 +422,13 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
 }
 
-/* Each of the 2 log2 N levels of butterflies adds independent errors to the root mean square of its values. Its sums, products
- * and twiddle factors are rounded, each with an error of 0.3 u to 0.4 u in the root mean square: some 0.8 u together. The bound
- * takes u. That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back. A
- * chain of n taps between them has 2 n roundings of sums that grow, n / 9 u^2 together; n / 8 is taken. What chains made is
- * added by one rounding each. Such errors add as their squares do. The bound is 16 standard deviations, which are never
- * reached. A bound that holds for any input grows with N instead of the square root of log N, and is a hundred times as large. */
+/* Each of the 2 log2 N levels of butterflies adds independent errors to the root mean square of its values. Its sums,
+ * products and twiddle factors are rounded, each with an error of 0.3 u to 0.4 u in the root mean square: some 0.8 u
+ * together. The bound takes u. That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max
+ * |x| on the way back. A chain of n taps between them has 2 n roundings of sums that grow, n / 9 u^2 together; n / 8 is
+ * taken. What chains made is added by one rounding each. Such errors add as their squares do. The bound is 16 standard
+ * deviations, which are never reached. A bound that holds for any input grows with N instead of the square root of log N,
+ * and is a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {
   const parts p = parts_of(problem);
   const double chains = (double)p.down * p.across * ceil((double)p.columns / CHAIN);

@@ -6,9 +6,9 @@
  *      | . . |  R + 95 rows              . . . . . . . .  96 rows              . . . . . . . .
  *      | . . |  --- R taps down --->     . . m m . . . .  --- S taps along -> . . y y . . . .
  *
- * A chunk is so narrow that its rows stay in L2, whatever R is. The middle has the columns of the image, and one outside of it.
- * The border then continues the middle, as it would continue the image: columns outside are never computed, which for filters
- * larger than the image are most of them.
+ * A chunk is so narrow that its rows stay in L2, whatever R is. The middle has the columns of the image, and one outside of
+ * it. The border then continues the middle, as it would continue the image: columns outside are never computed, which for
+ * filters larger than the image are most of them.
  *
  * A chain of float32 ends after CHAIN taps, and what chains made is added in float64. So each direction has CHAIN + 1
  * roundings, whatever its length: a mean of equal numbers is that number.
@@ -22,12 +22,12 @@
 #include <string.h>
 
 enum {
-  SHORT = 512,      /* rows and columns of filters that separable.c does by itself, if they are accurate enough */
-  CHAIN = 32,       /* taps of a chain */
-  CHUNK = 64,       /* floats of a row of a chunk of columns */
-  PIECE = 512,      /* samples of a row of the result that are made at a time */
-  GROUP = 96,       /* output rows of a group; a multiple of GCONV_TILE_ROWS */
-  MOST = 1 << 23    /* floats of the middle and the sums of a group: fewer rows where the image is very wide */
+  SHORT = 512,   /* rows and columns of filters that separable.c does by itself, if they are accurate enough */
+  CHAIN = 32,    /* taps of a chain */
+  CHUNK = 64,    /* floats of a row of a chunk of columns */
+  PIECE = 512,   /* samples of a row of the result that are made at a time */
+  GROUP = 96,    /* output rows of a group; a multiple of GCONV_TILE_ROWS */
+  MOST = 1 << 23 /* floats of the middle and the sums of a group: fewer rows where the image is very wide */
 };
 
 bool gconv_separable_is_long(const gconv_problem *problem) {
@@ -44,16 +44,19 @@ double gconv_separable_long_bound(const gconv_problem *problem) {
 
 typedef struct sizes {
   size_t K, C, rank, R, S;
-  size_t group;         /* output rows */
-  size_t lines;         /* input rows under the taps of a group */
-  size_t middle;        /* floats of a row of the middle: the image's columns, one outside, and what tiles write beyond */
-  size_t samples;       /* of an output row, as if the stride were 1 */
-  size_t reach, row;    /* floats of a row under the taps of all of them; floats of a row of sums */
+  size_t group;      /* output rows */
+  size_t lines;      /* input rows under the taps of a group */
+  size_t middle;     /* floats of a row of the middle: the image's columns, one outside, and what tiles write beyond */
+  size_t samples;    /* of an output row, as if the stride were 1 */
+  size_t reach, row; /* floats of a row under the taps of all of them; floats of a row of sums */
 } sizes;
 
 static sizes sizes_of(const gconv_problem *problem) {
-  sizes z = {.K = (size_t)problem->filters, .C = (size_t)problem->channels, .rank = (size_t)problem->structure.rank,
-             .R = (size_t)problem->rows, .S = (size_t)problem->columns};
+  sizes z = {.K = (size_t)problem->filters,
+             .C = (size_t)problem->channels,
+             .rank = (size_t)problem->structure.rank,
+             .R = (size_t)problem->rows,
+             .S = (size_t)problem->columns};
   z.middle = ((size_t)problem->width + 1) * z.C + CHUNK;
   z.samples = ((size_t)(problem->out_width - 1) * (size_t)problem->stride_x + 1) * z.C;
   z.reach = z.samples + (z.S - 1) * (size_t)problem->dilation_x * z.C + GCONV_TILE_SAMPLES;
@@ -75,11 +78,11 @@ typedef struct chains {
 typedef struct group {
   const gconv_execution *execution;
   sizes z;
-  int32_t first;         /* output row */
-  size_t count;          /* of them */
+  int32_t first; /* output row */
+  size_t count;  /* of them */
   chains *chains;
-  const float **lines;   /* to the rows of the chunk */
-  const float **sources; /* of a chain */
+  const float **lines;                  /* to the rows of the chunk */
+  const float **sources;                /* of a chain */
   float *chunk, *middle, *under, *sums; /* lines x CHUNK; rank x group x middle; rank x reach; K x group x row */
 } group;
 

@@ -10,8 +10,8 @@ static inline double gconv_separable_bound(const gconv_problem *problem, double 
   return problem->structure.residual + problem->structure.growth * gconv_rounding_bound(roundings + 4);
 }
 
-/* Whether separable takes this way: the filter has more than 512 rows or columns, or its chains may be off by more than half a
- * level of the result (problem->accuracy). */
+/* Whether separable takes this way: the filter has more than 512 rows or columns, or its chains may be off by more than half
+ * a level of the result (problem->accuracy). */
 bool gconv_separable_is_long(const gconv_problem *problem);
 
 /* Of problems that are long. The factors are prepared as gconv_factor_filters() has them. */

@@ -24,10 +24,10 @@ enum { CASES = 15360, EPOCHS = 100 }; /* the latter: at most, of a run */
 static const double ALLOWED = 1e-4;      /* difference to the gradient of one core, of the largest of a tensor */
 static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
 
-/* The trainer asks a GPU for many epochs at a time and tells them one by one: a run of few epochs may find all of them done, and
- * take no time. So runs become longer until they agree. */
-static const double SPREAD = 0.25;        /* of the median, at most; else runs become LONGER times as long */
-static const double MOST_RUNS_MS = 4000;  /* runs that take longer together are not made again */
+/* The trainer asks a GPU for many epochs at a time and tells them one by one: a run of few epochs may find all of them done,
+ * and take no time. So runs become longer until they agree. */
+static const double SPREAD = 0.25;       /* of the median, at most; else runs become LONGER times as long */
+static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not made again */
 enum { LONGER = 4, MOST_TRIES = 8 };
 
 static const gconv_backprop_net nets[] = {

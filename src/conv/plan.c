@@ -62,13 +62,12 @@ static gconv_status prepare_weights(gconv_pass *pass) {
 /* How often the errors of the single responses may add up where responses are combined. */
 static double combined_errors(const gconv_problem *problem) {
   gconv_combine combine = problem->epilogue.combine;
-  return combine == GCONV_COMBINE_SUM         ? problem->filters
-         : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters)
-                                              : 1;
+  return combine == GCONV_COMBINE_SUM ? problem->filters : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters) : 1;
 }
 
-/* The bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result. Filters that amplify are held
- * to half a level of their own range. Floats have no levels: there it is the 2^-14th part, a quarter of a level of u8. */
+/* The bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result. Filters that amplify are
+ * held to half a level of their own range. Floats have no levels: there it is the 2^-14th part, a quarter of a level of u8.
+ */
 static double accuracy_of(const gconv_filter_plan *plan, const gconv_problem *problem) {
   gconv_type type = plan->options.output_type;
   double gain = problem->structure.gain * fabs(plan->options.scale) * combined_errors(problem);

@@ -130,7 +130,8 @@ static gconv_status pick_cheapest(const choice *c, const char *without, size_t *
     fprintf(c->reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "",
             obstacle ? obstacle : candidate->told);
     if (!obstacle && excess_of(candidate) > 0)
-      fprintf(c->reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound, candidate->accuracy);
+      fprintf(c->reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound,
+              candidate->accuracy);
     fputc('\n', c->reasons);
     if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || is_better(candidate, &c->candidates[best])))
       best = i;

@@ -90,10 +90,10 @@ class Bounds(CommandTest):
         self.assertLessEqual(allowed, 1)  # half a level, and half of one for rounding
 
     def test_explain_says_what_was_computed(self):
-        said = self.run_it("-f", "average:size=2101", "--explain").stdout
+        said = self.run_it("-f", "average:size=2101", "--explain").stderr
         self.assertRegex(said, "algorithm separable")
         self.assertRegex(said, r"direct  .*its rounding may reach [0-9.]+, and half a level is 0.00196")
-        said = self.run_it("-f", "disk:radius=700", "--explain").stdout
+        said = self.run_it("-f", "disk:radius=700", "--explain").stderr
         self.assertRegex(said, "separable .*no sum of few columns times rows; so large a filter is not searched for more")
 
 

@@ -75,6 +75,14 @@ static const char *chosen_and_right(const gconv_image *image, const gconv_filter
   return name;
 }
 
+/* Whether `name` is one of `names`, which have commas between. */
+static bool is_among(const char *name, const char *names) {
+  char word[64], list[520];
+  snprintf(word, sizeof word, ",%s,", name);
+  snprintf(list, sizeof list, ",%s,", names);
+  return strstr(list, word) != NULL;
+}
+
 /* Switches off what is chosen until nothing is left: each algorithm that can do it comes up, and is right. */
 static void exhaust(const gconv_image *image, const char *spec) {
   gconv_filters filters = {0};
@@ -82,7 +90,7 @@ static void exhaust(const gconv_image *image, const char *spec) {
   int rounds = 0;
   assert_int_equal(gconv_filters_read(spec, NULL, &filters), GCONV_OK);
   for (const char *name; (name = chosen_and_right(image, &filters, "auto", without)); rounds++) {
-    assert_null(strstr(without, name));
+    assert_false(is_among(name, without));
     size_t used = strlen(without);
     snprintf(without + used, sizeof without - used, "%s%s", used ? "," : "", name);
   }

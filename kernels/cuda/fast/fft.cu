@@ -359,15 +359,15 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 /*
  * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 (points of a tile) levels of butterflies, the
- * product and the rounded spectrum add errors of at most about 4 u to the root mean square of their values (Higham, Accuracy
- * and Stability, 24.1). That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max |x| on
- * the way back. Independent errors add as their squares do. The bound is 16 standard deviations of the result. A bound that
- * holds for any input would be useless (docs/algorithms.md).
+ * product and the rounded spectrum add errors of some 0.8 u to the root mean square of their values, which is at most max
+ * |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back; u is taken. Independent errors add as their
+ * squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
+ * (docs/algorithms.md).
  */
 double error_bound(const gconv_problem *problem) {
   solution s;
   double points = solve(problem, &s) ? (double)s.c.height * s.c.width : 1;
-  return 16 * 4 * 0x1p-24 * sqrt(2 * log2(points) + 2);
+  return 16 * 0x1p-24 * sqrt(2 * log2(points) + 2);
 }
 
 } // namespace
