@@ -121,8 +121,8 @@ static TARGET void NAME(transform_columns)(float *points, size_t pitch, size_t s
 enum { NAME(SIDE) = 4 }; /* vectors of points that filter_rows() makes at a time */
 
 /* Adds the products of S taps and the points under them to re and im, which begin as 0. */
-GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *from, size_t pitch, const float *taps, size_t S,
-                                         size_t distance) {
+GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *from, size_t pitch, const float *taps,
+                                         size_t S, size_t distance) {
   UNROLL for (int v = 0; v < NAME(SIDE); v++) re[v] = im[v] = ZERO;
   for (size_t s = 0; s < S; s++, from += distance) {
     VECTOR c = SPREAD(taps + 2 * s), d = SPREAD(taps + 2 * s + 1);
@@ -149,8 +149,8 @@ static TARGET void NAME(filter_rows)(const fft_rows *rows, size_t samples, size_
       VECTOR re[NAME(SIDE)], im[NAME(SIDE)], more_re[NAME(SIDE)], more_im[NAME(SIDE)];
       NAME(add_chain)(re, im, points + x, rows->pitch, taps, S < CHAIN ? S : CHAIN, distance);
       for (size_t s = CHAIN; s < S; s += CHAIN) {
-        NAME(add_chain)(more_re, more_im, points + x + s * distance, rows->pitch, taps + 2 * s, S - s < CHAIN ? S - s : CHAIN,
-                        distance);
+        NAME(add_chain)
+        (more_re, more_im, points + x + s * distance, rows->pitch, taps + 2 * s, S - s < CHAIN ? S - s : CHAIN, distance);
         UNROLL for (int v = 0; v < NAME(SIDE); v++) {
           re[v] += more_re[v];
           im[v] += more_im[v];
