@@ -83,6 +83,9 @@ typedef struct gconv_algorithm {
   /* The algorithm is there to learn from (kernels/cuda/classic). `auto` never takes it. */
   bool classic;
 
+  /* Samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. */
+  bool leaves_out_marks;
+
   /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:
    * their colours are divided by alpha, and an alpha of 0 must stay 0. */
   bool spreads;

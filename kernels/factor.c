@@ -407,7 +407,10 @@ gconv_status gconv_find_structure(const gconv_problem *problem, const float *tap
   if (all.integers.unit == 0)
     find_step(problem, taps, &all);
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
-    all.nonzero_taps += taps[i] != 0;
+    if (taps[i] != 0)
+      all.nonzero_taps++;
+    else
+      all.marks += gconv_is_mark(taps[i]);
   find_sums(problem, taps, &all);
   GCONV_TRY(find_rank(problem, taps, &all));
   *structure = all;

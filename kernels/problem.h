@@ -32,6 +32,7 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
  * pay. */
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* of all filters together */
+  int64_t marks;        /* taps of -0, which are none: whatever lies there is left out */
   int32_t rank;    /* pairs of a column and a row whose sum is the filter, except for the residual; 0: all taps are 0; */
                    /* GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for */
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
@@ -98,6 +99,12 @@ GCONV_BOTH const float *gconv_prepared(const gconv_problem *problem, const float
 /* Returns whether responses are combined. If not, each filter has its own output, or its own part of the stacked one. */
 GCONV_BOTH bool gconv_is_combined(const gconv_problem *problem) {
   return problem->epilogue.combine != GCONV_COMBINE_NONE && problem->epilogue.combine != GCONV_COMBINE_STACK;
+}
+
+/* Whether a tap is the mark of a place that is none. Algorithms that do not look for it multiply by 0, which matters where a
+ * sample is not finite (gconv_algorithm.leaves_out_marks). */
+GCONV_BOTH bool gconv_is_mark(float tap) {
+  return tap == 0 && 1 / tap < 0;
 }
 
 /* Pixels of an input row with its borders, as far as the filters reach: from the first tap of the first output to the last

@@ -298,7 +298,8 @@ typedef struct gconv_filter {
   int32_t anchor_column;
   float divisor; /* finite, not 0; 1 unless the file has a scale */
   float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
-  float *taps;   /* owned; rows * columns, finite, by rows */
+  float *taps; /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN. -0 marks a place that is no tap:
+                  what lies there is left out, NaN and infinities, too */
 } gconv_filter;
 
 typedef struct gconv_filters {

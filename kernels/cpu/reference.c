@@ -27,8 +27,9 @@ static float sum_at(const gconv_execution *execution, int32_t k, int64_t p, int6
   int64_t top = p * problem->stride_y - problem->pad_top, left = q * problem->stride_x - problem->pad_left;
   float sum = 0.0f;
   for (int64_t r = 0; r < problem->rows; r++)
-    for (int64_t s = 0; s < problem->columns; s++)
-      sum = fmaf(*tap++, sample_at(execution, top + r * problem->dilation_y, left + s * problem->dilation_x, c), sum);
+    for (int64_t s = 0; s < problem->columns; s++, tap++)
+      if (!gconv_is_mark(*tap))
+        sum = fmaf(*tap, sample_at(execution, top + r * problem->dilation_y, left + s * problem->dilation_x, c), sum);
   return sum;
 }
 
@@ -70,4 +71,5 @@ const gconv_algorithm gconv_algorithm_cpu_reference = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
+    .leaves_out_marks = true,
 };

@@ -10,7 +10,8 @@
  *
  * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
  * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
- * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
+ * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps, unless those that are 0
+ * are marks of places that are no taps.
  */
 #include "kernels/sparse.h"
 #include "tile.h"
@@ -36,7 +37,7 @@ static void make_row(const gconv_window *window, int32_t j) {
 
 static void make_piece(const gconv_window *window) {
   for (int32_t j = 0; j < window->count; j++)
-    if (window->finite)
+    if (window->finite || window->execution->problem->structure.marks > 0)
       make_row(window, j);
     else
       gconv_tile_one_row(window, j, window->extra);
@@ -52,6 +53,10 @@ static gconv_status execute(const gconv_execution *execution) {
 }
 
 static const char *supports(const gconv_problem *problem) {
+  const gconv_structure *structure = &problem->structure;
+  if (problem->in_type == GCONV_F32 && structure->marks > 0 &&
+      structure->marks + structure->nonzero_taps < gconv_tap_count(problem))
+    return "some taps are 0, and some places are no taps: its list tells them not apart";
   if (!isfinite(problem->border_level))
     return "the constant border is infinite";
   if (problem->rows > 1 << 24 || problem->columns > 1 << 24 || problem->structure.nonzero_taps > 1 << 24)
@@ -72,6 +77,7 @@ const gconv_algorithm gconv_algorithm_cpu_sparse = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
+    .leaves_out_marks = true,
     .prepared_floats = gconv_sparse_floats,
     .prepare = gconv_sparse_prepare,
 };

@@ -97,8 +97,8 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
   if (plan->filters->count > 1 && count == 1)
     gconv_print(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   if (problem->rows < filters->rows || problem->columns < filters->columns)
-    fprintf(reasons, "  of %d x %d taps, %d x %d can meet the image; beyond it are zeros\n", filters->rows, filters->columns,
-            problem->rows, problem->columns);
+    fprintf(reasons, "  of %d x %d taps, %d x %d count: others meet zeros beyond the image, or are none\n", filters->rows,
+            filters->columns, problem->rows, problem->columns);
   GCONV_TRY(gconv_choose(problem, plan->base.device, &plan->options, reasons, &pass->algorithm));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->base.output_count;

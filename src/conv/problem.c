@@ -155,6 +155,56 @@ static void crop(gconv_problem *problem, span *down, span *across) {
   problem->anchor_x -= across->first * problem->dilation_x;
 }
 
+/* ---- Rims that are no taps ---- */
+
+static bool is_line_of_marks(const float *tap, int64_t count, int64_t step) {
+  while (count > 0 && gconv_is_mark(*tap)) {
+    count--;
+    tap += step;
+  }
+  return count == 0;
+}
+
+/* Whether the first row (side 0), last row (1), first column (2) or last column (3) of the taps that are kept are marks in
+ * all filters. */
+static bool is_rim(const gconv_filter *filters, size_t count, bool flip, const span *down, const span *across, int side) {
+  for (size_t k = 0; k < count; k++) {
+    const gconv_filter *f = &filters[k];
+    const int64_t last = (int64_t)f->rows * f->columns - 1;
+    int64_t row = side == 0 ? down->first : side == 1 ? down->first + down->count - 1 : down->first;
+    int64_t column = side == 2 ? across->first : side == 3 ? across->first + across->count - 1 : across->first;
+    int64_t tap = row * f->columns + column, step = side < 2 ? 1 : f->columns;
+    if (!is_line_of_marks(f->taps + (flip ? last - tap : tap), side < 2 ? across->count : down->count, flip ? -step : step))
+      return false;
+  }
+  return true;
+}
+
+/* Leaves out rows and columns at the rim that are no taps in any of the filters, but for those up to the anchor: so the
+ * identity, whatever its size, is one tap, and takes no NaN from beside it. No padding becomes negative. */
+static void trim(const gconv_filter *filters, size_t count, bool flip, gconv_problem *problem, span *down, span *across) {
+  const span all_down = *down, all_across = *across;
+  int32_t anchor_row = problem->anchor_y / problem->dilation_y, anchor_column = problem->anchor_x / problem->dilation_x;
+  const int32_t most_down = problem->pad_top / problem->dilation_y, most_across = problem->pad_left / problem->dilation_x;
+  for (; anchor_row > 0 && down->first - all_down.first < most_down && is_rim(filters, count, flip, down, across, 0);
+       anchor_row--)
+    *down = (span){down->first + 1, down->count - 1};
+  for (; anchor_row < down->count - 1 && is_rim(filters, count, flip, down, across, 1);)
+    down->count--;
+  for (;
+       anchor_column > 0 && across->first - all_across.first < most_across && is_rim(filters, count, flip, down, across, 2);
+       anchor_column--)
+    *across = (span){across->first + 1, across->count - 1};
+  for (; anchor_column < across->count - 1 && is_rim(filters, count, flip, down, across, 3);)
+    across->count--;
+  problem->rows = down->count;
+  problem->columns = across->count;
+  problem->pad_top -= (down->first - all_down.first) * problem->dilation_y;
+  problem->anchor_y -= (down->first - all_down.first) * problem->dilation_y;
+  problem->pad_left -= (across->first - all_across.first) * problem->dilation_x;
+  problem->anchor_x -= (across->first - all_across.first) * problem->dilation_x;
+}
+
 gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
   double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
   gconv_epilogue epilogue = {
@@ -239,6 +289,8 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset or border value is too large for float32");
   span down, across;
   crop(&problem, &down, &across);
+  if (like->type == GCONV_F32) /* integers are finite */
+    trim(filters, count, options->flip, &problem, &down, &across);
   GCONV_TRY(make_weights(filters, &problem, options->flip, down, across, weights));
   *result = problem;
   return GCONV_OK;

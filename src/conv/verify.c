@@ -92,7 +92,7 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
   bool finite = true;
   for (int64_t r = 0; r < problem->rows && !check->known; r++)
     for (int64_t s = 0; s < problem->columns; s++, tap++) {
-      if (*tap == 0 && check->finite)
+      if (gconv_is_mark(*tap) || (*tap == 0 && check->finite))
         continue;
       all += (double)*tap;
       if (check->holes && is_hole(check, frame, top + r * problem->dilation_y, left + s * problem->dilation_x, c))

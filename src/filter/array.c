@@ -464,7 +464,7 @@ static gconv_status add_filter(const char *name, const gconv_matrix *m, gconv_fi
                         i / (size_t)m->columns + 1, i % (size_t)m->columns + 1, m->values[i]);
   GCONV_TRY(gconv_filters_add(list, m->rows, m->columns, &filter));
   for (size_t i = 0; i < count_of(m); i++)
-    filter->taps[i] = (float)m->values[i];
+    filter->taps[i] = (float)(m->values[i] + 0.0);
   gconv_filter_warn_rounded(name, filter);
   return GCONV_OK;
 }

@@ -111,6 +111,27 @@ class Finite(CommandTest):
         self.assertEqual(found[~finite].tolist(), [255, 0, 0])
         self.gconv("-i", "in.npy", "-f", "identity:size=1", "--range", "minmax", "--depth", "8", "-o", "v.npy", "--verify")
 
+    def test_places_that_are_no_taps(self):
+        """identity, of any size and padding, and marks of ImageMagick let no NaN through; a tap of 0 does."""
+        image = numpy.random.default_rng(4).random((9, 11)).astype("f4")
+        image[4, 5], image[1, 1] = numpy.nan, numpy.inf
+        numpy.save(self.folder / "in.npy", image)
+        for words, count in [(("identity",), 2), (("identity:size=7x3", "--border", "replicate"), 2), (("[0 0 0; 0 1 0; 0 0 0]",), 18),
+                             (("identity", "--padding", "valid"), 2), (("identity", "--flip", "--dilation", "2"), 2),
+                             (("3x3: nan,1,nan 1,1,1 -,1,-",), 10), (("3x3: nan,1,0 1,1,1 -,1,-",), 12)]:
+            for algorithm in "auto", "direct", "sparse", "direct64", "reference":
+                with self.subTest(words, algorithm=algorithm):
+                    try:
+                        self.gconv("-i", "in.npy", "-f", *words, "-a", algorithm, "-o", "out.npy")
+                    except AssertionError as error:
+                        self.assertRegex(str(error), "places (that|are)")
+                        self.assertIn(algorithm, ("direct", "sparse"))
+                        continue
+                    found = numpy.load(self.folder / "out.npy")
+                    self.assertEqual((~numpy.isfinite(found)).sum(), count)
+                    if words[0].startswith("identity") and found.shape == image.shape:
+                        numpy.testing.assert_array_equal(found, image)
+
 
 if __name__ == "__main__":
     unittest.main()

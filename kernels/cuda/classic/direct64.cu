@@ -23,10 +23,11 @@ template <class In> DEVICE float sum_of_filter(const parameters &a, const place 
   double sum = 0;
   for (int64_t r = 0; r < problem.rows; r++)
     for (int64_t s = 0; s < problem.columns; s++, tap++)
-      sum = fma(
-          (double)*tap,
-          (double)sample_at<In>(problem, at.in, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, at.c),
-          sum);
+      if (!gconv_is_mark(*tap))
+        sum = fma((double)*tap,
+                  (double)sample_at<In>(problem, at.in, a.in_row, top + r * problem.dilation_y,
+                                        left + s * problem.dilation_x, at.c),
+                  sum);
   return (float)sum;
 }
 
@@ -75,4 +76,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct64 = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_float64_bound,
+    .leaves_out_marks = true,
 };
