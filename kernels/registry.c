@@ -58,6 +58,20 @@ double gconv_float64_bound(const gconv_problem *problem) {
   return 0x1p-24 + (double)problem->rows * problem->columns * 0x1p-52;
 }
 
+bool gconv_knows_marks(const gconv_problem *problem) {
+  (void)problem;
+  return true;
+}
+
+bool gconv_zeros_are_marks(const gconv_problem *problem) {
+  return problem->structure.marks + problem->structure.nonzero_taps == gconv_tap_count(problem);
+}
+
+bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem) {
+  return problem->structure.marks == 0 || problem->in_type != GCONV_F32 ||
+         (algorithm->leaves_out_marks && algorithm->leaves_out_marks(problem));
+}
+
 const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index) {
   return index < sizeof layer_rows / sizeof layer_rows[0] ? layer_rows[index] : NULL;
 }

@@ -84,5 +84,5 @@ const gconv_algorithm gconv_algorithm_cpu_direct64 = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_float64_bound,
-    .leaves_out_marks = true,
+    .leaves_out_marks = gconv_knows_marks,
 };

@@ -71,5 +71,5 @@ const gconv_algorithm gconv_algorithm_cpu_reference = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .leaves_out_marks = true,
+    .leaves_out_marks = gconv_knows_marks,
 };

@@ -37,7 +37,7 @@ static void make_row(const gconv_window *window, int32_t j) {
 
 static void make_piece(const gconv_window *window) {
   for (int32_t j = 0; j < window->count; j++)
-    if (window->finite || window->execution->problem->structure.marks > 0)
+    if (window->finite || gconv_zeros_are_marks(window->execution->problem))
       make_row(window, j);
     else
       gconv_tile_one_row(window, j, window->extra);
@@ -53,10 +53,6 @@ static gconv_status execute(const gconv_execution *execution) {
 }
 
 static const char *supports(const gconv_problem *problem) {
-  const gconv_structure *structure = &problem->structure;
-  if (problem->in_type == GCONV_F32 && structure->marks > 0 &&
-      structure->marks + structure->nonzero_taps < gconv_tap_count(problem))
-    return "some taps are 0, and some places are no taps: its list tells them not apart";
   if (!isfinite(problem->border_level))
     return "the constant border is infinite";
   if (problem->rows > 1 << 24 || problem->columns > 1 << 24 || problem->structure.nonzero_taps > 1 << 24)
@@ -77,7 +73,7 @@ const gconv_algorithm gconv_algorithm_cpu_sparse = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .leaves_out_marks = true,
+    .leaves_out_marks = gconv_zeros_are_marks,
     .prepared_floats = gconv_sparse_floats,
     .prepare = gconv_sparse_prepare,
 };

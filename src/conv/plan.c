@@ -220,6 +220,16 @@ static void tell_bound(const gconv_filter_plan *plan, double half_levels, char t
     snprintf(text, 64, "%.3g levels of %s", half_levels / 2, gconv_type_name(type));
 }
 
+/* Tells of an algorithm that was named though it does not leave out places that are no taps. */
+static void warn_of_marks(const gconv_pass *pass) {
+  if (!gconv_leaves_out_marks(pass->algorithm, &pass->problem))
+    gconv_warn_once(
+        "places that are no taps",
+        "the algorithm %s takes places that are no taps for taps of 0: where a sample there is NaN or infinite, so is "
+        "the result",
+        pass->algorithm->info.name);
+}
+
 static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_extent extent) {
   bool is_auto = strcmp(plan->options.algorithm, "auto") == 0;
   for (size_t i = 0; i < plan->pass_count; i++) {
@@ -227,6 +237,8 @@ static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_ext
     const gconv_problem *problem = &pass->problem;
     double half_levels = pass->algorithm->error_bound(problem) / problem->accuracy;
     char bound[64];
+    if (extent == GCONV_PLAN_WHOLE)
+      warn_of_marks(pass);
     tell_bound(plan, half_levels, bound);
     if (half_levels > MOST_HALF_LEVELS && is_auto)
       return gconv_fail(GCONV_UNSUPPORTED,
