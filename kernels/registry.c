@@ -95,6 +95,10 @@ double gconv_layer_chain_bound(const gconv_layer_problem *problem) {
   return gconv_rounding_bound((double)gconv_layer_taps(problem) + 1);
 }
 
+double gconv_layer_float64_bound(const gconv_layer_problem *problem) {
+  return 2 * 0x1p-24 + (double)gconv_layer_taps(problem) * 0x1p-52;
+}
+
 const char *gconv_layer_takes_fp32(const gconv_layer_problem *problem) {
   return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
 }

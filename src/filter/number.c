@@ -64,7 +64,7 @@ const char *gconv_number_read(const char *begin, const char *end, double *value)
   number /= divisor;
   if (fabs(number) >= FLOAT_OVERFLOW)
     return "is too large for float32 (3.4e38)";
-  *value = number + 0.0; /* -0 is 0: in a filter, -0 would mark a place that is no tap */
+  *value = number;
   return NULL;
 }
 
@@ -80,7 +80,7 @@ bool gconv_count_read(const char *begin, const char *end, int32_t *value) {
 char *gconv_number_write(float value, char text[GCONV_NUMBER_BYTES]) {
   pthread_once(&c_locale_once, make_c_locale);
   locale_t before = c_locale == (locale_t)0 ? c_locale : uselocale(c_locale);
-  snprintf(text, GCONV_NUMBER_BYTES, "%.9g", (double)value + 0.0); /* no -0 */
+  snprintf(text, GCONV_NUMBER_BYTES, "%.9g", (double)value);
   if (before != (locale_t)0)
     uselocale(before);
   return text;

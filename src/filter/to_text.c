@@ -17,7 +17,7 @@ static void write_rows(FILE *out, const gconv_filter *filter) {
   const float *tap = filter->taps;
   for (int32_t r = 0; r < filter->rows; r++)
     for (int32_t s = 0; s < filter->columns; s++) {
-      fputs(gconv_number_write(*tap++, number), out);
+      fputs(gconv_number_write(*tap++ + 0.0f, number), out); /* no -0 */
       fputc(s + 1 < filter->columns ? ' ' : '\n', out);
     }
 }

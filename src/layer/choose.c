@@ -88,6 +88,19 @@ static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *r
   gconv_candidate_price(candidate, *estimate_ms, ratio_of(prices, row, priced, step->chosen_for), prices->source);
 }
 
+/* The bound of a sum, relative to sum |w * x|, that auto accepts in float32: half a level of u8. Chains of more than some
+ * 33,000 products may be off by more; then they are added in float64. */
+static const double ACCURACY = 0.5 / 255;
+
+static void warn_of_rounding(const gconv_step *step) {
+  const gconv_layer_problem *problem = &step->problem;
+  const double bound = step->algorithm->error_bound(problem);
+  if (problem->math == GCONV_MATH_FP32 && bound > ACCURACY)
+    gconv_warn_once("rounding",
+                    "rounding of the algorithm %s may make sums of %lld products wrong by up to %.2g of their size",
+                    step->algorithm->info.name, (long long)gconv_layer_taps(problem), bound);
+}
+
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
                                 gconv_step *step, FILE *reasons) {
   const gconv_prices prices = gconv_device_prices(device);
@@ -103,12 +116,16 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
     gconv_layer_problem priced;
     bool named = strcmp(wanted, row->info.name) == 0;
     candidate->obstacle = find_obstacle(device, row, step, named, &priced, &how[count].problem);
-    if (!candidate->obstacle)
-      set_price(&prices, row, step, &priced, &how[count].estimate_ms, candidate);
+    if (candidate->obstacle)
+      continue;
+    candidate->bound = row->error_bound(&how[count].problem);
+    candidate->accuracy = how[count].problem.math == GCONV_MATH_FP32 ? ACCURACY : 0;
+    set_price(&prices, row, step, &priced, &how[count].estimate_ms, candidate);
   }
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));
   step->algorithm = row = gconv_layer_algorithm_row(picked);
   step->problem = how[picked].problem;
+  warn_of_rounding(step);
   step->workspace_bytes = row->workspace_bytes ? row->workspace_bytes(&step->problem) : 0;
   step->info.estimate_ms = how[picked].estimate_ms;
   return GCONV_OK;
