@@ -136,6 +136,7 @@ typedef struct gconv_dataset_options {
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
+  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers behind those */
   const gconv_column_notes *like; /* of a table: what a model keeps. Columns are matched by name, if both have names; missing
                                      numbers become the means of the model. NULL: the table is by itself */
   int32_t window, hop;            /* of a signal: samples of a window, and from one to the next */
@@ -163,6 +164,9 @@ typedef struct gconv_dataset_info {
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
   gconv_column_notes notes; /* of a table or pixels, for a model to keep: those of options.like, or what was found; zeroes of
                                other kinds. The data set's */
+  const char *const *others;  /* with options.others: the labels that are none of the classes; their numbers go on behind those
+                                 of the classes */
+  size_t other_count;
   const char *label;        /* of such a table: the name of the column of targets, or NULL */
   const char *features;     /* of pixels: the list, with sets written out; else NULL */
   bool approximated;        /* labels were whole numbers, but are targets, as nearly each case had its own */

@@ -98,7 +98,7 @@ static gconv_status put_case(applying *a, const batch *b, size_t i) {
     GCONV_TRY(gconv_sink_print(a->sink, ",%.6g", b->probabilities[i * a->info->class_count + class]));
   if (a->settings->learn.evaluate) {
     GCONV_TRY(gconv_sink_print(a->sink, ","));
-    GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[(size_t)b->targets[i]]));
+    GCONV_TRY(gconv_rows_field(a->sink, a->terminal, gconv_confusion_name(&a->confusion, (size_t)b->targets[i])));
   }
   return gconv_sink_print(a->sink, "\n");
 }
@@ -192,6 +192,7 @@ static gconv_status open_data(applying *a, gconv_message *message) {
   options.usual_label = a->info->label;
   options.like = a->info->notes;
   options.unlabelled = !learn->evaluate;
+  options.others = learn->evaluate;
   gconv_status status = gconv_dataset_open(&options, &a->data);
   bool fits = status == GCONV_OK && (size_t)gconv_dataset_get_info(a->data)->channels == columns;
   if (fits)
@@ -253,7 +254,7 @@ static gconv_status prepare(applying *a, const char *path, gconv_message *messag
   bool standard = !output || strcmp(output, "-") == 0;
   a->terminal = standard && isatty(STDOUT_FILENO);
   if (s->learn.evaluate && !is_regression(a))
-    GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(a->info->classes, a->info->class_count, &a->confusion), message));
+    GCONV_TRY(gconv_learn_complain(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &a->confusion), message));
   if (output || !s->learn.evaluate)
     GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &a->sink), message));
   return GCONV_OK;
@@ -276,6 +277,8 @@ int gconv_classify_svm(const gconv_settings *settings, const char *path, const c
         .model = path, .input = input, .unit = "case", .found = &a.confusion, .mistakes = &a.mistakes};
     status = gconv_learn_complain(gconv_evaluation_write(settings->learn.report, &page), &message);
   }
+  if (status == GCONV_OK && !settings->quiet)
+    gconv_confusion_tell_others(&a.confusion, input, "case");
   if (status == GCONV_OK && a.confusion.classes > 0)
     gconv_classify_print(settings, &a.confusion, &a.chosen);
   if (status == GCONV_OK && a.numbers > 0)

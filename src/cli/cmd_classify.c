@@ -69,7 +69,7 @@ static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   GCONV_TRY(gconv_sink_print(c->sink, ",%.6g", (double)p->outputs[best]));
   if (c->settings->learn.evaluate) {
     GCONV_TRY(gconv_sink_print(c->sink, ","));
-    GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[p->class]));
+    GCONV_TRY(gconv_rows_field(c->sink, c->terminal, gconv_confusion_name(&c->confusion, p->class)));
   }
   return gconv_sink_print(c->sink, "\n");
 }
@@ -120,6 +120,7 @@ static gconv_dataset_options name_data(const classifying *c) {
   options.usual_label = c->network.label;
   options.like = &c->network.notes;
   options.unlabelled = !learn->evaluate;
+  options.others = learn->evaluate;
   return options;
 }
 
@@ -238,17 +239,18 @@ static gconv_status run_image(classifying *c, image_plan *p, const gconv_image *
 }
 
 /* The class that the folder of an image names. */
-static gconv_status find_class(const classifying *c, const gconv_input *input, size_t *class) {
+static gconv_status find_class(classifying *c, const gconv_input *input, size_t *class) {
   size_t length = strcspn(input->relative, "/");
   for (size_t k = 0; k < c->network.class_count; k++)
     if (strlen(c->network.classes[k]) == length && strncmp(c->network.classes[k], input->relative, length) == 0) {
       *class = k;
       return GCONV_OK;
     }
+  if (input->relative[length])
+    return gconv_confusion_find_other(&c->confusion, input->relative, length, class);
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%s: --evaluate takes a folder with a folder of images for each class, and the network knows no class "
-                    "\"%.*s\"",
-                    input->path, input->relative[length] ? (int)length : 0, input->relative);
+                    "%s: --evaluate takes a folder with a folder of images for each class, and this image is in none",
+                    input->path);
 }
 
 static gconv_status classify_image(classifying *c, image_plan *p, const gconv_input *input) {
@@ -450,6 +452,8 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   }
   if (status == GCONV_OK && settings->learn.report)
     status = gconv_learn_complain(write_report(&c), &message);
+  if (status == GCONV_OK && !settings->quiet)
+    gconv_confusion_tell_others(&c.confusion, c.input, is_of_numbers(&c.network) ? c.unit : "image");
   if (status == GCONV_OK && settings->learn.evaluate)
     print_evaluation(&c);
   if (status != GCONV_OK)

@@ -76,10 +76,10 @@ gconv_status gconv_evaluation_shrink(const gconv_image *image, int32_t step, gco
 /* ---- The page --------------------------------------------------------------------------------------------------------- */
 
 static void put_name(FILE *out, const gconv_evaluation_page *page, size_t class) {
-  if (page->colours)
+  if (page->colours && class < page->found->classes)
     fprintf(out, "<span class='colour' style='background:rgb(%d,%d,%d)'></span> ", page->colours[3 * class],
             page->colours[3 * class + 1], page->colours[3 * class + 2]);
-  gconv_page_text(out, page->found->names[class]);
+  gconv_page_text(out, gconv_confusion_name(page->found, class));
 }
 
 static void put_number(FILE *out, double value) {
@@ -165,6 +165,9 @@ static void put_page(FILE *out, const void *context) {
   gconv_page_row(out, "input", "%s", page->input);
   gconv_page_row(out, "right", "%.2f%%: %zu of %zu %ss", c->cases ? 100.0 * (double)c->right / (double)c->cases : 0,
                  c->right, c->cases, page->unit);
+  if (c->unknown > 0)
+    gconv_page_row(out, "unknown", "%zu %ss are of classes that the model does not know, and count as wrong", c->unknown,
+                   page->unit);
   fputs("</table>\n<h2>Confusion</h2>\n<p>A row is a class, a column what its cases were taken for.</p>\n", out);
   gconv_page_confusion(out, c);
   put_classes(out, page);

@@ -309,6 +309,7 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_t *json = json_object(), *names = json_array(), *rows = json_array(), *iou = json_array(), *f1 = json_array();
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
+  json_object_set_new(json, "unknown", json_integer((json_int_t)c->unknown));
   for (size_t i = 0; i < c->classes; i++) {
     json_array_append_new(names, gconv_json_text(c->names[i]));
     if (!c->counts)

@@ -13,6 +13,12 @@ unsigned gconv_overlay_number(const gconv_image *image, int32_t y, int32_t x) {
   return image->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
 }
 
+/* The colour of a class; black of a number that is none. */
+static void put_class(const gconv_overlay *o, unsigned number, uint8_t colour[3]) {
+  static const uint8_t black[3] = {0};
+  memcpy(colour, o->classes[number] >= 0 ? o->colours + 3 * o->classes[number] : black, 3);
+}
+
 /* The colour of one pixel of a layer, from the step x step pixels that it stands for: of labelled pixels the first, of
  * errors the first that is wrong. False: there is none. */
 static bool find_colour(const gconv_overlay *o, layer what, int32_t step, int32_t y, int32_t x, uint8_t colour[3]) {
@@ -26,7 +32,7 @@ static bool find_colour(const gconv_overlay *o, layer what, int32_t step, int32_
       if (what == ERRORS && (!found || wanted != got))
         memcpy(colour, right_wrong[wanted != got], 3);
       else if (what != ERRORS && !found)
-        memcpy(colour, o->colours + 3 * o->classes[what == PREDICTION ? got : wanted], 3);
+        put_class(o, what == PREDICTION ? got : wanted, colour);
       found = true;
     }
   return found;

@@ -60,6 +60,13 @@ static void note_worst(evaluation *e, const compared *new) {
   e->worst[at] = *new;
 }
 
+/* A number of a mask that is no class of the model. */
+static gconv_status find_other(evaluation *e, unsigned number, size_t *class, gconv_message *message) {
+  char name[12];
+  const int length = snprintf(name, sizeof name, "%u", number);
+  return gconv_learn_complain(gconv_confusion_find_other(&e->found, name, (size_t)length, class), message);
+}
+
 /* Counts the pixels that the mask labels. */
 static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, compared *c,
                                  gconv_message *message) {
@@ -73,11 +80,14 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
       unsigned wanted = gconv_overlay_number(mask, y, x), got = gconv_overlay_number(map, y, x);
       if (wanted == 0)
         continue;
-      if (e->classes[wanted] == UNKNOWN || e->classes[got] == UNKNOWN)
+      if (e->classes[got] == UNKNOWN)
         return gconv_complain(message, GCONV_BAD_FILE,
-                              "%s: the pixel in column %d of row %d is %u, which is no class of the model", path, (int)x,
-                              (int)y, e->classes[wanted] == UNKNOWN ? wanted : got);
-      gconv_confusion_add(&e->found, (size_t)e->classes[wanted], (size_t)e->classes[got]);
+                              "%s: the map has %u in column %d of row %d, which is no class of the model", path, got, (int)x,
+                              (int)y);
+      size_t class = (size_t)e->classes[wanted];
+      if (e->classes[wanted] == UNKNOWN)
+        GCONV_TRY(find_other(e, wanted, &class, message));
+      gconv_confusion_add(&e->found, class, (size_t)e->classes[got]);
       c->labelled++;
       c->wrong += wanted != got;
     }
@@ -264,6 +274,8 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   if (status == GCONV_OK && e->settings->learn.report)
     status = gconv_learn_complain(write_report(e, e->settings->inputs.items[0]), message);
   gconv_inputs_free(&masks);
+  if (status == GCONV_OK && !e->settings->quiet)
+    gconv_confusion_tell_others(&e->found, e->masks.items[0], "labelled pixel");
   if (status == GCONV_OK)
     print_evaluation(e);
   return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/predict.h"
 #include "base/memory.h"
+#include "cli/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,44 @@ gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gco
   return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
 }
 
+gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion) {
+  GCONV_TRY(gconv_confusion_begin(info->classes, info->class_count, confusion));
+  for (size_t i = 0; i < info->other_count; i++)
+    if (!gconv_texts_add(&confusion->others, strdup(info->others[i])))
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+  return GCONV_OK;
+}
+
+const char *gconv_confusion_name(const gconv_confusion *c, size_t class) {
+  return class < c->classes ? c->names[class] : c->others.items[class - c->classes];
+}
+
+gconv_status gconv_confusion_find_other(gconv_confusion *c, const char *name, size_t length, size_t *class) {
+  for (size_t i = 0; i < c->others.count; i++)
+    if (strlen(c->others.items[i]) == length && strncmp(c->others.items[i], name, length) == 0) {
+      *class = c->classes + i;
+      return GCONV_OK;
+    }
+  *class = c->classes + c->others.count;
+  return gconv_texts_add(&c->others, strndup(name, length)) ? GCONV_OK
+                                                           : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+}
+
+void gconv_confusion_tell_others(const gconv_confusion *c, const char *input, const char *unit) {
+  enum { MOST_SHOWN = 5 };
+  char names[300] = "";
+  size_t used = 0;
+  if (c->unknown == 0)
+    return;
+  for (size_t i = 0; i < c->others.count && i < MOST_SHOWN; i++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i > 0 ? ", " : "", c->others.items[i]);
+  gconv_say("%s: %zu of %zu %ss are of classes that the model does not know, and count as wrong: %s%s", input, c->unknown,
+            c->cases, unit, names, c->others.count > MOST_SHOWN ? " ..." : "");
+}
+
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for) {
-  if (confusion->counts)
+  confusion->unknown += class >= confusion->classes;
+  if (confusion->counts && class < confusion->classes)
     confusion->counts[class * confusion->classes + taken_for]++;
   confusion->cases++;
   confusion->right += class == taken_for;
@@ -151,7 +188,7 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
     status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
                         info->class_count);
   if (status == GCONV_OK && info->class_count > 0)
-    status = gconv_confusion_begin(info->classes, info->class_count, confusion);
+    status = gconv_confusion_begin_data(info, confusion);
   if (status == GCONV_OK)
     status = allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b);
   for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room) {
@@ -165,5 +202,6 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
 
 void gconv_confusion_free(gconv_confusion *confusion) {
   free(confusion->counts);
+  gconv_texts_free(&confusion->others);
   *confusion = (gconv_confusion){0};
 }

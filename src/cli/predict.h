@@ -3,6 +3,7 @@
 #ifndef GCONV_CLI_PREDICT_H
 #define GCONV_CLI_PREDICT_H
 
+#include "gconv_jobs.h"
 #include "gconv_learn.h"
 
 /* A network on a device, for cases of one shape. Zero-initialise before first use. */
@@ -28,6 +29,8 @@ enum { GCONV_CONFUSION_CLASSES = 4096 }; /* whose table takes 128 MB */
 typedef struct gconv_confusion {
   const char *const *names; /* of the classes */
   size_t classes, cases, right;
+  gconv_texts others; /* owned: classes that the model does not know, whose numbers go on behind those of the others ... */
+  size_t unknown;     /* ... and their cases, which count as wrong, and are in no row of the table */
   uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL of more classes than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 
@@ -38,10 +41,19 @@ typedef struct gconv_class_score {
 } gconv_class_score;
 gconv_class_score gconv_confusion_score(const gconv_confusion *confusion, size_t class);
 
+/* The name of a class, which may be one of the others. */
+const char *gconv_confusion_name(const gconv_confusion *confusion, size_t class);
+/* *class = the number of the other class of this name, `length` bytes. */
+gconv_status gconv_confusion_find_other(gconv_confusion *confusion, const char *name, size_t length, size_t *class);
+/* Says in a line how many cases are of other classes, if any are. */
+void gconv_confusion_tell_others(const gconv_confusion *confusion, const char *input, const char *unit);
+
 /* Counts a case. */
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
 /* Of `classes` classes, whose names outlive it. */
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);
+/* Of the classes of a data set, with the others that it found. */
+gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion);
 
 /* A case: the number of its row, from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the
  * network yields, `count` outputs. */

@@ -177,6 +177,8 @@ static void set_targets(table_set *set) {
   if (table->labelled) {
     info->classes = (const char *const *)table->labels.names;
     info->outputs = info->class_count = table->labels.count;
+    info->others = (const char *const *)table->labels.others;
+    info->other_count = table->labels.other_count;
   } else {
     info->outputs = table->outputs;
   }

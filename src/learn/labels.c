@@ -42,7 +42,7 @@ static label *make_label(gconv_labels *labels, const char *begin, const char *en
   if (made) {
     memcpy(made->name, begin, length);
     made->name[length] = '\0';
-    made->number = labels->count;
+    made->number = labels->count + labels->other_count;
   }
   return made;
 }
@@ -51,7 +51,20 @@ static gconv_status complain(void) {
   return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
 
+static gconv_status add_other(gconv_labels *labels, const label *made) {
+  char **names = gconv_grown(labels->others, labels->other_count, sizeof *names), *name = strdup(made->name);
+  labels->others = names ? names : labels->others;
+  if (!names || !name) {
+    free(name);
+    return complain();
+  }
+  names[labels->other_count++] = name;
+  return GCONV_OK;
+}
+
 static gconv_status add(gconv_labels *labels, label *made, bool is_number, bool is_fraction) {
+  if (labels->known)
+    return add_other(labels, made);
   char **names = gconv_grown(labels->names, labels->count, sizeof *names), *name = strdup(made->name);
   if (names)
     labels->names = names;
@@ -97,9 +110,9 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
     free(made);
     return GCONV_OK;
   }
-  if (labels->known)
+  if (labels->known && !labels->takes_others)
     *wrong = "is none of the classes that are known from training";
-  else if (labels->count >= GCONV_MOST_CLASSES)
+  else if (labels->count + labels->other_count >= GCONV_MOST_CLASSES)
     *wrong = "is one class too many: there may be 65536. Is this the column of labels? If labels are numbers to be "
              "approximated, say --regression";
   else if (made->name[0] == '\0')
@@ -189,7 +202,10 @@ void gconv_labels_free(gconv_labels *labels) {
   tdestroy(labels->tree, free);
   for (size_t i = 0; i < labels->count; i++)
     free(labels->names[i]);
+  for (size_t i = 0; i < labels->other_count; i++)
+    free(labels->others[i]);
   free(labels->names);
+  free(labels->others);
   free(labels->fraction);
   *labels = (gconv_labels){0};
 }

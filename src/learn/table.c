@@ -406,6 +406,7 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
   GCONV_TRY(set_missing(table, &table->missing));
   if (!table->unlabelled && options->class_count > 0 && !options->regression)
     GCONV_TRY(gconv_labels_begin(&table->labels, options->classes, options->class_count));
+  table->labels.takes_others = options->others;
   GCONV_TRY(choose(source, syntax, &found));
   GCONV_TRY(found->read(source, table));
   return finish(table);

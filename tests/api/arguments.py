@@ -201,7 +201,7 @@ FIELDS = {
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,
         "regression": ANY, "classification": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
-        "class_count": ["!1", "!SIZE_MAX"], "like": ["NULL"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
+        "class_count": ["!1", "!SIZE_MAX"], "others": ANY, "like": ["NULL"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY,
         "most_cases": ["1"], "memory": ["1", "UINT64_MAX"]},
     "gconv_training_options": {

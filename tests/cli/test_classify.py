@@ -120,9 +120,11 @@ class Classify(CommandTest):
         self.assertEqual([(r["path"], r["class"]) for r in rows], [(f"photos/light/{i}.png", "light") for i in range(6)])
         rows = self.gconv("classify", "n.safetensors", "-i", "photos/dark/0.png").stdout.splitlines()
         self.assertRegex(rows[1], r"^photos/dark/0.png,dark,0\.\d+$|,1$")
-        self.usage_error("knows no class \"\"", "classify", "n.safetensors", "-i", "photos/dark", "--evaluate")
+        self.usage_error("this image is in none", "classify", "n.safetensors", "-i", "photos/dark", "--evaluate")
         (self.folder / "photos/dark").rename(self.folder / "photos/black")
-        self.usage_error("knows no class \"black\"", "classify", "n.safetensors", "-i", "photos", "--evaluate")
+        result = self.gconv("classify", "n.safetensors", "-i", "photos", "--evaluate")  # a class that it does not know
+        self.assertIn("50.00% right: 6 of 12", result.stdout)
+        self.assertIn("photos: 6 of 12 images are of classes that the model does not know, and count as wrong: black", result.stderr)
 
     def test_grey_images_beside_rgb(self):
         rng = np.random.default_rng(4)
@@ -155,9 +157,21 @@ class Classify(CommandTest):
         (self.folder / "wide.csv").write_text("1,2,3,4,red, dark\n")
         self.gconv("classify", "t.csv", "-i", "t.csv", status=1)
         (self.folder / "bad.csv").write_text("1,2,blue\n3,4,pink\n")
-        result = self.gconv("classify", "n.safetensors", "-i", "bad.csv", "--evaluate", "-o", "p.csv", status=1)
-        self.assertIn("bad.csv:2: the label \"pink\" is none of the classes that are known from training", result.stderr)
-        self.assertNotIn("p.csv", self.files())
+
+    def test_classes_that_the_model_does_not_know_are_wrong(self):
+        self.blobs()
+        self.gconv("svm", "t.csv", "-o", "m.model")
+        self.train("--table", "t.csv", "--rate", "0.05", net="dense 3 softmax")
+        (self.folder / "new.csv").write_text("x,y,kind\n0,2,\"red, dark\"\n2,-1,blue\n2,-1,pink\n3,4,violet\n0,3,pink\n")
+        for model in "m.model", "n.safetensors":
+            result = self.gconv("classify", model, "-i", "new.csv", "--evaluate", "-o", "p.csv", "--report", "r.html")
+            self.assertIn("40.00% right: 2 of 5", result.stdout)
+            self.assertIn("new.csv: 3 of 5 cases are of classes that the model does not know, and count as wrong: pink, violet", result.stderr)
+            labels = [row["label"] for row in csv.DictReader((self.folder / "p.csv").open())]
+            self.assertEqual(labels, ["red, dark", "blue", "pink", "violet", "pink"])
+            self.assertIn("<td>violet</td>", (self.folder / "r.html").read_text())
+            found = json.loads(self.gconv("classify", model, "-i", "new.csv", "--evaluate", "--json").stdout)
+            self.assertEqual((found["accuracy"], found["unknown"], found["cases"]), (0.4, 3, 5))
 
     def test_more_outputs_than_classes(self):
         """A network over windows that yields a number for each sample: its largest output is no number of a class."""

@@ -294,8 +294,9 @@ class Pixels(PictureTest):
         self.assertIn("a mask has the size of its image",
                       self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png", "--evaluate", "small.png", status=1).stderr)
         self.save("other.png", np.where(good > 0, 8, 0))
-        self.assertIn("is 8, which is no class of the model",
-                      self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png", "--evaluate", "other.png", status=1).stderr)
+        result = self.gconv("classify", "n.safetensors", "-i", "i.png", "-o", "o.png", "--evaluate", "other.png", "--report", "o.html")
+        self.assertIn("labelled pixels are of classes that the model does not know, and count as wrong: 8", result.stderr)
+        self.assertIn("0.00% of the labelled pixels right", result.stdout)
         self.assertIn("leave out --verify", self.gconv("-i", "i.png", "-f", "n.safetensors", "-o", "o.png", "--verify", status=2).stderr)
         self.assertIn("put it last", self.gconv("-i", "i.png", "-f", "n.safetensors", "--then", "-f", "sobel", "-o", "o.png", status=2).stderr)
         self.assertIn("--combine", self.gconv("-i", "i.png", "-f", "n.safetensors", "--combine", "max", "-o", "o.png", status=2).stderr)
