@@ -149,10 +149,6 @@ typedef struct gconv_svm_solution {
 
 enum { GCONV_SVM_WORKING = 512 }; /* variables that are solved for at a time, at most */
 
-/* How many steps a whole problem may take. */
-static inline uint64_t gconv_svm_most_steps(size_t count) {
-  return 100000000 + 100 * (uint64_t)count;
-}
 /* Says that a machine missed the conditions of its optimum. */
 void gconv_svm_warn_missed(double gap);
 /* rho, the objective and the number of variables at their bounds, of b and g = -Kb of each member; `largest` and `smallest`

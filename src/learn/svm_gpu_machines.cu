@@ -79,7 +79,7 @@ void describe(const gconv_svm_gpu_pair *pairs, size_t count, size_t variables, d
                       numbers + variables + at,
                       numbers + 2 * variables + at,
                       tolerance,
-                      100000000 + 100 * (uint64_t)pair->count};
+                      gconv_svm_most_steps(pair->count)};
     at += pair->count;
     floats += floats_of(pair);
   }

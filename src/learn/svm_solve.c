@@ -204,9 +204,25 @@ static void update(solving *s) {
     gconv_svm_each(s->threads, (blocks + UPDATE_BLOCKS - 1) / UPDATE_BLOCKS, update_turn, s);
 }
 
-/* Solves the small problem, and updates the gradients. */
+/* By how much the small problem misses the conditions of its optimum. */
+static double small_gap(const gconv_svm_small *small) {
+  double largest = -(double)INFINITY, smallest = (double)INFINITY;
+  for (size_t k = 0; k < small->count; k++) {
+    largest = fmax(largest, small->F[k] + small->up[k]);
+    smallest = fmin(smallest, small->F[k] + small->down[k]);
+  }
+  return largest - smallest;
+}
+
+/* Solves the small problem, and updates the gradients. Where that takes long, the watch is told of it between steps. */
 static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
-  *steps = gconv_svm_solve_small(small, tolerance, most);
+  enum { STEPS = 1 << 17 };
+  uint64_t taken = STEPS;
+  for (*steps = 0; *steps < most && taken == STEPS; *steps += taken) {
+    if (*steps > 0)
+      gconv_svm_watch_gap(s->problem->watch, small_gap(small));
+    taken = gconv_svm_solve_small(small, tolerance, most - *steps < STEPS ? most - *steps : STEPS);
+  }
   s->moved_count = 0;
   for (size_t k = 0; k < s->count; k++) {
     uint32_t v = s->working[k];
@@ -432,19 +448,19 @@ static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   const gconv_svm_problem *p = s->problem;
   const bool whole = p->count <= s->most;
   const uint64_t most = gconv_svm_most_steps(p->count), most_a_round = whole ? most : 100 * s->most;
+  bool ended = false; /* no more steps */
   double gap;
-  for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance; round++) {
+  for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance && !ended; round++) {
     uint64_t steps;
     gconv_svm_watch_gap(p->watch, gap);
     GCONV_TRY(do_round(s, gap, most_a_round, &steps));
     solution->steps += steps;
-    if (solution->steps > most || steps == 0) {
-      gconv_svm_warn_missed(gap);
-      break;
-    }
-    if (p->shrinks && !whole && round % SHRINK_EVERY == 0)
+    ended = solution->steps >= most || steps == 0;
+    if (!ended && p->shrinks && !whole && round % SHRINK_EVERY == 0)
       GCONV_TRY(shrink(s, solution));
   }
+  if (ended && gap >= p->tolerance)
+    gconv_svm_warn_missed(gap);
   return GCONV_OK;
 }
 

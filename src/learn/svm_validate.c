@@ -39,6 +39,60 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
   return GCONV_OK;
 }
 
+/* Standard deviations of columns. */
+typedef struct scales {
+  double least, most;
+  size_t least_column, most_column;
+} scales;
+
+/* Of columns that few cases have, as words in texts, the deviation tells how rare they are. */
+static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
+  double *sums = calloc(3 * cases->columns + 1, sizeof *sums);
+  if (!sums)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the deviations of %zu columns", cases->columns);
+  *found = (scales){.least = (double)INFINITY};
+  for (size_t i = 0; i < cases->count; i++)
+    for (size_t k = 0; k < cases->rows[i].count; k++) {
+      const double value = (double)cases->rows[i].values[k];
+      double *of_column = sums + 3 * cases->rows[i].columns[k];
+      if (isnan(value))
+        continue;
+      of_column[0]++;
+      of_column[1] += value;
+      of_column[2] += value * value;
+    }
+  for (size_t c = 0; c < cases->columns; c++) {
+    const double n = (double)cases->count, mean = sums[3 * c + 1] / n, variance = sums[3 * c + 2] / n - mean * mean;
+    const double deviation = variance > 0 ? sqrt(variance) : 0;
+    if (2 * sums[3 * c] < n || deviation <= 1e-6 * fabs(mean)) /* rare, or constant but for rounding */
+      continue;
+    if (deviation < found->least)
+      found->least = deviation, found->least_column = c;
+    if (deviation > found->most)
+      found->most = deviation, found->most_column = c;
+  }
+  free(sums);
+  return GCONV_OK;
+}
+
+/* Warns of columns of unequal scale: the largest decides alone, and the solver takes very many steps. */
+static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
+                                   const gconv_dataset_info *info) {
+  enum { UNEQUAL = 100 };
+  char *const *names = info->notes.names;
+  scales found = {0};
+  if (settings->given.scaling != GCONV_SVM_UNSCALED || info->features)
+    return GCONV_OK;
+  GCONV_TRY(find_scales(cases, &found));
+  if (found.most >= UNEQUAL * found.least)
+    gconv_warn("columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, of column %zu%s%.60s%s "
+               "%.3g, so that the former decides alone, and training takes long: --scale standard (scaling) makes them equal",
+               found.most_column + 1, names ? " (" : "", names ? names[found.most_column] : "", names ? ")" : "", found.most,
+               found.least_column + 1, names ? " (" : "", names ? names[found.least_column] : "", names ? ")" : "",
+               found.least);
+  return GCONV_OK;
+}
+
 /* The settings and cases of a data set, and the numbers of all cases. */
 static gconv_status take_data(const gconv_svm_options *options, const gconv_dataset *data, gconv_svm_settings *settings,
                               gconv_svm_cases *cases, size_t **members) {
@@ -46,6 +100,7 @@ static gconv_status take_data(const gconv_svm_options *options, const gconv_data
   GCONV_TRY(gconv_svm_settle(options, (size_t)info->channels * (size_t)info->height * (size_t)info->width, settings));
   GCONV_TRY(check_data(data, settings));
   GCONV_TRY(gconv_svm_cases_read(data, cases));
+  GCONV_TRY(warn_of_scales(settings, cases, info));
   *members = malloc((cases->count + 1) * sizeof **members);
   if (!*members)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count);

@@ -320,6 +320,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
     g[e] = 0;
   __syncthreads();
   gconv_svm_gpu_end end = {0, 0, 0, 0};
+  bool ended = false; /* no more steps */
   for (;;) {
     double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the latter of -F */
     UNROLLED_FOR (int e = 0; e < PER; e++) {
@@ -332,16 +333,14 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
     }
     end.largest = largest_of_block(largest, s.extremes[0]);
     end.smallest = -largest_of_block(smallest, s.extremes[1]);
-    if (!(end.largest - end.smallest >= m.tolerance))
+    end.failed = end.largest - end.smallest >= m.tolerance && ended;
+    if (!(end.largest - end.smallest >= m.tolerance) || ended)
       break;
     const uint64_t steps = solve<PER>(v, m.matrix, m.pitch, m.count, F, m.tolerance, m.most, s);
     __syncthreads();
     take_changes(m, v, before, g);
     end.steps += steps;
-    if (end.steps > m.most || steps == 0) {
-      end.failed = 1;
-      break;
-    }
+    ended = end.steps >= m.most || steps == 0; /* once the gap was found anew */
   }
   for (uint32_t k = threadIdx.x; k < m.count; k += THREADS)
     m.b[k] = v.b[k];
