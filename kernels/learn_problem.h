@@ -12,6 +12,9 @@
  *   Loss. Of a case, in float64: a chain over outputs, in the order k, p, q, of d * d, |d|, or, of cross-entropy, the one
  *   term -log y (gconv_learn_log() of learn_math.h), with d = y - t. The losses of the cases are summed by a tree.
  *
+ *   Weights of classes, if there are any: the loss of a case, and then each gradient of its outputs, is multiplied by the
+ *   weight of its class.
+ *
  *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0; of
  *   cross-entropy with softmax, that of the sums: (y - t) * f.
  *
@@ -57,9 +60,10 @@ typedef struct gconv_learn_layer {
 typedef struct gconv_learn_net {
   const gconv_learn_layer *layers;
   size_t count;
-  gconv_loss loss;   /* never the default */
-  bool classes;      /* the target of a case is the number of its class; else it has as many targets as outputs */
-  size_t parameters; /* of all layers */
+  gconv_loss loss;            /* never the default */
+  bool classes;               /* the target of a case is the number of its class; else it has as many targets as outputs */
+  size_t parameters;          /* of all layers */
+  const float *class_weights; /* of each class, on the device that computes; NULL: all are 1 */
 } gconv_learn_net;
 
 /* Floats of a case, into and out of a layer. */

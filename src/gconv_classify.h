@@ -98,12 +98,6 @@ typedef enum gconv_svm_scaling {
   GCONV_SVM_SCALE_STANDARD   /* to a mean of 0 and a standard deviation of 1 */
 } gconv_svm_scaling;
 
-/* The cost of errors in a class is C times its weight. */
-typedef struct gconv_svm_weight {
-  const char *class_name;
-  double weight; /* above 0 */
-} gconv_svm_weight;
-
 /* How far training is. A machine is trained for each pair of classes, more for probabilities, and all again for each fold of
  * cross-validation. */
 typedef struct gconv_svm_progress {
@@ -116,17 +110,18 @@ typedef struct gconv_svm_options {
   gconv_svm_type type;
   gconv_svm_kernel kernel;
   gconv_svm_scaling scaling;
-  int32_t degree;                  /* of the polynomial, from 1 on; 0: 3 */
-  double gamma;                    /* above 0; 0: 1 / columns */
-  double coef0;                    /* of the polynomial and the sigmoid */
-  double cost;                     /* C, above 0; 0: 1 */
-  double tube;                     /* epsilon of the regression, the half width of the tube; 0: 0.1; negative: none */
-  double tolerance;                /* by how much the conditions of the optimum may be missed, above 0; 0: 0.001 */
-  uint64_t cache_bytes;            /* for rows of kernel values; 0: 200 MB. Results are the same for any */
-  bool no_shrinking;               /* cases that have settled stay in the problem. Results differ within the tolerance */
-  bool probabilities;              /* the model yields probabilities; of regression, the spread of errors */
-  uint64_t seed;                   /* of the folds of cross-validation */
-  const gconv_svm_weight *weights; /* of classes; those that are not named have 1 */
+  int32_t degree;       /* of the polynomial, from 1 on; 0: 3 */
+  double gamma;         /* above 0; 0: 1 / columns */
+  double coef0;         /* of the polynomial and the sigmoid */
+  double cost;          /* C, above 0; 0: 1 */
+  double tube;          /* epsilon of the regression, the half width of the tube; 0: 0.1; negative: none */
+  double tolerance;     /* by how much the conditions of the optimum may be missed, above 0; 0: 0.001 */
+  uint64_t cache_bytes; /* for rows of kernel values; 0: 200 MB. Results are the same for any */
+  bool no_shrinking;    /* cases that have settled stay in the problem. Results differ within the tolerance */
+  bool probabilities;   /* the model yields probabilities; of regression, the spread of errors */
+  uint64_t seed;        /* of the folds of cross-validation */
+  const gconv_class_weight
+      *weights; /* the cost of errors in a class is C times its weight; those that are not named have 1 */
   size_t weight_count;
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL, or: called often, from any thread, but by one at
                                                                        a time */

@@ -164,8 +164,8 @@ typedef struct gconv_dataset_info {
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
   gconv_column_notes notes; /* of a table or pixels, for a model to keep: those of options.like, or what was found; zeroes of
                                other kinds. The data set's */
-  const char *const *others;  /* with options.others: the labels that are none of the classes; their numbers go on behind those
-                                 of the classes */
+  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers go on behind
+                                those of the classes */
   size_t other_count;
   const char *label;        /* of such a table: the name of the column of targets, or NULL */
   const char *features;     /* of pixels: the list, with sets written out; else NULL */
@@ -209,7 +209,13 @@ typedef enum gconv_schedule {
   GCONV_SCHEDULE_STEP    /* to a tenth after each third of the epochs */
 } gconv_schedule;
 
-enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100 };
+enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100, GCONV_DEFAULT_SAVE_SECONDS = 120 };
+
+/* Errors in a class cost so many times as much: C of a support vector machine, the loss of a case of a network. */
+typedef struct gconv_class_weight {
+  const char *class_name;
+  double weight; /* above 0 */
+} gconv_class_weight;
 
 /* All may be 0. */
 typedef struct gconv_training_options {
@@ -233,6 +239,12 @@ typedef struct gconv_training_options {
   bool normalize;           /* the network takes the mean and the standard deviation of each channel of the data, by which it
                                normalises inputs, in place of its own */
   gconv_math math;          /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
+  const gconv_class_weight *weights; /* of classes; those that are not named have 1 */
+  size_t weight_count;
+  const char *save_to; /* NULL, or a path: gconv_trainer_epoch() writes a checkpoint there from time to time, within epochs
+                          too, so that training goes on from there if the process is killed. Results are the same. A
+                          failure to write is a warning */
+  double save_seconds; /* between two checkpoints; 0: GCONV_DEFAULT_SAVE_SECONDS */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
 } gconv_training_options;
 

@@ -334,11 +334,42 @@ static gconv_status refuse_map_option(const char *path, const char *option, gcon
   return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
 
+/* Says what a file is that is neither a network nor a support vector machine, where that is known. */
+static gconv_status check_model(const char *path, gconv_message *message) {
+  const char *dot = strrchr(path, '.');
+  gconv_network network = {0};
+  uint8_t bytes[16] = {0};
+  FILE *file = gconv_network_is_one(path) || gconv_svm_is_one(path) ? NULL : fopen(path, "rb");
+  size_t got = file ? fread(bytes, 1, sizeof bytes, file) : 0, printable = 0;
+  if (file)
+    fclose(file);
+  for (size_t i = 0; i < got; i++)
+    printable += (bytes[i] >= ' ' && bytes[i] < 127) || bytes[i] == '\n' || bytes[i] == '\r' || bytes[i] == '\t';
+  if (got == 0)
+    return GCONV_OK;
+  if (dot && strcmp(dot, ".onnx") == 0) {
+    const gconv_status status = gconv_network_import(path, NULL, &network);
+    gconv_network_free(&network);
+    if (status != GCONV_OK)
+      return gconv_refuse(message, "%s: is an ONNX model, of which gconv makes no network: %s", path, gconv_last_error());
+    return gconv_refuse(message, "%s: is an ONNX model: gconv bank convert %s -o n.safetensors makes a network of it first",
+                        path, path);
+  }
+  if (printable == got)
+    return gconv_refuse(
+        message,
+        "%s: is a text, and neither a network nor a model: gconv classify MODEL -i DATA, where MODEL is a file of "
+        "gconv train, gconv svm or LIBSVM",
+        path);
+  return GCONV_OK;
+}
+
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *settings = c->settings;
   if (words->count < 1 || words->count > 2)
     return gconv_refuse(message, "classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
   c->path = words->items[0];
+  GCONV_TRY(check_model(c->path, message));
   if (settings->inputs.count + words->count != 2)
     return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
   c->input = words->count == 2 ? words->items[1] : settings->inputs.items[0];

@@ -18,26 +18,6 @@
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
-/* Reads the weights of classes, "CLASS:W". The names are copied, for gconv_release_weights(). */
-static gconv_status take_weights(gconv_svm_run *run, gconv_message *message) {
-  const gconv_texts *texts = &run->settings->svm.weights;
-  run->weights = calloc(texts->count + 1, sizeof *run->weights);
-  if (!run->weights)
-    return gconv_complain_memory(message);
-  for (size_t i = 0; i < texts->count; i++) {
-    const char *text = texts->items[i], *colon = strrchr(text, ':');
-    gconv_svm_weight *weight = &run->weights[i];
-    if (!colon || colon == text || !gconv_parse_number(colon + 1, &weight->weight) || !(weight->weight > 0))
-      return gconv_refuse(message, "--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
-    weight->class_name = strndup(text, (size_t)(colon - text));
-    if (!weight->class_name)
-      return gconv_complain_memory(message);
-  }
-  run->options.weights = run->weights;
-  run->options.weight_count = texts->count;
-  return GCONV_OK;
-}
-
 static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   const gconv_settings *s = run->settings;
   for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
@@ -112,9 +92,12 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
     return gconv_refuse(message, "--classification and --regression: give one of them");
   if (run->regression && s->learn.data.features)
     return gconv_refuse(message, "--type epsilon-svr: masks tell classes, not numbers");
-  if (run->regression && svm->weights.count > 0)
+  if (run->regression && s->learn.class_weights.count > 0)
     return gconv_refuse(message, "--weight is for classes");
-  return take_weights(run, message);
+  GCONV_TRY(gconv_class_weights_read(&s->learn.class_weights, &run->weights, message));
+  run->options.weights = run->weights;
+  run->options.weight_count = s->learn.class_weights.count;
+  return GCONV_OK;
 }
 
 static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
@@ -311,9 +294,7 @@ static int run_svm(gconv_settings *settings, const gconv_texts *words) {
   if (status != GCONV_OK)
     gconv_say("%s", message.text);
   json_decref(json);
-  for (size_t i = 0; run.weights && i < settings->svm.weights.count; i++)
-    free((char *)run.weights[i].class_name);
-  free(run.weights);
+  gconv_class_weights_free(run.weights, settings->learn.class_weights.count);
   gconv_dataset_free(run.data);
   gconv_device_close(run.device);
   return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;

@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 enum {
-  CHECKPOINT_MS = 300000, /* how often a checkpoint is written */
-  PROGRESS_MS = 100,      /* and the line of progress */
-  MEMORY_PARTS = 4        /* of --memory: one for the values of a step */
+  PROGRESS_MS = 100, /* how often the line of progress is written */
+  MEMORY_PARTS = 4   /* of --memory: one for the values of a step */
 };
 
 /* ---- What was asked for ----------------------------------------------------------------------------------------------- */
@@ -82,9 +81,16 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   bool images = learn->data.kind == GCONV_DATASET_PAIRS || learn->data.kind == GCONV_DATASET_CLASSES;
   options.normalize = learn->normalize == 1 || (learn->normalize == 0 && !images);
   options.stop = &gconv_interrupted;
-  bool resume = run->settings->resume;
-  if (resume && access(checkpoint, F_OK) != 0)
-    return gconv_refuse(message, "--resume: there is no %s: a run that is stopped leaves it", checkpoint);
+  options.save_to = checkpoint;
+  options.weights = run->weights;
+  options.weight_count = learn->class_weights.count;
+  bool resume = run->settings->resume, there = access(checkpoint, F_OK) == 0;
+  if (resume && !there && access(run->settings->naming.output, F_OK) == 0)
+    return gconv_refuse(message, "--resume: there is no %s, which a run that is stopped leaves, and %s is complete",
+                        checkpoint, run->settings->naming.output);
+  if (resume && !there)
+    gconv_say("--resume: there is no %s: training begins", checkpoint);
+  resume = resume && there;
   return gconv_learn_complain(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
                                                    run->data.validation, resume ? checkpoint : NULL, trainer),
                               message);
@@ -103,6 +109,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
   GCONV_TRY(make_network(run, message));
+  GCONV_TRY(gconv_class_weights_read(&settings->learn.class_weights, &run->weights, message));
   return create_trainer(run, checkpoint, trainer, message);
 }
 
@@ -177,8 +184,8 @@ static bool save(const gconv_trainer *trainer, const char *checkpoint) {
 }
 
 /* Trains to the end, or until a signal comes. */
-static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const char *checkpoint) {
-  double begin = gconv_now_ms(), saved = begin, shown = 0, now = begin;
+static gconv_status train(gconv_training_run *run, gconv_trainer *trainer) {
+  double begin = gconv_now_ms(), shown = 0, now = begin;
   gconv_epoch epoch = {0};
   while (!epoch.ended && !gconv_interrupted) {
     GCONV_TRY(gconv_trainer_epoch(trainer, &epoch));
@@ -190,10 +197,6 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer, const
     if (run->settings->json)
       print_epoch_json(&epoch, (now - begin) / 1000);
     show_progress(run, &epoch, now, begin, &shown);
-    if (now - saved > CHECKPOINT_MS && !epoch.ended) {
-      save(trainer, checkpoint);
-      saved = now;
-    }
   }
   gconv_progress_hide();
   run->seconds = (now - begin) / 1000;
@@ -323,7 +326,7 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
 
 static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
   gconv_trainer *trainer = NULL;
-  bool resumed = run->settings->resume;
+  bool resumed = run->settings->resume && access(checkpoint, F_OK) == 0;
   gconv_status status = gconv_memory_limit_explain(run->settings, prepare(run, checkpoint, &trainer, message), message);
   if (status != GCONV_OK) {
     gconv_say("%s", message->text);
@@ -331,7 +334,7 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   }
   print_beginning(run, checkpoint);
   gconv_interrupt_catch(true);
-  status = train(run, trainer, checkpoint);
+  status = train(run, trainer);
   int result = GCONV_EXIT_FAILED;
   status = gconv_memory_limit_explain(run->settings, gconv_learn_complain(status, message), message);
   if (status != GCONV_OK)
@@ -362,6 +365,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     result = run_training(&training, checkpoint, &message);
   else
     gconv_say("%s", message.text);
+  gconv_class_weights_free(training.weights, settings->learn.class_weights.count);
   gconv_confusion_free(&training.confusion);
   gconv_network_free(&training.network);
   gconv_data_close(&training.data);
@@ -387,7 +391,7 @@ const gconv_command gconv_command_train = {
         "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"
         "    -o d.safetensors\n\n"
         "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
-        "checkpoint beside the output, from which --resume goes on.\n\n"
+        "checkpoint beside the output, from which --resume goes on; it is also written every two minutes.\n\n"
         "Exit status: 0 if all went well, 1 if training failed, 2 if the request was wrong, 3 if training diverged, and\n"
         "the best weights before were written.\n",
     .more = gconv_data_print_features,

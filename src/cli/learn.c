@@ -179,6 +179,29 @@ void gconv_data_close(gconv_data *data) {
   *data = (gconv_data){0};
 }
 
+/* ---- Weights of classes ------------------------------------------------------------------------------------------------
+ */
+
+gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights, gconv_message *message) {
+  *weights = calloc(texts->count + 1, sizeof **weights);
+  for (size_t i = 0; i < texts->count && *weights; i++) {
+    const char *text = texts->items[i], *colon = strrchr(text, ':');
+    gconv_class_weight *weight = &(*weights)[i];
+    if (!colon || colon == text || !gconv_parse_number(colon + 1, &weight->weight) || !(weight->weight > 0))
+      return gconv_refuse(message, "--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
+    weight->class_name = strndup(text, (size_t)(colon - text));
+    if (!weight->class_name)
+      return gconv_complain_memory(message);
+  }
+  return *weights ? GCONV_OK : gconv_complain_memory(message);
+}
+
+void gconv_class_weights_free(gconv_class_weight *weights, size_t count) {
+  for (size_t i = 0; i < count && weights; i++)
+    free((char *)weights[i].class_name);
+  free(weights);
+}
+
 /* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *endings, const char *content,

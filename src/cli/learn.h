@@ -45,6 +45,10 @@ void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info);
 /* Lists kinds and sets of features, for --help. */
 void gconv_data_print_features(FILE *out);
 
+/* Reads weights of classes, "CLASS:W", into *weights, which gconv_class_weights_free() frees. */
+gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights, gconv_message *message);
+void gconv_class_weights_free(gconv_class_weight *weights, size_t count);
+
 /* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 

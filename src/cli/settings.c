@@ -31,7 +31,7 @@ void gconv_settings_free(gconv_settings *settings) {
   gconv_texts_free(&settings->missed);
   gconv_texts_free(&settings->exclude);
   gconv_texts_free(&settings->targets);
-  gconv_texts_free(&settings->svm.weights);
+  gconv_texts_free(&settings->learn.class_weights);
   gconv_texts_free(&settings->last.filters);
   gconv_texts_free(&settings->bench.filters);
   gconv_texts_free(&settings->bench.algorithms);

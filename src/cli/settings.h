@@ -44,7 +44,8 @@ typedef struct gconv_learn_settings {
   int missing;     /* 0: not given, 1: mean, 2: drop */
 
   const char *net;
-  const char *validate; /* "20%", or a file */
+  const char *validate;      /* "20%", or a file */
+  gconv_texts class_weights; /* "CLASS:W" */
   gconv_training_options training;
   int epochs, patience, seed; /* 0: not given */
   uint64_t samples;           /* of pixels: how many are learned, at most; 0: not given */
@@ -63,7 +64,6 @@ typedef struct gconv_powers {
 typedef struct gconv_svm_request {
   gconv_svm_options options; /* what options set directly */
   int folds;                 /* of cross-validation; 0: none */
-  gconv_texts weights;       /* "CLASS:W" */
   int shrinking;             /* 0: not given, 1: yes, 2: no */
   int scaling;               /* 0: not given, else gconv_svm_scaling + 1 */
   bool grid;

@@ -15,7 +15,7 @@ typedef struct gconv_svm_run {
   gconv_dataset_options data_options; /* kind, and of pixels most_cases and seed */
   bool regression;
   gconv_svm_options options;
-  gconv_svm_weight *weights; /* owned, with the names */
+  gconv_class_weight *weights; /* owned, with the names */
   gconv_dataset *data;
   gconv_device *device;
   char why[120];       /* that device, where there was a choice; else "" */

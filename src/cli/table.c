@@ -526,8 +526,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(SVM, 0, "coef0", "X", number, svm.options.coef0, KEEPS, .help = "of polynomial and sigmoid; default: 0"),
     OPTION(SVM, 'p', "tube", "E", tube, svm.options.tube, KEEPS, .near = "epsilon",
            .help = "of regression: errors up to E cost nothing; default: 0.1"),
-    OPTION(SVM, 'w', "weight", "CLASS:W", texts, svm.weights, KEEPS, .also = "class-weight",
-           .help = "an error in this class costs C times W; may be repeated; default: 1"),
+    OPTION(TRAIN_SVM, 'w', "weight", "CLASS:W", texts, learn.class_weights, KEEPS, .also = "class-weight",
+           .help = "an error in this class costs W times as much: C, or the loss of its cases; may be repeated; default: 1"),
     OPTION(SVM, 0, "scale", "RANGE", word, svm.scaling, KEEPS, .words = "none|symmetric|unit|standard", .least = 1,
            .synonyms = svm_scale_words, /* gconv_svm_scaling + 1 */
            .help = "scale each column, to -1 .. 1 (symmetric), 0 .. 1 (unit), or a mean of 0 and a standard deviation of 1 "
@@ -578,6 +578,8 @@ const gconv_option gconv_option_table[] = {
            .help = "auto (default), the fastest, or exact: the same bytes on every device"),
     OPTION(TRAIN, 0, "math", "MODE", word, learn.training.math, KEEPS, .word_at = math_at, .synonyms = math_words,
            .help = "precision to which products may be rounded: fp32 (default) or tf32, on GPUs that gain by it"),
+    OPTION(TRAIN, 0, "save-every", "SECONDS", positive, learn.training.save_seconds, KEEPS, .near = "checkpoint",
+           .help = "how often a checkpoint is written beside the output, from which --resume goes on; default: 120"),
     OPTION(TRAIN, 0, "resume", NULL, flag, resume, KEEPS, .also = "continue",
            .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
     OPTION(

@@ -9,8 +9,9 @@ typedef struct gconv_training_run {
   const gconv_settings *settings;
   gconv_data data;
   gconv_device *device;
-  gconv_network network; /* before training, then the trained one */
-  gconv_epoch *epochs;   /* owned: those of this run */
+  gconv_class_weight *weights; /* owned: of --weight */
+  gconv_network network;       /* before training, then the trained one */
+  gconv_epoch *epochs;         /* owned: those of this run */
   size_t epoch_count;
   gconv_epoch best;          /* the epoch of the best weights, if there is one in this run: else its number is 0 */
   size_t done;               /* epochs that are complete, those before --resume too */

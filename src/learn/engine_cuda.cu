@@ -29,6 +29,7 @@ enum {
 struct engine {
   gconv_engine_order order;
   const gconv_learn_net *net;
+  gconv_learn_net weighted; /* the same, with weights of classes that the device has */
   gconv_learn_own *layers;
   cudaStream_t stream, beside; /* losses are found beside the way back, which does not need them */
   cudaStream_t weights;        /* gradients of parameters are found beside those of inputs */
@@ -174,6 +175,17 @@ gconv_status prepare_values(engine *e) {
   return allocate(e, e->room * gconv_learn_target_floats(e->net), what, &e->targets);
 }
 
+gconv_status upload_class_weights(engine *e) {
+  const size_t classes = gconv_learn_outputs(e->net);
+  float *copy = NULL;
+  if (!e->net->class_weights)
+    return GCONV_OK;
+  GCONV_TRY(allocate(e, classes, "the weights of classes", &copy));
+  CUDA_TRY(cudaStreamSynchronize(e->stream)); /* they are 0 now */
+  e->weighted.class_weights = copy;
+  return gconv_cuda_upload(copy, e->net->class_weights, classes * sizeof *copy);
+}
+
 gconv_status fill_engine(engine *e) {
   const size_t tail = gconv_learn_tail(e->net);
   CUDA_TRY(cudaStreamCreateWithFlags(&e->stream, cudaStreamNonBlocking));
@@ -199,6 +211,7 @@ gconv_status fill_engine(engine *e) {
     GCONV_TRY(prepare_layer(e, i, tail));
   GCONV_TRY(gconv_learn_plans_make(&e->order, e->layers, e->order.batch, &e->plans));
   GCONV_TRY(prepare_values(e));
+  GCONV_TRY(upload_class_weights(e));
   GCONV_TRY(gconv_resident_make(e->net, e->order.batch, &e->resident));
   GCONV_TRY(prepare_sums(e));
   const size_t steps = std::max<size_t>(MOST_STEPS, GCONV_RESIDENT_STEPS);
@@ -261,6 +274,7 @@ gconv_status create(const gconv_engine_order *order, void **result) {
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   e->order = *order;
   e->net = order->net;
+  e->weighted = *order->net;
   gconv_cuda_guest guest(order->device->index);
   const gconv_status status = fill_engine(e);
   if (status != GCONV_OK) {
@@ -343,7 +357,7 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
 
 /* Finds the losses of `count` cases that went forward, and stores them from number `at` on. */
 void find_losses(engine *e, size_t count, size_t at, cudaStream_t stream) {
-  gconv_learn_cuda_losses(e->net, e->values[e->net->count], e->targets, (int64_t)count, e->losses + at, e->hits + at,
+  gconv_learn_cuda_losses(&e->weighted, e->values[e->net->count], e->targets, (int64_t)count, e->losses + at, e->hits + at,
                           stream);
 }
 
@@ -391,7 +405,7 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
 /* Goes back through the layers. Each reads a buffer of gradients and writes the next one. */
 gconv_status run_backward(engine *e, size_t count) {
   int from = 0;
-  gconv_learn_cuda_outputs(e->net, e->values[e->net->count], e->targets, (int64_t)count,
+  gconv_learn_cuda_outputs(&e->weighted, e->values[e->net->count], e->targets, (int64_t)count,
                            (float)gconv_learn_factor(e->net, count), e->gradients[from], e->stream);
   for (size_t i = e->net->count; i-- > 0;) {
     const gconv_learn_own *own = &e->layers[i];

@@ -85,12 +85,31 @@ static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gco
     return GCONV_OK;
   GCONV_TRY(find_scales(cases, &found));
   if (found.most >= UNEQUAL * found.least)
-    gconv_warn("columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, of column %zu%s%.60s%s "
-               "%.3g, so that the former decides alone, and training takes long: --scale standard (scaling) makes them equal",
-               found.most_column + 1, names ? " (" : "", names ? names[found.most_column] : "", names ? ")" : "", found.most,
-               found.least_column + 1, names ? " (" : "", names ? names[found.least_column] : "", names ? ")" : "",
-               found.least);
+    gconv_warn(
+        "columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, of column %zu%s%.60s%s "
+        "%.3g, so that the former decides alone, and training takes long: --scale standard (scaling) makes them equal",
+        found.most_column + 1, names ? " (" : "", names ? names[found.most_column] : "", names ? ")" : "", found.most,
+        found.least_column + 1, names ? " (" : "", names ? names[found.least_column] : "", names ? ")" : "", found.least);
   return GCONV_OK;
+}
+
+/* C and the tube of regression are in the unit of the targets, as LIBSVM has them: tells of those that do not fit. */
+static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cases *cases) {
+  const gconv_svm_options *o = &settings->given;
+  double sum = 0, squares = 0;
+  if (o->type != GCONV_SVM_EPSILON_SVR)
+    return;
+  for (size_t i = 0; i < cases->count; i++)
+    sum += (double)cases->targets[i];
+  const double n = (double)cases->count, mean = sum / n;
+  for (size_t i = 0; i < cases->count; i++)
+    squares += ((double)cases->targets[i] - mean) * ((double)cases->targets[i] - mean);
+  const double deviation = sqrt(squares / n);
+  if (deviation > 1e-6 * fabs(mean) && (deviation > 100 * o->cost || deviation < 2 * o->tube))
+    gconv_warn(
+        "the targets have a standard deviation of %.4g, and C, %.4g, and the tube, %.4g, are in their unit, as LIBSVM has "
+        "them: -c %.5g -p %.5g mean what -c 1 -p 0.1 mean for targets that are scaled",
+        deviation, o->cost, o->tube, deviation, deviation / 10);
 }
 
 /* The settings and cases of a data set, and the numbers of all cases. */
@@ -101,6 +120,7 @@ static gconv_status take_data(const gconv_svm_options *options, const gconv_data
   GCONV_TRY(check_data(data, settings));
   GCONV_TRY(gconv_svm_cases_read(data, cases));
   GCONV_TRY(warn_of_scales(settings, cases, info));
+  warn_of_unit(settings, cases);
   *members = malloc((cases->count + 1) * sizeof **members);
   if (!*members)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count);

@@ -3,6 +3,7 @@
 #include "learn/trainer.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "learn/dataset.h"
@@ -32,6 +33,11 @@ void gconv_trainer_free(gconv_trainer *trainer) {
     trainer->type->free(trainer->engine);
   gconv_network_free(&trainer->network);
   gconv_learn_net_free(&trainer->net);
+  gconv_dataset_free(trainer->scaled);
+  gconv_dataset_free(trainer->scaled_also);
+  free(trainer->scales);
+  free(trainer->class_weights);
+  free(trainer->save_to);
   free(trainer->mean);
   free(trainer->std);
   free(trainer->order);
@@ -216,6 +222,7 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   if (!values)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   gconv_learn_net_take(&t->net, &t->network, values);
+  gconv_target_scales_take(&t->net, t->scales, &t->network, values);
   bool finite = true;
   for (size_t i = 0; i < t->net.parameters; i++)
     finite = finite && isfinite(values[i]);
@@ -251,7 +258,46 @@ static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   return GCONV_OK;
 }
 
-static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network) {
+/* Has targets learned in a unit of their own where theirs is far from what networks yield. */
+static gconv_status take_scales(gconv_trainer *t) {
+  GCONV_TRY(gconv_target_scales_find(&t->net, t->data, &t->scales));
+  if (!t->scales)
+    return GCONV_OK;
+  GCONV_TRY(gconv_dataset_scale(t->data, t->scales, &t->scaled));
+  t->data = t->scaled;
+  if (t->validation) {
+    GCONV_TRY(gconv_dataset_scale(t->validation, t->scales, &t->scaled_also));
+    t->validation = t->scaled_also;
+  }
+  return GCONV_OK;
+}
+
+/* The weight of each class; those that are not named have 1. */
+static gconv_status take_class_weights(gconv_trainer *t, const gconv_training_options *o) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  if (o->weight_count == 0)
+    return GCONV_OK;
+  if (info->class_count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "weights are for classes, and the data have none");
+  t->class_weights = malloc(info->class_count * sizeof *t->class_weights);
+  if (!t->class_weights)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the weights of classes");
+  for (size_t c = 0; c < info->class_count; c++)
+    t->class_weights[c] = 1;
+  for (size_t i = 0; i < o->weight_count; i++) {
+    size_t c = 0;
+    while (c < t->network.class_count && strcmp(t->network.classes[c], o->weights[i].class_name) != 0)
+      c++;
+    if (c == t->network.class_count)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "there is no class %s to weigh", o->weights[i].class_name);
+    t->class_weights[c] = (float)o->weights[i].weight;
+  }
+  t->net.class_weights = t->class_weights;
+  return GCONV_OK;
+}
+
+static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network,
+                                 const gconv_training_options *given) {
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
   GCONV_TRY(gconv_network_copy(network, &t->network));
   GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
@@ -260,6 +306,11 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   GCONV_TRY(take_label(&t->network, info));
   GCONV_TRY(take_notes(&t->network, info));
   GCONV_TRY(take_features(&t->network, info));
+  GCONV_TRY(take_class_weights(t, given));
+  t->saved_ms = gconv_now_ms();
+  if (given->save_to && !(t->save_to = strdup(given->save_to)))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_TRY(take_scales(t));
   network = &t->network;
   if (t->options.normalize)
     GCONV_TRY(gconv_network_normalize(&t->network, t->data));
@@ -297,7 +348,7 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   t->options = gconv_training_resolve(options ? options : &none, info->cases);
   t->data = data;
   t->validation = validation;
-  gconv_status status = fill_trainer(t, device, network);
+  gconv_status status = fill_trainer(t, device, network, options ? options : &none);
   if (status == GCONV_OK && checkpoint)
     status = gconv_trainer_restore(t, checkpoint);
   if (status != GCONV_OK) {
@@ -473,6 +524,15 @@ static bool shall_stop(const gconv_trainer *t) {
   return t->options.stop && *t->options.stop;
 }
 
+/* Writes a checkpoint if it is time, whose failure does not end training. */
+static void save_in_time(gconv_trainer *t) {
+  if (!t->save_to || gconv_now_ms() - t->saved_ms < 1000 * t->options.save_seconds)
+    return;
+  if (gconv_trainer_save(t, t->save_to) != GCONV_OK)
+    gconv_warn("the checkpoint is not written: %s", gconv_last_error());
+  t->saved_ms = gconv_now_ms();
+}
+
 /* Interrupted: the loss is that of the cases so far. */
 static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
@@ -499,8 +559,12 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
         tell_part(trainer, epoch);
         return GCONV_OK;
       }
+      if (are_told && s->ending == GCONV_ENDING_NONE && s->at < cases)
+        save_in_time(trainer);
     }
     GCONV_TRY(end_epoch(trainer));
+    if (s->ending == GCONV_ENDING_NONE && trainer->ahead.told == trainer->ahead.taken)
+      save_in_time(trainer);
   }
   *epoch = s->last;
   epoch->chosen = trainer->chosen;
@@ -558,6 +622,7 @@ gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gcon
   gconv_network copy = {0};
   gconv_status status = gconv_network_copy(&trainer->network, &copy);
   if (status == GCONV_OK) {
+    gconv_target_scales_give(&trainer->net, trainer->scales, parameters);
     gconv_learn_net_give(&trainer->net, parameters, &copy);
     if (copy.features)
       copy.height = copy.width = 0;

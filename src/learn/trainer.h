@@ -48,12 +48,22 @@ typedef struct gconv_ahead {
   gconv_ahead_start now, next; /* before the steps that were taken, and before those that the engine is at */
 } gconv_ahead;
 
+/* A target is offset + factor * what is learned. */
+typedef struct gconv_target_scale {
+  double offset, factor;
+} gconv_target_scale;
+
 struct gconv_trainer {
   gconv_training_options options; /* resolved: nothing is 0 that has a default */
   gconv_network network;          /* a copy; weights are those that training began with */
   gconv_learn_net net;
   const gconv_dataset *data, *validation;
-  float *mean, *std; /* owned: for each channel; NULL: 0, 1 */
+  gconv_target_scale *scales;          /* owned: of each output; NULL: targets are learned as they are */
+  gconv_dataset *scaled, *scaled_also; /* owned: what data and validation are then */
+  char *save_to;                       /* owned: a path, or NULL */
+  double saved_ms;                     /* when the last checkpoint was written */
+  float *class_weights;                /* owned: what net.class_weights is, or NULL */
+  float *mean, *std;                   /* owned: for each channel; NULL: 0, 1 */
   const gconv_engine_type *type;
   void *engine;
   char *chosen;  /* owned: the algorithm and why */
@@ -76,6 +86,16 @@ void gconv_ahead_free(gconv_ahead *ahead);
 
 /* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);
+
+/* Scales of targets (scaled.c). *scales: an array for free(), or NULL if targets stay as they are; the trainer is told of
+ * what the last layer cannot yield. */
+gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales);
+/* A data set with scaled targets; `whole` and `scales` must outlive it. */
+gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_scale *scales, gconv_dataset **made);
+/* From parameters that yield scaled targets to those of a network; and back, unless the network was just made. */
+void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_scale *scales, float *parameters);
+void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_scale *scales, const gconv_network *network,
+                              float *parameters);
 
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);

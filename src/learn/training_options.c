@@ -51,6 +51,15 @@ gconv_status gconv_training_check(const gconv_training_options *o) {
   if (o->momentum != 0 && o->optimizer != GCONV_OPTIMIZER_MOMENTUM)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a momentum is for the optimizer momentum, not for %s",
                       gconv_optimizer_name(o->optimizer));
+  GCONV_TRY(check_number("the time between checkpoints", o->save_seconds, 0, 1e9));
+  if (o->weight_count > 0)
+    GCONV_NEED_AS(o->weights, "weights");
+  for (size_t i = 0; i < o->weight_count; i++) {
+    GCONV_NEED_AS(o->weights[i].class_name, "class_name");
+    if (!(o->weights[i].weight > 0) || !isfinite(o->weights[i].weight))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the weight of class %s is %g: it must be a number above 0",
+                        o->weights[i].class_name, o->weights[i].weight);
+  }
   if (o->algorithm && strcmp(o->algorithm, "auto") != 0 && strcmp(o->algorithm, "exact") != 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "training knows the algorithms \"auto\" and \"exact\", not \"%s\"", o->algorithm);
   GCONV_TRY(gconv_check_value("the math", o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
@@ -72,6 +81,10 @@ gconv_training_options gconv_training_resolve(const gconv_training_options *give
     o.batch = cases;
   o.memory = o.memory != 0 ? o.memory : DEFAULT_MEMORY;
   o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
+  o.weights = NULL; /* which may be gone later */
+  o.weight_count = 0;
+  o.save_to = NULL;
+  o.save_seconds = o.save_seconds != 0 ? o.save_seconds : GCONV_DEFAULT_SAVE_SECONDS;
   o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
   return o;
 }

@@ -7,7 +7,7 @@ namespace gconv_python {
 /* The texts of weights must live as long as the options that point to them. */
 struct MachineOptions : gconv_svm_options {
   std::vector<std::string> names;
-  std::vector<gconv_svm_weight> all;
+  std::vector<gconv_class_weight> all;
 
   explicit MachineOptions(const nb::dict &given) : gconv_svm_options{} {
     type = (gconv_svm_type)value_of(given, "type", 0);
@@ -29,7 +29,7 @@ struct MachineOptions : gconv_svm_options {
       if (!nb::try_cast(weight, number))
         refuse_value("weights", weight);
       names.push_back(text_of("weights", name));
-      all.push_back(gconv_svm_weight{nullptr, number});
+      all.push_back(gconv_class_weight{nullptr, number});
     }
     for (size_t i = 0; i < all.size(); i++)
       all[i].class_name = names[i].c_str();

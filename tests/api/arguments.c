@@ -73,7 +73,8 @@ static gconv_batch batch;
 static gconv_network net;
 static gconv_dataset_options dataset_options = {.inputs = "table.csv"};
 static gconv_dataset *dataset;
-static gconv_training_options training_options = {.epochs = 3};
+static const gconv_class_weight weight = {"a", 2};
+static gconv_training_options training_options = {.epochs = 3, .weights = &weight, .weight_count = 1};
 static gconv_trainer *trainer;
 static float noise_samples[64];
 static gconv_image noise_picture = {.type = GCONV_F32,
@@ -92,7 +93,6 @@ static double doubles[8];
 static int32_t classes[2];
 static uint16_t class_numbers[8];
 static const char *const class_names[] = {"1", "2"};
-static const gconv_svm_weight weight = {"a", 2};
 static gconv_svm_options svm_options = {.weights = &weight, .weight_count = 1};
 static gconv_svm *svm;
 
@@ -101,7 +101,7 @@ static gconv_svm *svm;
 static const gconv_image no_picture = {.type = GCONV_U8, .frames = 1, .height = 6, .width = 8, .channels = 3};
 static const gconv_format_info no_format;
 static const gconv_bank no_bank;
-static const gconv_svm_weight no_weight;
+static const gconv_class_weight no_weight;
 static const gconv_bank huge_bank = {
     .filters = INT32_MAX, .channels = INT32_MAX, .rows = 3, .columns = 3, .weights = weights};
 static gconv_layer bad_layers[] = {{.kind = 99},

@@ -208,7 +208,8 @@ FIELDS = {
         "loss": ["!99", "!-1"], "optimizer": ["!99", "!-1"], "schedule": ["!99", "!-1"], "rate": ["!NAN", "!-1", "!INFINITY"], "momentum": ["!NAN", "!-1", "!2"],
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
         "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
-        "memory": ["1", "UINT64_MAX"], "normalize": ANY, "algorithm": ['!"nothing"', '!""'], "math": ["!99", "!-1"], "stop": ["NULL"]},
+        "memory": ["1", "UINT64_MAX"], "normalize": ANY, "algorithm": ['!"nothing"', '!""'], "math": ["!99", "!-1"], "stop": ["NULL"],
+        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "save_to": ["NULL"], "save_seconds": ["!NAN", "!-1"]},
     "gconv_svm_options": {
         "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],

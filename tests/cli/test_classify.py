@@ -155,7 +155,9 @@ class Classify(CommandTest):
             self.usage_error(message, "classify", *words)
         self.assertIn("wide.csv:1: column 5 is \"red\"", self.gconv("classify", "n.safetensors", "-i", "wide.csv", status=1).stderr)
         (self.folder / "wide.csv").write_text("1,2,3,4,red, dark\n")
-        self.gconv("classify", "t.csv", "-i", "t.csv", status=1)
+        self.usage_error("t.csv: is a text, and neither a network nor a model", "classify", "t.csv", "-i", "t.csv")
+        (self.folder / "m.onnx").write_bytes(b"\x08\x07\x12\x04test")
+        self.usage_error("m.onnx: is an ONNX model", "classify", "m.onnx", "-i", "t.csv")
         (self.folder / "bad.csv").write_text("1,2,blue\n3,4,pink\n")
 
     def test_classes_that_the_model_does_not_know_are_wrong(self):

@@ -2,11 +2,17 @@
 """What models keep of the tables that they were trained on: names of columns, means, what float32 cannot hold; a prediction depends on its own row and the model alone."""
 import csv
 import io
+import json
 import re
+import signal
+import struct
+import subprocess
+import time
 import unittest
 
 import numpy as np
-from helper import CommandTest
+from helper import GCONV, CommandTest
+from test_train import read_network
 
 rng = np.random.default_rng(37)
 
@@ -162,6 +168,132 @@ class Models(CommandTest):
         self.write("all.csv", rows)
         text = self.gconv("svm", "all.csv", *options, "-v", "8").stdout
         self.assertAlmostEqual(float(re.search(r"MSE (\S+),", text)[1]), float(np.mean(np.square(errors))), delta=1e-3)
+
+    # ---- Targets ----
+
+    def prices(self, offset=106000.0, scale=32000.0, name="t.csv"):
+        x = rng.normal(size=(300, 3)).round(4)
+        y = offset + scale * (np.sin(x[:, 0]) + x[:, 1] * x[:, 2] / 2)
+        self.write(name, [[*map(float, row), float(value)] for row, value in zip(x, y)], "a,b,c,price")
+        return x, y
+
+    def r2(self, model, table="t.csv"):
+        return float(re.search(r"R2 (\S+)", self.gconv("classify", model, "-i", table, "--evaluate").stdout)[1])
+
+    def test_targets_are_learned_in_a_unit_of_their_own(self):
+        net = ("--regression", "--net", "dense 16 tanh, dense 1", "--rate", "0.01", "--epochs", "200")
+        for offset, scale in ((106000.0, 32000.0), (0.0, 1e-6), (-5e7, 10.0)):
+            _, y = self.prices(offset, scale)
+            result = self.gconv("train", "--table", "t.csv", *net, "-o", "n.safetensors")
+            self.assertIn("the network yields numbers in the unit of the targets", result.stderr)
+            self.assertGreater(self.r2("n.safetensors"), 0.85)
+            found = [float(v) for v in self.predicted("n.safetensors", "t.csv", key="output1")]
+            self.assertLess(np.sqrt(np.mean((found - y) ** 2)), 0.4 * np.std(y))
+        # What needs no scale keeps its bytes: the loss is that of the targets as they are.
+        _, y = self.prices(0.0, 0.5)
+        result = self.gconv("train", "--table", "t.csv", *net, "--json", "-o", "n.safetensors")
+        self.assertNotIn("unit of the targets", result.stderr)
+        result = self.gconv("train", "--table", "t.csv", "--regression", "--net", "dense 4, dense 1 tanh", "--epochs", "1", "-o", "n.safetensors")
+        self.assertIn("goes from", result.stderr)
+        self.assertIn("yields numbers from -1 to 1 alone", result.stderr)
+
+    def test_targets_of_several_units(self):
+        x = rng.normal(size=(300, 2))
+        self.write("x.csv", [[*map(float, row)] for row in x], "a,b")
+        y = np.stack([1e5 + 2e4 * x[:, 0], 0.001 * x[:, 1]], 1)
+        self.write("y.csv", [[*map(float, row)] for row in y], "u,v")
+        self.gconv("train", "-q", "--table", "x.csv", "-t", "y.csv", "--regression", "--net", "dense 8 tanh, dense 2", "--rate", "0.02", "--validate", "20%", "-o", "n.safetensors")
+        found = np.array([[float(row["output1"]), float(row["output2"])] for row in csv.DictReader(io.StringIO(self.gconv("classify", "n.safetensors", "-i", "x.csv").stdout))])
+        self.assertLess((np.mean((found - y) ** 2, 0) / np.var(y, 0)).max(), 0.05)
+
+    def test_scaled_targets_go_on_with_the_same_bytes(self):
+        self.prices()
+        words = ["train", "--table", "t.csv", "--regression", "--net", "dense 16 tanh, dense 1", "--validate", "20%", "--epochs", "1500", "-q"]
+        self.gconv(*words, "-o", "whole.safetensors")
+        process = subprocess.Popen([GCONV, *words, "--save-every", "0.01", "-o", "n.safetensors"], cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
+        checkpoint = self.folder / "n.safetensors.checkpoint"
+        while not checkpoint.exists() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assertTrue(checkpoint.exists())  # a run that is killed leaves what it wrote in time
+        self.gconv(*words, "--resume", "-o", "n.safetensors")
+        self.assertEqual((self.folder / "n.safetensors").read_bytes(), (self.folder / "whole.safetensors").read_bytes())
+
+    # ---- Checkpoints ----
+
+    def change(self, path, change):
+        content = path.read_bytes()
+        size = struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:8 + size])
+        state = json.loads(header["__metadata__"]["gconv-checkpoint"])
+        change(state)
+        header["__metadata__"]["gconv-checkpoint"] = json.dumps(state)
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        path.with_suffix(".changed").write_bytes(struct.pack("<Q", len(text)) + text + content[8 + size:])
+
+    def test_damaged_checkpoints(self):
+        self.two_columns()
+        words = ["train", "--table", "t.csv", "--net", "dense 8 tanh, dense 2 softmax", "--batch", "8", "-q", "-o", "n.safetensors"]
+        process = subprocess.Popen([GCONV, *words, "--epochs", "10000000"], cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        checkpoint = self.folder / "n.safetensors.checkpoint"
+        sound = checkpoint.read_bytes()
+        changes = {"best_loss": lambda c: c["state"].update(best_loss=0.5), "loss": lambda c: c["state"].pop("loss"), "hits": lambda c: c["state"].update(hits=0), "no sum": lambda c: c.pop("checksum"),
+                   "best": lambda c: c["state"].update(best_loss=None)}
+        for name, change in changes.items():
+            checkpoint.write_bytes(sound)
+            self.change(checkpoint, change)
+            checkpoint.write_bytes(checkpoint.with_suffix(".changed").read_bytes())
+            text = self.gconv(*words, "--epochs", "10000001", "--resume", status=1).stderr
+            self.assertIn("n.safetensors.checkpoint: is damaged", text, name)
+        checkpoint.write_bytes(sound[:-40] + bytes([sound[-40] ^ 1]) + sound[-39:])  # a bit of the weights
+        self.assertIn("its checksum is wrong", self.gconv(*words, "--resume", status=1).stderr)
+
+    # ---- Weights of classes ----
+
+    def test_weights_of_classes(self):
+        """Doubling a class by its weight is doubling its cases, where a step has all of them and losses are sums."""
+        x = rng.normal(size=(60, 2)).round(3)
+        rows = [[float(a), float(b), "rare" if a + b > 1.2 else "common"] for a, b in x]
+        self.write("t.csv", rows, "a,b,y")
+        self.write("d.csv", rows + [row for row in rows if row[2] == "rare"], "a,b,y")
+        words = ("--net", "dense 4 tanh, dense 2 softmax", "--loss", "sse", "--batch", "full", "--optimizer", "sgd", "--rate", "0.01", "--normalize", "no", "-q")
+        self.gconv("train", "--table", "t.csv", "-w", "rare:2", *words, "-o", "w.safetensors")
+        self.gconv("train", "--table", "d.csv", *words, "-o", "d.safetensors")
+        self.gconv("train", "--table", "t.csv", *words, "-o", "n.safetensors")
+        w, d, n = (read_network(self.folder / f"{name}.safetensors")[0]["l1.weight"] for name in "wdn")
+        np.testing.assert_allclose(w, d, atol=1e-4)
+        self.assertGreater(np.abs(w - n).max(), 1e-2)
+        self.gconv("train", "--table", "t.csv", "-w", "rare:1", *words, "-o", "one.safetensors")
+        np.testing.assert_array_equal(read_network(self.folder / "one.safetensors")[0]["l1.weight"], n)
+        self.gconv("train", "--table", "t.csv", "-w", "rare:20", "--rate", "0.02", "--net", "dense 4 tanh, dense 2 softmax", "-q", "-o", "h.safetensors")
+        self.assertLess([c for c, row in zip(self.predicted("h.safetensors", "t.csv"), rows) if row[2] == "rare"].count("common"), 2)
+        self.usage_error("there is no class blue to weigh", "train", "--table", "t.csv", "-w", "blue:2", *words, "-o", "w.safetensors")
+        self.usage_error("--weight rare: this takes a class", "train", "--table", "t.csv", "-w", "rare", *words, "-o", "w.safetensors")
+
+    # ---- Machines that do not converge ----
+
+    def test_columns_of_unequal_scale(self):
+        a, b = rng.normal(size=40) * 1e4, rng.normal(size=40)
+        self.write("t.csv", [[float(x), float(y), int(y + rng.normal() > 0)] for x, y in zip(a, b)], "a,b,y")
+        result = self.gconv("svm", "t.csv", "-k", "linear", "-c", "1000", "-o", "m")
+        self.assertRegex(result.stderr, r"unequal scale: the standard deviation of column 1 \(a\) is .*column 2 \(b\).*--scale standard")
+        self.assertIn("ended before the tolerance was reached", result.stderr)
+        self.assertEqual(self.gconv("svm", "t.csv", "-k", "linear", "-c", "1000", "--scale", "standard", "-o", "m").stderr, "")
+
+    def test_targets_of_machines_have_their_unit(self):
+        """-c and -p are in the unit of the targets, as LIBSVM has them: a line tells which ones are those of scaled targets."""
+        _, y = self.prices(name="t.csv")
+        text = self.gconv("svm", "t.csv", "--regression", "-o", "m").stderr
+        cost, tube = re.search(r"-c (\S+) -p (\S+) mean", text).groups()
+        self.assertAlmostEqual(float(cost) / np.std(y), 1, delta=0.01)
+        self.assertLess(self.r2("m"), 0.2)
+        self.assertEqual(self.gconv("svm", "t.csv", "--regression", "-c", cost, "-p", tube, "-o", "m").stderr, "")
+        self.assertGreater(self.r2("m"), 0.8)
 
 
 if __name__ == "__main__":

@@ -345,7 +345,8 @@ class Interruptions(TrainTest):
 
     def test_resume_needs_the_same_run(self):
         self.spirals()
-        self.refused("--resume: there is no n.safetensors.checkpoint", "--table", "s.csv", "--resume")
+        self.assertIn("there is no n.safetensors.checkpoint: training begins", self.table("--epochs", "1", "--resume").stderr)
+        self.refused("n.safetensors is complete", "--table", "s.csv", "--resume")
         self.stop(signal.SIGTERM, "--epochs", "100000")
         words = ["--epochs", "100000", "--json", "--rate", "0.001", "--resume"]
         self.refused("was made with another network", "--table", "s.csv", *words, net=NET.replace("32", "31"))

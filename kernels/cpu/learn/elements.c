@@ -209,6 +209,17 @@ static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const f
   return hits;
 }
 
+/* Multiplies losses and gradients of cases by the weights of their classes. */
+static void weigh(const gconv_learn_net *net, int64_t pitch, const float *targets, int64_t cases, double *losses,
+                  float *dy) {
+  const int64_t outputs = (int64_t)gconv_learn_outputs(net);
+  for (int64_t n = 0; n < cases; n++)
+    losses[n] *= (double)net->class_weights[(size_t)targets[n]];
+  for (int64_t i = 0; dy && i < outputs; i++)
+    for (int64_t n = 0; n < cases; n++)
+      dy[i * pitch + n] *= net->class_weights[(size_t)targets[n]];
+}
+
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy) {
   int64_t outputs = (int64_t)gconv_learn_outputs(net);
@@ -231,5 +242,7 @@ size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pi
              dy ? dy + i * pitch : unused);
   for (int64_t n = 0; net->loss == GCONV_LOSS_CROSS_ENTROPY && n < cases; n++)
     losses[n] = gconv_learn_cross_entropy(y[(int64_t)targets[n] * pitch + n]);
+  if (net->class_weights)
+    weigh(net, pitch, targets, cases, losses, dy);
   return net->classes ? count_hits(y, pitch, outputs, targets, cases) : 0;
 }

@@ -335,6 +335,11 @@ __device__ float target_of(const gconv_learn_net &net, const float *targets, int
   return net.classes ? (targets[n] == (float)i ? 1.0f : 0.0f) : targets[n * outputs + i];
 }
 
+/* The weight of the class of case n. A product with 1 keeps its bits. */
+__device__ float weight_of(const gconv_learn_net &net, const float *targets, int64_t n) {
+  return net.class_weights ? net.class_weights[(size_t)targets[n]] : 1.0f;
+}
+
 /* Whether the largest output, the first of equals, is that of the class. */
 __device__ bool hits_class(const float *y, float target, int64_t outputs) {
   const float own = y[(int64_t)target];
@@ -356,7 +361,7 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
         const double d = (double)own[i] - (double)target_of(net, targets, n, i, outputs);
         loss += net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
       }
-    losses[n] = loss;
+    losses[n] = loss * (double)weight_of(net, targets, n);
     hits[n] = net.classes && hits_class(own, targets[n], outputs);
   }
 }
@@ -383,7 +388,7 @@ __global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, c
   }
   if (threadIdx.x > 0)
     return;
-  losses[n] = loss;
+  losses[n] = loss * (double)weight_of(net, targets, n);
   hits[n] = net.classes && hits_class(y + n * outputs, targets[n], outputs);
 }
 
@@ -392,11 +397,12 @@ __global__ void find_gradients(gconv_learn_net net, const float *y, const float 
   FOR_OWN (i, cases * outputs) {
     const int64_t n = i / outputs;
     const float d = y[i] - target_of(net, targets, n, i - n * outputs, outputs);
-    dy[i] = net.loss == GCONV_LOSS_SSE   ? d
-            : net.loss != GCONV_LOSS_MAE ? d * factor
-            : d > 0                      ? factor
-            : d < 0                      ? -factor
-                                         : 0.0f;
+    const float slope = net.loss == GCONV_LOSS_SSE   ? d
+                        : net.loss != GCONV_LOSS_MAE ? d * factor
+                        : d > 0                      ? factor
+                        : d < 0                      ? -factor
+                                                     : 0.0f;
+    dy[i] = slope * weight_of(net, targets, n);
   }
 }
 

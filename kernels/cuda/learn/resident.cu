@@ -159,7 +159,7 @@ void gconv_resident_free(gconv_resident *resident) {
 
 static bool is_for(const gconv_learn_net *net, size_t batch) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
-  bool fits = net->count <= LAYERS && gconv_learn_tail(net) == 0 && net->parameters < 1 << 20 &&
+  bool fits = net->count <= LAYERS && !net->class_weights && gconv_learn_tail(net) == 0 && net->parameters < 1 << 20 &&
               batch <= (size_t)GCONV_RESIDENT_SLICES * GCONV_LEARN_SLICE;
   for (size_t i = 0; i < net->count; i++) {
     const gconv_learn_layer *layer = &net->layers[i];
