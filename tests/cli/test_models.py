@@ -236,22 +236,23 @@ class Models(CommandTest):
     def test_damaged_checkpoints(self):
         self.two_columns()
         words = ["train", "--table", "t.csv", "--net", "dense 8 tanh, dense 2 softmax", "--batch", "8", "-q", "-o", "n.safetensors"]
-        process = subprocess.Popen([GCONV, *words, "--epochs", "10000000"], cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+        process = subprocess.Popen([GCONV, *words, "--epochs", "10000000", "--save-every", "0.01"], cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
         checkpoint = self.folder / "n.safetensors.checkpoint"
+        while not checkpoint.exists() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
         sound = checkpoint.read_bytes()
-        changes = {"best_loss": lambda c: c["state"].update(best_loss=0.5), "loss": lambda c: c["state"].pop("loss"), "hits": lambda c: c["state"].update(hits=0), "no sum": lambda c: c.pop("checksum"),
+        changes = {"best_loss": lambda c: c["state"].update(best_loss=0.5), "loss": lambda c: c["state"].pop("loss"), "steps": lambda c: c["state"].update(steps=c["state"]["steps"] + 1), "no sum": lambda c: c.pop("checksum"),
                    "best": lambda c: c["state"].update(best_loss=None)}
         for name, change in changes.items():
             checkpoint.write_bytes(sound)
             self.change(checkpoint, change)
             checkpoint.write_bytes(checkpoint.with_suffix(".changed").read_bytes())
-            text = self.gconv(*words, "--epochs", "10000001", "--resume", status=1).stderr
+            text = self.gconv(*words, "--epochs", "2", "--resume", status=1).stderr
             self.assertIn("n.safetensors.checkpoint: is damaged", text, name)
         checkpoint.write_bytes(sound[:-40] + bytes([sound[-40] ^ 1]) + sound[-39:])  # a bit of the weights
-        self.assertIn("its checksum is wrong", self.gconv(*words, "--resume", status=1).stderr)
+        self.assertIn("its checksum is wrong", self.gconv(*words, "--epochs", "2", "--resume", status=1).stderr)
 
     # ---- Weights of classes ----
 
