@@ -49,6 +49,7 @@ struct DatasetOptions {
         classes.push_back(keep(text_of("classes", name)));
     options.classes = classes.empty() ? nullptr : classes.data();
     options.class_count = classes.size();
+    options.like = given.contains("like") ? &nb::cast<const Network &>(given["like"]).network.notes : nullptr;
   }
 };
 
@@ -120,6 +121,9 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
   gconv_training_options options = training_options(given);
   const std::string algorithm = value_of(given, "algorithm", std::string("auto"));
   options.algorithm = algorithm.c_str();
+  const ClassWeights weights(given);
+  options.weights = weights.all.data();
+  options.weight_count = weights.all.size();
   gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
   if (validation != 0)
     call([&] { return gconv_dataset_split(dataset.whole, validation, options.seed, &dataset.first, &dataset.second); });

@@ -19,6 +19,25 @@ struct Dataset {
   }
 };
 
+/* Weights of classes, of a dict. The names live as long as the array that points to them. */
+struct ClassWeights {
+  std::vector<std::string> names;
+  std::vector<gconv_class_weight> all;
+
+  explicit ClassWeights(const nb::dict &given) {
+    const nb::dict weights = value_of(given, "weights", nb::dict());
+    for (auto [name, weight] : weights) {
+      double number = 0;
+      if (!nb::try_cast(weight, number))
+        refuse_value("weights", weight);
+      names.push_back(text_of("weights", name));
+      all.push_back(gconv_class_weight{nullptr, number});
+    }
+    for (size_t i = 0; i < all.size(); i++)
+      all[i].class_name = names[i].c_str();
+  }
+};
+
 /* A support vector machine. */
 struct Machine {
   gconv_svm *model = nullptr;

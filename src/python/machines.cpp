@@ -4,12 +4,10 @@
 
 namespace gconv_python {
 
-/* The texts of weights must live as long as the options that point to them. */
 struct MachineOptions : gconv_svm_options {
-  std::vector<std::string> names;
-  std::vector<gconv_class_weight> all;
+  ClassWeights of_classes;
 
-  explicit MachineOptions(const nb::dict &given) : gconv_svm_options{} {
+  explicit MachineOptions(const nb::dict &given) : gconv_svm_options{}, of_classes(given) {
     type = (gconv_svm_type)value_of(given, "type", 0);
     kernel = (gconv_svm_kernel)value_of(given, "kernel", 0);
     scaling = (gconv_svm_scaling)value_of(given, "scaling", 0);
@@ -23,18 +21,8 @@ struct MachineOptions : gconv_svm_options {
     no_shrinking = !value_of(given, "shrinking", true);
     probabilities = value_of(given, "probabilities", false);
     seed = value_of(given, "seed", (uint64_t)0);
-    const nb::dict given_weights = value_of(given, "weights", nb::dict());
-    for (auto [name, weight] : given_weights) {
-      double number = 0;
-      if (!nb::try_cast(weight, number))
-        refuse_value("weights", weight);
-      names.push_back(text_of("weights", name));
-      all.push_back(gconv_class_weight{nullptr, number});
-    }
-    for (size_t i = 0; i < all.size(); i++)
-      all[i].class_name = names[i].c_str();
-    weights = all.data();
-    weight_count = all.size();
+    weights = of_classes.all.data();
+    weight_count = of_classes.all.size();
   }
 };
 
@@ -80,6 +68,7 @@ static nb::dict info_of(const Machine &machine) {
   result["columns"] = info->columns;
   result["vectors"] = info->vector_count;
   result["probabilities"] = info->probabilities;
+  put_notes(*info->notes, result);
   result["features"] = info->features ? nb::object(nb::str(info->features)) : nb::none();
   return result;
 }

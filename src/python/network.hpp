@@ -29,6 +29,9 @@ struct Presentation : gconv_network_options {
 gconv_operation *network_operation(const gconv_network &network, const std::string &present, const gconv_format_info *format,
                                    const nb::dict &given);
 
+/* What a model keeps of its columns: names, means, origins, in a dict; None where it keeps none. */
+void put_notes(const gconv_column_notes &notes, nb::dict &info);
+
 /* The number that each class has in maps. */
 nb::list values_of_classes(const char *const *classes, size_t count);
 

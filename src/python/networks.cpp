@@ -55,6 +55,16 @@ gconv_operation *network_operation(const gconv_network &network, const std::stri
   return operation;
 }
 
+static nb::object numbers_of(const double *numbers, size_t count) {
+  return numbers ? numpy_of(std::vector<double>(numbers, numbers + count), {count}) : nb::none();
+}
+
+void put_notes(const gconv_column_notes &notes, nb::dict &info) {
+  info["names"] = names_of(notes.names, notes.names ? notes.count : 0);
+  info["means"] = numbers_of(notes.means, notes.count);
+  info["origins"] = numbers_of(notes.origins, notes.count);
+}
+
 /* ---- Networks ---- */
 
 static Network *load(nb::handle given, nb::handle net) {
@@ -99,6 +109,7 @@ static nb::dict info_of(const Network &held) {
   info["classes"] = names_of(network.classes, network.class_count);
   info["layers"] = nb::tuple(layers);
   info["features"] = network.features ? nb::object(nb::str(network.features)) : nb::none();
+  put_notes(network.notes, info);
   info["trained"] = network.trained ? nb::object(nb::str(network.trained)) : nb::none();
   return info;
 }

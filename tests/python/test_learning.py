@@ -290,6 +290,82 @@ class Training(unittest.TestCase):
             gconv.train("dense 2 softmax", rows, arms, epoch=3)
 
 
+class Frame:
+    """What a DataFrame of pandas is to gconv: an array with names of columns."""
+
+    def __init__(self, array, columns):
+        self.array, self.columns = np.asarray(array), list(columns)
+        self.shape, self.dtype = self.array.shape, self.array.dtype
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array.astype(dtype or self.array.dtype)
+
+    def __getitem__(self, names):
+        return Frame(self.array[:, [self.columns.index(name) for name in names]], names)
+
+
+class Columns(unittest.TestCase):
+    """What models keep of their columns."""
+
+    def models(self, x, y, net="dense 8 tanh, dense 2 softmax", **options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield gconv.SVM.train(x, y, scaling="standard", **options)
+            yield gconv.train(net, x, y, rate=0.02, epochs=150, **options)
+
+    def test_names(self):
+        random = np.random.default_rng(3)
+        x = random.normal(size=(100, 2))
+        y = np.where(x[:, 0] > 0, "up", "down")
+        rows = np.array([[2.0, 0.1], [-2.0, -0.1]])
+        for model in self.models(Frame(x, ["a", "b"]), y):
+            self.assertEqual(gconv.classify(model, rows), ["up", "down"])
+            self.assertEqual(gconv.classify(model, Frame(rows[:, ::-1], ["b", "a"])), ["up", "down"])
+            self.assertEqual(gconv.classify(model, Frame(np.column_stack([rows[:, 1], [7, 8], rows[:, 0]]), ["b", "id", "a"])), ["up", "down"])
+            with self.assertRaisesRegex(gconv.ArgumentError, "takes a, b, and there are a, c"):
+                gconv.classify(model, Frame(rows, ["a", "c"]))
+            self.assertEqual(gconv.classify(pickle.loads(pickle.dumps(model)), Frame(rows[:, ::-1], ["b", "a"])), ["up", "down"])
+
+    def test_numbers_that_float32_cannot_tell_apart(self):
+        times = 1700000000.0 + np.arange(40)[:, None]
+        labels = [f"c{k // 20}" for k in range(40)]
+        for model in self.models(times, labels):
+            self.assertGreater(np.mean([a == b for a, b in zip(gconv.classify(model, times), labels)]), 0.9)
+        for model in self.models(times.astype(np.int64), labels):
+            self.assertGreater(np.mean([a == b for a, b in zip(gconv.classify(model, times.astype(np.int64)), labels)]), 0.9)
+
+    def test_gaps(self):
+        random = np.random.default_rng(4)
+        x = 10 + random.normal(size=(100, 2))
+        y = np.where(x[:, 0] > 10, "up", "down")
+        x[:5, 0] = np.nan
+        for model in self.models(x, y, missing="mean"):
+            first = [gconv.classify(model, np.array([[np.nan, 9.0], [other, 1.0]]), missing="mean")[0] for other in (13.0, 7.0)]
+            self.assertEqual(first[0], first[1])
+            with self.assertRaisesRegex(gconv.ArgumentError, "row 0, column 0"):
+                gconv.classify(model, np.array([[np.nan, 9.0]]))
+
+    def test_targets_have_their_unit(self):
+        random = np.random.default_rng(5)
+        x = random.normal(size=(200, 2))
+        y = 1e5 + 3e4 * x[:, 0] + 1e4 * x[:, 1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            net = gconv.train("dense 8 tanh, dense 1", x, y, regression=True, rate=0.02, epochs=100)
+            again = gconv.train(net, x, y, regression=True, rate=0.001, epochs=2)
+        for model in (net, again):
+            self.assertLess(np.std(model(x)[:, 0] - y), 0.2 * np.std(y))
+
+    def test_weights_of_classes(self):
+        random = np.random.default_rng(6)
+        x = random.normal(size=(200, 1))
+        y = np.where(x[:, 0] + random.normal(size=200) > 1.5, "rare", "common")
+        plain, heavy = (gconv.train("dense 2 softmax", x, y, rate=0.02, weights=weights).classify(x).count("rare") for weights in (None, {"rare": 20}))
+        self.assertGreater(heavy, 2 * plain)
+        with self.assertRaisesRegex(gconv.ArgumentError, "there is no class blue to weigh"):
+            gconv.train("dense 2 softmax", x, y, weights={"blue": 2})
+
+
 class Machines(unittest.TestCase):
     def test_classes(self):
         random = np.random.default_rng(7)

@@ -15,7 +15,7 @@ from ._errors import ArgumentError, Error, FormatError, UnsupportedError, Warnin
 from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
-from ._network import Network, file_bytes, from_bytes, map_of_classes
+from ._network import Network, file_bytes, from_bytes, map_of_classes, model_rows, names_of
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
@@ -148,11 +148,22 @@ def _labels(targets):
     return labels
 
 
+def _write_csv(path, names, rows):
+    """A table of rows with names of columns; NaN is an empty field."""
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n")
+        for row in rows:
+            file.write(",".join("" if np.isnan(value) else repr(float(value)) for value in row) + "\n")
+
+
 def _write_table(folder, inputs, targets, options):
     """Writes arrays into two files of the folder. Returns their paths, and how many different names of classes there are; None:
     there are numbers."""
     with np.errstate(over="ignore"):  # an infinity then, which the data set refuses with its row
         rows = floats(inputs, "rows x columns")
+    names, exact = names_of(inputs), host(inputs).dtype
+    if exact.kind in "iuf" and exact.itemsize > 2 and exact != np.float32:  # float32 might not tell them apart
+        rows = np.asarray(host(inputs), np.float64)
     labels = None if targets is None else _labels(targets)
     if rows.ndim != 2 or rows.size == 0 or labels is None or labels.shape != rows.shape[:1]:
         have = "no targets" if labels is None else f"targets of the shape {labels.shape}"
@@ -163,8 +174,12 @@ def _write_table(folder, inputs, targets, options):
     elif labels.dtype.kind not in "biuf":
         labels = labels.astype(str)
     paths = [os.path.join(folder, name) for name in ("inputs.npy", "targets.npy")]
-    for path, array in zip(paths, (rows, labels)):
-        np.save(path, array)
+    if names is not None:
+        paths[0] = os.path.join(folder, "inputs.csv")
+        _write_csv(paths[0], names, rows)
+    else:
+        np.save(paths[0], rows)
+    np.save(paths[1], labels)
     return *paths, None if labels.dtype.kind in "biuf" else len(set(labels.tolist()))
 
 
@@ -186,7 +201,7 @@ class Epoch:
 
 def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0.0, loss="default", optimizer="adam",
           schedule="constant", momentum=0.0, weight_decay=0.0, elimination=0.0, patience=0, stop_error=0.0, validation=0.0,
-          normalize=None, seed=0, algorithm="auto", math="fp32", device="cpu", progress=None, **data):
+          normalize=None, weights=None, seed=0, algorithm="auto", math="fp32", device="cpu", progress=None, **data):
     """Trains a network, and returns the Network with the best weights.
 
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
@@ -200,6 +215,8 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
     epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule ("constant",
         "linear", "cosine", "step"), momentum, weight_decay, elimination, patience, stop_error: as `gconv train` has them; 0
         is the default. validation: the share of cases that is held back to judge by.
+    weights: of classes, {"name": 2.0}: the loss of their cases is multiplied; others have 1. A DataFrame's names of columns
+        are kept, by which later ones are matched.
     algorithm: "exact": the same bytes on every device. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16",
         "bf16". progress: a function that gets an Epoch; if it raises, training stops.
         Ctrl-C stops it after the epoch.
@@ -211,12 +228,15 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
                "schedule": choose("schedule", schedule, SCHEDULES), "momentum": real("momentum", momentum),
                "weight_decay": real("weight_decay", weight_decay), "elimination": real("elimination", elimination),
                "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
+               "weights": {str(name): real("weights", weight) for name, weight in (weights or {}).items()},
                "algorithm": str(algorithm), "math": choose("math", math, MATHS), "device": str(device)}
     data = _data_options(data)
     if isinstance(network, str) and network.rstrip(" )").endswith("softmax"):
         data.setdefault("classification", not data.get("regression"))
     if isinstance(network, Network) and network.classes and kind in (None, "table"):
         data["classes"] = network.classes  # in its order, in which the labels need not come
+    if isinstance(network, Network) and len(network._info["names"]) + (network._info["means"] is not None):
+        data["like"] = network._model  # its columns, by name, and its means
     with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
         if normalize is None:
             normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
@@ -252,6 +272,7 @@ class SVM:
     def __init__(self, model):
         """Users call SVM.train() or SVM.load()."""
         self._model, self._info, self._maps = model, model.info(), None
+        self._info["inputs"] = self._info["columns"]
 
     @classmethod
     def train(cls, inputs, targets=None, *, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling=None,
@@ -324,12 +345,13 @@ class SVM:
         """The number that each class has in maps."""
         return self._model.class_values()
 
-    def _predict(self, rows, device):
-        return self._model.predict(finite_rows(rows), str(device))
+    def _predict(self, rows, device, missing=None):
+        return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
 
-    def predict(self, rows, *, device="cpu"):
-        """The class of each row, as an array of names; of regression, the numbers."""
-        numbers, values, _ = self._predict(rows, device)
+    def predict(self, rows, *, device="cpu", missing=None):
+        """The class of each row, as an array of names; of regression, the numbers. Columns of a DataFrame are matched by name.
+        missing="mean": NaN become the means of the training; else they raise ArgumentError."""
+        numbers, values, _ = self._predict(rows, device, missing)
         return values[:, 0] if numbers is None else np.array(self.classes)[numbers]
 
     def decision(self, rows, *, device="cpu"):
@@ -343,7 +365,7 @@ class SVM:
             raise UnsupportedError("the model yields no probabilities: train it with probabilities=True")
         return found
 
-    def classify(self, x, *, axes=None, device=None):
+    def classify(self, x, *, axes=None, device=None, missing=None):
         """The classes of an array: a list with a name for each of rows x columns; or, of a model of pixels, a map H x W of
         class numbers (class_values) of an image H x W x C."""
         if self.features:
@@ -352,7 +374,7 @@ class SVM:
             return map_of_classes(self._maps, x, axes, device)
         if not self.classes:
             raise ArgumentError("the model is of regression, which has no classes: predict() yields numbers")
-        return self.predict(x, device=device or "cpu").tolist()
+        return self.predict(x, device=device or "cpu", missing=missing).tolist()
 
 
 def _svm_of(contents):

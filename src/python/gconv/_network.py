@@ -45,6 +45,43 @@ def map_of_classes(operation, image, axes, device):
     return result[(slice(None),) * axes.index("C") + (0,)] if "C" in axes else result
 
 
+def names_of(rows):
+    """The names of the columns of a DataFrame, or of what looks like one; None: it has none, or some are numbers."""
+    columns = getattr(rows, "columns", None)
+    columns = None if columns is None or callable(columns) else list(columns)
+    return columns if columns and all(isinstance(name, str) and _is_word(name) for name in columns) else None
+
+
+def _is_word(name):
+    try:
+        float(name)
+    except ValueError:
+        return bool(name.strip())
+    return False
+
+
+def model_rows(rows, info, missing=None):
+    """Rows x columns as a model takes them: columns by name, missing="mean" filled by means of the training, and in float64
+    less what float32 could not tell apart."""
+    names, found, origins = list(info["names"]), names_of(rows), info["origins"]
+    if names and found and names != found:
+        if any(found.count(name) != 1 for name in names):
+            raise ArgumentError(f"the columns do not fit: the model takes {', '.join(names)}, and there are {', '.join(found)}")
+        rows = rows[names]
+    if missing not in (None, "mean"):
+        raise ArgumentError(f"missing={missing!r}: there is \"mean\", which puts in the means of the training")
+    if missing is None and origins is None:
+        return rows
+    rows = np.array(host(rows), np.float64)
+    if rows.ndim != 2 or rows.shape[1] != info["inputs"]:
+        raise ArgumentError(f"rows of {info['inputs']} columns are wanted, and this has the shape {rows.shape}")
+    if missing is not None:
+        if info["means"] is None:
+            raise ArgumentError("the model keeps no means of its columns: it was written by an older gconv, or by LIBSVM")
+        rows = np.where(np.isnan(rows), info["means"], rows)
+    return rows if origins is None else rows - origins
+
+
 class Network:
     """A chain of layers with their weights. Network.load() reads one, gconv.train() makes one.
 
@@ -61,6 +98,7 @@ class Network:
     def _hold(self, network):
         self._model, self._operations = network, {}
         self._info = network.info()
+        self._info["inputs"] = self._info["channels"]
 
     @classmethod
     def _of(cls, network):
@@ -171,6 +209,7 @@ class Network:
         Returns float32, N x K x P x Q, or without N as `x` has none; rows x K of rows. device, out: as of gconv.filter().
         """
         if axes is None and out is None and self.size == (1, 1) and np.ndim(x) == 2:
+            x = model_rows(x, self._info)
             x, _ = to_float(x if hasattr(x, "dtype") else floats(x, "rows x columns"))
             return self(self._cases(x), device=device, math=math, algorithm=algorithm)[:, :, 0, 0]
         if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
@@ -180,16 +219,16 @@ class Network:
             x, _ = to_float(x)
         return apply(operation, x, axes, device, out, typed=True)
 
-    def classify(self, x, *, axes=None, device=None):
+    def classify(self, x, *, axes=None, device=None, missing=None):
         """The classes of an array: a list with a name for each image of N x C x H x W, and for each row of rows x columns of
         a network that was trained on a table; or, of a network of pixels, a map H x W of class numbers
-        (gconv.Network.class_values)."""
+        (gconv.Network.class_values). missing="mean": NaN in rows become the means of the training."""
         if self.features:
             return map_of_classes(self._operation("classes", "fp32", "auto"), x, axes, device)
         if not self.classes:
             raise ArgumentError("the outputs of this network are no classes: call it")
         if axes is None and self.size == (1, 1) and np.ndim(x) < 3:
-            x = self._cases(finite_rows(x))
+            x = self._cases(finite_rows(model_rows(x, self._info, missing)))
         outputs = host(self(x, axes=axes, device=device))
         outputs = outputs if outputs.ndim == 4 else outputs[None]
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
