@@ -138,8 +138,9 @@ gconv_status gconv_confusion_find_other(gconv_confusion *c, const char *name, si
       return GCONV_OK;
     }
   *class = c->classes + c->others.count;
-  return gconv_texts_add(&c->others, strndup(name, length)) ? GCONV_OK
-                                                           : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+  return gconv_texts_add(&c->others, strndup(name, length))
+             ? GCONV_OK
+             : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
 
 void gconv_confusion_tell_others(const gconv_confusion *c, const char *input, const char *unit) {

@@ -11,7 +11,7 @@ enum { GCONV_MOST_CLASSES = 1 << 16 };
 typedef struct gconv_labels {
   char **names; /* owned */
   size_t count;
-  bool known;                  /* no other may come, or, if takes_others, they get numbers behind these */
+  bool known; /* no other may come, or, if takes_others, they get numbers behind these */
   bool takes_others;
   char **others; /* owned */
   size_t other_count;

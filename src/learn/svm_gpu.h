@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* How many steps a problem of so many variables may take, as LIBSVM has it; more of large ones, whose steps are faster here. */
+/* How many steps a problem of so many variables may take, as LIBSVM has it; more of large ones, whose steps are faster here.
+ */
 static inline uint64_t gconv_svm_most_steps(size_t count) {
   const uint64_t least = 10000000, each = 5000, most = 100000000 + 100 * (uint64_t)count;
   return each * count < least ? least : each * count < most ? each * count : most;
