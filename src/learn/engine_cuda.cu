@@ -181,9 +181,10 @@ gconv_status upload_class_weights(engine *e) {
   if (!e->net->class_weights)
     return GCONV_OK;
   GCONV_TRY(allocate(e, classes, "the weights of classes", &copy));
-  CUDA_TRY(cudaStreamSynchronize(e->stream)); /* they are 0 now */
+  CUDA_TRY(cudaMemcpyAsync(copy, e->net->class_weights, classes * sizeof *copy, cudaMemcpyHostToDevice, e->stream));
+  CUDA_TRY(cudaStreamSynchronize(e->stream));
   e->weighted.class_weights = copy;
-  return gconv_cuda_upload(copy, e->net->class_weights, classes * sizeof *copy);
+  return GCONV_OK;
 }
 
 gconv_status fill_engine(engine *e) {
