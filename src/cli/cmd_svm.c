@@ -110,7 +110,7 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   data.targets = run->targets;
   data.regression = run->regression;
   data.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
-  data.classification |= run->settings->svm.weights.count > 0;
+  data.classification |= learn->class_weights.count > 0;
   GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&data, &run->data), message));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;

@@ -97,6 +97,7 @@ gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message)
                                 : GCONV_DATASET_PAIRS;
   data->inputs = learn->table ? learn->table : learn->classes ? learn->classes : learn->signal ? learn->signal : pairs;
   data->targets = learn->targets;
+  data->classification |= learn->class_weights.count > 0;
   if (data->classification && data->regression)
     return gconv_refuse(message, "--classification and --regression: give one of them");
   data->classification |= !data->regression && learn->net && ends_in_softmax(learn->net);
