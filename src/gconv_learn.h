@@ -167,12 +167,12 @@ typedef struct gconv_dataset_info {
   const char *const *others; /* with options.others: the labels that are none of the classes; their numbers go on behind
                                 those of the classes */
   size_t other_count;
-  const char *label;        /* of such a table: the name of the column of targets, or NULL */
-  const char *features;     /* of pixels: the list, with sets written out; else NULL */
-  bool approximated;        /* labels were whole numbers, but are targets, as nearly each case had its own */
-  const size_t *rows; /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
-                         no row was left out, and this is no part */
-  size_t labelled;    /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
+  const char *label;    /* of such a table: the name of the column of targets, or NULL */
+  const char *features; /* of pixels: the list, with sets written out; else NULL */
+  bool approximated;    /* labels were whole numbers, but are targets, as nearly each case had its own */
+  const size_t *rows;   /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
+                           no row was left out, and this is no part */
+  size_t labelled;      /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
   const uint8_t *palette; /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
