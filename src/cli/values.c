@@ -121,7 +121,9 @@ static gconv_status parse_numbers(const gconv_given *given) {
   free(good ? numbers->items : found.items);
   if (good)
     *numbers = found;
-  return good ? GCONV_OK : gconv_refuse(given->message, "this takes a number, or one for each channel with commas between");
+  return good ? GCONV_OK
+              : gconv_refuse(given->message,
+                             "this takes a number (up to 3.4e38), or one for each channel with commas between");
 }
 
 static void print_numbers(FILE *out, const void *field) {
