@@ -114,7 +114,10 @@ typedef struct gconv_image {
   size_t icc_bytes;
   double pixels_per_metre_x; /* physical resolution; 0 if unknown */
   double pixels_per_metre_y;
-  void *exif; /* EXIF, from "II" or "MM" on, owned, or NULL; its orientation is 1, and it has no thumbnail */
+  double
+      unitless_x; /* the resolution where the file has it without a unit: only their ratio means something, such as pixels */
+  double unitless_y; /* that are no squares. 0 if there is none */
+  void *exif;        /* EXIF, from "II" or "MM" on, owned, or NULL; its orientation is 1, and it has no thumbnail */
   size_t exif_bytes;
   char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
   size_t xmp_bytes; /* without the 0 */

@@ -28,6 +28,8 @@ static const double INCH = 0.0254; /* metres */
 static void print_resolution(const gconv_image *image) {
   if (image->pixels_per_metre_x > 0 && image->pixels_per_metre_y > 0)
     printf("  resolution  %.4g x %.4g pixels an inch\n", image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH);
+  else if (image->unitless_x > 0)
+    printf("  resolution  %.4g x %.4g, without a unit\n", image->unitless_x, image->unitless_y);
 }
 
 static void print_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
@@ -47,6 +49,10 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
     printf("  XMP         %zu bytes\n", image->xmp_bytes);
   if (image->comment)
     printf("  comment     %zu bytes\n", strlen(image->comment));
+  if (image->tags_bytes > 0)
+    printf("  TIFF tags   places on Earth, spacing, axes: %zu bytes\n", image->tags_bytes);
+  if (image->has_nodata)
+    printf("  no data     %.9g\n", image->nodata);
 }
 
 static json_t *describe_image(const char *path, const gconv_image *image, const gconv_format_info *format) {

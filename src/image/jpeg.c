@@ -316,6 +316,8 @@ static void read_density(jpeg_session *session) {
   double metre = read->density_unit == PER_INCH ? 1 / 0.0254 : read->density_unit == PER_CENTIMETRE ? 100 : 0;
   if (!read->saw_JFIF_marker || read->X_density == 0 || read->Y_density == 0)
     return;
+  if (metre == 0)
+    gconv_metadata_set_unitless(&session->reader->header, read->X_density, read->Y_density);
   session->reader->header.pixels_per_metre_x = read->X_density * metre;
   session->reader->header.pixels_per_metre_y = read->Y_density * metre;
 }
@@ -531,9 +533,15 @@ static void end_output(j_compress_ptr write) {
 static void set_density(jpeg_session *session) {
   const gconv_image *header = session->writer->header;
   double x = round(header->pixels_per_metre_x * 0.0254), y = round(header->pixels_per_metre_y * 0.0254);
+  bool inches = x >= 1 && y >= 1;
+  if (!inches) { /* ratios may be no whole numbers */
+    bool whole = header->unitless_x == round(header->unitless_x) && header->unitless_y == round(header->unitless_y);
+    x = round(header->unitless_x * (whole ? 1 : 100));
+    y = round(header->unitless_y * (whole ? 1 : 100));
+  }
   if (!(x >= 1 && x <= UINT16_MAX && y >= 1 && y <= UINT16_MAX))
     return;
-  session->write.density_unit = 1;
+  session->write.density_unit = inches;
   session->write.X_density = (UINT16)x;
   session->write.Y_density = (UINT16)y;
 }

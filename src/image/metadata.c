@@ -15,6 +15,8 @@ void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
   to->icc_bytes = from->icc_bytes;
   to->pixels_per_metre_x = from->pixels_per_metre_x;
   to->pixels_per_metre_y = from->pixels_per_metre_y;
+  to->unitless_x = from->unitless_x;
+  to->unitless_y = from->unitless_y;
   to->exif = from->exif;
   to->exif_bytes = from->exif_bytes;
   to->xmp = from->xmp;
@@ -146,6 +148,13 @@ gconv_status gconv_metadata_add_comment(gconv_image *header, size_t *length, con
   *length = begin + size;
   comment[*length] = '\0';
   return GCONV_OK;
+}
+
+void gconv_metadata_set_unitless(gconv_image *header, double x, double y) {
+  if (!(x > 0 && y > 0) || (x == 1 && y == 1))
+    return;
+  header->unitless_x = x;
+  header->unitless_y = y;
 }
 
 /* ---- Notes ---- */

@@ -31,6 +31,9 @@ gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size
  * again each time. */
 gconv_status gconv_metadata_add_comment(gconv_image *header, size_t *length, const void *bytes, size_t size);
 
+/* For open() of formats: a resolution without a unit. 1 x 1 says nothing, and is passed over as what is no resolution. */
+void gconv_metadata_set_unitless(gconv_image *header, double x, double y);
+
 /* Puts "; ", if there is a text in note[0 .. size), and the formatted text behind it. */
 void gconv_metadata_note(char *note, size_t size, const char *format, va_list arguments) GCONV_PRINTF(3, 0);
 

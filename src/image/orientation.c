@@ -29,6 +29,9 @@ void gconv_orient_header(gconv_image *image, int orientation) {
   double resolution = image->pixels_per_metre_x;
   image->pixels_per_metre_x = image->pixels_per_metre_y;
   image->pixels_per_metre_y = resolution;
+  resolution = image->unitless_x;
+  image->unitless_x = image->unitless_y;
+  image->unitless_y = resolution;
 }
 
 /* The pixels of an upright image in the stored one: those of the next column and row are `step_x` and `step_y` bytes further

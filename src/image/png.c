@@ -9,6 +9,7 @@
  * function that has all it needs in its session; run() is the only place that a failure can return to.
  */
 #include "image/png.h"
+#include "image/metadata.h"
 #include "image/png_inflate.h"
 #include "image/png_metadata.h"
 
@@ -129,9 +130,12 @@ static void read_metadata(png_session *session) {
   gconv_image *header = &session->reader->header;
   png_uint_32 x, y, size;
   int unit, compression;
-  if (png_get_pHYs(session->png, session->info, &x, &y, &unit) && unit == PNG_RESOLUTION_METER) {
+  bool found = png_get_pHYs(session->png, session->info, &x, &y, &unit);
+  if (found && unit == PNG_RESOLUTION_METER) {
     header->pixels_per_metre_x = x;
     header->pixels_per_metre_y = y;
+  } else if (found) {
+    gconv_metadata_set_unitless(header, x, y);
   }
   png_charp name;
   png_bytep bytes;

@@ -236,9 +236,14 @@ static uint32_t resolution_of(double pixels_per_metre) {
 static gconv_status write_resolution(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   uint8_t bytes[9];
-  gconv_png_put_be32(bytes, resolution_of(header->pixels_per_metre_x));
-  gconv_png_put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
-  bytes[8] = 1; /* the unit: a metre */
+  bool metres = header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0;
+  double least = header->unitless_x < header->unitless_y ? header->unitless_x : header->unitless_y;
+  double scale = least < 1000 ? 1000 : 1; /* of ratios, which may be no whole numbers */
+  if (header->unitless_x == round(header->unitless_x) && header->unitless_y == round(header->unitless_y))
+    scale = 1;
+  gconv_png_put_be32(bytes, resolution_of(metres ? header->pixels_per_metre_x : scale * header->unitless_x));
+  gconv_png_put_be32(bytes + 4, resolution_of(metres ? header->pixels_per_metre_y : scale * header->unitless_y));
+  bytes[8] = metres; /* the unit: a metre, or none */
   return write_small_chunk(writer, "pHYs", bytes, sizeof bytes);
 }
 
@@ -246,7 +251,7 @@ static gconv_status write_metadata(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   if (header->icc)
     GCONV_TRY(write_profile(writer));
-  if (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0)
+  if ((header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0) || header->unitless_x > 0)
     GCONV_TRY(write_resolution(writer));
   return gconv_png_write_metadata(writer);
 }

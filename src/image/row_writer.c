@@ -134,10 +134,11 @@ static void drop_comment(gconv_image *header) {
   header->comment = NULL;
 }
 static bool has_resolution(const gconv_image *header) {
-  return header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0;
+  return (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0) || header->unitless_x > 0;
 }
 static void drop_resolution(gconv_image *header) {
   header->pixels_per_metre_x = header->pixels_per_metre_y = 0;
+  header->unitless_x = header->unitless_y = 0;
 }
 static bool has_icc(const gconv_image *header) {
   return header->icc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a page of a TIFF holds, by its tags, and how it is read. */
 #include "base/nodata.h"
+#include "image/metadata.h"
 #include "image/tiff.h"
 #include "image/tiff_directory.h"
 
@@ -38,6 +39,8 @@ static const char *name_of_compression(uint16_t compression) {
                {34661, "JBIG"},
                {34712, "JPEG 2000"},
                {34887, "LERC"},
+               {34933, "PNG"},
+               {34934, "JPEG XR"},
                {34925, "LZMA"},
                {50000, "ZSTD"},
                {50001, "WebP"},
@@ -88,6 +91,8 @@ static gconv_status find_extra(gconv_tiff_file *file, const tags *t, int colours
                       "(numpy.save of 1 x C x H x W)",
                       file->name, page->samples);
   header->alpha = extra == 1 && t->extra_count >= 1 && t->extra[0] != EXTRASAMPLE_UNSPECIFIED;
+  if (header->alpha && t->extra[0] == EXTRASAMPLE_ASSOCALPHA && page->colour == GCONV_TIFF_INVERTED)
+    return gconv_tiff_refuse(file, "grey whose white is 0, and that was multiplied by alpha");
   if (header->alpha && t->extra[0] == EXTRASAMPLE_ASSOCALPHA)
     page->colour = GCONV_TIFF_PREMULTIPLIED;
   return GCONV_OK;
@@ -266,6 +271,8 @@ static void find_resolution(gconv_tiff_file *file, gconv_image *header) {
   if (!gconv_tiff.TIFFGetField(file->handle, TIFFTAG_XRESOLUTION, &x) ||
       !gconv_tiff.TIFFGetField(file->handle, TIFFTAG_YRESOLUTION, &y) || !(x > 0 && y > 0) || !isfinite(x) || !isfinite(y))
     return;
+  if (metre == 0)
+    gconv_metadata_set_unitless(header, (double)x, (double)y);
   header->pixels_per_metre_x = x * metre;
   header->pixels_per_metre_y = y * metre;
 }

@@ -65,9 +65,14 @@ static const uint16_t compressions[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFL
 
 static void set_resolution(TIFF *handle, const gconv_image *header) {
   double x = header->pixels_per_metre_x * 0.0254, y = header->pixels_per_metre_y * 0.0254;
+  bool inches = x > 0 && y > 0;
+  if (!inches) {
+    x = header->unitless_x;
+    y = header->unitless_y;
+  }
   if (!(x > 0 && y > 0))
     return;
-  gconv_tiff.TIFFSetField(handle, TIFFTAG_RESOLUTIONUNIT, RESUNIT_INCH);
+  gconv_tiff.TIFFSetField(handle, TIFFTAG_RESOLUTIONUNIT, inches ? RESUNIT_INCH : RESUNIT_NONE);
   gconv_tiff.TIFFSetField(handle, TIFFTAG_XRESOLUTION, x);
   gconv_tiff.TIFFSetField(handle, TIFFTAG_YRESOLUTION, y);
 }
