@@ -75,7 +75,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return (size_t)problem->images * (size_t)problem->filters;
 }
 
-/* Long rows go at a fifth of the rate of float32, short ones as the definition does. */
+/* Long rows go at some eighth of the rate of float32, short ones as the definition does. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double slower = problem->columns >= LANES && problem->dilation_x == 1 ? 8 : 220;
   return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / slower);
