@@ -51,6 +51,11 @@ gconv_status gconv_features_resolve(const char *text, char **list, int32_t *coun
  * and any rows at a time. In a chain, only some rows of them are in memory at a time. */
 gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **operation);
 
+/* Has plans of an operation of gconv_operation_features() warn of pictures that are far from those that a model learned, or
+ * have other channels. `notes` are those of the model; without means and deviations, nothing is known. Before plans are
+ * made. */
+gconv_status gconv_features_expect(gconv_operation *operation, const gconv_column_notes *notes);
+
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */
 
 /* Reads a mask or a map of classes as gconv_image_read() does: one image with one whole number a pixel, perhaps with alpha,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Features as an operation: tiles of rows, spread over the threads of the CPU, or bands of rows on a GPU (gpu.h). */
 #include "operation/operation.h"
+#include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -17,7 +18,8 @@ enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time on 
 typedef struct feature_operation {
   gconv_operation base;
   gconv_feature_list list;
-  int32_t channels; /* 1, 3, or 0: those of the image */
+  int32_t channels;         /* 1, 3, or 0: those of the image */
+  gconv_column_notes notes; /* owned: of the features that a model learned; zeroes: not known */
 } feature_operation;
 
 typedef struct feature_plan {
@@ -26,7 +28,8 @@ typedef struct feature_plan {
   int32_t channels;          /* of which features are made */
   gconv_feature_work *works; /* owned: one a thread; NULL of an outline, and on a GPU */
   int threads;
-  gconv_feature_gpu *gpu; /* owned: on a GPU; else NULL */
+  gconv_feature_gpu *gpu;   /* owned: on a GPU; else NULL */
+  gconv_feature_look *look; /* owned: NULL: nothing is known that a picture could be compared with */
 } feature_plan;
 
 static bool is_there(const gconv_device *device) {
@@ -153,8 +156,10 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
                                  gconv_image *outputs, gconv_timings *timings) {
   const feature_plan *plan = (const feature_plan *)base;
   if (plan->gpu)
-    return make_there(plan, window, window_row, first, outputs, timings);
-  make_rows(plan, window, window_row, first, outputs, timings);
+    GCONV_TRY(make_there(plan, window, window_row, first, outputs, timings));
+  else
+    make_rows(plan, window, window_row, first, outputs, timings);
+  gconv_feature_look_add(plan->look, outputs, first, base->like.height);
   return GCONV_OK;
 }
 
@@ -200,6 +205,7 @@ static void free_plan(gconv_plan *base) {
   for (int i = 0; i < plan->threads && plan->works; i++)
     gconv_feature_work_end(&plan->works[i]);
   gconv_feature_gpu_free(plan->gpu);
+  gconv_feature_look_end(plan->look);
   free(plan->works);
   free(plan);
 }
@@ -248,6 +254,28 @@ static void fill_info(feature_plan *plan) {
       1e-6 * nanoseconds(&plan->operation->list) * plan->channels * info->frames * info->height * (double)info->width;
 }
 
+/* Says that colours become grey, or grey colours, for a model that learned the others. */
+static void tell_channels(const feature_plan *plan) {
+  const gconv_image *like = &plan->base.like;
+  const int32_t colours = like->channels - like->alpha;
+  if (colours != plan->channels)
+    gconv_warn_once("other channels than were learned",
+                    plan->channels == 1
+                        ? "a picture has colours, and the model learned grey ones: it is made grey"
+                        : "a picture is grey, and the model learned colours: it is taken for RGB of equal parts");
+}
+
+static gconv_status begin(feature_plan *plan) {
+  const gconv_column_notes *notes = &plan->operation->notes;
+  if (notes->count > 0) {
+    tell_channels(plan);
+    plan->look = gconv_feature_look_begin(notes);
+    if (!plan->look)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
+  return begin_works(plan);
+}
+
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   feature_plan *plan = (feature_plan *)base;
   plan->operation = (const feature_operation *)operation;
@@ -266,7 +294,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                                  .channels = plan->channels * plan->operation->list.outputs,
                                  .planar = true};
   fill_info(plan);
-  return order->extent == GCONV_PLAN_WHOLE ? begin_works(plan) : GCONV_OK;
+  return order->extent == GCONV_PLAN_WHOLE ? begin(plan) : GCONV_OK;
 }
 
 static const gconv_plan_type feature_plan_type = {.bytes = sizeof(feature_plan),
@@ -284,6 +312,7 @@ static const gconv_plan_type feature_plan_type = {.bytes = sizeof(feature_plan),
 static void free_operation(gconv_operation *base) {
   feature_operation *operation = (feature_operation *)base;
   gconv_feature_list_free(&operation->list);
+  gconv_column_notes_free(&operation->notes);
   free(operation);
 }
 
@@ -317,4 +346,17 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
   }
   *result = &operation->base;
   return GCONV_OK;
+}
+
+gconv_status gconv_features_expect(gconv_operation *base, const gconv_column_notes *notes) {
+  GCONV_NEED_AS(base, "operation");
+  GCONV_NEED(notes);
+  feature_operation *operation = (feature_operation *)base;
+  if (base->type != &feature_type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the operation does not make features of pixels");
+  if (operation->channels == 0 || !notes->means || !notes->deviations ||
+      notes->count != (size_t)operation->channels * (size_t)operation->list.outputs)
+    return GCONV_OK; /* an older model knows nothing */
+  gconv_column_notes_free(&operation->notes);
+  return gconv_column_notes_copy(notes, &operation->notes);
 }

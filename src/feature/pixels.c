@@ -38,6 +38,8 @@ static gconv_status make_stages(const gconv_network *network, int32_t channels, 
   gconv_operation *stages[2] = {NULL, NULL};
   gconv_status status = gconv_operation_features(network->features, channels, &stages[0]);
   if (status == GCONV_OK)
+    status = gconv_features_expect(stages[0], &network->notes);
+  if (status == GCONV_OK)
     status = gconv_operation_of_network(network, options, &stages[1]);
   if (status == GCONV_OK)
     status = gconv_operation_chain(stages, 2, result);

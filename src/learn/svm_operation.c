@@ -310,6 +310,8 @@ static gconv_status make_stages(const gconv_svm *model, int32_t channels, const 
   svm_operation *machine = NULL;
   gconv_status status = gconv_operation_features(model->features, channels, &stages[0]);
   if (status == GCONV_OK)
+    status = gconv_features_expect(stages[0], model->info.notes);
+  if (status == GCONV_OK)
     status = make_operation(model, &machine);
   if (status == GCONV_OK) {
     const gconv_layer layer = {.bank = &machine->same, .groups = machine->same.filters};

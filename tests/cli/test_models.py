@@ -12,6 +12,7 @@ import unittest
 
 import numpy as np
 from helper import GCONV, CommandTest
+from PIL import Image
 from test_train import read_network
 
 rng = np.random.default_rng(37)
@@ -275,6 +276,28 @@ class Models(CommandTest):
         self.assertLess([c for c, row in zip(self.predicted("h.safetensors", "t.csv"), rows) if row[2] == "rare"].count("common"), 2)
         self.usage_error("there is no class blue to weigh", "train", "--table", "t.csv", "-w", "blue:2", *words, "-o", "w.safetensors")
         self.usage_error("--weight rare: this takes a class", "train", "--table", "t.csv", "-w", "rare", *words, "-o", "w.safetensors")
+
+    # ---- Pictures ----
+
+    def test_pictures_far_from_what_was_learned(self):
+        values = rng.integers(0, 4000, (6, 8)).repeat(16, 0).repeat(16, 1) + rng.integers(0, 90, (96, 128))
+        for name, picture in {"learned": values * 16, "twelve": values, "mask": np.where(values > 2000, 2, 1)}.items():
+            Image.fromarray(picture.astype(np.uint8 if name == "mask" else np.uint16)).save(self.folder / f"{name}.png")
+        grey = (values * 16 / 257).astype(np.uint8)
+        Image.fromarray(grey).save(self.folder / "bytes.png")
+        Image.fromarray(np.stack([grey] * 3, 2)).save(self.folder / "colours.png")
+        np.save(self.folder / "floats.npy", (values * 16 / 257).astype(np.float32))
+        features = ("--features", "gaussian 1 2, log 1", "-q")
+        self.gconv("svm", "learned.png", "mask.png", *features, "-o", "m")
+        self.gconv("train", "-i", "learned.png", "-t", "mask.png", *features, "--net", "dense 4 tanh, dense 2 softmax", "-o", "m.safetensors")
+        for model in "m", "m.safetensors":
+            for name in "learned.png", "bytes.png":
+                self.assertEqual(self.gconv("classify", model, "-i", name, "-o", "o.png", "-q").stderr, "")
+                self.assertNotIn("warning", self.gconv("classify", model, "-i", name, "-o", "o.png").stderr)
+            for name, says in (("twelve.png", r"far from those that the model learned: its features are 0\.0[456]\d* times"), ("floats.npy", r"are [2-9]\d\d times as strong"),
+                               ("colours.png", "has colours, and the model learned grey ones")):
+                self.assertRegex(self.gconv("classify", model, "-i", name, "-o", "o.png").stderr, says)
+            self.assertIn("far from those", self.gconv("classify", model, "twelve.png", "mask.png", "--evaluate").stderr)
 
     # ---- Machines that do not converge ----
 
