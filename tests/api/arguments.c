@@ -47,7 +47,7 @@ static gconv_array array_in = {samples, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}}
 static gconv_array array_out = {results, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
 static gconv_filters filters;
 static gconv_options options;
-static gconv_operation *operation;
+static gconv_operation *operation, *features_operation;
 static gconv_device *device;
 static gconv_plan *plan;
 static gconv_bank bank = {.name = "bank", .filters = 1, .channels = 1, .rows = 3, .columns = 3, .weights = weights};
@@ -179,6 +179,7 @@ static void set_up_learning(void) {
     exit(1);
   need(gconv_dataset_open(&dataset_options, &dataset), "data set");
   need(gconv_network_make("dense 3 softmax", 2, 1, 1, 3, 1, &net), "network");
+  need(gconv_operation_features("gaussian 1", 1, &features_operation), "features");
   net.classes = calloc(3, sizeof *net.classes);
   net.class_count = 3;
   for (size_t i = 0; i < 3; i++)
@@ -247,6 +248,7 @@ static void tear_down_learning(void) {
   gconv_svm_free(svm);
   gconv_trainer_free(trainer);
   gconv_network_free(&net);
+  gconv_operation_free(features_operation);
   gconv_dataset_free(dataset);
   if (unlink("table.csv") != 0 || unlink("net.safetensors") != 0 || unlink("svm.model") != 0 || unlink("noise.pfm") != 0)
     mistake("the files of learning are gone", "");
