@@ -142,12 +142,6 @@ static gconv_status fail_tensor(const gconv_bank_file *file, const char *name, c
   return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' %s", file->path, name, wrong);
 }
 
-/* Whether `name` is that of a layer's tensor, l<i>.weight or l<i>.bias. */
-static bool is_of_layer(const char *name) {
-  size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0;
-  return digits > 0 && (strcmp(name + 1 + digits, ".weight") == 0 || strcmp(name + 1 + digits, ".bias") == 0);
-}
-
 static gconv_status read_biases(gconv_bank_file *file, const char *name, gconv_bank *bank) {
   size_t index;
   if (!gconv_safetensors_find(file, name, &index))
@@ -183,18 +177,34 @@ static gconv_status read_layer(gconv_bank_file *file, size_t i, gconv_bank *bank
   return status == GCONV_OK ? status : gconv_fail_in(status, "%s", file->path);
 }
 
-/* Fails if there are tensors of layers that the network has not. */
+/* The number of the layer whose tensor, l<i>.weight or l<i>.bias, has this name; SIZE_MAX if it is none. */
+static size_t layer_of(const char *name) {
+  char wanted[NAME_BYTES];
+  const size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0,
+               layer = strtoull(digits ? name + 1 : "0", NULL, 10);
+  if (digits == 0 || digits > 9)
+    return SIZE_MAX;
+  snprintf(wanted, sizeof wanted, "l%zu.%s", layer, strcmp(name + 1 + digits, ".bias") == 0 ? "bias" : "weight");
+  return strcmp(name, wanted) == 0 ? layer : SIZE_MAX;
+}
+
+/* Fails if there are tensors of layers that the network has not, and tells of others, but for those of a checkpoint. */
 static gconv_status check_taken(const gconv_bank_file *file, const gconv_network *network) {
+  size_t others = 0, first = 0;
   for (size_t i = 0; i < file->count; i++) {
     const char *name = gconv_safetensors_name(file, i);
-    if (!is_of_layer(name))
+    const size_t layer = layer_of(name);
+    if (strncmp(name, GCONV_EXTRA_PREFIX, strlen(GCONV_EXTRA_PREFIX)) == 0 ||
+        (layer < network->count && network->layers[layer].kind == GCONV_LAYER_CONV))
       continue;
-    char *end;
-    unsigned long long layer = strlen(name) < 24 ? strtoull(name + 1, &end, 10) : UINT64_MAX;
-    if (layer >= network->count || network->layers[layer].kind != GCONV_LAYER_CONV || (name[1] == '0' && name[2] != '.'))
+    if (name[0] == 'l' && name[1] >= '0' && name[1] <= '9')
       return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%.40s' belongs to none of the network's %zu layers", file->path,
                         file->entries[i].name, network->count);
+    first = others++ == 0 ? i : first;
   }
+  if (others > 0)
+    gconv_warn("%s: %zu of its tensors belong to no layer and change nothing: '%.40s'%s", file->path, others,
+               file->entries[first].name, others > 1 ? " ..." : "");
   return GCONV_OK;
 }
 

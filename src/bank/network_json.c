@@ -119,10 +119,31 @@ static gconv_status take_object(const part *p, const char *key, char **text) {
   return *text ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
 }
 
-/* Takes known keys out, so that the others stay. */
-static void drop_keys(json_t *object, const char *const *keys, size_t count) {
+/* Takes known keys out, so that the others stay, and tells of these. Lists of layers and the input are told of by
+ * themselves.
+ */
+static void drop_keys(const part *p, const char *const *keys, size_t count) {
+  const char *key, *first = NULL;
+  size_t unknown = 0;
+  json_t *value;
+  char where[32] = "";
   for (size_t i = 0; i < count; i++)
-    json_object_del(object, keys[i]);
+    json_object_del(p->json, keys[i]);
+  json_object_foreach(p->json, key, value) {
+    if (p->layer == 0 && (json_is_object(value) || json_is_array(value)) &&
+        (strcmp(key, "layers") == 0 || strcmp(key, "input") == 0))
+      continue;
+    first = first ? first : key;
+    unknown++;
+  }
+  if (unknown == 0)
+    return;
+  char *name = gconv_printable_copy(first, SHOWN_BYTES);
+  if (p->layer > 0)
+    snprintf(where, sizeof where, "layer %zu: ", p->layer);
+  gconv_warn("%s: %s%zu key%s not known here and change%s nothing: '%s'%s", p->where, where, unknown,
+             unknown == 1 ? " is" : "s are", unknown == 1 ? "s" : "", name ? name : "", unknown == 1 ? "" : " ...");
+  free(name);
 }
 
 /* ---- Reading a layer ---- */
@@ -146,6 +167,8 @@ static gconv_status take_border(const part *p, gconv_layer *layer) {
   GCONV_TRY(take_word(p, "border", borders, COUNT(borders), &border));
   if (value && !is_finite(value))
     return fail_part(p, GCONV_BAD_FILE, "its 'border_value' is no finite number");
+  if (json_number_value(value) != 0 && border != GCONV_BORDER_CONSTANT)
+    gconv_warn("%s: layer %zu: its 'border_value' changes nothing: that is of the border constant", p->where, p->layer);
   layer->border = (gconv_border)border;
   layer->border_value = json_number_value(value);
   return GCONV_OK;
@@ -165,6 +188,9 @@ static gconv_status take_conv(const part *p, gconv_layer *layer) {
   GCONV_TRY(take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
   if (slope && !is_finite(slope))
     return fail_part(p, GCONV_BAD_FILE, "its 'slope' is no finite number");
+  if (slope && json_number_value(slope) != 0 && activation != GCONV_ACTIVATION_LEAKY &&
+      activation != GCONV_ACTIVATION_SIGMOID)
+    gconv_warn("%s: layer %zu: its 'slope' changes nothing: that is of leaky and sigmoid", p->where, p->layer);
   if (flip && !json_is_boolean(flip))
     return fail_part(p, GCONV_BAD_FILE, "its 'flip' is neither true nor false");
   layer->activation = (gconv_activation)activation;
@@ -183,7 +209,7 @@ static gconv_status take_layer(const part *p, gconv_layer *layer) {
   layer->kind = (gconv_layer_kind)kind;
   if (layer->kind == GCONV_LAYER_CONV)
     GCONV_TRY(take_conv(p, layer));
-  drop_keys(p->json, conv_keys, layer->kind == GCONV_LAYER_CONV ? COUNT(conv_keys) : 1);
+  drop_keys(p, conv_keys, layer->kind == GCONV_LAYER_CONV ? COUNT(conv_keys) : 1);
   return GCONV_OK;
 }
 
@@ -235,7 +261,7 @@ static gconv_status take_input(const part *p, gconv_network *network) {
   GCONV_TRY(take_numbers(&inside, "channels", 1, 1, channels));
   GCONV_TRY(take_numbers(&inside, "height", 0, 1, height));
   GCONV_TRY(take_numbers(&inside, "width", 0, 1, width));
-  drop_keys(input, keys, COUNT(keys));
+  drop_keys(&inside, keys, COUNT(keys));
   if (json_object_size(input) == 0)
     json_object_del(p->json, "input");
   return GCONV_OK;
@@ -360,7 +386,7 @@ static gconv_status take_all(const part *p, gconv_network *network) {
   network->loss = (gconv_loss)loss;
   GCONV_TRY(take_seed(p, &network->seed));
   GCONV_TRY(take_object(p, "trained", &network->trained));
-  drop_keys(p->json, keys, COUNT(keys));
+  drop_keys(p, keys, COUNT(keys));
   if (json_object_size(p->json) == 0)
     return GCONV_OK;
   network->others = json_dumps(p->json, JSON_COMPACT);

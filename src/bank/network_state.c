@@ -1,247 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* A state_dict of PyTorch's nn.Sequential, in safetensors, as a network: "0.weight", "2.weight" ... are its layers in the
- * order of their numbers. What stands between them, and how convolutions are applied, is not in the file: a text says it. */
-#include "bank/network_file.h"
-#include "base/arguments.h"
+ * order of their numbers. What stands between them, and how convolutions are applied, is not in the file: a text says it.
+ * All tensors must be understood, and the modules that the text names must be as many as the numbers leave room for. */
+#include "bank/network_state.h"
 #include "base/memory.h"
-#include "base/printable.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60, WORD_BYTES = 40 /* bytes of a word of the text */ };
+enum { SHOWN_BYTES = 60 };
 static const double EPSILON = 1e-5; /* of BatchNorm2d, by default */
-
-/* ---- The tensors of layers ---- */
-
-typedef struct part {
-  size_t index;    /* of the weights' entry */
-  uint64_t number; /* of the module in the nn.Sequential */
-  size_t stem;     /* bytes of the name before "weight" */
-} part;
 
 typedef struct state {
   gconv_bank_file *file;
-  part *parts; /* owned; sorted by number */
-  size_t count;
+  gconv_state_modules modules;
   gconv_network *network;
-  int64_t channels; /* behind the last layer; 0 before the first */
+  int64_t channels;      /* behind the last layer; 0 before the first */
+  bool flat;             /* the last layer was dense */
+  bool told;             /* that the numbers of modules do not count all of them */
+  uint64_t position;     /* the number that the next module has */
+  gconv_layer waiting;   /* with the activation that stands among the steps */
+  double epsilon;        /* of BatchNorm2d behind the last layer; below 0: not given */
+  bool told_epsilon;     /* which one is taken then */
+  gconv_net_step *steps; /* owned: those that follow the last module with tensors, and have not been taken */
+  size_t step_count;
 } state;
 
-/* Finds "<prefix><number>.weight"; *prefix gets its length. */
-static bool is_weight(const char *name, part *p, size_t *prefix) {
-  static const char ending[] = ".weight";
-  size_t length = strlen(name), end = length - (sizeof ending - 1), begin = end;
-  if (length < sizeof ending || strcmp(name + end, ending) != 0)
-    return false;
-  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9')
-    begin--;
-  errno = 0;
-  p->number = end - begin > 0 ? strtoull(name + begin, NULL, 10) : 0;
-  p->stem = end + 1;
-  *prefix = begin;
-  return begin < end && end - begin < 10;
-}
-
-static int compare_parts(const void *a, const void *b) {
-  const part *x = a, *y = b;
-  return (x->number > y->number) - (x->number < y->number);
-}
-
-static gconv_status find_parts(state *s) {
-  const char *first = NULL;
-  size_t shared = 0, prefix;
-  s->parts = calloc(s->file->count + 1, sizeof *s->parts);
-  if (!s->parts)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", s->file->path);
-  for (size_t i = 0; i < s->file->count; i++) {
-    const char *name = gconv_safetensors_name(s->file, i);
-    part p = {.index = i};
-    if (!is_weight(name, &p, &prefix))
-      continue;
-    if (first && (prefix != shared || strncmp(first, name, shared) != 0))
-      return gconv_fail(
-          GCONV_UNSUPPORTED,
-          "%s: the names of its tensors tell no order of layers: '%.*s' and '%.*s' count by themselves; those of "
-          "one nn.Sequential are numbered",
-          s->file->path, SHOWN_BYTES, s->file->entries[s->parts[0].index].name, SHOWN_BYTES, s->file->entries[i].name);
-    first = first ? first : name;
-    shared = prefix;
-    s->parts[s->count++] = p;
-  }
-  if (s->count == 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: has no tensors '0.weight', '2.weight' ... of an nn.Sequential", s->file->path);
-  qsort(s->parts, s->count, sizeof *s->parts, compare_parts);
-  return GCONV_OK;
-}
-
-/* Finds the tensor beside the weights of a part: "bias", "running_mean". */
-static bool find_beside(const state *s, const part *p, const char *what, size_t *index) {
-  char *name = gconv_format_text("%.*s%s", (int)p->stem, gconv_safetensors_name(s->file, p->index), what);
-  bool found = name && gconv_safetensors_find(s->file, name, index);
-  free(name);
-  return found;
-}
-
-/* ---- The text ---- */
-
-/* An item of the text: a layer without weights, or how one with weights is applied. */
-typedef struct item {
-  gconv_layer layer;
-  int32_t rows, columns; /* that a dense layer sees; 0: not given */
-} item;
-
-/* Parses "A" or "AxB", both from 1 on. */
-static bool parse_pair(const char *text, int32_t *a, int32_t *b) {
-  char *end;
-  long first = strtol(text, &end, 10), second = first;
-  if (end == text || text[0] < '0' || text[0] > '9')
-    return false;
-  if (*end == 'x') {
-    const char *more = end + 1;
-    second = more[0] >= '0' && more[0] <= '9' ? strtol(more, &end, 10) : 0;
-  }
-  *a = (int32_t)first;
-  *b = (int32_t)second;
-  return *end == '\0' && first >= 1 && second >= 1 && first <= GCONV_FILTER_MAX_SIDE && second <= GCONV_FILTER_MAX_SIDE;
-}
-
-static bool take_activation(const char *word, gconv_layer *layer) {
-  size_t length = strcspn(word, ":=");
-  for (int i = 0; i < GCONV_ACTIVATIONS; i++)
-    if (strlen(gconv_activation_words[i]) == length && strncmp(word, gconv_activation_words[i], length) == 0) {
-      bool sloped = i == GCONV_ACTIVATION_LEAKY || i == GCONV_ACTIVATION_SIGMOID;
-      char *end = (char *)word + length;
-      layer->activation = (gconv_activation)i;
-      layer->slope = i == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
-      if (word[length] && sloped)
-        layer->slope = strtof(word + length + 1, &end);
-      return *end == '\0' && isfinite(layer->slope) && (!word[length] || end > word + length + 1);
-    }
-  return false;
-}
-
-/* By the names of borders, and those that padding_mode of PyTorch has for them. */
-static bool take_border(const char *word, gconv_layer *layer) {
-  static const struct {
-    const char *word;
-    gconv_border border;
-  } borders[] = {
-      {"replicate", GCONV_BORDER_REPLICATE}, {"symmetric", GCONV_BORDER_SYMMETRIC}, {"reflect101", GCONV_BORDER_REFLECT101},
-      {"reflect", GCONV_BORDER_REFLECT101},  {"wrap", GCONV_BORDER_WRAP},           {"circular", GCONV_BORDER_WRAP}};
-  for (size_t i = 0; i < sizeof borders / sizeof *borders; i++)
-    if (strcmp(word, borders[i].word) == 0) {
-      layer->border = borders[i].border;
-      return true;
-    }
-  return false;
-}
-
-static bool take_word(const char *word, item *it) {
-  gconv_layer *layer = &it->layer;
-  int32_t a, b;
-  if (take_border(word, layer))
-    return true;
-  if (strcmp(word, "mean") == 0 || strcmp(word, "residual") == 0)
-    layer->kind = word[0] == 'm' ? GCONV_LAYER_MEAN : GCONV_LAYER_RESIDUAL;
-  else if (strcmp(word, "same") == 0)
-    layer->padding = GCONV_LAYER_SAME;
-  else if (strcmp(word, "valid") == 0)
-    layer->padding = GCONV_LAYER_VALID;
-  else if (word[0] == '/')
-    return parse_pair(word + 1, &layer->stride_y, &layer->stride_x);
-  else if (strncmp(word, "dilation:", 9) == 0)
-    return parse_pair(word + 9, &layer->dilation_y, &layer->dilation_x);
-  else if (strncmp(word, "groups:", 7) == 0)
-    return parse_pair(word + 7, &layer->groups, &b);
-  else if (strcmp(word, "padding:0") == 0)
-    layer->padding = GCONV_LAYER_VALID;
-  else if (strncmp(word, "padding:", 8) == 0 && parse_pair(word + 8, &a, &b)) {
-    layer->padding = GCONV_LAYER_EXPLICIT;
-    layer->pad_top = layer->pad_bottom = a;
-    layer->pad_left = layer->pad_right = b;
-  } else if (word[0] >= '0' && word[0] <= '9')
-    return parse_pair(word, &it->rows, &it->columns);
-  else
-    return take_activation(word, layer);
-  return true;
-}
-
-/* Parses the words up to the next comma. *text is moved behind it; it is NULL behind the last item. */
-static gconv_status parse_item(const char **text, size_t number, item *it) {
-  const char *at = *text;
-  *it = (item){.layer.padding = GCONV_LAYER_SAME};
-  it->layer.stride_y = it->layer.stride_x = it->layer.dilation_y = it->layer.dilation_x = it->layer.groups = 1;
-  for (;;) {
-    at += strspn(at, " \t\n");
-    size_t length = strcspn(at, " \t\n,");
-    char word[WORD_BYTES];
-    if (length == 0)
-      break;
-    snprintf(word, sizeof word, "%.*s", (int)(length < WORD_BYTES ? length : WORD_BYTES), at);
-    if (length >= WORD_BYTES || !take_word(word, it))
-      return gconv_fail(
-          GCONV_BAD_ARGUMENT,
-          "--net: item %zu: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax, mean, residual, /STRIDE, "
-          "same, valid, padding:N, replicate, symmetric, reflect, circular, dilation:N, groups:N, and ROWSxCOLUMNS of a "
-          "dense layer",
-          number, word);
-    at += length;
-  }
-  *text = *at == ',' ? at + 1 : NULL;
-  if (it->layer.kind != GCONV_LAYER_CONV)
-    it->layer = (gconv_layer){.kind = it->layer.kind};
-  return GCONV_OK;
-}
-
 /* ---- Layers ---- */
-
-static gconv_status fail_part(const state *s, const part *p, const char *format, ...) GCONV_PRINTF(3, 4);
-static gconv_status fail_part(const state *s, const part *p, const char *format, ...) {
-  char text[400];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.*s' %s", s->file->path, SHOWN_BYTES, s->file->entries[p->index].name,
-                    text);
-}
-
-/* A Linear layer of K x (C * rows * columns) weights is a convolution of its whole input. */
-static gconv_status shape_dense(const state *s, const part *p, const item *it, gconv_bank_shape *shape) {
-  const gconv_bank_entry *entry = &s->file->entries[p->index];
-  const uint64_t features = entry->shape[1], given = (uint64_t)it->rows * (uint64_t)it->columns;
-  uint64_t channels = s->channels > 0 ? (uint64_t)s->channels : given > 0 ? features / given : features;
-  uint64_t pixels = channels > 0 && features % channels == 0 ? features / channels : 0;
-  uint64_t side = (uint64_t)(sqrt((double)pixels) + 0.5), rows = given > 0 ? (uint64_t)it->rows : side;
-  uint64_t columns = given > 0 ? (uint64_t)it->columns : side;
-  if (pixels == 0 || rows * columns != pixels)
-    return fail_part(s, p,
-                     "is a dense layer of %" PRIu64 " inputs behind %" PRIu64
-                     " channels: say in --net how many rows and columns it sees, such as 7x5",
-                     features, channels);
-  if (given == 0 && pixels > 1)
-    gconv_warn("%s: '%.*s' is taken to see %" PRIu64 " x %" PRIu64 " pixels of %" PRIu64
-               " channels; --net can say otherwise",
-               s->file->path, SHOWN_BYTES, entry->name, rows, columns, channels);
-  *shape = (gconv_bank_shape){entry->shape[0], channels, rows, columns};
-  return GCONV_OK;
-}
-
-static gconv_status read_biases(state *s, const part *p, gconv_bank *bank) {
-  size_t index;
-  if (!find_beside(s, p, "bias", &index))
-    return GCONV_OK;
-  const gconv_bank_entry *entry = &s->file->entries[index];
-  if (!gconv_safetensors_is_floating(s->file, index) || entry->dimensions != 1 || entry->shape[0] != (uint64_t)bank->filters)
-    return fail_part(s, p, "has a bias that is not %d floating-point numbers", bank->filters);
-  GCONV_TRY(gconv_bank_add_biases(bank));
-  return gconv_safetensors_read_floats(s->file, index, bank->biases);
-}
 
 static gconv_status add_layer(state *s, const gconv_layer *layer) {
   gconv_network *network = s->network;
@@ -254,52 +41,120 @@ static gconv_status add_layer(state *s, const gconv_layer *layer) {
   return GCONV_OK;
 }
 
-static gconv_status add_weights(state *s, const part *p, const item *it) {
-  const gconv_bank_entry *entry = &s->file->entries[p->index];
-  gconv_bank_shape shape = {entry->shape[0], entry->shape[1], entry->shape[2], entry->shape[3]};
-  gconv_layer layer = it->layer;
-  if (!gconv_safetensors_is_floating(s->file, p->index) || (entry->dimensions != 2 && entry->dimensions != 4))
-    return fail_part(s, p, "has %d dimensions of %s: layers here have 4, or 2 if they are dense, of floating-point numbers",
-                     entry->dimensions, entry->type);
-  if (entry->dimensions == 4 && it->rows > 0)
-    return fail_part(s, p, "is no dense layer: its rows and columns are in the file");
-  if (entry->dimensions == 2) {
-    GCONV_TRY(shape_dense(s, p, it, &shape));
-    layer.padding = GCONV_LAYER_VALID;
-    layer.border = GCONV_BORDER_ZERO;
+/* The last layer, if it has weights and no activation yet; else NULL. */
+static gconv_layer *open_layer(const state *s) {
+  gconv_layer *last = s->network->count > 0 ? &s->network->layers[s->network->count - 1] : NULL;
+  return last && last->bank && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
+}
+
+/* A Linear layer of K x (C * rows * columns) weights is a convolution of its whole input. */
+static gconv_status shape_dense(const state *s, const gconv_state_module *m, const gconv_bank_entry *entry,
+                                const gconv_net_item *item, gconv_bank_shape *shape) {
+  const uint64_t features = entry->shape[1], given = (uint64_t)item->rows * (uint64_t)item->columns;
+  uint64_t channels = s->channels > 0 ? (uint64_t)s->channels : given > 0 ? features / given : features;
+  uint64_t pixels = channels > 0 && features % channels == 0 ? features / channels : 0;
+  uint64_t side = (uint64_t)(sqrt((double)pixels) + 0.5), rows = given > 0 ? (uint64_t)item->rows : side;
+  uint64_t columns = given > 0 ? (uint64_t)item->columns : side;
+  if (item->shaped)
+    return gconv_state_fail(s->file, m,
+                            "is a dense layer, Linear, which has no stride, padding, dilation, groups and border");
+  if (pixels == 0 || rows * columns != pixels)
+    return gconv_state_fail(s->file, m,
+                            "is a dense layer of %" PRIu64 " inputs behind %" PRIu64
+                            " channels: say in --net how many rows and columns it sees, such as 7x5",
+                            features, channels);
+  if (given == 0 && pixels > 1)
+    gconv_warn("%s: '%.*s' is taken to see %" PRIu64 " x %" PRIu64 " pixels of %" PRIu64
+               " channels; --net can say otherwise",
+               s->file->path, SHOWN_BYTES, entry->name, rows, columns, channels);
+  *shape = (gconv_bank_shape){entry->shape[0], channels, rows, columns};
+  return GCONV_OK;
+}
+
+/* Weights of a ConvTranspose2d are inputs x outputs x rows x columns, and have the names of a Conv2d's. */
+static gconv_status check_conv(const state *s, const gconv_state_module *m, const gconv_bank_entry *entry,
+                               const gconv_net_item *item) {
+  const uint64_t *shape = entry->shape, channels = (uint64_t)s->channels;
+  const bool biased = m->entries[GCONV_STATE_BIAS] && gconv_state_entry(s->file, m, GCONV_STATE_BIAS)->dimensions == 1;
+  const uint64_t biases = biased ? gconv_state_entry(s->file, m, GCONV_STATE_BIAS)->shape[0] : shape[0];
+  if (item->rows > 0)
+    return gconv_state_fail(s->file, m, "is no dense layer: its rows and columns are in the file");
+  if ((biases != shape[0] && biases == shape[1] * (uint64_t)item->layer.groups) ||
+      (channels > 0 && shape[1] * (uint64_t)item->layer.groups != channels && shape[0] == channels))
+    return gconv_state_fail(s->file, m,
+                            "has the shape of a ConvTranspose2d, %" PRIu64 " x %" PRIu64
+                            " (inputs x outputs), behind %" PRIu64 " channels: transposed convolutions are not read",
+                            shape[0], shape[1], channels);
+  return GCONV_OK;
+}
+
+/* PyTorch pads filters of even sizes by "same" behind more than before; with a stride, it does not pad so at all. */
+static gconv_status settle_padding(const state *s, const gconv_state_module *m, gconv_bank_shape shape, gconv_layer *layer) {
+  if (layer->padding != GCONV_LAYER_SAME || (shape.rows % 2 == 1 && shape.columns % 2 == 1))
+    return GCONV_OK;
+  if (layer->stride_y > 1 || layer->stride_x > 1)
+    return gconv_state_fail(s->file, m,
+                            "has filters of %" PRIu64 " x %" PRIu64 " and a stride: say padding:N or valid in --net",
+                            shape.rows, shape.columns);
+  layer->padding = GCONV_LAYER_SAME_UPPER;
+  return GCONV_OK;
+}
+
+/* weight = g * v / |v|, where |v| is taken over all of a filter. */
+static gconv_status apply_length(state *s, const gconv_state_module *m, gconv_bank *bank) {
+  const size_t taps = (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
+  float *lengths = NULL;
+  gconv_status status = gconv_state_read(s->file, m, GCONV_STATE_LENGTH, bank->filters, 1, &lengths);
+  for (size_t k = 0; k < (size_t)bank->filters && status == GCONV_OK; k++) {
+    float *weights = bank->weights + k * taps;
+    double squares = 0;
+    for (size_t i = 0; i < taps; i++)
+      squares += (double)weights[i] * (double)weights[i];
+    for (size_t i = 0; i < taps; i++)
+      weights[i] = (float)((double)lengths[k] * (double)weights[i] / sqrt(squares));
   }
+  gconv_release(lengths);
+  return status;
+}
+
+static gconv_status read_bank(state *s, const gconv_state_module *m, gconv_state_part source, gconv_bank_shape shape,
+                              gconv_bank *bank) {
   GCONV_TRY(gconv_bank_check_shape(s->file->path, shape));
+  GCONV_TRY(gconv_bank_allocate(shape, bank));
+  GCONV_TRY(gconv_safetensors_read_floats(s->file, m->entries[source] - 1, bank->weights));
+  if (source == GCONV_STATE_DIRECTION)
+    GCONV_TRY(apply_length(s, m, bank));
+  return m->entries[GCONV_STATE_BIAS] ? gconv_state_read(s->file, m, GCONV_STATE_BIAS, bank->filters, 0, &bank->biases)
+                                      : GCONV_OK;
+}
+
+static gconv_status add_weights(state *s, const gconv_state_module *m, const gconv_net_item *item) {
+  const gconv_state_part source = gconv_state_source(m);
+  const gconv_bank_entry *entry = gconv_state_entry(s->file, m, source);
+  const bool dense = gconv_state_is_dense(s->file, m);
+  gconv_bank_shape shape = {entry->shape[0], entry->shape[1], entry->shape[2], entry->shape[3]};
+  gconv_layer layer = item->layer;
+  layer.activation = GCONV_ACTIVATION_NONE;
+  layer.slope = 0;
+  GCONV_TRY(dense ? shape_dense(s, m, entry, item, &shape) : check_conv(s, m, entry, item));
+  if (dense)
+    layer.padding = GCONV_LAYER_VALID;
+  GCONV_TRY(settle_padding(s, m, shape, &layer));
   GCONV_TRY(add_layer(s, &layer));
-  gconv_bank *bank = &s->network->banks[s->network->count - 1];
   if (s->channels == 0) {
     uint64_t channels = shape.channels * (uint64_t)layer.groups;
     s->network->channels = channels <= INT32_MAX ? (int32_t)channels : INT32_MAX;
-    if (entry->dimensions == 2) {
-      s->network->height = (int32_t)shape.rows;
-      s->network->width = (int32_t)shape.columns;
-    }
+    s->network->height = dense ? (int32_t)shape.rows : 0;
+    s->network->width = dense ? (int32_t)shape.columns : 0;
   }
   s->channels = (int64_t)shape.filters;
-  GCONV_TRY(gconv_bank_allocate(shape, bank));
-  GCONV_TRY(gconv_safetensors_read_floats(s->file, p->index, bank->weights));
-  return read_biases(s, p, bank);
+  s->flat = dense;
+  s->waiting = item->layer;
+  s->epsilon = item->epsilon;
+  return read_bank(s, m, source, shape, &s->network->banks[s->network->count - 1]);
 }
 
 /* ---- BatchNorm2d ---- */
-
-static gconv_status read_statistics(state *s, const part *p, const char *what, int32_t count, float **numbers) {
-  size_t index = p->index;
-  void *memory = NULL;
-  if (strcmp(what, "weight") != 0 && !find_beside(s, p, what, &index))
-    return fail_part(s, p, "has 1 dimension, and no '%s' beside it as a BatchNorm2d has", what);
-  const gconv_bank_entry *entry = &s->file->entries[index];
-  if (!gconv_safetensors_is_floating(s->file, index) || entry->dimensions != 1 || entry->shape[0] != (uint64_t)count)
-    return fail_part(s, p, "normalises %" PRIu64 " channels by its '%s', and the layer before it has %d", entry->shape[0],
-                     what, count);
-  GCONV_TRY(gconv_allocate((size_t)count * sizeof(float), "the numbers of a layer", &memory));
-  *numbers = memory;
-  return gconv_safetensors_read_floats(s->file, index, memory);
-}
 
 void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
                      double epsilon) {
@@ -312,62 +167,189 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
   }
 }
 
-/* Its activation is that of the layer before it, which PyTorch applies behind it. */
-static gconv_status fold_normalization(state *s, const part *p) {
-  static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+/* Adds a layer that leaves each channel as it is, for what could not be folded into a layer before. */
+static gconv_status add_identity(state *s, int64_t channels) {
+  const gconv_layer layer = {.padding = GCONV_LAYER_VALID,
+                             .stride_y = 1,
+                             .stride_x = 1,
+                             .dilation_y = 1,
+                             .dilation_x = 1,
+                             .groups = (int32_t)channels};
+  const gconv_bank_shape shape = {(uint64_t)channels, 1, 1, 1};
+  GCONV_TRY(gconv_bank_check_shape(s->file->path, shape));
+  GCONV_TRY(add_layer(s, &layer));
+  gconv_bank *bank = &s->network->banks[s->network->count - 1];
+  GCONV_TRY(gconv_bank_allocate(shape, bank));
+  for (int64_t k = 0; k < channels; k++)
+    bank->weights[k] = 1;
+  if (s->channels == 0)
+    s->network->channels = (int32_t)channels;
+  s->channels = channels;
+  return GCONV_OK;
+}
+
+/* It is folded into the layer before it, unless an activation or the like stands between. */
+static gconv_status add_normalization(state *s, const gconv_state_module *m) {
+  static const struct {
+    gconv_state_part part;
+    float otherwise;
+  } parts[] = {{GCONV_STATE_WEIGHT, 1}, {GCONV_STATE_BIAS, 0}, {GCONV_STATE_MEAN, 0}, {GCONV_STATE_VARIANCE, 1}};
   float *numbers[4] = {NULL, NULL, NULL, NULL};
-  gconv_network *network = s->network;
-  gconv_bank *bank = network->count > 0 ? &network->banks[network->count - 1] : NULL;
-  if (!bank || !bank->weights)
-    return fail_part(s, p, "has 1 dimension, and follows no layer into which a BatchNorm2d could be folded");
+  const gconv_bank_entry *mean = gconv_state_entry(s->file, m, GCONV_STATE_MEAN);
+  if (mean->dimensions != 1 || mean->shape[0] < 1 || mean->shape[0] > INT32_MAX ||
+      (s->channels > 0 && mean->shape[0] != (uint64_t)s->channels))
+    return gconv_state_fail(s->file, m, "normalises %" PRIu64 " channels, and the layer before it has %" PRId64,
+                            mean->shape[0], s->channels);
+  if (!open_layer(s))
+    GCONV_TRY(add_identity(s, (int64_t)mean->shape[0]));
+  gconv_bank *bank = &s->network->banks[s->network->count - 1];
   gconv_status status = gconv_bank_add_biases(bank);
   for (int i = 0; i < 4 && status == GCONV_OK; i++)
-    status = read_statistics(s, p, names[i], bank->filters, &numbers[i]);
+    status = gconv_state_read(s->file, m, parts[i].part, bank->filters, parts[i].otherwise, &numbers[i]);
   if (status == GCONV_OK)
-    gconv_bank_fold(bank, numbers[0], numbers[1], numbers[2], numbers[3], EPSILON);
+    gconv_bank_fold(bank, numbers[0], numbers[1], numbers[2], numbers[3], s->epsilon >= 0 ? s->epsilon : EPSILON);
+  if (s->epsilon < 0 && !s->told_epsilon) {
+    s->told_epsilon = true;
+    gconv_warn("%s: its BatchNorm2d are taken to have eps=%g, as by default in PyTorch; --net can say eps:E", s->file->path,
+               EPSILON);
+  }
   for (int i = 0; i < 4; i++)
     gconv_release(numbers[i]);
   return status;
 }
 
-/* ---- The whole ---- */
+/* ---- Steps without weights ---- */
 
-static bool is_normalization(const state *s, size_t i) {
-  return i < s->count && s->file->entries[s->parts[i].index].dimensions == 1;
+/* Takes the first step of those that wait. */
+static gconv_status take_step(state *s) {
+  const gconv_net_step step = s->steps[0];
+  gconv_layer *layer = open_layer(s);
+  memmove(s->steps, s->steps + 1, --s->step_count * sizeof *s->steps);
+  if (step == GCONV_NET_MEAN || step == GCONV_NET_RESIDUAL)
+    return add_layer(s, &(gconv_layer){.kind = step == GCONV_NET_MEAN ? GCONV_LAYER_MEAN : GCONV_LAYER_RESIDUAL});
+  if (step == GCONV_NET_ACTIVATION && layer) {
+    layer->activation = s->waiting.activation;
+    layer->slope = s->waiting.slope;
+  }
+  return GCONV_OK;
 }
 
-/* Each item without `mean` and `residual` takes the next weights, and what normalises their outputs. */
+/* How many modules the waiting steps are. */
+static uint64_t count_steps(const state *s, bool *flatten) {
+  uint64_t count = 0;
+  *flatten = false;
+  for (size_t i = 0; i < s->step_count; i++) {
+    count += s->steps[i] != GCONV_NET_RESIDUAL;
+    *flatten = *flatten || s->steps[i] == GCONV_NET_FLATTEN;
+  }
+  return count;
+}
+
+static gconv_status fail_gap(const state *s, const gconv_state_module *m, uint64_t gap, uint64_t named) {
+  return gconv_state_fail(s->file, m,
+                          "has a number that leaves room for %" PRIu64
+                          " module%s without tensors before it, and --net names %" PRIu64
+                          " there: activations, mean, flatten, dropout, identity and, before a layer, pad; others, such as "
+                          "pooling, are not read",
+                          gap, gap == 1 ? "" : "s", named);
+}
+
+/* Takes the steps that stand before a BatchNorm2d: as many modules as its number leaves room for. */
+static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
+  uint64_t gap = m->number - s->position;
+  bool flatten;
+  if (gap > 0 && (!s->modules.counts || count_steps(s, &flatten) < gap))
+    return fail_gap(s, m, gap, count_steps(s, &flatten));
+  while (gap > 0) {
+    gap -= s->steps[0] != GCONV_NET_RESIDUAL;
+    GCONV_TRY(take_step(s));
+  }
+  s->position = m->number + 1;
+  return GCONV_OK;
+}
+
+/* Takes all steps that stand before weights. PyTorch needs a Flatten between maps and a dense layer, which need not be
+ * named. */
+static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool padded) {
+  const bool dense = gconv_state_is_dense(s->file, m);
+  const uint64_t gap = m->number - s->position;
+  bool flatten;
+  const uint64_t named = count_steps(s, &flatten) + padded;
+  const bool hidden = dense && !s->flat && !flatten && gap == named + 1;
+  if (s->modules.counts && gap != named && !hidden)
+    return fail_gap(s, m, gap, named);
+  if (s->modules.counts && dense && !s->flat && s->channels > 0 && !flatten && !hidden)
+    return gconv_state_fail(
+        s->file, m,
+        "is a dense layer behind maps, and its number leaves no room for a Flatten between: then it acts "
+        "along their rows, which no layer here does");
+  if (!s->modules.counts && gap != named && !hidden && !s->told) {
+    s->told = true;
+    gconv_warn("%s: the numbers of its tensors do not count what --net names before '%.*s': they are taken for the order of "
+               "layers alone",
+               s->file->path, SHOWN_BYTES, gconv_state_name(s->file, m));
+  }
+  while (s->step_count > 0)
+    GCONV_TRY(take_step(s));
+  s->position = m->number + 1;
+  return GCONV_OK;
+}
+
+static gconv_status wait_for(state *s, const gconv_net_item *item) {
+  for (size_t i = 0; i < item->count; i++) {
+    gconv_net_step *steps = gconv_grown(s->steps, s->step_count, sizeof *steps);
+    if (!steps)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", s->file->path);
+    s->steps = steps;
+    steps[s->step_count++] = item->steps[i];
+  }
+  return GCONV_OK;
+}
+
+/* ---- The whole ---- */
+
+static gconv_status add_normalizations(state *s, size_t *next) {
+  for (; *next < s->modules.count && gconv_state_is_normalization(&s->modules.items[*next]); ++*next) {
+    GCONV_TRY(take_steps_before(s, &s->modules.items[*next]));
+    GCONV_TRY(add_normalization(s, &s->modules.items[*next]));
+  }
+  return GCONV_OK;
+}
+
+/* Each item of a layer takes the next weights. What normalises stands where its number says, among the steps between. */
 static gconv_status add_items(state *s, const char *text) {
   size_t next = 0, number = 1;
   for (; text; number++) {
-    item it;
-    GCONV_TRY(parse_item(&text, number, &it));
-    if (it.layer.kind != GCONV_LAYER_CONV) {
-      GCONV_TRY(add_layer(s, &it.layer));
-      continue;
+    gconv_net_item item;
+    GCONV_TRY(gconv_net_item_parse(&text, number, &item));
+    if (item.weights) {
+      GCONV_TRY(add_normalizations(s, &next));
+      if (next == s->modules.count)
+        return gconv_fail(GCONV_BAD_ARGUMENT, "--net: item %zu: the file has weights for no more layers", number);
+      GCONV_TRY(take_all_steps(s, &s->modules.items[next], item.padded));
+      GCONV_TRY(add_weights(s, &s->modules.items[next++], &item));
     }
-    if (next == s->count)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "--net: item %zu: the file has weights for no more layers", number);
-    GCONV_TRY(add_weights(s, &s->parts[next++], &it));
-    while (is_normalization(s, next))
-      GCONV_TRY(fold_normalization(s, &s->parts[next++]));
+    GCONV_TRY(wait_for(s, &item));
   }
-  if (next == s->count)
+  GCONV_TRY(add_normalizations(s, &next));
+  while (s->step_count > 0)
+    GCONV_TRY(take_step(s));
+  if (next == s->modules.count)
     return GCONV_OK;
-  return gconv_fail(
-      GCONV_BAD_ARGUMENT,
-      "--net has %zu item%s, and the next weights are '%.*s': each layer with weights needs an item, such as relu, "
-      "or none",
-      number - 1, number == 2 ? "" : "s", SHOWN_BYTES, s->file->entries[s->parts[next].index].name);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "--net has %zu item%s, and the next weights are '%.*s': each layer with weights needs an item, such as "
+                    "relu, or none",
+                    number - 1, number == 2 ? "" : "s", SHOWN_BYTES, gconv_state_name(s->file, &s->modules.items[next]));
 }
 
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gconv_network *network) {
-  state s = {.file = file, .network = network};
+  state s = {.file = file, .network = network, .epsilon = -1};
   network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
   network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
   gconv_status status = network->layers && network->banks
-                            ? find_parts(&s)
+                            ? gconv_state_find(file, &s.modules)
                             : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
+  s.position = s.modules.first;
   if (status == GCONV_OK)
     status = add_items(&s, text);
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
@@ -375,6 +357,7 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gco
       status = gconv_bank_check_finite(file->path, GCONV_BAD_FILE, network->layers[i].bank);
   if (status == GCONV_OK)
     status = gconv_network_check(file->path, GCONV_BAD_FILE, network);
-  free(s.parts);
+  free(s.modules.items);
+  free(s.steps);
   return status;
 }

@@ -131,9 +131,9 @@ const gconv_command gconv_bank_convert = {
     .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors; or a model as a network",
     .details =
         "An ONNX model, as a whole, becomes a network in safetensors, which -f applies; of a PyTorch nn.Sequential in\n"
-        "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, with /STRIDE,\n"
-        "valid, padding:N, dilation:N, groups:N, or ROWSxCOLUMNS that a dense layer sees; mean and residual stand\n"
-        "alone. BatchNorm is folded into the layer before it.\n\n"
+        "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, dropout,\n"
+        "identity and flatten, with /STRIDE, valid, padding:N, pad, dilation:N, groups:N, eps:E, or ROWSxCOLUMNS that\n"
+        "a dense layer sees; mean and residual stand alone. BatchNorm is folded into the layer before it.\n\n"
         "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
         "stride, padding, dilation and groups, nor the names of filters.\n",
     .of = GCONV_OF_BANK_CONVERT,

@@ -256,7 +256,7 @@ class State(NetworkTest):
         norm = {"weight": self.random.normal(size=12), "bias": self.random.normal(size=12), "running_mean": self.random.normal(size=12), "running_var": self.random.uniform(0.5, 2, 12)}
         tensors = {"10.weight": last[0][:, :, 0, 0], "10.bias": last[1], "0.weight": first.weight, "0.bias": first.bias, **{f"1.{key}": v.astype("f4") for key, v in norm.items()},
                    "3.weight": second.weight, "3.bias": second.bias, "6.weight": dense[0][:, :, 0, 0], "6.bias": dense[1]}
-        self.convert("relu /2 padding:1, leaky:0.25 groups:2 valid, 2x3 tanh, softmax", tensors)
+        self.convert("relu /2 padding:1, leaky:0.25 groups:2 valid, 2x3 tanh dropout identity, softmax", tensors)
         factor = norm["weight"] / np.sqrt(norm["running_var"] + 1e-5)
         folded = Layer(first.weight * factor.reshape(-1, 1, 1, 1), (first.bias - norm["running_mean"]) * factor + norm["bias"], **first.keys)
         layers = [folded, second, Layer(dense[0].reshape(5, 4, 2, 3), dense[1], padding="valid", activation="tanh"), Layer(last[0], last[1], activation="softmax")]
@@ -272,7 +272,7 @@ class State(NetworkTest):
 
     def test_a_square_is_assumed_and_told(self):
         first, dense = self.conv(2, 1, 3), self.bank(3, 2 * 16, 1)
-        result = self.convert("relu, none", {"0.weight": first.weight, "2.weight": dense[0][:, :, 0, 0]})
+        result = self.convert("relu, none", {"0.weight": first.weight, "3.weight": dense[0][:, :, 0, 0]})
         self.assertIn("is taken to see 4 x 4 pixels of 2 channels", result.stderr)
 
     def test_dense_layers_over_an_image(self):
@@ -292,7 +292,99 @@ class State(NetworkTest):
         save_tensors(self.folder / "state.safetensors", {"0.weight": w["0.weight"], "1.weight": np.zeros((3, 7), "f4")})
         self.gconv_refuses("is a dense layer of 7 inputs behind 2 channels", "relu, relu")
         save_tensors(self.folder / "state.safetensors", {"0.weight": w["0.weight"], "1.weight": np.zeros(2, "f4")})
-        self.gconv_refuses("no 'bias' beside it as a BatchNorm2d has", "relu")
+        self.gconv_refuses("no 'running_mean' beside it as a BatchNorm2d has", "relu, relu")
+
+    def norm(self, channels, affine=True):
+        parts = {"running_mean": self.random.normal(size=channels), "running_var": self.random.uniform(0.5, 2, channels)}
+        if affine:
+            parts.update(weight=self.random.normal(size=channels), bias=self.random.normal(size=channels))
+        return {key: value.astype("f4") for key, value in parts.items()}
+
+    @staticmethod
+    def normaliser(norm, eps=1e-5):
+        """A BatchNorm2d as a layer of its own."""
+        factor = norm.get("weight", 1) / np.sqrt(norm["running_var"].astype("f8") + eps)
+        return Layer(factor.reshape(-1, 1, 1, 1), norm.get("bias", 0) - norm["running_mean"] * factor, groups=factor.size, padding="valid")
+
+    @staticmethod
+    def module(number, parts):
+        return {f"{number}.{key}": value for key, value in parts.items()}
+
+    def test_normalisation_where_it_stands(self):
+        """Before or behind the activation, before the first layer, behind a mean, without weight and bias."""
+        first, second = self.conv(6, 2, 3), self.conv(2, 6, 3)
+        norm, plain, early = self.norm(6), self.norm(6, affine=False), self.norm(2)
+        tensors = lambda a, b: {**self.module(a, {"weight": first.weight, "bias": first.bias}), **self.module(b, {"weight": second.weight, "bias": second.bias})}
+        active = Layer(first.weight, first.bias, activation="relu")
+        relu = lambda n: Layer(n.weight, n.bias, **{**n.keys, "activation": "relu"})
+        cases = [("relu, none", {**tensors(0, 3), **self.module(1, norm)}, [first, relu(self.normaliser(norm)), second]),
+                 ("relu, none", {**tensors(0, 3), **self.module(2, norm)}, [active, self.normaliser(norm), second]),
+                 ("relu, none", {**tensors(0, 3), **self.module(1, plain), "1.num_batches_tracked": np.zeros(())}, [first, relu(self.normaliser(plain)), second]),
+                 ("relu dropout, none", {**tensors(0, 4), **self.module(2, norm)}, [active, self.normaliser(norm), second]),
+                 ("dropout relu, none", {**tensors(0, 4), **self.module(2, norm)}, [first, relu(self.normaliser(norm)), second]),
+                 ("relu, none", {**tensors(1, 3), **self.module(0, early)}, [self.normaliser(early), active, second]),
+                 ("relu, none", {**tensors(0, 2), **self.module(3, early)}, [active, second, self.normaliser(early)]),
+                 ("relu, mean, none", {**tensors(0, 4), **self.module(3, norm)}, [active, Layer(kind="mean"), self.normaliser(norm), second]),
+                 ("relu, none", {**tensors(0, 4), **self.module(2, norm), **self.module(3, plain)}, [active, self.normaliser(norm), self.normaliser(plain), second]),
+                 ("relu eps:0.5, none", {**tensors(0, 3), **self.module(1, norm)}, [first, relu(self.normaliser(norm, 0.5)), second])]
+        for net, given, layers in cases:
+            with self.subTest(net, tensors=sorted(given)):
+                said = self.convert(net, given).stderr
+                self.assertEqual("eps=1e-05" in said, "eps" not in net)
+                self.check(layers, self.random.normal(size=(2, 2, 7, 8)).astype("f4"))
+
+    def test_weight_normalisation(self):
+        """weight = g * v / |v|, by both names that PyTorch has for g and v, of Conv2d and of Linear."""
+        v, u = self.bank(6, 1, 3)[0], self.bank(4, 6, 1)[0][:, :, 0, 0]
+        g, h = self.random.uniform(0.5, 2, (6, 1, 1, 1)).astype("f4"), self.random.uniform(0.5, 2, (4, 1)).astype("f4")
+        layers = [Layer(v * g / np.sqrt((v.astype("f8") ** 2).sum((1, 2, 3), keepdims=True)), None, activation="relu"), Layer(kind="mean"),
+                  Layer((u * h / np.sqrt((u.astype("f8") ** 2).sum(1, keepdims=True)))[:, :, None, None], None, padding="valid")]
+        for first, second in (("weight_g", "weight_v"), ("parametrizations.weight.original0", "parametrizations.weight.original1")):
+            self.convert("relu, mean, none", {f"0.{first}": g, f"0.{second}": v, f"4.{first}": h, f"4.{second}": u})
+            self.check(layers, self.random.normal(size=(1, 1, 6, 7)).astype("f4"))
+
+    def test_weight_normalisation_that_is_refused(self):
+        v, g = self.bank(6, 1, 3)[0], np.ones((6, 1, 1, 1), "f4")
+        self.gconv_refuses_tensors("is not 6 floating-point numbers", "none", {"0.weight_g": np.ones((1, 1, 3, 3), "f4"), "0.weight_v": v})
+        self.gconv_refuses_tensors("stands without 'weight'", "none", {"0.weight_v": v})
+        self.gconv_refuses_tensors("stands without 'weight'", "none", {"0.weight_v": v, "0.weight_g": g, "0.weight": v})
+
+    def test_all_tensors_that_are_not_understood_are_named(self):
+        weight = {"0.weight": self.bank(2, 1, 3)[0]}
+        for others, fragment in (({"0.weight_orig": weight["0.weight"], "0.weight_u": np.ones(2)}, "has tensors that no layer here has: '0.weight_orig', '0.weight_u'; "),
+                                 ({"scale": np.ones(1), "0.alpha": np.ones(1)}, "'scale', '0.alpha'"), ({"3.bias": np.ones(2)}, "'3.bias' stands without 'weight'"),
+                                 ({"0.num_batches_tracked": np.ones(())}, "stands without 'weight', or beside tensors"), ({"2.running_mean": np.ones(2)}, "is not of a BatchNorm2d"),
+                                 ({"00.weight": weight["0.weight"]}, "are the same part of one module"), ({"0.in_proj_weight": np.ones((6, 2))}, "'0.in_proj_weight'")):
+            with self.subTest(fragment):
+                self.gconv_refuses_tensors(fragment, "none", {**weight, **others})
+
+    def test_modules_that_the_text_does_not_name(self):
+        """The numbers of an nn.Sequential tell how many modules without tensors there are."""
+        a, b, dense = self.bank(2, 1, 3)[0], self.bank(2, 2, 3)[0], self.bank(3, 2, 1)[0][:, :, 0, 0]
+        cases = [("relu, none", {"0.weight": a, "3.weight": b}, "room for 2 modules without tensors before it, and --net names 1"),
+                 ("relu, none", {"1.weight": a, "3.weight": b}, "room for 1 module without tensors before it, and --net names 0"),
+                 ("none, none", {"0.weight": a, "2.weight": b}, "room for 1 module without tensors before it, and --net names 0"),
+                 ("relu dropout, none", {"0.weight": a, "2.weight": b}, "room for 1 module without tensors before it, and --net names 2"),
+                 ("relu, mean, none", {"0.weight": a, "5.weight": dense}, "room for 4 modules without tensors before it, and --net names 2"),
+                 ("relu, mean, none", {"0.weight": a, "3.weight": dense}, "no room for a Flatten between"),
+                 ("relu, none", {"0.weight": a, "4.weight": b, **self.module(3, self.norm(2))}, "room for 2 modules without tensors before it, and --net names 1"),
+                 ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1: mean and residual have no weights"),
+                 ("relu tanh, none", {"0.weight": a, "1.weight": b}, "'tanh' is none of"), ("relu pad, none", {"0.weight": a, "1.weight": b}, "say how much by padding:N"),
+                 ("relu, none /2", {"0.weight": a, "3.weight": dense}, "is a dense layer, Linear, which has no stride"),
+                 ("relu, none", {"0.weight": self.bank(4, 1, 3)[0], "2.weight": self.bank(4, 2, 3)[0]}, "the shape of a ConvTranspose2d"),
+                 ("none", {"0.weight": self.bank(4, 2, 3)[0], "0.bias": np.ones(2)}, "the shape of a ConvTranspose2d"),
+                 ("none /2", {"0.weight": self.bank(4, 2, 2)[0]}, "say padding:N or valid")]
+        for net, tensors, fragment in cases:
+            with self.subTest(net, tensors=sorted(tensors)):
+                self.gconv_refuses_tensors(fragment, net, tensors)
+
+    def test_modules_that_the_text_names(self):
+        a, b = self.conv(2, 1, 3, padding=[2, 1, 2, 1], border="reflect101", activation="relu"), self.conv(2, 2, 2, padding="same_upper")
+        self.convert("padding:2x1 reflect pad relu dropout identity, none", {"1.weight": a.weight, "1.bias": a.bias, "5.weight": b.weight, "5.bias": b.bias})
+        self.check([a, b], self.random.normal(size=(1, 1, 7, 8)).astype("f4"))
+        said = self.convert("padding:2x1 reflect relu, none", {"module.0.weight": a.weight, "module.0.bias": a.bias, "module.1.weight": b.weight, "module.1.bias": b.bias}).stderr
+        self.assertIn("they are taken for the order of layers alone", said)
+        self.check([a, b], self.random.normal(size=(1, 1, 7, 8)).astype("f4"))
 
     def test_a_file_of_torch_save(self):
         with zipfile.ZipFile(self.folder / "m.pt", "w") as archive:
@@ -302,14 +394,20 @@ class State(NetworkTest):
                               (("-i", "m.pt", "-f", "m.pt", "-o", "n.png"), 2)):
             self.assertIn("m.pt: is a file of torch.save(), which has to be run to be read: write the weights with safetensors", self.gconv(*words, status=status).stderr)
 
+    def gconv_refuses_tensors(self, fragment, net, tensors):
+        save_tensors(self.folder / "state.safetensors", tensors)
+        self.gconv_refuses(fragment, net)
+
     def gconv_refuses(self, fragment, net):
         result = self.gconv("bank", "convert", "state.safetensors", "--net", net, "-o", "net.safetensors", status=(1, 2))
         self.assertIn(fragment, result.stderr)
         self.assertEqual(self.files(), ["state.safetensors"])
 
     def test_a_network_is_written_again_without_what_is_of_a_checkpoint(self):
-        self.save("a.safetensors", [self.conv(2, 1, 3)], 1, future=["kept"])
-        self.gconv("bank", "convert", "a.safetensors", "-o", "b.safetensors")
+        self.save("a.safetensors", [self.conv(2, 1, 3, strides=2, slope=0.5)], 1, future=["kept"])
+        said = self.gconv("bank", "convert", "a.safetensors", "-o", "b.safetensors").stderr
+        for fragment in ("layer 1: 1 key is not known here and changes nothing: 'strides'", "layer 1: its 'slope' changes nothing", "1 key is not known here and changes nothing: 'future'"):
+            self.assertIn(fragment, said)
         tensors, metadata = load_tensors(self.folder / "b.safetensors")
         self.assertEqual(sorted(tensors), ["l0.bias", "l0.weight"])
         self.assertIn("kept", metadata["gconv"])

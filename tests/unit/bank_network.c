@@ -208,6 +208,7 @@ static const struct {
     {HEAD CONV "}", W0 TENSOR("l1.weight", "F32", "1,2,1,1", "8", "16"), 16, GCONV_BAD_FILE,
      "tensor 'l1.weight' belongs to none of the network's 1 layers"},
     {HEAD CONV "}", W0 TENSOR("l18446744073709551616.bias", "F32", "1", "8", "12"), 12, GCONV_BAD_FILE, "belongs to none"},
+    {HEAD CONV "}", W0 TENSOR("l0.scale", "F32", "2", "8", "16"), 16, GCONV_BAD_FILE, "belongs to none"},
     {HEAD CONV "}", W0 TENSOR("l00.bias", "F32", "2", "8", "16"), 16, GCONV_BAD_FILE, "belongs to none"},
     {HEAD CONV "}", W0, 7, GCONV_BAD_FILE, "was it downloaded completely?"},
     {HEAD CONV ",'mean':[0,0,0]}", W0, 8, GCONV_BAD_FILE, "3 numbers of 'mean' for 1 channels"},

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights of a PyTorch nn.Sequential on their way to a network: network_state_modules.c finds the modules that have tensors,
+ * network_state_items.c reads the text that says what these do not, and network_state.c puts both together. */
+#ifndef GCONV_BANK_NETWORK_STATE_H
+#define GCONV_BANK_NETWORK_STATE_H
+
+#include "bank/network_file.h"
+
+/* What stands behind a layer with weights, in its order. All but a residual are modules of an nn.Sequential, with numbers.
+ */
+typedef enum gconv_net_step {
+  GCONV_NET_ACTIVATION,
+  GCONV_NET_NOTHING, /* dropout, identity: it does nothing in a run */
+  GCONV_NET_FLATTEN,
+  GCONV_NET_MEAN,
+  GCONV_NET_RESIDUAL
+} gconv_net_step;
+
+enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };
+
+/* An item of the text, between commas: a layer with weights and what stands behind it, or a step without weights. */
+typedef struct gconv_net_item {
+  bool weights;          /* it is a layer with weights */
+  gconv_layer layer;     /* how they are applied; without a bank, and the activation is that of its step */
+  int32_t rows, columns; /* that a dense layer sees; 0: not given */
+  double epsilon;        /* of a BatchNorm2d behind it; below 0: not given */
+  bool padded;           /* a module of its own pads its input */
+  bool shaped;           /* it has a word that only convolutions have */
+  gconv_net_step steps[GCONV_NET_STEPS];
+  size_t count;
+} gconv_net_item;
+
+/* What a tensor of a module is. */
+typedef enum gconv_state_part {
+  GCONV_STATE_WEIGHT,
+  GCONV_STATE_LENGTH, /* g and v of weight normalisation: weight = g * v / |v| */
+  GCONV_STATE_DIRECTION,
+  GCONV_STATE_MEAN,
+  GCONV_STATE_VARIANCE,
+  GCONV_STATE_COUNTED, /* batches of the training */
+  GCONV_STATE_BIAS,
+  GCONV_STATE_PARTS
+} gconv_state_part;
+
+/* A module of the nn.Sequential that has tensors. */
+typedef struct gconv_state_module {
+  uint64_t number;
+  size_t entries[GCONV_STATE_PARTS]; /* the number of the file's entry, from 1 on; 0: it has no such tensor */
+} gconv_state_module;
+
+typedef struct gconv_state_modules {
+  gconv_bank_file *file;
+  gconv_state_module *items; /* owned; in ascending order */
+  size_t count;
+  bool counts;    /* the numbers count all modules, those without tensors, too */
+  uint64_t first; /* the number of the first module, whether it has tensors or not */
+} gconv_state_modules;
+
+/* Finds the modules of a file. Each is a layer with weights or a BatchNorm2d, and all tensors belong to one. Free the items,
+ * also after a failure. */
+gconv_status gconv_state_find(gconv_bank_file *file, gconv_state_modules *modules);
+
+/* "state.safetensors: tensor '0.weight' ..." */
+gconv_status gconv_state_fail(const gconv_bank_file *file, const gconv_state_module *module, const char *format, ...)
+    GCONV_PRINTF(3, 4);
+/* The name of the tensor by which a module is known in texts. */
+const char *gconv_state_name(const gconv_bank_file *file, const gconv_state_module *module);
+
+/* The entry of a tensor that the module has. */
+const gconv_bank_entry *gconv_state_entry(const gconv_bank_file *file, const gconv_state_module *module,
+                                          gconv_state_part part);
+bool gconv_state_is_normalization(const gconv_state_module *module);
+/* Of layers: which tensor has the weights, and whether they are those of a Linear. */
+gconv_state_part gconv_state_source(const gconv_state_module *module);
+bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module *module);
+/* Reads `count` numbers, for gconv_release(); without such a tensor, all are `otherwise`. */
+gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *module, gconv_state_part part, int64_t count,
+                              float otherwise, float **numbers);
+
+/* Parses an item up to the next comma. *text is moved behind it; it is NULL behind the last. `number` is for errors. */
+gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item);
+
+#endif

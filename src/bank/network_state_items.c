@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of --net: what the weights of a PyTorch nn.Sequential do not say. */
+#include "bank/network_state.h"
+#include "base/arguments.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD_BYTES = 40 };
+
+/* ---- Words ---- */
+
+/* Parses "A" or "AxB", both from 1 on. */
+static bool parse_pair(const char *text, int32_t *a, int32_t *b) {
+  char *end;
+  long first = strtol(text, &end, 10), second = first;
+  if (end == text || text[0] < '0' || text[0] > '9')
+    return false;
+  if (*end == 'x') {
+    const char *more = end + 1;
+    second = more[0] >= '0' && more[0] <= '9' ? strtol(more, &end, 10) : 0;
+  }
+  *a = (int32_t)first;
+  *b = (int32_t)second;
+  return *end == '\0' && first >= 1 && second >= 1 && first <= GCONV_FILTER_MAX_SIDE && second <= GCONV_FILTER_MAX_SIDE;
+}
+
+static bool add_step(gconv_net_item *item, gconv_net_step step) {
+  bool room = item->count < GCONV_NET_STEPS;
+  if (room)
+    item->steps[item->count++] = step;
+  return room;
+}
+
+/* An item has one activation at most. */
+static bool take_activation(const char *word, gconv_net_item *item) {
+  gconv_layer *layer = &item->layer;
+  size_t length = strcspn(word, ":=");
+  for (int i = 0; i < GCONV_ACTIVATIONS; i++)
+    if (strlen(gconv_activation_words[i]) == length && strncmp(word, gconv_activation_words[i], length) == 0) {
+      bool sloped = i == GCONV_ACTIVATION_LEAKY || i == GCONV_ACTIVATION_SIGMOID;
+      char *end = (char *)word + length;
+      if (layer->activation != GCONV_ACTIVATION_NONE ||
+          (i != GCONV_ACTIVATION_NONE && !add_step(item, GCONV_NET_ACTIVATION)))
+        return false;
+      layer->activation = (gconv_activation)i;
+      layer->slope = i == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
+      if (word[length] && sloped)
+        layer->slope = strtof(word + length + 1, &end);
+      return *end == '\0' && isfinite(layer->slope) && (!word[length] || end > word + length + 1);
+    }
+  return false;
+}
+
+/* By the names of borders, and those that padding_mode of PyTorch has for them. */
+static bool take_border(const char *word, gconv_layer *layer) {
+  static const struct {
+    const char *word;
+    gconv_border border;
+  } borders[] = {
+      {"replicate", GCONV_BORDER_REPLICATE}, {"symmetric", GCONV_BORDER_SYMMETRIC}, {"reflect101", GCONV_BORDER_REFLECT101},
+      {"reflect", GCONV_BORDER_REFLECT101},  {"wrap", GCONV_BORDER_WRAP},           {"circular", GCONV_BORDER_WRAP}};
+  for (size_t i = 0; i < sizeof borders / sizeof *borders; i++)
+    if (strcmp(word, borders[i].word) == 0) {
+      layer->border = borders[i].border;
+      return true;
+    }
+  return false;
+}
+
+/* Words that stand for a module without weights. */
+static bool take_step(const char *word, gconv_net_item *item) {
+  static const struct {
+    const char *word;
+    gconv_net_step step;
+  } steps[] = {{"dropout", GCONV_NET_NOTHING},
+               {"identity", GCONV_NET_NOTHING},
+               {"flatten", GCONV_NET_FLATTEN},
+               {"mean", GCONV_NET_MEAN},
+               {"residual", GCONV_NET_RESIDUAL}};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (strcmp(word, steps[i].word) == 0) {
+      item->weights = item->weights && i < 3;
+      return add_step(item, steps[i].step);
+    }
+  return false;
+}
+
+/* Words that only convolutions have. */
+static bool take_shape(const char *word, gconv_layer *layer) {
+  int32_t a, b;
+  if (take_border(word, layer))
+    return true;
+  if (word[0] == '/')
+    return parse_pair(word + 1, &layer->stride_y, &layer->stride_x);
+  if (strncmp(word, "dilation:", 9) == 0)
+    return parse_pair(word + 9, &layer->dilation_y, &layer->dilation_x);
+  if (strncmp(word, "groups:", 7) == 0)
+    return parse_pair(word + 7, &layer->groups, &b) && layer->groups == b;
+  if (strncmp(word, "padding:", 8) != 0 || !parse_pair(word + 8, &a, &b))
+    return false;
+  layer->padding = GCONV_LAYER_EXPLICIT;
+  layer->pad_top = layer->pad_bottom = a;
+  layer->pad_left = layer->pad_right = b;
+  return true;
+}
+
+static bool take_epsilon(const char *word, double *epsilon) {
+  char *end;
+  *epsilon = strtod(word, &end);
+  return end > word && *end == '\0' && isfinite(*epsilon) && *epsilon >= 0;
+}
+
+static bool take_word(const char *word, gconv_net_item *item) {
+  gconv_layer *layer = &item->layer;
+  if (take_step(word, item))
+    return true;
+  if (strcmp(word, "same") == 0)
+    layer->padding = GCONV_LAYER_SAME;
+  else if (strcmp(word, "valid") == 0 || strcmp(word, "padding:0") == 0)
+    layer->padding = GCONV_LAYER_VALID;
+  else if (strcmp(word, "pad") == 0)
+    item->shaped = item->padded = true;
+  else if (strncmp(word, "eps:", 4) == 0)
+    return take_epsilon(word + 4, &item->epsilon);
+  else if (take_shape(word, layer))
+    item->shaped = true;
+  else if (word[0] >= '0' && word[0] <= '9')
+    return parse_pair(word, &item->rows, &item->columns);
+  else
+    return take_activation(word, item);
+  return true;
+}
+
+/* ---- Items ---- */
+
+/* Without weights there is no layer that could have an activation, a stride or a padding. */
+static bool is_plain(const gconv_net_item *item) {
+  return item->layer.activation == GCONV_ACTIVATION_NONE && item->layer.padding == GCONV_LAYER_SAME && !item->shaped &&
+         item->rows == 0;
+}
+
+gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item) {
+  const char *at = *text;
+  *item = (gconv_net_item){.weights = true, .epsilon = -1, .layer.padding = GCONV_LAYER_SAME};
+  gconv_layer *layer = &item->layer;
+  layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = layer->groups = 1;
+  for (;;) {
+    at += strspn(at, " \t\n");
+    size_t length = strcspn(at, " \t\n,");
+    char word[WORD_BYTES];
+    if (length == 0)
+      break;
+    snprintf(word, sizeof word, "%.*s", (int)(length < WORD_BYTES ? length : WORD_BYTES), at);
+    if (length >= WORD_BYTES || !take_word(word, item))
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "--net: item %zu: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax (one of them), dropout, identity, "
+          "flatten, /STRIDE, same, valid, padding:N, pad, replicate, symmetric, reflect, circular, dilation:N, groups:N, "
+          "eps:E, ROWSxCOLUMNS of a dense layer, and, by itself, mean or residual",
+          number, word);
+    at += length;
+  }
+  *text = *at == ',' ? at + 1 : NULL;
+  if (item->padded && layer->padding != GCONV_LAYER_EXPLICIT)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "--net: item %zu: pad is a module of its own before the layer: say how much by "
+                      "padding:N, too",
+                      number);
+  if (item->weights || is_plain(item))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "--net: item %zu: mean and residual have no weights, and so no activation and no words of layers: put "
+                    "commas between",
+                    number);
+}
