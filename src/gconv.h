@@ -194,6 +194,8 @@ typedef struct gconv_read_options {
   uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */
   gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the
                              palette is put here, as soon as the header is read; of any others, its count becomes 0 */
+  int32_t planes; /* above 1: an array of three dimensions whose first has this size, and whose last has not, is one image
+                     C x H x W, planar, and no stack of frames; as what takes so many channels would have it */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
@@ -716,7 +718,7 @@ typedef enum gconv_presentation {
 
 /* How the values of maps become samples of pictures. */
 typedef struct gconv_tone {
-  double scale, offset; /* v * scale + offset, then the range */
+  double scale, offset; /* v * scale + offset, then the range; a scale of 0 is 1 */
   gconv_range range;    /* minmax: of each picture, or tile, by itself */
   bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
             /*   reach as far to both sides of it, within a factor of 4 */
@@ -768,7 +770,8 @@ gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_o
                                      gconv_operation **operation);
 
 /* Applies layers, one after the other. Layers and options (NULL: all 0) are copied; the banks are not, as their weights may
- * take much memory: they must outlive the operation, but not its plans. */
+ * take much memory: they must outlive the operation, but not its plans. GCONV_BAD_ARGUMENT names the layer, or the field of
+ * the options, that cannot be, and weights and biases that are not finite. */
 gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                      gconv_operation **operation);
 

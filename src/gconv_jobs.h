@@ -115,6 +115,7 @@ typedef struct gconv_naming {
   const gconv_filters *filters;
   bool each_filter; /* one result a filter; else one of them all */
   bool keeps;       /* results that exist are kept, whoever made them: gconv_batch.existing */
+  int32_t planes;   /* gconv_read_options.planes of the inputs: the channels that a network takes; 0 for any other */
 } gconv_naming;
 
 /* Zero-initialise before first use. */
@@ -137,6 +138,7 @@ typedef struct gconv_outputs {
                          them by an extended attribute, or in .gconv-manifest, so that the next run knows them */
   bool alike;         /* gconv_outputs_check(): names of results differ by upper and lower case alone, and gconv_batch_run()
                          asks the file system whether that tells them apart */
+  int32_t planes;     /* of the naming: so are the inputs read */
 } gconv_outputs;
 
 /*

@@ -350,6 +350,7 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gco
                             ? gconv_state_find(file, &s.modules)
                             : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
   s.position = s.modules.first;
+  s.told = s.modules.own;
   if (status == GCONV_OK)
     status = add_items(&s, text);
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)

@@ -54,6 +54,7 @@ typedef struct gconv_state_modules {
   size_t count;
   bool counts;    /* the numbers count all modules, those without tensors, too */
   uint64_t first; /* the number of the first module, whether it has tensors or not */
+  bool own;       /* they are called l<i>, as gconv does, which counts layers alone */
 } gconv_state_modules;
 
 /* Finds the modules of a file. Each is a layer with weights or a BatchNorm2d, and all tensors belong to one. Free the items,

@@ -129,6 +129,7 @@ static gconv_status make_modules(const found *list, size_t count, gconv_state_mo
   const bool sequential = list[0].prefix == 0 || name[list[0].prefix - 1] == '.';
   modules->counts = sequential && modules->items[modules->count - 1].number + 1 > modules->count;
   modules->first = sequential ? 0 : modules->items[0].number;
+  modules->own = list[0].prefix == 1 && name[0] == 'l';
   return GCONV_OK;
 }
 

@@ -159,17 +159,26 @@ static gconv_status parse_directory(const gconv_source *archive, const uint8_t *
   return GCONV_OK;
 }
 
+gconv_status gconv_refuse_torch(const char *spec) {
+  int length = (int)gconv_member_split(spec);
+  const char *slash = memrchr(spec, '/', (size_t)length), *name = slash ? slash + 1 : spec;
+  int stem = (int)(spec + length - name);
+  const char *dot = memrchr(name, '.', (size_t)stem);
+  return gconv_fail(GCONV_UNSUPPORTED,
+                    "%.*s: is a file of torch.save(), which has to be run to be read: write the weights with safetensors, "
+                    "python3 -c \"import torch; from safetensors.torch import save_file; save_file(torch.load('%.*s', "
+                    "weights_only=True), '%.*s.safetensors')\"; if it is a whole model, save model.state_dict() so, or the "
+                    "model with torch.onnx.export()",
+                    length, spec, stem, name, dot ? (int)(dot - name) : stem, name);
+}
+
 /* A file of torch.save() is an archive without arrays: programs in it make tensors of the other members. */
 static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
   static const char ending[] = "/data.pkl";
   for (size_t i = 0; i < zip->count; i++) {
     size_t length = strlen(zip->members[i].name), end = sizeof ending - 1;
     if (length > end && strcmp(zip->members[i].name + length - end, ending) == 0)
-      return gconv_fail(GCONV_UNSUPPORTED,
-                        "%s: is a file of torch.save(), which has to be run to be read: write the weights with "
-                        "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\"), or the model with "
-                        "torch.onnx.export()",
-                        archive->name);
+      return gconv_refuse_torch(archive->name);
   }
   return GCONV_OK;
 }

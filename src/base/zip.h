@@ -29,6 +29,9 @@ bool gconv_zip_sniff(const uint8_t *bytes, size_t size);
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip);
 void gconv_zip_free(gconv_zip *zip);
 
+/* Fails, with the command that converts it, for PATH or PATH:NAME, where the file is one of torch.save(). */
+gconv_status gconv_refuse_torch(const char *spec);
+
 /* Opens a member: a source of its content, for gconv_source_close(), which reads through `archive`, so only one is open at a
  * time. `name` is for error texts; it and the archive must outlive the source. Reading the last byte succeeds only if size
  * and checksum are right. */

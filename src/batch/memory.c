@@ -40,6 +40,7 @@ gconv_read_options gconv_run_reading(const gconv_run *run) {
   return (gconv_read_options){.max_pixels = batch->max_pixels,
                               .unrounded = batch->unrounded,
                               .strip = batch->strip,
+                              .planes = batch->outputs->planes,
                               .max_bytes = batch->memory > 0 ? run->budget.bytes + 1 : 0}; /* 0 would be any number */
 }
 

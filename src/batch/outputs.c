@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "batch/arguments.h"
 #include "batch/template.h"
+#include "image/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,7 @@ static gconv_status name_by_output(struct namer *namer) {
   bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
+  namer->outputs->planes = namer->naming->planes;
   namer->outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
   if (template)
     return name_by_template(namer);
@@ -242,7 +244,8 @@ static size_t count_frames(const struct namer *namer, size_t i) {
   if (!read || !gconv_outputs_are_apart(namer->outputs, namer->of_inputs[i]))
     return 1;
   gconv_image header = {0};
-  gconv_status status = gconv_image_read_header(input->path, &header, NULL);
+  const gconv_read_options options = {.planes = namer->outputs->planes};
+  gconv_status status = gconv_image_read_header_as(input->path, &options, &header);
   size_t frames = status == GCONV_OK ? (size_t)header.frames : 1;
   gconv_image_free(&header);
   return frames;

@@ -4,6 +4,7 @@
 #define GCONV_CLI_BANK_H
 
 #include "cli/command.h"
+#include "gconv_learn.h"
 
 #include <jansson.h>
 
@@ -18,6 +19,12 @@ bool gconv_bank_is_meant(const char *spec, const char *syntax);
 
 /* Prints what the file of banks that `spec` names holds; false, and an error was printed, if that fails. */
 bool gconv_bank_print(const char *spec);
+
+/* Whether `path` names an ONNX model as a whole, which a network may be made of, not one of its nodes. */
+bool gconv_model_is_one(const char *path);
+
+/* Reads the network that a file holds or, of an ONNX model, that is made of it, into *network, which must be empty. */
+gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_message *message);
 
 /* Prints what a network is: gconv_network_is_one(path). The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);

@@ -82,20 +82,13 @@ const gconv_command gconv_bank_show = {
 /* Whether the result is a network: of a file, not of a part of it, that is an ONNX model, a network or a checkpoint; or of
  * weights and --net. */
 static bool makes_network(const gconv_settings *settings, const gconv_texts *specs) {
-  const char *path = settings->naming.output, *name = NULL;
+  const char *path = settings->naming.output;
   size_t length = path ? strlen(path) : 0, ending = strlen(".safetensors");
   bool named = length > ending && strcasecmp(path + length - ending, ".safetensors") == 0;
   bool safetensors = settings->bank_format ? strcmp(settings->bank_format, "safetensors") == 0 : named;
-  gconv_bank_file *file = NULL;
   if (specs->count != 1 || (!settings->net && (!safetensors || settings->last.syntax)))
     return false;
-  if (settings->net || gconv_network_is_one(specs->items[0]))
-    return true;
-  if (!gconv_bank_is_one(specs->items[0]) || gconv_bank_file_open(specs->items[0], NULL, &file, &name) != GCONV_OK)
-    return false;
-  bool model = !name && strcmp(gconv_bank_file_syntax(file), "onnx") == 0;
-  gconv_bank_file_close(file);
-  return model;
+  return settings->net || gconv_network_is_one(specs->items[0]) || gconv_model_is_one(specs->items[0]);
 }
 
 static int convert_network(const gconv_settings *settings, const char *path) {

@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 /* Whether gconv_bank_read() takes this syntax; NULL is none. */
 static bool is_syntax(const char *syntax) {
@@ -15,6 +16,31 @@ static bool is_syntax(const char *syntax) {
 
 bool gconv_bank_is_own_syntax(const char *syntax) {
   return is_syntax(syntax) && strcmp(syntax, "npy") != 0;
+}
+
+bool gconv_model_is_one(const char *path) {
+  gconv_bank_file *file = NULL;
+  const char *name = NULL;
+  struct stat status;
+  bool is = stat(path, &status) == 0 && S_ISREG(status.st_mode) && gconv_bank_is_one(path) &&
+            gconv_bank_file_open(path, NULL, &file, &name) == GCONV_OK && !name &&
+            strcmp(gconv_bank_file_syntax(file), "onnx") == 0;
+  gconv_bank_file_close(file);
+  return is;
+}
+
+gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_message *message) {
+  if (!gconv_model_is_one(path)) {
+    gconv_status status = gconv_network_read(path, network);
+    return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+  }
+  gconv_status status = gconv_network_import(path, NULL, network);
+  if (status == GCONV_OK)
+    return status;
+  return gconv_complain(message, status, "%s%s", gconv_last_error(),
+                        strstr(gconv_last_error(), ":NAME") ? ""
+                                                            : "; its Conv nodes are banks, as -f FILE:NAME, and `gconv bank "
+                                                              "info` lists them");
 }
 
 bool gconv_bank_is_meant(const char *spec, const char *syntax) {

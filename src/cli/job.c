@@ -253,6 +253,8 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
   const gconv_options *options = &job->options;
   bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
        labels = job->network.presentation == GCONV_PRESENT_LABELS || job->network.presentation == GCONV_PRESENT_CLASSES;
+  if (options->scale == 0)
+    return gconv_refuse(message, "--scale 0: leaves nothing of what a bank or a network makes");
   const char *option = options->scale != 1                                                  ? "--scale"
                        : options->offset != 0                                               ? "--offset"
                        : options->range != GCONV_RANGE_CLAMP                                ? "--range"
@@ -289,6 +291,18 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   return status;
 }
 
+/* The channels of an image that what comes first takes, as an array C x H x W may have them; 0: any. */
+static int32_t planes_of_first(const gconv_main_job *job) {
+  const gconv_network *network = job->has_networks ? &job->networks[0] : NULL;
+  if (job->settings->layout == 1 || (network && (!network->layers || network->features)))
+    return 0;
+  if (network)
+    return network->channels;
+  const gconv_layer *layer = &job->layers[0];
+  const int32_t groups = layer->groups ? layer->groups : layer->bank->has_geometry ? layer->bank->groups : 1;
+  return layer->bank->channels <= INT32_MAX / (groups > 0 ? groups : 1) ? layer->bank->channels * groups : 0;
+}
+
 /* Names the results of banks, and finds out whether all inputs go into one array. */
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
@@ -308,6 +322,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   gconv_naming naming = settings->naming;
   naming.keeps = settings->no_clobber || settings->skip_existing;
   naming.filters = &labels;
+  naming.planes = planes_of_first(job);
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
   gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels, message)
                               : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);

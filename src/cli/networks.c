@@ -17,8 +17,10 @@ static const gconv_layer_settings *stage_at(const gconv_settings *settings, size
 
 /* ---- Reading ---- */
 
+/* The file of a network, or an ONNX model as a whole. */
 static bool is_network(const gconv_layer_settings *stage) {
-  return stage->filters.count == 1 && !stage->syntax && gconv_network_is_one(stage->filters.items[0]);
+  const char *path = stage->filters.count == 1 && !stage->syntax ? stage->filters.items[0] : NULL;
+  return path && (gconv_network_is_one(path) || gconv_model_is_one(path));
 }
 
 /* How its layers are applied stands in the file of a network. */
@@ -33,10 +35,11 @@ static gconv_status check_layer_options(const gconv_layer_settings *stage, gconv
                                                                     : NULL;
   if (!option)
     return GCONV_OK;
+  const char *path = stage->filters.items[0];
   return gconv_refuse(message,
                       "%s: %s is a network, whose file says how each layer is applied: leave it out, or name a layer, "
-                      "as %s:l0",
-                      option, stage->filters.items[0], stage->filters.items[0]);
+                      "as %s:%s",
+                      option, path, path, gconv_network_is_one(path) ? "l0" : "NAME");
 }
 
 /* What stands beside a network: other networks and plain filters. */
@@ -118,9 +121,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
     if (machine || !is_network(stage))
       continue;
     GCONV_TRY(check_layer_options(stage, message));
-    gconv_status status = gconv_network_read(stage->filters.items[0], &job->networks[i]);
-    if (status != GCONV_OK)
-      return gconv_complain(message, status, "%s", gconv_last_error());
+    GCONV_TRY(gconv_network_load(stage->filters.items[0], &job->networks[i], message));
     if (job->networks[i].features)
       GCONV_TRY(check_features(job, i, message));
     found++;

@@ -14,6 +14,7 @@
 #include "cli/windows.h"
 #include "base/memory.h"
 #include "base/samples.h"
+#include "cli/bank.h"
 #include "cli/command.h"
 #include "cli/learn.h"
 #include "cli/rows.h"
@@ -327,13 +328,12 @@ static gconv_status check_words(windows *w, gconv_message *message) {
 }
 
 static gconv_status read_network(windows *w, gconv_message *message) {
-  gconv_status status = complain_library(gconv_network_read(w->network_path, &w->network), message);
-  if (status != GCONV_OK && status != GCONV_NO_MEMORY && !gconv_network_is_one(w->network_path))
+  if (!gconv_network_is_one(w->network_path) && !gconv_model_is_one(w->network_path))
     return gconv_refuse(message,
                         "-f %s: is no file of a network, which --windows runs: `gconv train --signal` trains one, and "
                         "`gconv bank convert` makes one of a model of PyTorch or ONNX",
                         w->network_path);
-  GCONV_TRY(status);
+  GCONV_TRY(gconv_network_load(w->network_path, &w->network, message));
   if (w->network.height <= 1)
     return GCONV_OK;
   return gconv_refuse(message, "%s: takes images of %d x %d pixels, and no windows of a signal", w->network_path,

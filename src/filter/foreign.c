@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files given as filters that are of a kind that is not read. Each kind is recognised, so that the error can help. */
 #include "base/element.h"
+#include "base/zip.h"
 #include "filter/text.h"
 
 #include <string.h>
@@ -22,6 +23,11 @@ static const foreign kinds[] = {
     {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
 };
+
+/* A pickle of Python, of protocol 2 to 5, as torch.save() wrote it before PyTorch 1.6. */
+static bool is_pickle(const gconv_content *content) {
+  return content->size > 2 && content->bytes[0] == 0x80 && content->bytes[1] >= 2 && content->bytes[1] <= 5;
+}
 
 /* u64le N, then N bytes of JSON. */
 static bool is_safetensors(const gconv_content *content) {
@@ -47,6 +53,8 @@ gconv_status gconv_refuse_foreign(const gconv_content *content) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);
+  if (is_pickle(content))
+    return gconv_refuse_torch(content->name);
   if (is_bank(content))
     return gconv_fail(
         GCONV_UNSUPPORTED,

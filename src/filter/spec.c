@@ -9,6 +9,7 @@
 #include "filter/builtin.h"
 #include "filter/syntax.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -250,11 +251,37 @@ static void suggest(const char *word, gconv_suggestion *best) {
   suggest_shipped(best, word);
 }
 
+/* The length of what looks like the name of a file in FILE or FILE:NAME, by a short ending of letters and digits; else 0. */
+static size_t file_length(const char *spec) {
+  enum { LONGEST_ENDING = 11 }; /* safetensors */
+  size_t length = strcspn(spec, ":"), ending = 0;
+  bool letters = false;
+  for (; ending < length && isalnum((unsigned char)spec[length - 1 - ending]); ending++)
+    letters = letters || isalpha((unsigned char)spec[length - 1 - ending]);
+  bool file = letters && ending <= LONGEST_ENDING && length > ending + 1 && spec[length - 1 - ending] == '.';
+  return file ? length : 0;
+}
+
+/* Of FILE:NAME, where there is such a file: says what is wrong with it, or that it has no names. */
+static gconv_status fail_member(const char *spec, size_t length) {
+  gconv_filters read = {0};
+  char *path = strndup(spec, length);
+  gconv_status status = path ? read_file(path, NULL, &read) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  gconv_filters_free(&read);
+  if (status == GCONV_OK)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: holds filters without names: leave out '%s'", path, spec + length);
+  free(path);
+  return status;
+}
+
 static gconv_status fail_unknown(const char *spec) {
   if (is_folder(spec))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is a folder; a filter is a file, or a name that `gconv filters` lists", spec);
+  const size_t file = gconv_member_split(spec), named = file_length(spec);
+  if (spec[file] == ':' && file > 1)
+    return fail_member(spec, file);
   if (strchr(spec, '/'))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no such file", spec);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%.*s: there is no such file", (int)(named > 0 ? named : file), spec);
   char word[64];
   size_t length = strcspn(spec, ":,;=( \t"),
          dot = length > 4 && strncmp(spec + length - 4, ".txt", 4) == 0 ? length - 4 : length;
@@ -267,6 +294,9 @@ static gconv_status fail_unknown(const char *spec) {
                       unclear);
   gconv_suggestion best = {0};
   suggest(word, &best);
+  if (named > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter '%s': there is no file '%.*s'%s%s%s", spec, (int)named, spec,
+                      best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
   const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? gconv_builtin_parameters(best.name) : "";
   if (*parameters)
     return gconv_fail(GCONV_BAD_ARGUMENT,

@@ -119,6 +119,8 @@ struct gconv_format {
   gconv_status (*unround)(gconv_reader *reader);
   /* NULL, or: gconv_read_options.palette. Called behind open(); makes the header that of numbers, if there is a palette. */
   gconv_status (*take_palette)(gconv_reader *reader, gconv_palette *palette);
+  /* NULL, or: gconv_read_options.planes. Called behind open(). */
+  void (*take_planes)(gconv_reader *reader, int32_t planes);
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
@@ -252,6 +254,8 @@ gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64
 
 /* Of a .npy file whose header was read: the bytes of its elements. */
 size_t gconv_npy_bytes(const gconv_reader *reader);
+/* gconv_format.take_planes of arrays. */
+void gconv_npy_take_planes(gconv_reader *reader, int32_t planes);
 
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);

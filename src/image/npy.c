@@ -85,6 +85,26 @@ static gconv_status open_npy(gconv_reader *reader) {
   return reader->member ? choose_frame(reader, file) : GCONV_OK;
 }
 
+/* The elements of C x H x W lie as those of a stack of C frames do. */
+void gconv_npy_take_planes(gconv_reader *reader, int32_t planes) {
+  const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
+  gconv_image *header = &reader->header;
+  if (file->dimensions != 3 || file->shape[0] != (size_t)planes || reader->member)
+    return;
+  if (file->shape[2] == (size_t)planes) {
+    gconv_reader_note(reader,
+                      "an array of %zu x %zu x %zu is taken as H x W x C; one of C x H x W is clear with a fourth axis, "
+                      "1 x C x H x W",
+                      file->shape[0], file->shape[1], file->shape[2]);
+    return;
+  }
+  header->planar = true;
+  header->frames = 1;
+  header->channels = planes;
+  header->height = (int32_t)file->shape[1];
+  header->width = (int32_t)file->shape[2];
+}
+
 size_t gconv_npy_bytes(const gconv_reader *reader) {
   const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
   return file->items * file->item_bytes;
@@ -191,7 +211,7 @@ static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row
   size_t bytes = gconv_type_bytes(header->type), plane = row_bytes * (size_t)header->height;
   const size_t interleaved[4] = {row_bytes, bytes * (size_t)header->channels, bytes, 0};
   const size_t planar[4] = {plane * (size_t)header->channels, plane, row_bytes, bytes}, stack[3] = {plane, row_bytes, bytes};
-  const size_t *steps = header->planar ? planar : is_stack(file) ? stack : interleaved;
+  const size_t *steps = file->dimensions == 4 ? planar : header->planar || is_stack(file) ? stack : interleaved;
   size_t index[4] = {0, 0, 0, 0}, offset = 0;
   float piece[PIECE]; /* room for samples of any type, since none is larger */
   for (size_t left = file->items; left > 0;) {
@@ -414,6 +434,7 @@ const gconv_format gconv_format_npy = {
     .members = true,
     .sniff = gconv_npy_sniff,
     .open = open_npy,
+    .take_planes = gconv_npy_take_planes,
     .read_rows = read_rows,
     .close = close_npy,
     .held_bytes = held_bytes,

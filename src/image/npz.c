@@ -35,6 +35,12 @@ static gconv_status open_npz(gconv_reader *reader) {
                     reader->source->name, bytes, (unsigned long long)(member->size - state->content.position));
 }
 
+static void take_planes(gconv_reader *reader, int32_t planes) {
+  npz_state *state = reader->state;
+  gconv_npy_take_planes(&state->array, planes);
+  reader->header = state->array.header;
+}
+
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   npz_state *state = reader->state;
   state->array.again = reader->again;
@@ -60,6 +66,7 @@ const gconv_format gconv_format_npz = {
     .members = true,
     .sniff = sniff,
     .open = open_npz,
+    .take_planes = take_planes,
     .read_rows = read_rows,
     .close = close_npz,
 };

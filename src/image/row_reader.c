@@ -27,6 +27,8 @@ static gconv_status apply_options(const gconv_read_options *options, gconv_reade
   const gconv_format *format = reader->format;
   if (options && options->palette)
     options->palette->count = 0;
+  if (options && options->planes > 1 && format->take_planes)
+    format->take_planes(reader, options->planes);
   if (options && options->unrounded && format->unround)
     GCONV_TRY(format->unround(reader));
   return options && options->palette && format->take_palette ? format->take_palette(reader, options->palette) : GCONV_OK;

@@ -137,10 +137,9 @@ int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool al
   return (int64_t)layer->bank->channels * (groups ? groups : 1) == channels ? channels : channels - 1;
 }
 
-static gconv_status check_bank(const gconv_layer *layer, const char *where) {
-  const gconv_bank *bank = layer->bank;
+static gconv_status check_bank(const gconv_bank *bank, const char *where) {
   if (!bank || !bank->weights)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank", where);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank, or one without weights", where);
   if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
                       where, bank->filters, bank->channels, bank->rows, bank->columns);
@@ -149,10 +148,43 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   if (gconv_product(5, sizes) > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
                       bank->filters, bank->channels, bank->rows, bank->columns);
+  const size_t weights = gconv_product(4, sizes);
+  for (size_t i = 0; i < weights; i++)
+    if (!isfinite(bank->weights[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: weight %zu of its bank, of filter %zu, is not finite", where, i,
+                        i / (weights / (size_t)bank->filters));
+  for (int32_t k = 0; bank->biases && k < bank->filters; k++)
+    if (!isfinite(bank->biases[k]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the bias of filter %d of its bank is not finite", where, k);
+  return GCONV_OK;
+}
+
+static gconv_status check_applied(const gconv_layer *layer, const char *where) {
+  const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
+                             layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (numbers[i] < 0)
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "%s: a stride, dilation, padding or number of groups of %d: they must be at least 1, padding at least "
+          "0; 0 is as the bank says",
+          where, numbers[i]);
   if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_SOFTMAX || !isfinite(layer->slope) ||
       layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER || layer->border < GCONV_BORDER_ZERO ||
       layer->border > GCONV_BORDER_WRAP || !isfinite((float)layer->border_value))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope, padding or border that is none", where);
+  return GCONV_OK;
+}
+
+gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
+  if (layer->kind == GCONV_LAYER_CONV) {
+    GCONV_TRY(check_bank(layer->bank, where));
+    return check_applied(layer, where);
+  }
+  if (layer->kind != GCONV_LAYER_MEAN && layer->kind != GCONV_LAYER_RESIDUAL)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
+  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
   return GCONV_OK;
 }
 
@@ -197,10 +229,6 @@ static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32
 static gconv_status resolve_plain(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
                                   int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
   const bool mean = layer->kind == GCONV_LAYER_MEAN;
-  if (!mean && layer->kind != GCONV_LAYER_RESIDUAL)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
-  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
   if (!mean && (images != first->frames || channels != first->channels || height != first->height || width != first->width))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "
@@ -228,7 +256,6 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
                                  int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
   if (layer->kind != GCONV_LAYER_CONV)
     return resolve_plain(layer, where, images, channels, height, width, first, step);
-  GCONV_TRY(check_bank(layer, where));
   const gconv_bank *bank = layer->bank;
   bool each = is_each(layer) && channels > 1;
   gconv_layer_problem *problem = &step->problem;

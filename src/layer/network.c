@@ -43,29 +43,31 @@ static gconv_status check_count(const char *what, int32_t count, int32_t channel
                     channels == 1 ? "" : "s");
 }
 
-/* `stored` is the type of the samples in the file, before they became grey. */
+/* Counts fit the channels. `stored` is the type of the samples in the file, before they became grey. */
 static gconv_status check_options(const gconv_network_options *options, const gconv_input *input, gconv_type stored) {
   if (options->mean)
     GCONV_TRY(check_count("means", options->mean_count, input->channels));
   if (options->std)
     GCONV_TRY(check_count("standard deviations", options->std_count, input->channels));
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
-    if (!isfinite(options->mean[c]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
-    else if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
+    if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "a mean of %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
                         (double)options->mean[c], gconv_type_name(stored), (double)gconv_white(stored));
-  for (int32_t c = 0; options->std && c < options->std_count; c++)
-    if (!isfinite(options->std[c]) || options->std[c] <= 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "standard deviation %d is not a finite number above 0", c + 1);
-  if (options->math < GCONV_MATH_FP32 || options->math > GCONV_MATH_BF16)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no math number %d", (int)options->math);
-  if (options->combine < GCONV_COMBINE_NONE || options->combine > GCONV_COMBINE_ARGMAX ||
-      options->combine == GCONV_COMBINE_STACK)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs of a layer cannot be combined by %s",
-                      options->combine == GCONV_COMBINE_STACK ? "stack: they are a stack already" : "that");
   return GCONV_OK;
+}
+
+/* Tells once of images of another size than the network was made for. Rows of tables are no images. */
+static void tell_size(const gconv_image *like, const gconv_network_operation *operation) {
+  bool *told = (bool *)&operation->told;
+  if ((operation->height <= 1 && operation->width <= 1) ||
+      (like->height == operation->height && like->width == operation->width) ||
+      __atomic_exchange_n(told, true, __ATOMIC_RELAXED))
+    return;
+  gconv_warn(
+      "the network was made for %d x %d pixels (height, width), and gets %d x %d: it does there what it does at its own "
+      "size, which its file does not promise",
+      operation->height, operation->width, like->height, like->width);
 }
 
 /* ---- Creation ---- */
@@ -105,6 +107,7 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
     gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
   else if (input->channels == like->channels && like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
+  tell_size(like, operation);
   GCONV_TRY(check_options(options, input, stored));
   GCONV_TRY(copy_numbers(options->mean, options->mean_count, input->channels, &input->mean));
   return copy_numbers(options->std, options->std_count, input->channels, &input->std);

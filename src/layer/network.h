@@ -56,6 +56,8 @@ typedef struct gconv_network_operation {
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
   int32_t channels;              /* of the images that a gconv_network was made for; 0: as the first layer says */
+  int32_t height, width;         /* the same; 0: of any size */
+  bool told;                     /* that an image has another size; changed atomically */
   gconv_network_options options; /* mean, std and names are copies */
 } gconv_network_operation;
 
@@ -127,6 +129,9 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
  * tensor that the first layer gets, its frames, channels, height and width. `where` is for errors: "layer 2". */
 gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
                                  int32_t height, int32_t width, const gconv_image *first, gconv_step *step);
+/* Fails unless the layer and its bank are sound by themselves, with finite numbers, whatever image they get. */
+gconv_status gconv_layer_check(const gconv_layer *layer, const char *where);
+
 /* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 

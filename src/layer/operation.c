@@ -6,6 +6,8 @@
 #include "layer/network.h"
 #include "operation/pick.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,19 +128,68 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
   return GCONV_OK;
 }
 
-/* `channels` is that of gconv_network_operation. */
-static gconv_status make_operation(const gconv_layer *layers, size_t count, const gconv_network_options *options,
-                                   int32_t channels, gconv_operation **result) {
-  static const gconv_network_options defaults;
+/* ---- Checks ---- */
+
+static gconv_status check_numbers(const char *what, const float *numbers, int32_t count, bool above_0) {
+  if (numbers && count < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers as %s: give one, or one for each channel", count, what);
+  for (int32_t i = 0; numbers && i < count; i++)
+    if (!isfinite(numbers[i]) || (above_0 && numbers[i] <= 0))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s %d is not a finite number%s", what, i + 1, above_0 ? " above 0" : "");
+  return GCONV_OK;
+}
+
+/* What follows from the options alone; the number of channels is known once there are images. */
+static gconv_status check_options(const gconv_network_options *o) {
+  const bool labels = o->presentation == GCONV_PRESENT_LABELS || o->presentation == GCONV_PRESENT_CLASSES;
+  GCONV_TRY(check_numbers("mean", o->mean, o->mean_count, false));
+  GCONV_TRY(check_numbers("standard deviation", o->std, o->std_count, true));
+  GCONV_TRY(gconv_check_value("options->math", (int)o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
+  GCONV_TRY(gconv_check_value("options->combine", (int)o->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_ARGMAX));
+  GCONV_TRY(gconv_check_value("options->presentation", (int)o->presentation, GCONV_PRESENT_TENSOR, GCONV_PRESENT_CLASSES));
+  GCONV_TRY(gconv_check_value("options->tone.range", (int)o->tone.range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
+  GCONV_TRY(gconv_check_value("options->tone.type", (int)o->tone.type, GCONV_U8, GCONV_F32));
+  if (o->combine == GCONV_COMBINE_STACK)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->combine is a stack, which the outputs of a network are already");
+  if (labels && o->combine != GCONV_COMBINE_ARGMAX)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->presentation is of labels or classes: options->combine must be argmax");
+  if (!isfinite(o->tone.scale) || !isfinite(o->tone.offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->tone.scale and options->tone.offset must be finite numbers");
+  if (!o->class_values && o->class_value_count > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->class_values is NULL, and options->class_value_count is %zu",
+                      o->class_value_count);
+  return GCONV_OK;
+}
+
+static gconv_status check(const gconv_layer *layers, size_t count, const gconv_network_options *options) {
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network of no layers: there must be at least one");
+  for (size_t i = 0; i < count; i++) {
+    char where[32];
+    snprintf(where, sizeof where, "layer %zu", i + 1);
+    GCONV_TRY(gconv_layer_check(&layers[i], where));
+  }
+  return check_options(options);
+}
+
+/* `network`: of which the layers are; or NULL. */
+static gconv_status make_operation(const gconv_layer *layers, size_t count, const gconv_network_options *options,
+                                   const gconv_network *network, gconv_operation **result) {
+  static const gconv_network_options defaults;
+  GCONV_TRY(check(layers, count, options ? options : &defaults));
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
   operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
-  operation->channels = channels;
+  if (network) {
+    operation->channels = network->channels;
+    operation->height = network->height;
+    operation->width = network->width;
+  }
   operation->options = options ? *options : defaults;
+  if (operation->options.tone.scale == 0)
+    operation->options.tone.scale = 1;
   gconv_status status = fill(layers, count, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);
@@ -152,7 +203,7 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
                                      gconv_operation **result) {
   GCONV_NEED(layers);
   GCONV_NEED_AS(result, "operation");
-  return make_operation(layers, count, options, 0, result);
+  return make_operation(layers, count, options, NULL, result);
 }
 
 gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
@@ -171,5 +222,5 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
     own.std = network->std;
     own.std_count = network->std_count;
   }
-  return make_operation(network->layers, network->count, &own, network->channels, result);
+  return make_operation(network->layers, network->count, &own, network, result);
 }

@@ -150,6 +150,7 @@ static void name_outputs(Job *job, const nb::dict &given, bool each_filter) {
   naming.suffix = job->suffix.empty() ? nullptr : job->suffix.c_str();
   naming.filters = &job->filters;
   naming.each_filter = each_filter;
+  naming.planes = value_of(given, "planes", 0);
   job->check(gconv_outputs_name(&job->inputs, &naming, &job->outputs, &job->message));
   job->check(gconv_outputs_check(&job->inputs, &job->outputs, &job->message));
   if (job->inputs.missed.count > 0) /* all or nothing */

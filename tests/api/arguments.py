@@ -162,7 +162,7 @@ FIELDS = {
         "groups": ["0"], "pad_top": ["-1"], "pad_left": ["-1"], "pad_bottom": ["-1"], "pad_right": ["-1"], "same_upper": ANY, "same_lower": ANY},
     "gconv_bank_sheet": {"zoom": ["!-1", "!INT32_MAX", "!INT32_MIN"], "columns": ["!-1", "!INT32_MIN", "INT32_MAX"], "one_scale": ANY},
     "gconv_read_options": {"max_pixels": ["1", "UINT64_MAX"], "again": ANY, "strip": ANY, "unrounded": ANY, "max_bytes": ["1", "UINT64_MAX"],
-                           "palette": ["NULL"]},
+                           "palette": ["NULL"], "planes": ["-1", "3", "INT32_MAX"]},
     "gconv_write_options": {
         "format": ["!&no_format"], "keep_existing": ANY, "quality": ["!-1", "!101", "!INT_MAX", "!INT_MIN"], "lossless": ANY,
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
@@ -180,10 +180,12 @@ FIELDS = {
     "gconv_passed_over": {"count": ["SIZE_MAX"], "first": ["NULL"]},
     "gconv_input": {"path": ["NULL"], "file": ["NULL"], "relative": ["NULL"], "found": ANY},
     "gconv_naming": {"output": ["!NULL", '""', "long_text", '"{nothing}"', '"{"', '"}"', '"out/"'], "format": ["NULL"], "same": ANY,
-                     "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY, "keeps": ANY},
+                     "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY, "keeps": ANY,
+                     "planes": ["-1", "3", "INT32_MAX"]},
     "gconv_outputs": {
         "format": ["NULL"], "same": ANY, "suffix": ["NULL"], "earlier": ["SIZE_MAX"], "pattern": ["NULL"], "folder": ["NULL"], "paths": ["!{NULL, 1}", "{NULL, 0}"],
-        "formats": UNKNOWN, "first": [".NULL"], "make_folders": ANY, "of_frames": ["NULL"], "labels": ["{NULL, 0}"], "mirrors": ANY, "keeps": ANY, "among": ANY, "alike": ANY},
+        "formats": UNKNOWN, "first": [".NULL"], "make_folders": ANY, "of_frames": ["NULL"], "labels": ["{NULL, 0}"], "mirrors": ANY, "keeps": ANY, "among": ANY, "alike": ANY,
+        "planes": ["-1", "3", "INT32_MAX"]},
     "gconv_shard": {"number": None, "count": ["!-1", "!INT_MIN"]},
     "gconv_batch": {
         "inputs": ["!NULL", "!&no_inputs"], "outputs": ["!NULL", "!&no_outputs"], "operation": ["!NULL"], "one_array": UNKNOWN, "nhwc": ANY,

@@ -240,6 +240,83 @@ class Onnx(NetworkTest):
         self.assertEqual(sorted(load_tensors(self.folder / "bank.safetensors")[0]), ["first.weight"])
 
 
+class Applied(NetworkTest):
+    """-f model.onnx is the whole model; -f model.onnx:NAME is the bank of a Conv."""
+
+    def setUp(self):
+        super().setUp()
+        self.first, self.second = self.conv(4, 3, 3, padding=[1, 1, 1, 1], activation="relu"), self.conv(3, 4, 3, padding=[1, 1, 1, 1])
+        self.nodes = [node("Conv", ["x", "w", "b"], "a", "first", pads=[1, 1, 1, 1]), node("Relu", ["a"], "r"), node("Conv", ["r", "v", "u"], "y", "second", pads=[1, 1, 1, 1])]
+        self.tensors = {"w": self.first.weight, "b": self.first.bias, "v": self.second.weight, "u": self.second.bias}
+        (self.folder / "m.onnx").write_bytes(model(self.nodes, self.tensors, ("n", 3, "h", "w")))
+
+    def same(self, y, x):
+        np.testing.assert_allclose(self.load(y)[0], apply([self.first, self.second], x), rtol=0, atol=3e-5)
+
+    def test_a_photo(self):
+        self.photo("photo.png")
+        self.gconv("bank", "convert", "m.onnx", "-o", "net.safetensors")
+        for name in "m.onnx", "net.safetensors":
+            self.gconv("-i", "photo.png", "-f", name, "-o", f"{name}.png", "--verify")
+        self.assertEqual((self.folder / "m.onnx.png").read_bytes(), (self.folder / "net.safetensors.png").read_bytes())
+
+    def test_what_is_no_network(self):
+        (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("MaxPool", ["a"], "y", "pool")], self.tensors, ("n", 3, "h", "w")))
+        np.save(self.folder / "x.npy", self.random.random((1, 3, 8, 9)).astype("f4"))
+        self.usage_error("MaxPool (node 'pool'); what is read are", "-i", "x.npy", "-f", "p.onnx", "-o", "y.npy")
+        self.gconv("-i", "x.npy", "-f", "p.onnx:first", "-o", "y.npy")
+        np.testing.assert_allclose(self.load("y.npy")[0], apply([Layer(self.first.weight, self.first.bias, padding=[1, 1, 1, 1])], self.load("x.npy")[0]), rtol=0, atol=3e-5)
+        (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("Softmax", ["a"], "y", "last")], self.tensors, ("n", 3, "h", "w")))
+        self.usage_error("node 'last' (Softmax) normalises along axis -1: here that is the channels, axis 1; its Conv nodes are banks, as -f FILE:NAME", "-i", "x.npy", "-f",
+                         "p.onnx", "-o", "y.npy", "--no-clobber")
+        self.usage_error("--stride: m.onnx is a network, whose file says how each layer is applied: leave it out, or name a layer, as m.onnx:NAME", "-i", "x.npy", "-f", "m.onnx",
+                         "--stride", "2", "-o", "z.npy")
+
+    def test_channels_before_rows(self):
+        """An array C x H x W, of the channels that the network takes, is one image; H x W x C is one as before."""
+        x = self.random.random((3, 8, 9)).astype("f4")
+        np.save(self.folder / "chw.npy", x)
+        np.save(self.folder / "fortran.npy", np.asfortranarray(x))
+        np.save(self.folder / "hwc.npy", np.ascontiguousarray(x.transpose(1, 2, 0)))
+        np.savez(self.folder / "x.npz", chw=x)
+        for name in "chw.npy", "fortran.npy", "hwc.npy", "x.npz":
+            for spec in ("m.onnx",), ("m.onnx:first", "--activation", "relu", "--then", "-f", "m.onnx:second"):
+                with self.subTest(name, spec=spec[0]):
+                    said = self.gconv("-i", name, "-f", *spec, "-o", "y.npy", "--verify").stderr
+                    self.assertNotIn("taken as", said)
+                    self.same("y.npy", x)
+        self.gconv("-i", "chw.npy", "-f", "m.onnx", "-o", "y.png")
+        narrow = self.random.random((3, 8, 4)).astype("f4")
+        np.save(self.folder / "narrow.npy", narrow)
+        self.gconv("-i", "narrow.npy", "-f", "m.onnx", "-o", "y.npy")
+        self.same("y.npy", narrow)
+        clear = self.random.random((3, 8, 3)).astype("f4")
+        np.save(self.folder / "either.npy", clear)
+        said = self.gconv("-i", "either.npy", "-f", "m.onnx", "-o", "y.npy").stderr
+        self.assertEqual(said.count("an array of 3 x 8 x 3 is taken as H x W x C; one of C x H x W is clear with a fourth axis"), 1, said)
+        self.same("y.npy", clear.transpose(2, 0, 1))
+        np.save(self.folder / "five.npy", self.random.random((5, 8, 9)).astype("f4"))
+        self.assertIn("takes 3 channels, and gets 1", self.gconv("-i", "five.npy", "-f", "m.onnx", "-o", "y.npy", status=1).stderr)
+
+    def test_another_size_than_the_model_says(self):
+        (self.folder / "m.onnx").write_bytes(model(self.nodes, self.tensors, (1, 3, 8, 9)))
+        for shape, count in ((8, 9), 0), ((9, 9), 1):
+            x = self.random.random((1, 3, *shape)).astype("f4")
+            np.save(self.folder / "x.npy", x)
+            said = self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy").stderr
+            self.assertEqual(said.count("the network was made for 8 x 9 pixels (height, width), and gets 9 x 9"), count, said)
+            self.same("y.npy", x[0])
+
+    def test_files_that_are_missing(self):
+        self.photo("photo.png")
+        (self.folder / "old.pth").write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
+        (self.folder / "plain.txt").write_text("1 2 1\n")
+        for spec, fragment in (("net.pt:conv1", "there is no filter 'net.pt:conv1': there is no file 'net.pt'"), ("far/net.pt:conv1", "far/net.pt: there is no such file"),
+                               ("old.pth:conv1", "old.pth: is a file of torch.save(), which has to be run to be read"), ("old.pth", "torch.load('old.pth', weights_only=True), 'old.safetensors')"),
+                               ("plain.txt:conv1", "plain.txt: holds filters without names: leave out ':conv1'")):
+            self.usage_error(fragment, "-i", "photo.png", "-f", spec, "-o", "y.png")
+
+
 class State(NetworkTest):
     def convert(self, net, tensors, **options):
         save_tensors(self.folder / "state.safetensors", tensors)
@@ -392,7 +469,7 @@ class State(NetworkTest):
             archive.writestr("m/data/0", bytes(40))
         for words, status in ((("bank", "convert", "m.pt", "--net", "relu", "-o", "n.safetensors"), 2), (("info", "m.pt"), 1),
                               (("-i", "m.pt", "-f", "m.pt", "-o", "n.png"), 2)):
-            self.assertIn("m.pt: is a file of torch.save(), which has to be run to be read: write the weights with safetensors", self.gconv(*words, status=status).stderr)
+            self.assertIn("m.pt: is a file of torch.save(), which has to be run to be read: write the weights with safetensors, python3 -c", self.gconv(*words, status=status).stderr)
 
     def gconv_refuses_tensors(self, fragment, net, tensors):
         save_tensors(self.folder / "state.safetensors", tensors)

@@ -228,6 +228,17 @@ class Networks(Folder):
         out = np.empty_like(y)
         self.assertIs(net(x, out=out), out)
 
+    def test_channels_where_they_are_not_wanted(self):
+        net, one = gconv.Network("conv 4 3x3", 3), gconv.Network("conv 4 3x3", 1)
+        for network, shape, fragment in ((net, (8, 9, 3), 'axes="HWC"'), (net, (2, 8, 9, 3), 'axes="NHWC"'), (one, (8, 9, 3), 'axes="HWC"')):
+            with self.assertRaisesRegex(gconv.ArgumentError, f"is taken as .*C x H x W.*{fragment}"):
+                network(np.zeros(shape, np.float32))
+        x = draw_image(self.random, (3, 3, 3), np.float32)
+        np.testing.assert_array_equal(net(x), net(x[None])[0])
+        np.save(self.folder / "in.npy", x[:, :, :2])
+        gconv.run(self.folder / "in.npy", net, self.folder / "out.npy")
+        np.testing.assert_allclose(np.load(self.folder / "out.npy")[0], net(x[:, :, :2]), rtol=1e-6)
+
     def test_copies(self):
         net = gconv.Network("conv 4 3x3 relu, conv 2 3x3", 3, seed=5)
         x = draw_image(self.random, (2, 3, 9, 10), np.float32)

@@ -96,6 +96,7 @@ def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, d
             raise ArgumentError(f"{sorted(unknown)[0]}= is for filters: a network has its own")
         given["present"] = present or ("classes" if model.features or isinstance(model, SVM) else "tensor")
         choose("present", given["present"], {"tensor": 0, "image": 1, "classes": 2})
+        given["planes"] = 0 if model.features or isinstance(model, SVM) else model.channels
     else:
         check_options("run", options, ("dtype", *OPTIONS))
         options = filter_options(filters, **options)

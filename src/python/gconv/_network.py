@@ -136,7 +136,7 @@ class Network:
                 if values.ndim != dimensions or values.size == 0:
                     raise ArgumentError(f"the {name} of layer {number} has the shape {values.shape}: a weight is K x C x R x S, "
                                         f"a bias K numbers")
-                header[f"{number}.{name}"] = {"dtype": "F32", "shape": values.shape, "data_offsets": (place, place + values.nbytes)}
+                header[f"l{number}.{name}"] = {"dtype": "F32", "shape": values.shape, "data_offsets": (place, place + values.nbytes)}
                 blobs.append(values.astype("<f4", copy=False).tobytes())
                 place += values.nbytes
         text = json.dumps(header).encode()
@@ -200,6 +200,16 @@ class Network:
             raise ArgumentError(f"a row has {rows.shape[1]} numbers, and the network takes {self.channels}")
         return rows[:, :, None, None]
 
+    def _check_layout(self, shape):
+        """Refuses what looks like channels last, where channels before rows are wanted."""
+        if len(shape) not in (3, 4) or shape[-3] == self.channels:
+            return
+        if shape[-1] == self.channels or (self.channels == 1 and shape[-3] > 4 >= shape[-1]):
+            layouts = ("C x H x W", "HWC") if len(shape) == 3 else ("N x C x H x W", "NHWC")
+            raise ArgumentError(f"an array of {' x '.join(map(str, shape))} is taken as {layouts[0]}, with {shape[-3]} channels, "
+                                f"and the network takes {self.channels}: if channels are its last axis, say "
+                                f"axes=\"{layouts[1]}\"")
+
     def __call__(self, x, *, axes=None, device=None, math="fp32", algorithm="auto", out=None):
         """What the network makes of an array.
 
@@ -212,8 +222,9 @@ class Network:
             x = model_rows(x, self._info)
             x, _ = to_float(x if hasattr(x, "dtype") else floats(x, "rows x columns"))
             return self(self._cases(x), device=device, math=math, algorithm=algorithm)[:, :, 0, 0]
-        if axes is None and getattr(x, "ndim", 0) == 3 and not self.features:
-            axes = "CHW"
+        if axes is None and not self.features:
+            self._check_layout(getattr(x, "shape", ()))
+            axes = "CHW" if getattr(x, "ndim", 0) == 3 else None
         operation = self._operation("tensor", math, algorithm)
         if not hasattr(x, "dtype") or type_name(x) not in ("uint8", "uint16"):
             x, _ = to_float(x)
