@@ -17,8 +17,11 @@ int main(int argc, char **argv) {
   gconv_options options = gconv_options_default();
   if (argc != 6)
     return fprintf(stderr, "usage: %s FILTER IN1 OUT1 IN2 OUT2\n", argv[0]), 2;
-  if (gconv_filters_read(argv[1], NULL, &filters) || gconv_operation_filters(&filters, &options, &operation) ||
-      gconv_device_open("auto", 0, &device))
+  if (gconv_filters_read(argv[1], NULL, &filters))
+    return failed("filter");
+  if (filters.gradient) /* two filters, such as those of sobel, make one image */
+    options.combine = GCONV_COMBINE_MAGNITUDE;
+  if (gconv_operation_filters(&filters, &options, &operation) || gconv_device_open("auto", 0, &device))
     return failed("start");
   for (int i = 2; i < 6; i += 2) {
     gconv_image photo = {GCONV_U8}, edges = {GCONV_U8};
@@ -26,7 +29,7 @@ int main(int argc, char **argv) {
       return failed("read");
     if (!plan && gconv_plan_create(device, &photo, operation, 0, &plan))
       return failed("plan");
-    if (gconv_plan_execute(plan, &photo, &edges, NULL) || gconv_image_write(argv[i + 1], NULL, &edges))
+    if (gconv_plan_execute(plan, &photo, &edges, 1, NULL) || gconv_image_write(argv[i + 1], NULL, &edges))
       return failed("filter");
     gconv_image_free(&photo);
     gconv_image_free(&edges);

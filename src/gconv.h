@@ -14,8 +14,10 @@
  *  - A gconv_status is returned where something can fail. On failure the reason, and what to do about it, is in
  *    gconv_last_error() of the same thread, and every output argument is left as it was, or empty and safe to free.
  *  - Nothing is printed, and the process is never ended. Warnings go to the function given to gconv_set_log().
- *  - Different objects may be used by different threads at the same time; one object by one thread at a time. A device may
- *    be shared by plans that run on different threads.
+ *  - Different objects may be used by different threads at the same time; one object by one thread at a time, but for
+ *    operations and plans, which any number of threads may use, and devices, which plans on different threads may share.
+ *  - Outputs share no memory with inputs or other outputs, not even in part: what does is refused (GCONV_BAD_ARGUMENT). So
+ *    nothing works in place. Views of one buffer are taken if their rows lie beside each other, or do not mix.
  *  - Strings are UTF-8 or plain bytes; a path "-" is standard input or standard output.
  *  - Pointers in an argument list are required unless "may be NULL" is said.
  *  - Every argument is checked before it is used. One that is wrong (a required pointer that is NULL, a number out of its
@@ -498,7 +500,11 @@ int gconv_threads_allowed(int wanted);
  * processor. GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
-/* After its plans are freed. NULL is allowed. */
+/* After its plans are freed. NULL is allowed.
+ *
+ * After fork(), a child has neither the threads nor the GPUs of its parent. It may use a CPU that was opened before, and
+ * plans on it that no thread executed at the time of the fork: work is done by the calling thread alone. It may free them;
+ * closing the device leaves it as it is. GPUs must be opened after the fork. */
 void gconv_device_close(gconv_device *device);
 
 /* Whether this process has started CUDA, if only to ask which GPUs there are. The handlers of its driver at exit() take
@@ -805,7 +811,8 @@ void gconv_operation_free(gconv_operation *operation);
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 
 /* An operation prepared for inputs of one shape on one device: the algorithms chosen, weights, buffers. Made once, executed
- * many times, by one thread at a time. */
+ * many times, by any number of threads at once: of filters, each execution that meets another has buffers of its own, which
+ * the plan makes when they are first wanted, and keeps; of others, they take turns. */
 typedef struct gconv_plan gconv_plan;
 
 /* Plans `operation` for images like `like` (its header counts, not its pixels), neither of which is needed afterwards; the
@@ -841,10 +848,12 @@ typedef struct gconv_timings {
   double encode_ms;   /* on the device, of PNG; else 0 */
 } gconv_timings;
 
-/* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
- * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * and GCONV_PRESENT_IMAGE copy the metadata of `in`. timings may be NULL. */
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+/* Makes outputs[0 .. output_count - 1] of `in`; output_count is gconv_plan_outputs(), else GCONV_BAD_ARGUMENT. An output
+ * that is empty (zeroed) is allocated; one that already has pixels of the right shape is written over; else
+ * GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters and GCONV_PRESENT_IMAGE copy the metadata of
+ * `in`. timings may be NULL. */
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t output_count,
+                                gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:
  * n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]. Strides of axes of length 1 do not matter. */
@@ -889,7 +898,7 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
  * needed. The bits are those of the whole image, of algorithms that are not exact in networks within their bounds. Times are
  * added to *timings, which may be NULL. */
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                     gconv_image *outputs, gconv_timings *timings);
+                                     gconv_image *outputs, size_t output_count, gconv_timings *timings);
 
 /* What a plan will do. */
 typedef struct gconv_plan_info {
@@ -951,8 +960,8 @@ typedef struct gconv_verification {
 /* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
  * the algorithms state, which of networks is carried from layer to layer; >= 0: to this difference in units of the output
  * samples. GCONV_MISMATCH if any sample is further off. *result is filled in both cases. */
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                               gconv_verification *result);
+gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, size_t output_count,
+                               double tolerance, gconv_verification *result);
 
 #ifdef __cplusplus
 }

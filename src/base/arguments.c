@@ -71,6 +71,40 @@ gconv_status gconv_check_pixels(const gconv_image *image, const char *what) {
   return GCONV_OK;
 }
 
+/* The bytes from the first to behind the last of an image with pixels. */
+static uintptr_t reach(const gconv_image *image) {
+  return (uintptr_t)((count_planes(image) - 1) * image->plane_bytes + (size_t)(image->height - 1) * image->row_bytes +
+                     row_bytes(image));
+}
+
+/* Whether all rows of an image begin at multiples of `distance` behind its first. */
+static bool steps_by(const gconv_image *image, size_t distance) {
+  return (image->height == 1 || image->row_bytes == distance) &&
+         (count_planes(image) == 1 || image->plane_bytes % distance == 0);
+}
+
+/* Whether two images share a byte. Rows of one may lie in gaps between those of the other: that is seen where both have the
+ * same distance from row to row. */
+static bool overlap(const gconv_image *a, const gconv_image *b) {
+  uintptr_t at = (uintptr_t)a->data, bt = (uintptr_t)b->data;
+  if (at >= bt + reach(b) || bt >= at + reach(a))
+    return false;
+  size_t distance = a->height > 1 ? a->row_bytes : b->row_bytes;
+  if (!steps_by(a, distance) || !steps_by(b, distance) || row_bytes(a) > distance || row_bytes(b) > distance)
+    return true;
+  size_t behind = (size_t)(bt >= at ? (bt - at) % distance : distance - 1 - (at - bt - 1) % distance); /* of b's row */
+  return behind < row_bytes(a) || distance - behind < row_bytes(b);
+}
+
+gconv_status gconv_check_apart(const gconv_image *a, const char *what, const gconv_image *b, const char *other) {
+  if (!a->data || !b->data || !overlap(a, b))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s and %s share memory: pixels are read after their neighbours are written; give %s "
+                    "memory of its own",
+                    what, other, what);
+}
+
 /* ---- Filters ---- */
 
 gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns) {

@@ -31,6 +31,8 @@ gconv_status gconv_check_header(const gconv_image *image, const char *what);
 
 /* The same, and fails unless there are pixels whose rows and planes do not overlap and split no sample. */
 gconv_status gconv_check_pixels(const gconv_image *image, const char *what);
+/* Refuses two images that share memory, in words that begin with `what`. One without pixels shares none. */
+gconv_status gconv_check_apart(const gconv_image *a, const char *what, const gconv_image *b, const char *other);
 
 enum {
   GCONV_FILTER_MAX_SIDE = 32768,  /* rows, and columns, of a filter */

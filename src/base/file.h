@@ -138,4 +138,8 @@ enum { GCONV_TEMPORARY_LETTERS = 6 };
  * that cannot be read or written is passed over. */
 gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t most, size_t *removed);
 
+/* From now on, writing to a pipe without a reader ends the process by SIGPIPE, unless it ignores that, as it ends other
+ * programs. By default it is a failure. */
+void gconv_end_process_when_unread(void);
+
 #endif

@@ -18,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096, MOST_TRIES = 100 };
@@ -232,11 +233,38 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
   return GCONV_OK;
 }
 
+static atomic_bool ends_when_unread;
+
+void gconv_end_process_when_unread(void) {
+  atomic_store(&ends_when_unread, true);
+}
+
+/* As write(), but a pipe without a reader is EPIPE, and no signal, whatever the process does with SIGPIPE: this thread
+ * blocks it, and takes it if it came. */
+static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
+  sigset_t pipe, before, pending;
+  if (atomic_load_explicit(&ends_when_unread, memory_order_relaxed))
+    return write(file, bytes, size);
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  ssize_t count = write(file, bytes, size);
+  int error = errno;
+  while (count < 0 && error == EPIPE && !was_pending && sigtimedwait(&pipe, NULL, &(struct timespec){0}) < 0 &&
+         errno == EINTR)
+    ;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+  return count;
+}
+
 /* `position`: in the file; -1: behind what was written last. */
 static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;
-    ssize_t count = position < 0 ? write(sink->file, bytes, most) : pwrite(sink->file, bytes, most, position);
+    ssize_t count = position < 0 ? write_unkilled(sink->file, bytes, most) : pwrite(sink->file, bytes, most, position);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,20 @@ typedef struct round {
   struct round *later; /* the next call */
 } round;
 
+/* A child after fork() has none of its parent's helpers: it knows that by the number of forks that led to it. */
+static atomic_uint forks;
+static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) {
+  atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, count_fork);
+}
+
 struct gconv_threads {
+  unsigned born;                /* the number of forks by then */
   pthread_mutex_t lock;         /* guards all fields below that are not atomic */
   pthread_cond_t work, changed; /* work: for idle helpers; changed: for callers that wait for a seat or for the end */
   round *first, *last;          /* calls, the oldest first */
@@ -169,6 +183,22 @@ static void *help(void *argument) {
 
 /* ---- The pool ---- */
 
+bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument) {
+  static const int of_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  sigset_t most, before;
+  sigfillset(&most);
+  for (size_t i = 0; i < sizeof of_faults / sizeof of_faults[0]; i++)
+    sigdelset(&most, of_faults[i]);
+  pthread_sigmask(SIG_BLOCK, &most, &before);
+  bool started = pthread_create(thread, NULL, function, argument) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return started;
+}
+
+bool gconv_threads_inherited(const gconv_threads *pool) {
+  return pool->born != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 gconv_status gconv_threads_create(int count, gconv_threads **result) {
   count = gconv_threads_allowed(count);
   gconv_threads *pool = calloc(1, sizeof *pool + (size_t)count * sizeof pool->helpers[0]);
@@ -178,6 +208,8 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
     free(seats);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %d threads", count);
   }
+  pthread_once(&watching_forks, watch_forks);
+  pool->born = atomic_load(&forks);
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->changed, NULL);
@@ -185,7 +217,7 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
   /* If the system refuses to start a thread, the pool works with those it has. Helpers look at seats only under the lock. */
   pthread_mutex_lock(&pool->lock);
   pool->count = 1;
-  while (pool->count < count && pthread_create(&pool->helpers[pool->count - 1], NULL, help, pool) == 0)
+  while (pool->count < count && gconv_thread_start(&pool->helpers[pool->count - 1], help, pool))
     pool->count++;
   for (; pool->free_seats < pool->count; pool->free_seats++)
     seats[pool->free_seats] = pool->count - 1 - pool->free_seats;
@@ -195,7 +227,7 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
 }
 
 void gconv_threads_free(gconv_threads *pool) {
-  if (!pool)
+  if (!pool || gconv_threads_inherited(pool)) /* helpers are the parent's, and nobody knows who had the lock */
     return;
   pthread_mutex_lock(&pool->lock);
   pool->quit = true;
@@ -240,7 +272,7 @@ static void withdraw(gconv_threads *pool, const round *r) {
 }
 
 void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
-  if (pool->count == 1) { /* one thread needs no sharing */
+  if (pool->count == 1 || gconv_threads_inherited(pool)) { /* one thread needs no sharing */
     for (size_t turn = 0; turn < turns; turn++)
       function(context, turn, 0);
     return;

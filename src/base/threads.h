@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -14,6 +16,13 @@ extern "C" {
 gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
+
+/* Starts a thread that blocks all signals but those of its own faults: signals are for the threads of the caller. */
+bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument);
+
+/* Whether this is a child, and the pool is its parent's, from before fork(). gconv_threads_free() leaves such a pool as it
+ * is, and gconv_threads_run() has the caller do all turns. */
+bool gconv_threads_inherited(const gconv_threads *threads);
 
 /* Returns how many threads the pool has, the callers' one among them. */
 int gconv_threads_count(const gconv_threads *threads);

@@ -2,6 +2,7 @@
 #include "batch/devices.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/threads.h"
 #include "batch/run.h"
 #include "device/decoder.h"
 
@@ -158,7 +159,7 @@ static void begin_gpus(gconv_devices *devices) {
   int count = devices->opening = devices->running = devices->gpu_count;
   for (int i = 0; i < count; i++) {
     struct gpu *gpu = &devices->gpus[i];
-    gpu->started = pthread_create(&gpu->thread, NULL, open_gpu, gpu) == 0;
+    gpu->started = gconv_thread_start(&gpu->thread, open_gpu, gpu);
     if (!gpu->started)
       open_gpu(gpu);
   }

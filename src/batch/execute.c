@@ -189,7 +189,8 @@ static gconv_status verify(const gconv_worker *worker, gconv_task *task, const g
   gconv_verification *worst = &common->verification, part;
   uint64_t compared = worst->compared;
   double begin = gconv_now_ms();
-  gconv_status status = gconv_plan_verify(task->plan, in, outputs, worker->run->batch->tolerance, &part);
+  gconv_status status =
+      gconv_plan_verify(task->plan, in, outputs, gconv_plan_outputs(task->plan), worker->run->batch->tolerance, &part);
   part.frame += first;
   compared += part.compared / (uint64_t)in->frames * (uint64_t)count;
   if (!common->verified || status != GCONV_OK || part.max_error * worst->allowed > worst->max_error * part.allowed)
@@ -212,7 +213,7 @@ static gconv_status execute_parts(gconv_worker *worker, gconv_task *task) {
     gconv_metadata_disown(&in);
     for (size_t k = 0; k < worker->result_count; k++)
       outputs[k] = gconv_frames_of(&worker->results[k], first, part);
-    status = gconv_plan_execute(task->plan, &in, outputs, &times);
+    status = gconv_plan_execute(task->plan, &in, outputs, gconv_plan_outputs(task->plan), &times);
     add_timings(&task->common.timings, &times);
     if (status == GCONV_OK && worker->run->batch->verify)
       status = verify(worker, task, &in, outputs, first, at + part <= frames ? part : frames - at);
@@ -225,7 +226,8 @@ static gconv_status execute(gconv_worker *worker, gconv_task *task) {
   GCONV_TRY(gconv_worker_prepare_results(worker, task));
   if (task->part < task->image.frames)
     return execute_parts(worker, task);
-  GCONV_TRY(gconv_plan_execute(task->plan, &task->image, worker->results, &task->common.timings));
+  GCONV_TRY(
+      gconv_plan_execute(task->plan, &task->image, worker->results, gconv_plan_outputs(task->plan), &task->common.timings));
   return worker->run->batch->verify ? verify(worker, task, &task->image, worker->results, 0, task->image.frames) : GCONV_OK;
 }
 

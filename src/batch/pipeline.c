@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/threads.h"
 #include "batch/arguments.h"
 #include "batch/layout.h"
 #include "batch/run.h"
@@ -68,7 +69,7 @@ static void run_workers(gconv_run *run) {
   for (int i = 0; i < run->workers; i++)
     seats[i].worker = (gconv_worker){.run = run, .threads = run->threads, .index = i};
   for (int i = 1; i < run->workers; i++)
-    seats[i].started = pthread_create(&seats[i].thread, NULL, work, &seats[i].worker) == 0;
+    seats[i].started = gconv_thread_start(&seats[i].thread, work, &seats[i].worker);
   work(&seats[0].worker);
   for (int i = 1; i < run->workers; i++)
     if (seats[i].started)

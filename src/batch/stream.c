@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "batch/run.h"
 
 #include <math.h>
@@ -332,8 +333,9 @@ static bool filter_strip(flow *f, int32_t i) {
     return false;
   for (size_t k = 0; k < f->count; k++)
     f->parts[k] = kept_rows(f, k, i, 1);
-  gconv_status status = gconv_plan_execute_rows(f->plan, window_of(f, i), f->spans[i].begin, first_row_of(f, i),
-                                                f->pass.surveys ? NULL : f->parts, &f->task->common.timings);
+  gconv_status status =
+      gconv_plan_execute_rows(f->plan, window_of(f, i), f->spans[i].begin, first_row_of(f, i),
+                              f->pass.surveys ? NULL : f->parts, gconv_plan_outputs(f->plan), &f->task->common.timings);
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, FILTERED, 1);
@@ -406,8 +408,8 @@ static void *write_all(void *argument) {
 static void run_stages(flow *f) {
   pthread_t reader, writer;
   bool overlaps = gconv_threads_count(f->threads) > 1 && f->strips > 1;
-  bool reads = overlaps && pthread_create(&reader, NULL, read_all, f) == 0;
-  bool writes = overlaps && pthread_create(&writer, NULL, write_all, f) == 0;
+  bool reads = overlaps && gconv_thread_start(&reader, read_all, f);
+  bool writes = overlaps && gconv_thread_start(&writer, write_all, f);
   for (int32_t i = 0; i < f->strips; i++)
     if ((!reads && !read_strip(f, i)) || !filter_strip(f, i) || (!writes && write_strips(f, i) == 0))
       break;

@@ -56,7 +56,7 @@ typedef struct execution {
 
 static gconv_status execute(void *user) {
   const execution *e = user;
-  return gconv_plan_execute(e->plan, e->image, e->outputs, NULL);
+  return gconv_plan_execute(e->plan, e->image, e->outputs, gconv_plan_outputs(e->plan), NULL);
 }
 
 void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row) {
@@ -85,8 +85,9 @@ static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, co
                                   const gconv_image *outputs, gconv_bench_row *row) {
   const double budget = 1e7; /* some ms */
   gconv_verification result;
-  gconv_status status = bench->settings->verify ? gconv_plan_verify(plan, image, outputs, -1, &result)
-                                                : gconv_plan_spot_check(plan, image, outputs, budget, &result);
+  gconv_status status = bench->settings->verify
+                            ? gconv_plan_verify(plan, image, outputs, gconv_plan_outputs(plan), -1, &result)
+                            : gconv_plan_spot_check(plan, image, outputs, budget, &result);
   row->checked = status == GCONV_OK || status == GCONV_MISMATCH;
   row->error = result.max_error;
   row->allowed = result.allowed;

@@ -72,7 +72,7 @@ static gconv_status create(const race *r, const char *name, racer *one) {
 
 static gconv_status check(const race *r, const racer *one, const gconv_image *outputs, gconv_verification *found) {
   if (r->verify)
-    return gconv_plan_verify(one->plan, &r->image, outputs, -1, found);
+    return gconv_plan_verify(one->plan, &r->image, outputs, gconv_plan_outputs(one->plan), -1, found);
   return r->asked->layers ? GCONV_OK : gconv_plan_spot_check(one->plan, &r->image, outputs, CHECK_BUDGET, found);
 }
 

@@ -60,8 +60,8 @@ static gconv_status prepare(gconv_bench *bench, int32_t images, transfer *t) {
   const gconv_layer layer = {.bank = &t->data.bank, .padding = GCONV_LAYER_VALID, .groups = 1};
   const gconv_network_options options = {.algorithm = "auto"};
   GCONV_TRY(gconv_plan_layers(bench->device, &t->data.in, &layer, 1, &options, 0, &t->plan));
-  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->expected, NULL));
-  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->out, NULL));
+  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->expected, 1, NULL));
+  GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &t->out, 1, NULL));
   t->in_array = describe(&t->data.in);
   t->out_array = describe(&t->out);
   return GCONV_OK;
@@ -82,7 +82,7 @@ static gconv_status go_by_slabs(const transfer *t, int runs) {
     gconv_timings timings;
     gconv_image out = t->out; /* which has its pixels */
     const double start = gconv_now_ms();
-    GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &out, &timings));
+    GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &out, 1, &timings));
     if (i >= 0)
       t->times[i] = (gconv_trip_times){timings.upload_ms, timings.download_ms, gconv_now_ms() - start};
   }

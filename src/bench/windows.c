@@ -71,7 +71,7 @@ static gconv_status run_stream(gconv_plan *plan, const stream *s, int32_t togeth
   double start = gconv_now_ms();
   for (int32_t i = 0; i < s->windows; i += together) {
     gconv_image in = part_of(&s->samples, i, together), out = part_of(&s->outputs, i, together);
-    GCONV_TRY(gconv_plan_execute(plan, &in, &out, NULL));
+    GCONV_TRY(gconv_plan_execute(plan, &in, &out, 1, NULL));
   }
   *milliseconds = gconv_now_ms() - start;
   return GCONV_OK;

@@ -226,7 +226,7 @@ static gconv_status run_image(classifying *c, image_plan *p, const gconv_image *
       return status;
     }
   }
-  GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, NULL));
+  GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, 1, NULL));
   if (p->out.height == 1 && p->out.width == 1 && p->out.frames == 1)
     return GCONV_OK;
   if (c->network.height > 0 && (c->network.height != image->height || c->network.width != image->width))

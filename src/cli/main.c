@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -46,8 +47,10 @@ static void watch_signals(void) {
 }
 
 void gconv_end_when_unread(const char *output) {
-  if (!output || strcmp(output, "-") == 0 || strcmp(output, "/dev/stdout") == 0)
+  if (!output || strcmp(output, "-") == 0 || strcmp(output, "/dev/stdout") == 0) {
     signal(SIGPIPE, SIG_DFL);
+    gconv_end_process_when_unread();
+  }
 }
 
 /* A shell's `ulimit -t` sets both limits of processor time, and at the hard one the system kills: the signal comes a second

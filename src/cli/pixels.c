@@ -112,7 +112,7 @@ static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) 
     status = gconv_plan_create(e->device, &image, e->own.operation, 0, &e->plan);
   }
   if (status == GCONV_OK)
-    status = gconv_plan_execute(e->plan, &image, map, NULL);
+    status = gconv_plan_execute(e->plan, &image, map, 1, NULL);
   gconv_image_free(&image);
   return status;
 }

@@ -41,7 +41,7 @@ gconv_status gconv_predictor_run(gconv_predictor *p, const float *inputs, size_t
     float *to = p->in.data;
     memcpy(to, inputs + done * p->input_floats, step * p->input_floats * sizeof *to);
     memset(to + step * p->input_floats, 0, (batch - step) * p->input_floats * sizeof *to);
-    GCONV_TRY(gconv_plan_execute(p->plan, &p->in, &p->out, NULL));
+    GCONV_TRY(gconv_plan_execute(p->plan, &p->in, &p->out, 1, NULL));
     memcpy(outputs + done * p->output_floats, p->out.data, step * p->output_floats * sizeof *outputs);
   }
   return GCONV_OK;

@@ -242,7 +242,7 @@ static gconv_status compute_with(const windows *w, engine *e, const worker *b) {
   memset((float *)b->in.data + b->count * w->input_floats, 0, rest * w->input_floats * sizeof(float));
   for (size_t first = 0; first < b->count; first += each) {
     gconv_image in = part_of(&b->in, first, g->windows), out = part_of(&b->out, first, g->windows);
-    GCONV_TRY(gconv_plan_execute(g->plan, &in, &out, NULL));
+    GCONV_TRY(gconv_plan_execute(g->plan, &in, &out, 1, NULL));
   }
   return GCONV_OK;
 }

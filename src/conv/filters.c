@@ -187,7 +187,8 @@ static const gconv_operation_type filters_type = {.name = "filters",
                                                   .fill_plan = gconv_filter_plan_fill,
                                                   .lacks = lacks,
                                                   .keep_exact = keep_exact,
-                                                  .host_stages = host_stages};
+                                                  .host_stages = host_stages,
+                                                  .repeats = true};
 
 static gconv_status fill(const gconv_filters *filters, const gconv_options *options, gconv_filter_operation *operation) {
   operation->options = *options;

@@ -2,6 +2,7 @@
 #include "device/device.h"
 #include "base/arguments.h"
 #include "base/clock.h"
+#include "base/threads.h"
 #include "device/decoder.h"
 
 #include <limits.h>
@@ -137,7 +138,7 @@ bool gconv_device_is_gpu_open(void) {
 }
 
 void gconv_device_close(gconv_device *device) {
-  if (!device)
+  if (!device || gconv_threads_inherited(device->threads)) /* a child of fork() has no GPU and no threads to end */
     return;
   if (device->type->close)
     device->type->close(device);

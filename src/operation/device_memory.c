@@ -68,28 +68,33 @@ static gconv_status see_image(const gconv_array *array, const gconv_image *heade
   return find_strides(array, what, image);
 }
 
+/* Sees the outputs as images, in memory of the plan. */
+static gconv_status see_outputs(gconv_plan *plan, const gconv_image *in, const gconv_array *outputs, size_t count) {
+  for (size_t i = 0; i < count && i < plan->output_count; i++) {
+    char what[32];
+    snprintf(what, sizeof what, "output %zu", i + 1);
+    GCONV_TRY(see_image(&outputs[i], &plan->outputs[i], what, &plan->arrays[i]));
+  }
+  return gconv_plan_check_outputs(plan, in, plan->arrays, count);
+}
+
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream) {
   gconv_image image;
+  gconv_plan *own;
   GCONV_NEED(plan);
   GCONV_NEED(in);
   GCONV_NEED(outputs);
   if (!plan->type->execute_device)
     return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
-  if (output_count != plan->output_count)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu outputs are given, and the plan yields %zu", output_count,
-                      plan->output_count);
   GCONV_TRY(see_image(in, &plan->like, "the input", &image));
-  for (size_t i = 0; i < output_count; i++) {
-    char what[32];
-    snprintf(what, sizeof what, "output %zu", i + 1);
-    GCONV_TRY(see_image(&outputs[i], &plan->outputs[i], what, &plan->arrays[i]));
-    if (outputs[i].data == in->data)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "an output cannot be the input: pixels are read after their neighbours are written");
-  }
-  GCONV_TRY(plan->type->execute_device(plan, &image, plan->arrays, stream));
-  if (strcmp(gconv_device_get_info(plan->device)->name, "cpu") == 0) /* memory of a GPU cannot be looked at from here */
+  bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work may be in a stream, or in a graph, with this plan's memory */
+  GCONV_TRY(gconv_plan_enter(plan, on_gpu, &own));
+  gconv_status status = see_outputs(own, &image, outputs, output_count);
+  if (status == GCONV_OK)
+    status = own->type->execute_device(own, &image, own->arrays, stream);
+  gconv_plan_leave(plan, own);
+  if (status == GCONV_OK && !on_gpu) /* memory of a GPU cannot be looked at from here */
     gconv_plan_tell_of_numbers(plan, &image);
-  return GCONV_OK;
+  return status;
 }

@@ -31,6 +31,7 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation) {
 }
 
 static void discard(gconv_plan *plan) {
+  gconv_plan_turns_end(plan);
   free(plan->outputs);
   free(plan->arrays);
   free(plan->losses);
@@ -55,6 +56,9 @@ gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operatio
   plan->type = operation->type->plan_type;
   plan->device = order->device;
   plan->like = gconv_header_of(order->like);
+  plan->kept = order->kept;
+  plan->rows = order->rows;
+  gconv_plan_turns_begin(plan);
   gconv_status status = operation->type->fill_plan(order, operation, plan);
   if (status == GCONV_OK && !(plan->arrays = calloc(plan->output_count, sizeof *plan->arrays)))
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");

@@ -12,6 +12,7 @@
 #include "image/gpu_codec.h"
 #include "image/look.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -80,6 +81,7 @@ typedef struct gconv_operation_type {
    * frame, never the whole. order->like is the input of the chain. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
   bool minds_nodata; /* samples of no data are no numbers to it: gconv_image.nodata */
+  bool repeats;      /* its plans can be made again while one of them lives: it owns all that it is made of */
   bool shares;       /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
@@ -179,6 +181,13 @@ struct gconv_plan {
   gconv_look look;      /* of inputs that are given by rows, up to ... */
   int32_t looked;       /* ... this row */
   gconv_losses *losses; /* owned, [output_count]: what executions lost (losses.h); NULL: nobody watches */
+
+  gconv_type kept; /* of its order */
+  int32_t rows;
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t idle;  /* it is not busy any more */
+  bool busy;            /* a thread executes it */
+  gconv_plan *spare;    /* a list of others like it, for threads that execute it meanwhile; owned */
 };
 
 /* What is to be looked for in inputs of the plan, for their user: numbers that integer outputs cannot hold, and colours of
@@ -187,6 +196,19 @@ gconv_look gconv_plan_look(const gconv_plan *plan);
 
 /* Warns of numbers in the input that outputs cannot hold, unless the plan is watched. */
 void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
+
+/* Refuses another number of outputs than the plan yields, and those that share memory with the input or each other. */
+gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
+                                      size_t count);
+
+/* Executions begin and end with these (turns.c). *entered is the plan that the thread may execute: `plan` itself; or, while
+ * another thread executes that, one like it, which is made when it is first wanted, and kept. With `itself`, and where plans
+ * of the operation cannot be made again, the thread waits for `plan`. */
+gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered);
+void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered);
+/* Of gconv_plan_make() and gconv_plan_free(). */
+void gconv_plan_turns_begin(gconv_plan *plan);
+void gconv_plan_turns_end(gconv_plan *plan);
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);

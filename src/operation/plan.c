@@ -100,6 +100,29 @@ static gconv_status check_pixels(const gconv_plan *plan, const gconv_image *in) 
   return gconv_check_pixels(in, "the image");
 }
 
+static gconv_status check_count(const gconv_plan *plan, size_t count) {
+  return count == plan->output_count
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_ARGUMENT,
+                          "output_count is %zu, and the plan yields %zu: give an array of as many (gconv_plan_outputs())",
+                          count, plan->output_count);
+}
+
+gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
+                                      size_t count) {
+  GCONV_TRY(check_count(plan, count));
+  for (size_t i = 0; i < count; i++) {
+    char what[32], other[32];
+    snprintf(what, sizeof what, "output %zu", i + 1);
+    GCONV_TRY(gconv_check_apart(&images[i], what, in, "the input"));
+    for (size_t j = 0; j < i; j++) {
+      snprintf(other, sizeof other, "output %zu", j + 1);
+      GCONV_TRY(gconv_check_apart(&images[i], what, &images[j], other));
+    }
+  }
+  return GCONV_OK;
+}
+
 static gconv_status unsupported(const gconv_plan *plan, const char *what) {
   return gconv_fail(GCONV_UNSUPPORTED, "%s on %s cannot %s", plan->operation->type->name, plan->info.device, what);
 }
@@ -181,24 +204,28 @@ static void tell_of_rows(gconv_plan *plan, const gconv_image *window, int32_t wi
 
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gconv_image *images, gconv_timings *timings) {
   gconv_timings local = {0};
+  gconv_plan *own;
   outputs o;
+  GCONV_TRY(gconv_plan_enter(plan, false, &own));
   gconv_status status = begin_outputs(plan, images, &o);
   if (status == GCONV_OK)
-    status = end_outputs(&o, plan->type->execute(plan, input, images, &local));
+    status = end_outputs(&o, own->type->execute(own, input, images, &local));
+  gconv_plan_leave(plan, own);
   if (timings)
     *timings = local;
   return status;
 }
 
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, gconv_timings *timings) {
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, size_t output_count,
+                                gconv_timings *timings) {
   GCONV_NEED(plan);
   GCONV_NEED(in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_TRY(check_pixels(plan, in));
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (images[i].data == in->data)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "an output cannot be the input: pixels are read after their neighbours are written");
+  for (size_t i = 0; i < output_count && i < plan->output_count; i++)
+    if (images[i].data)
+      GCONV_TRY(gconv_plan_fit_image(&plan->outputs[i], "an output", &images[i]));
+  GCONV_TRY(gconv_plan_check_outputs(plan, in, images, output_count));
   GCONV_TRY(execute(plan, &(gconv_plan_input){.image = in}, images, timings));
   gconv_plan_tell_of_numbers(plan, in);
   return GCONV_OK;
@@ -317,7 +344,9 @@ static gconv_status survey_rows(gconv_plan *plan, const gconv_image *window, int
 }
 
 static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                              gconv_image *images, gconv_timings *timings) {
+                              gconv_image *images, size_t count, gconv_timings *timings) {
+  gconv_plan *own;
+  GCONV_TRY(check_count(plan, count));
   int32_t height = images[0].height;
   for (size_t i = 0; i < plan->output_count; i++) {
     bool out = plan->type->leaves_out && !images[i].data && images[i].height == height;
@@ -328,13 +357,17 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
   }
   GCONV_TRY(check_strip(plan, first, height));
   GCONV_TRY(check_window(plan, window, window_row, first, height));
-  GCONV_TRY(plan->type->execute_rows(plan, window, window_row, first, images, timings));
-  tell_of_rows(plan, window, window_row);
-  return GCONV_OK;
+  GCONV_TRY(gconv_plan_check_outputs(plan, window, images, count));
+  GCONV_TRY(gconv_plan_enter(plan, false, &own));
+  gconv_status status = own->type->execute_rows(own, window, window_row, first, images, timings);
+  if (status == GCONV_OK)
+    tell_of_rows(own, window, window_row);
+  gconv_plan_leave(plan, own);
+  return status;
 }
 
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                     gconv_image *images, gconv_timings *timings) {
+                                     gconv_image *images, size_t output_count, gconv_timings *timings) {
   gconv_timings local = {0};
   GCONV_NEED(plan);
   GCONV_NEED(window);
@@ -344,7 +377,7 @@ gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window
   if (gconv_plan_row_step(plan) == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "this plan needs the whole image");
   return plan->pass.surveys ? survey_rows(plan, window, window_row, first, timings)
-                            : make_rows(plan, window, window_row, first, images, timings);
+                            : make_rows(plan, window, window_row, first, images, output_count, timings);
 }
 
 size_t gconv_plan_passes(const gconv_plan *plan) {
@@ -394,7 +427,11 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
       return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
     else
       GCONV_TRY(gconv_check_pixels(&images[i], "an output"));
-  GCONV_TRY(gconv_plan_hold(plan, in, images, tolerance, budget, result));
+  gconv_plan *own;
+  GCONV_TRY(gconv_plan_enter(plan, false, &own));
+  gconv_status status = gconv_plan_hold(own, in, images, tolerance, budget, result);
+  gconv_plan_leave(plan, own);
+  GCONV_TRY(status);
   if (result->max_error > result->allowed)
     return gconv_fail(GCONV_MISMATCH,
                       "output %zu, frame %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference "
@@ -404,14 +441,15 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
   return GCONV_OK;
 }
 
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
-                               gconv_verification *result) {
+gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, size_t output_count,
+                               double tolerance, gconv_verification *result) {
   GCONV_NEED(plan);
   GCONV_NEED(in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_NEED(result);
   if (isnan(tolerance))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
+  GCONV_TRY(check_count(plan, output_count));
   return verify(plan, in, images, tolerance, INFINITY, result);
 }
 

@@ -218,7 +218,8 @@ static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, s
     for (size_t i = 0; i < outputs.size(); i++)
       parts[i] = rows_of(outputs[i], first, end);
     const gconv_image window = rows_of(image, begin_needed, end_needed);
-    const gconv_status status = gconv_plan_execute_rows(plan, &window, begin_needed, first, parts.data(), nullptr);
+    const gconv_status status =
+        gconv_plan_execute_rows(plan, &window, begin_needed, first, parts.data(), parts.size(), nullptr);
     if (status != GCONV_OK)
       return status;
   }
@@ -231,7 +232,7 @@ static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, co
   nb::gil_scoped_release released;
   if (by_images && by_strips && gconv_plan_row_step(plan) > 0)
     return execute_strips(plan, image, outputs->images);
-  return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), nullptr)
+  return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), outputs->images.size(), nullptr)
                    : gconv_plan_execute_device(plan, &in, outputs->arrays.data(), outputs->arrays.size(), stream);
 }
 

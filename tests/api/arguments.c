@@ -215,7 +215,7 @@ static void set_up(void) {
   need(gconv_operation_filters(&filters, &options, &operation), "operation");
   need(gconv_device_open("cpu", 2, &device), "device");
   need(gconv_plan_create(device, &picture, operation, 0, &plan), "plan");
-  need(gconv_plan_execute(plan, &picture, &result, NULL), "result");
+  need(gconv_plan_execute(plan, &picture, &result, 1, NULL), "result");
   need(gconv_inputs_find(&specs, false, "-", &inputs, &message), "inputs");
   need(gconv_outputs_name(&inputs, &naming, &outputs, &message), "outputs");
   need(gconv_manifest_open(&outputs, &shard, 1, NULL, &manifest, &message), "manifest");

@@ -27,6 +27,9 @@ class Example(unittest.TestCase):
             self.assertGreater(len(content[0]), 1000)
             self.assertEqual(content[0], content[1])
             self.assertEqual(content[0], content[2])
+            subprocess.run([GCONV, "-i", photo, "-f", "sobel", "-o", expected], check=True)  # two filters, one image
+            subprocess.run([program, "sobel", photo, once, photo, twice], check=True)
+            self.assertEqual(*(open(path, "rb").read() for path in (expected, twice)))
             wrong = subprocess.run([program, sobel, "missing.png", once, photo, twice], capture_output=True, text=True)
             self.assertEqual(wrong.returncode, 1)
             self.assertIn("missing.png", wrong.stderr)

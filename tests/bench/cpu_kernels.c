@@ -157,7 +157,7 @@ static void measure(gconv_device *device, const arguments *a, const gconv_image 
   double ms[MOST_RUNS];
   for (int run = -1; run < a->runs; run++) { /* the first one warms up */
     gconv_timings timings;
-    if (gconv_plan_execute(plan, image, &out, &timings) != GCONV_OK)
+    if (gconv_plan_execute(plan, image, &out, 1, &timings) != GCONV_OK)
       die("execute");
     if (run >= 0)
       ms[run] = timings.kernel_ms;

@@ -41,18 +41,18 @@ static gconv_status make_by_rows(gconv_plan *plan, const gconv_image *image, int
     gconv_plan_rows_needed(plan, first, part.height, &begin, &end);
     window.data = (char *)image->data + (size_t)begin * image->row_bytes;
     window.height = end - begin;
-    status = gconv_plan_execute_rows(plan, &window, begin, first, &part, NULL);
+    status = gconv_plan_execute_rows(plan, &window, begin, first, &part, 1, NULL);
   }
   return status;
 }
 
 static gconv_status measure(gconv_plan *plan, const gconv_image *image, int runs, gconv_image *out) {
   double best = 0, pixels = (double)image->height * image->width;
-  gconv_status status = gconv_plan_execute(plan, image, out, NULL);
+  gconv_status status = gconv_plan_execute(plan, image, out, gconv_plan_outputs(plan), NULL);
   for (int i = 0; i < runs && status == GCONV_OK; i++) {
     gconv_timings times = {0};
     double start = now_ms();
-    status = gconv_plan_execute(plan, image, out, &times);
+    status = gconv_plan_execute(plan, image, out, gconv_plan_outputs(plan), &times);
     double speed = pixels / (times.download_ms > 0 ? times.kernel_ms : now_ms() - start) / 1e3;
     best = speed > best ? speed : best;
   }
@@ -92,7 +92,7 @@ int main(int count, char **words) {
     return complain();
   gconv_status status = !writes ? measure(plan, &image, atoi(words[3]), &out)
                         : rows  ? make_by_rows(plan, &image, atoi(rows), &out)
-                                : gconv_plan_execute(plan, &image, &out, NULL);
+                                : gconv_plan_execute(plan, &image, &out, 1, NULL);
   if (status == GCONV_OK && writes)
     status = gconv_image_write(words[3], NULL, &out);
   gconv_plan_free(plan);

@@ -112,7 +112,7 @@ static bool is_repeated(gconv_plan *network, const gconv_image *in, const gconv_
   gconv_image again = {0};
   size_t bytes =
       (size_t)first->frames * (size_t)first->channels * (size_t)first->height * (size_t)first->width * sizeof(float);
-  bool same = gconv_plan_execute(network, in, &again, NULL) == GCONV_OK && memcmp(first->data, again.data, bytes) == 0;
+  bool same = gconv_plan_execute(network, in, &again, 1, NULL) == GCONV_OK && memcmp(first->data, again.data, bytes) == 0;
   gconv_image_free(&again);
   return same;
 }

@@ -264,7 +264,7 @@ static gconv_status send_png(const gconv_image *result, size_t output, const gco
 static gconv_status send_all(gconv_plan *plan, const gconv_image *in, const gconv_taker *taker, gconv_timings *timings) {
   size_t count = gconv_plan_outputs(plan);
   gconv_image *results = calloc(count, sizeof *results);
-  gconv_status status = results ? gconv_plan_execute(plan, in, results, timings) : GCONV_NO_MEMORY;
+  gconv_status status = results ? gconv_plan_execute(plan, in, results, gconv_plan_outputs(plan), timings) : GCONV_NO_MEMORY;
   int32_t step = status == GCONV_OK ? taker->begin(taker->user) : 0;
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
     if (taker->png)

@@ -124,7 +124,7 @@ static void compare(gconv_plan *plan, const gconv_image &in, const char *name) {
   const size_t count = gconv_plan_outputs(plan);
   std::vector<gconv_image> expected(count);
   memset(expected.data(), 0, count * sizeof expected[0]);
-  if (gconv_plan_execute(plan, &in, expected.data(), NULL) != GCONV_OK) {
+  if (gconv_plan_execute(plan, &in, expected.data(), gconv_plan_outputs(plan), NULL) != GCONV_OK) {
     fail(gconv_last_error(), name);
     return;
   }

@@ -88,7 +88,7 @@ static int run(gconv_device *device, const char *algorithm, const known *k, gcon
     *cases += status != GCONV_UNSUPPORTED;
     if (status == GCONV_UNSUPPORTED)
       failures = 0;
-    else if (status == GCONV_OK && gconv_plan_execute(plan, in, out, NULL) == GCONV_OK)
+    else if (status == GCONV_OK && gconv_plan_execute(plan, in, out, gconv_plan_outputs(plan), NULL) == GCONV_OK)
       failures = compare(k, algorithm, out);
     else
       printf("FAILED %s, %s: %s\n", algorithm, k->what, gconv_last_error());

@@ -196,7 +196,7 @@ static bool check(const extreme *e, gconv_device *device, const char *algorithm,
   }
   memset(out->data, 0xA5, out->plane_bytes);
   if (status == GCONV_OK)
-    status = gconv_plan_execute(plan, in, out, NULL);
+    status = gconv_plan_execute(plan, in, out, gconv_plan_outputs(plan), NULL);
   if (status != GCONV_OK)
     printf("FAILED %s, %s: %s\n", algorithm, e->what, gconv_last_error());
   bool good = status == GCONV_OK && check_spots(e, gconv_plan_get_info(plan), in, filter, out);

@@ -106,7 +106,7 @@ static bool check_threads(const trial *t, const gconv_image *expected, gconv_mat
     gconv_plan *network = NULL;
     gconv_image out = {0};
     bool good = make_network(&t->d, t->session->common.cpus[i], t->tally->algorithm->name, math, 0, &network) == GCONV_OK &&
-                gconv_plan_execute(network, &t->d.in.image, &out, NULL) == GCONV_OK;
+                gconv_plan_execute(network, &t->d.in.image, &out, 1, NULL) == GCONV_OK;
     if (!good)
       fail(t, "with %d threads: %s", gconv_thread_counts[i], gconv_last_error());
     else if (!same_bits(expected, &out))
@@ -122,7 +122,7 @@ static bool check_threads(const trial *t, const gconv_image *expected, gconv_mat
 static bool check_verification(const trial *t, gconv_plan *network, gconv_image *out) {
   gconv_verification found;
   size_t count = (size_t)out->frames * (size_t)out->channels * (size_t)out->height * (size_t)out->width;
-  if (gconv_plan_verify(network, &t->d.in.image, out, -1, &found) != GCONV_OK)
+  if (gconv_plan_verify(network, &t->d.in.image, out, gconv_plan_outputs(network), -1, &found) != GCONV_OK)
     return fail(t, "verification: %s", gconv_last_error());
   if (found.compared != count)
     return fail(t, "verification compared %" PRIu64 " values of %zu", found.compared, count);
@@ -131,7 +131,7 @@ static bool check_verification(const trial *t, gconv_plan *network, gconv_image 
   float *value = (float *)out->data + i, before = *value;
   float wrong = t->d.options.combine == GCONV_COMBINE_ARGMAX ? -1 : 4 * (float)found.most_allowed + 2 * fabsf(before) + 1;
   *value = wrong;
-  gconv_status status = gconv_plan_verify(network, &t->d.in.image, out, -1, &found);
+  gconv_status status = gconv_plan_verify(network, &t->d.in.image, out, gconv_plan_outputs(network), -1, &found);
   *value = before;
   size_t place =
       (((size_t)found.frame * (size_t)out->channels + (size_t)found.channel) * (size_t)out->height + (size_t)found.y) *
@@ -170,7 +170,7 @@ static gconv_status execute_rows(const trial *t, gconv_plan *network, gconv_imag
     gconv_plan_rows_needed(network, first, header.height, &begin, &end);
     if (!copy_window(in, begin, end, &window) || !gconv_guarded_make(&part, &header, 0, 0, 0xFF))
       return GCONV_NO_MEMORY;
-    status = gconv_plan_execute_rows(network, &window.image, begin, first, &part.image, NULL);
+    status = gconv_plan_execute_rows(network, &window.image, begin, first, &part.image, 1, NULL);
     for (size_t i = 0; i < (size_t)out->frames * (size_t)out->channels && status == GCONV_OK; i++)
       memcpy((char *)out->data + i * out->plane_bytes + (size_t)first * row,
              (const char *)part.image.data + i * part.image.plane_bytes, (size_t)header.height * row);
@@ -226,7 +226,7 @@ static bool check_output(const trial *t, gconv_plan *network, gconv_image *out, 
   if (t->tally->algorithm->exact && t->reference.data && !same_bits(out, &t->reference))
     return fail(t, "other bits than cpu/reference");
   gconv_image again = {0};
-  good = gconv_plan_execute(network, &t->d.in.image, &again, NULL) == GCONV_OK;
+  good = gconv_plan_execute(network, &t->d.in.image, &again, 1, NULL) == GCONV_OK;
   if (!good)
     fail(t, "again: %s", gconv_last_error());
   else if (!same_bits(out, &again))
@@ -255,7 +255,7 @@ static bool check(trial *t, gconv_math math) {
   bool good = gconv_guarded_make(&out, gconv_plan_output_header(network, 0), 0, 0, 0xFF);
   if (!good)
     fail(t, "out of memory");
-  else if (gconv_plan_execute(network, &t->d.in.image, &out.image, NULL) != GCONV_OK)
+  else if (gconv_plan_execute(network, &t->d.in.image, &out.image, 1, NULL) != GCONV_OK)
     good = fail(t, "%s", gconv_last_error());
   else if (!gconv_guarded_intact(&out))
     good = fail(t, "bytes outside of the output were written");
@@ -271,7 +271,7 @@ static void refer(trial *t) {
   gconv_drawn_network plain = t->d; /* the same banks, with all the workspace there may be */
   plain.options.workspace_bytes = 0;
   if (make_network(&plain, t->session->common.cpus[0], "reference", GCONV_MATH_FP32, 0, &network) != GCONV_OK ||
-      gconv_plan_execute(network, &t->d.in.image, &t->reference, NULL) != GCONV_OK) {
+      gconv_plan_execute(network, &t->d.in.image, &t->reference, 1, NULL) != GCONV_OK) {
     printf("FAILED case %" PRIu64 ": cpu/reference: %s\n  %s\n", t->number, gconv_last_error(), t->d.text);
     t->session->common.failures++;
   }

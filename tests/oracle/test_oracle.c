@@ -187,13 +187,15 @@ static bool check_refusal(const trial *t, gconv_plan *plan) {
   if (!gconv_plan_fits(plan, in) || gconv_plan_fits(plan, &other))
     return fail(t, "gconv_plan_fits is wrong");
   gconv_image *outputs = make_images(t->shape.outputs);
-  bool good = gconv_plan_execute(plan, &other, outputs, NULL) == GCONV_BAD_ARGUMENT && !outputs[0].data;
+  bool good =
+      gconv_plan_execute(plan, &other, outputs, gconv_plan_outputs(plan), NULL) == GCONV_BAD_ARGUMENT && !outputs[0].data;
   if (!good)
     fail(t, "an image of another type was not refused");
   gconv_image *last = &outputs[t->shape.outputs - 1];
   *last = (gconv_image){.type = t->shape.type, .frames = 1, .height = 1, .width = t->shape.width + 1, .channels = 1};
   if (good && gconv_image_allocate(last) == GCONV_OK) {
-    good = gconv_plan_execute(plan, in, outputs, NULL) == GCONV_BAD_ARGUMENT && (last == outputs || !outputs[0].data);
+    good = gconv_plan_execute(plan, in, outputs, gconv_plan_outputs(plan), NULL) == GCONV_BAD_ARGUMENT &&
+           (last == outputs || !outputs[0].data);
     if (!good)
       fail(t, "an output of another shape was not refused");
   }
@@ -226,7 +228,7 @@ static bool check_guarded(const trial *t, gconv_plan *plan, const gconv_image *e
   }
   if (!good) {
     fail(t, "out of memory");
-  } else if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) != GCONV_OK) {
+  } else if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, gconv_plan_outputs(plan), NULL) != GCONV_OK) {
     good = fail(t, "outputs with gaps: %s", gconv_last_error());
   } else if (!equal_all(outputs, expected, count)) {
     good = fail(t, "outputs with gaps got other bits than outputs without");
@@ -285,7 +287,7 @@ static bool alter(const trial *t, const gconv_plan *plan, const gconv_image *ima
 static bool check_verification(const trial *t, gconv_plan *plan, const gconv_image *outputs) {
   const gconv_image *in = &t->drawn.in.image;
   gconv_verification found = {0};
-  if (gconv_plan_verify(plan, in, outputs, -1, &found) != GCONV_OK)
+  if (gconv_plan_verify(plan, in, outputs, gconv_plan_outputs(plan), -1, &found) != GCONV_OK)
     return fail(t, "verification: %s", gconv_last_error());
   const gconv_oracle_shape *shape = &t->shape;
   uint64_t all = (uint64_t)shape->outputs * (uint64_t)shape->frames * (uint64_t)shape->height * (uint64_t)shape->width *
@@ -299,7 +301,7 @@ static bool check_verification(const trial *t, gconv_plan *plan, const gconv_ima
              gconv_lot_below(&lot, shape->channels)};
   if (!alter(t, plan, &outputs[at.output], &at))
     return true;
-  gconv_status status = gconv_plan_verify(plan, in, outputs, -1, &found);
+  gconv_status status = gconv_plan_verify(plan, in, outputs, gconv_plan_outputs(plan), -1, &found);
   if (status != GCONV_MISMATCH || found.output != at.output || found.frame != at.frame || found.y != at.y ||
       found.x != at.x || found.channel != at.channel)
     return fail(t, "altered output %zu, frame %d, y %d, x %d, channel %d; verification: status %d, %zu %d %d %d %d",
@@ -315,7 +317,7 @@ static bool check_threads(const trial *t, const gconv_image *expected) {
     gconv_plan *plan = NULL;
     gconv_image *outputs = make_images(t->shape.outputs);
     bool good = make_plan(t, t->session->common.cpus[i], t->tally->algorithm->name, &plan) == GCONV_OK &&
-                gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK;
+                gconv_plan_execute(plan, &t->drawn.in.image, outputs, gconv_plan_outputs(plan), NULL) == GCONV_OK;
     if (!good)
       fail(t, "with %d threads: %s", gconv_thread_counts[i], gconv_last_error());
     else if (!equal_all(outputs, expected, t->shape.outputs))
@@ -331,7 +333,7 @@ static bool check_threads(const trial *t, const gconv_image *expected) {
 static bool check_outputs(trial *t, gconv_plan *plan, gconv_image *outputs) {
   gconv_oracle_bound bound = bound_of(plan);
   size_t count = t->shape.outputs;
-  if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) != GCONV_OK)
+  if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, gconv_plan_outputs(plan), NULL) != GCONV_OK)
     return fail(t, "%s", gconv_last_error());
   for (size_t i = 0; i < count; i++)
     if (!check_shape(t, &outputs[i]) || !check_metadata(t, &outputs[i]) || !check_samples(t, i, &outputs[i], bound))
@@ -379,7 +381,7 @@ static void refer(trial *t) {
   gconv_image *outputs = make_images(t->shape.outputs);
   if (make_plan(t, t->session->common.cpus[0], "reference", &plan) == GCONV_OK &&
       gconv_plan_outputs(plan) == t->shape.outputs &&
-      gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK)
+      gconv_plan_execute(plan, &t->drawn.in.image, outputs, gconv_plan_outputs(plan), NULL) == GCONV_OK)
     t->reference = outputs;
   else
     free_images(outputs, t->shape.outputs);

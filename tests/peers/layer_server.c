@@ -57,7 +57,7 @@ static void solve(gconv_device *device, const gconv_image *x, const gconv_layer 
     return;
   }
   if (status == GCONV_OK)
-    status = gconv_plan_execute(network, x, &y, NULL);
+    status = gconv_plan_execute(network, x, &y, 1, NULL);
   if (status != GCONV_OK) {
     fprintf(stderr, "%s: %s\n", algorithm, gconv_last_error());
     exit(EXIT_FAILURE);

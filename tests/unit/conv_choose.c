@@ -64,9 +64,9 @@ static const char *chosen_and_right(const gconv_image *image, const gconv_filter
   assert_int_equal(status, GCONV_OK);
   gconv_image output = {.data = NULL};
   gconv_verification found;
-  status = gconv_plan_execute(plan, image, &output, NULL);
+  status = gconv_plan_execute(plan, image, &output, 1, NULL);
   if (status == GCONV_OK)
-    status = gconv_plan_verify(plan, image, &output, -1, &found);
+    status = gconv_plan_verify(plan, image, &output, 1, -1, &found);
   if (status != GCONV_OK)
     fail_msg("%s, without %s: %s", gconv_plan_get_info(plan)->algorithm, without, gconv_last_error());
   const char *name = gconv_plan_get_info(plan)->algorithm;

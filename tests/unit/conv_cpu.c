@@ -210,9 +210,9 @@ static size_t run(gconv_device *device, const shape *s, const gconv_image *image
   assert_int_equal(status, GCONV_OK);
   size_t count = gconv_plan_outputs(plan);
   assert_true(count <= MOST_OUTPUTS);
-  assert_int_equal(gconv_plan_execute(plan, image, outputs, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, image, outputs, gconv_plan_outputs(plan), NULL), GCONV_OK);
   gconv_verification result;
-  if (verify && gconv_plan_verify(plan, image, outputs, -1, &result) != GCONV_OK)
+  if (verify && gconv_plan_verify(plan, image, outputs, gconv_plan_outputs(plan), -1, &result) != GCONV_OK)
     fail_msg("shape %zd, %s: %s", s - shapes, algorithm, gconv_last_error());
   gconv_plan_free(plan);
   return count;
@@ -296,7 +296,7 @@ static void levels_are_those_of_pixel_h(void **state) {
     gconv_image out = {0};
     assert_int_equal(gconv_plan_filters(device, &image, &(gconv_filters){.items = &filter, .count = 1}, &options, &plan),
                      GCONV_OK);
-    assert_int_equal(gconv_plan_execute(plan, &image, &out, NULL), GCONV_OK);
+    assert_int_equal(gconv_plan_execute(plan, &image, &out, 1, NULL), GCONV_OK);
     for (size_t x = 0; x < WIDTH; x++) {
       uint32_t level = types[t] == GCONV_U8 ? ((uint8_t *)out.data)[x] : ((uint16_t *)out.data)[x];
       assert_int_equal(level, gconv_to_level(fmaf(((float *)image.data)[x], white, 0.0f), white));
@@ -322,12 +322,12 @@ static gconv_image filtered(gconv_device *device, const gconv_image *image, cons
   if (gconv_plan_filters(device, image, &filters, options, &plan) == GCONV_UNSUPPORTED)
     return out;
   assert_non_null(plan);
-  assert_int_equal(gconv_plan_execute(plan, image, &out, NULL), GCONV_OK);
-  if (gconv_plan_verify(plan, image, &out, -1, &found) != GCONV_OK)
+  assert_int_equal(gconv_plan_execute(plan, image, &out, 1, NULL), GCONV_OK);
+  if (gconv_plan_verify(plan, image, &out, 1, -1, &found) != GCONV_OK)
     fail_msg("%s: %s", options->algorithm, gconv_last_error());
   if (options->range == GCONV_RANGE_WRAP) { /* and what is wrong is seen */
     ((uint8_t *)out.data)[2 * out.row_bytes + 10] ^= 64;
-    assert_int_equal(gconv_plan_verify(plan, image, &out, -1, &found), GCONV_MISMATCH);
+    assert_int_equal(gconv_plan_verify(plan, image, &out, 1, -1, &found), GCONV_MISMATCH);
     ((uint8_t *)out.data)[2 * out.row_bytes + 10] ^= 64;
   }
   gconv_plan_free(plan);

@@ -104,7 +104,7 @@ static gconv_image run(gconv_device *device, const gconv_image *image, gconv_fil
   gconv_image out = {0};
   assert_int_equal(gconv_plan_filters(device, image, &(gconv_filters){.items = filter, .count = 1}, &options, &plan),
                    GCONV_OK);
-  assert_int_equal(gconv_plan_execute(plan, image, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, image, &out, 1, NULL), GCONV_OK);
   gconv_plan_free(plan);
   return out;
 }

@@ -105,7 +105,7 @@ static void a_bank_of_one_channel_goes_over_each(void **state) {
     ((float *)in.data)[i] = (float)(i + 1);
   assert_int_equal(create(&in, &layer, NULL, &network), GCONV_OK);
   assert_true(gconv_plan_layer_info(network, 0)->each);
-  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, 1, NULL), GCONV_OK);
   assert_int_equal(out.channels, 6);
   for (int i = 0; i < 12; i++) /* channel c * K + k */
     assert_true(((float *)out.data)[i] == (float)((i / 2 + 1) * (i % 2 + 1)));
@@ -175,13 +175,13 @@ static void images_of_other_shapes_are_refused(void **state) {
   memset(in.data, 0, 3 * in.plane_bytes);
   assert_int_equal(create(&in, &layer, NULL, &network), GCONV_OK);
   assert_true(gconv_plan_fits(network, &in) && !gconv_plan_fits(network, &other));
-  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, 1, NULL), GCONV_BAD_ARGUMENT);
   gconv_image_free(&out);
-  assert_int_equal(gconv_plan_execute(network, &other, &out, NULL), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_execute(network, &other, &out, 1, NULL), GCONV_BAD_ARGUMENT);
   assert_null(out.data);
-  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, 1, NULL), GCONV_OK);
   const void *kept = out.data;
-  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, 1, NULL), GCONV_OK);
   assert_ptr_equal(out.data, kept);
   gconv_plan_free(network);
   gconv_image_free(&in);
@@ -207,13 +207,13 @@ static void a_small_workspace_divides_the_batch(void **state) {
     if (create(&in, &layer, &options, &network) == GCONV_UNSUPPORTED)
       continue;
     assert_non_null(network);
-    assert_int_equal(gconv_plan_execute(network, &in, &whole, NULL), GCONV_OK);
+    assert_int_equal(gconv_plan_execute(network, &in, &whole, 1, NULL), GCONV_OK);
     options.workspace_bytes =
         2 * gconv_plan_layer_info(network, 0)->workspace_bytes; /* of one of two threads: all or less */
     gconv_plan_free(network);
     for (; options.workspace_bytes > 0 && create(&in, &layer, &options, &network) == GCONV_OK;
          options.workspace_bytes /= 2) {
-      assert_int_equal(gconv_plan_execute(network, &in, &parts, NULL), GCONV_OK);
+      assert_int_equal(gconv_plan_execute(network, &in, &parts, 1, NULL), GCONV_OK);
       if (info->exact)
         assert_memory_equal(whole.data, parts.data, 7 * 8 * whole.plane_bytes);
       gconv_plan_free(network);

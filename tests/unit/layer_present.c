@@ -57,7 +57,7 @@ static void make_two(const gconv_bank *bank, const gconv_network_options *option
   ((float *)in.data)[1] = 0.5F;
   gconv_plan *plan = make_plan(&in, bank, options, 0);
   assert_int_equal(gconv_plan_outputs(plan), count);
-  assert_int_equal(gconv_plan_execute(plan, &in, outputs, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, &in, outputs, gconv_plan_outputs(plan), NULL), GCONV_OK);
   gconv_plan_free(plan);
   gconv_image_free(&in);
 }
@@ -139,15 +139,15 @@ static void grey_is_made_first(void **state) {
     gconv_colour_grey_to_float_row(photo.type, CHANNELS, false, (uint8_t *)photo.data + (size_t)y * photo.row_bytes,
                                    (float *)gray.data + (size_t)y * (size_t)photo.width, (size_t)photo.width);
   gconv_plan *plan = make_plan(&gray, &bank, &options, 0);
-  assert_int_equal(gconv_plan_execute(plan, &gray, &expected, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, &gray, &expected, 1, NULL), GCONV_OK);
   gconv_plan_free(plan);
   options.gray = true;
   plan = make_plan(&photo, &bank, &options, 0);
-  assert_int_equal(gconv_plan_execute(plan, &photo, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, &photo, &out, 1, NULL), GCONV_OK);
   assert_true(gconv_image_same_shape(&out, &expected));
   assert_memory_equal(out.data, expected.data, 2 * out.plane_bytes);
   gconv_verification found;
-  assert_int_equal(gconv_plan_verify(plan, &photo, &out, -1, &found), GCONV_OK);
+  assert_int_equal(gconv_plan_verify(plan, &photo, &out, 1, -1, &found), GCONV_OK);
   gconv_plan_free(plan);
   gconv_image_free(&photo);
   gconv_image_free(&gray);
@@ -187,7 +187,9 @@ static void run_strip(gconv_plan *plan, const gconv_image *photo, const gconv_im
   window.data = (uint8_t *)photo->data + (size_t)begin * photo->row_bytes;
   for (size_t i = 0; i < outputs && !pass->surveys; i++)
     strips[i] = make_strip(gconv_plan_output_header(plan, i), count, i != 1);
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, begin, first, pass->surveys ? NULL : strips, NULL), GCONV_OK);
+  assert_int_equal(
+      gconv_plan_execute_rows(plan, &window, begin, first, pass->surveys ? NULL : strips, gconv_plan_outputs(plan), NULL),
+      GCONV_OK);
   for (size_t i = 0; i < outputs && !pass->surveys; i++) {
     if (strips[i].data)
       check_strip(&wholes[i], &strips[i], first);
@@ -200,7 +202,7 @@ static void check_passes(gconv_plan *plan, const gconv_image *photo) {
   gconv_plan_pass pass;
   gconv_image strip = make_strip(gconv_plan_output_header(plan, 0), 1, true);
   if (gconv_plan_passes(plan) > 1)
-    assert_int_equal(gconv_plan_execute_rows(plan, photo, 0, 0, &strip, NULL), GCONV_UNSUPPORTED);
+    assert_int_equal(gconv_plan_execute_rows(plan, photo, 0, 0, &strip, 1, NULL), GCONV_UNSUPPORTED);
   assert_int_equal(gconv_plan_begin_pass(plan, gconv_plan_passes(plan), &pass), GCONV_BAD_ARGUMENT);
   gconv_image_free(&strip);
 }
@@ -210,7 +212,7 @@ static void check_rows(const gconv_image *photo, const gconv_bank *bank, const g
   enum { MOST = 8 };
   gconv_image wholes[MOST] = {{0}};
   gconv_plan *whole = make_plan(photo, bank, options, 0), *plan = make_plan(photo, bank, options, rows);
-  assert_int_equal(gconv_plan_execute(whole, photo, wholes, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(whole, photo, wholes, gconv_plan_outputs(whole), NULL), GCONV_OK);
   int32_t made = 0;
   if (gconv_plan_outputs(plan) == 1)
     check_passes(plan, photo);
@@ -260,13 +262,13 @@ static void frames_are_presented_one_by_one(void **state) {
   gconv_network_options options = {
       .algorithm = "direct", .presentation = GCONV_PRESENT_MOSAIC, .tone = {.scale = 1, .fit = true}};
   gconv_plan *plan = make_plan(&photos, &bank, &options, 0);
-  assert_int_equal(gconv_plan_execute(plan, &photos, &all, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, &photos, &all, 1, NULL), GCONV_OK);
   gconv_plan_free(plan);
   one.frames = 1;
   plan = make_plan(&one, &bank, &options, 0);
   for (size_t i = 0; i < 3; i++) {
     one.data = (uint8_t *)photos.data + i * photos.plane_bytes;
-    assert_int_equal(gconv_plan_execute(plan, &one, &alone, NULL), GCONV_OK);
+    assert_int_equal(gconv_plan_execute(plan, &one, &alone, 1, NULL), GCONV_OK);
     assert_memory_equal((uint8_t *)all.data + i * all.plane_bytes, alone.data, alone.plane_bytes);
   }
   gconv_plan_free(plan);

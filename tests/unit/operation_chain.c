@@ -57,10 +57,10 @@ static void apply(gconv_operation *operation, const gconv_image *in, gconv_image
   gconv_verification found;
   *out = (gconv_image){0};
   assert_int_equal(gconv_plan_create(device, in, operation, 0, &plan), GCONV_OK);
-  assert_int_equal(gconv_plan_execute(plan, in, out, NULL), GCONV_OK);
-  assert_int_equal(gconv_plan_verify(plan, in, out, -1, &found), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(plan, in, out, gconv_plan_outputs(plan), NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_verify(plan, in, out, gconv_plan_outputs(plan), -1, &found), GCONV_OK);
   ((uint8_t *)out->data)[5] ^= 0x40;
-  assert_int_equal(gconv_plan_verify(plan, in, out, -1, &found), GCONV_MISMATCH);
+  assert_int_equal(gconv_plan_verify(plan, in, out, gconv_plan_outputs(plan), -1, &found), GCONV_MISMATCH);
   ((uint8_t *)out->data)[5] ^= 0x40;
   gconv_plan_free(plan);
 }

@@ -74,7 +74,7 @@ static void filter(gconv_device *device, const char *algorithm, const char *spec
   gconv_status status = gconv_plan_filters(device, &photo, &filters, &options, &plan);
   need(algorithm, status);
   if (status == GCONV_OK)
-    need(algorithm, gconv_plan_execute(plan, &photo, &result, NULL));
+    need(algorithm, gconv_plan_execute(plan, &photo, &result, 1, NULL));
   gconv_plan_free(plan);
   gconv_filters_free(&filters);
   gconv_image_free(&photo);

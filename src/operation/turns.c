@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans that several threads execute at once: each execution has a plan to itself, with its workspace. */
+#include "operation/operation.h"
+
+#include <stdlib.h>
+
+void gconv_plan_turns_begin(gconv_plan *plan) {
+  pthread_mutex_init(&plan->lock, NULL);
+  pthread_cond_init(&plan->idle, NULL);
+}
+
+void gconv_plan_turns_end(gconv_plan *plan) {
+  for (gconv_plan *spare = plan->spare, *next; spare; spare = next) {
+    next = spare->spare;
+    spare->spare = NULL;
+    gconv_plan_free(spare);
+  }
+  pthread_cond_destroy(&plan->idle);
+  pthread_mutex_destroy(&plan->lock);
+}
+
+/* Whether others like the plan can be made, and nothing of it counts beyond an execution. */
+static bool repeats(const gconv_plan *plan) {
+  return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;
+}
+
+gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered) {
+  *entered = plan;
+  pthread_mutex_lock(&plan->lock);
+  while (plan->busy && (itself || !repeats(plan)))
+    pthread_cond_wait(&plan->idle, &plan->lock);
+  if (plan->busy && plan->spare) {
+    *entered = plan->spare;
+    plan->spare = plan->spare->spare;
+    (*entered)->spare = NULL;
+  } else if (plan->busy) {
+    *entered = NULL;
+  }
+  plan->busy = true;
+  pthread_mutex_unlock(&plan->lock);
+  const gconv_plan_order order = {plan->device, &plan->like, plan->kept, plan->rows, GCONV_PLAN_WHOLE};
+  return *entered ? GCONV_OK : gconv_plan_make(&order, plan->operation, entered);
+}
+
+void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered) {
+  pthread_mutex_lock(&plan->lock);
+  if (entered == plan) {
+    plan->busy = false;
+    pthread_cond_signal(&plan->idle);
+  } else {
+    entered->spare = plan->spare;
+    plan->spare = entered;
+  }
+  pthread_mutex_unlock(&plan->lock);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that embed the library, as reviewers wrote them: views, overlaps, shared plans, wrong counts, pipes, fork. Built
+ * with the sanitizers of the build. */
+#include "gconv.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                                    \
+  ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: %s; %s\n", __FILE__, __LINE__, #condition, gconv_last_error()), exit(1)))
+
+enum { WIDTH = 97, HEIGHT = 61, THREADS = 8, RUNS = 200 };
+
+static gconv_image photo(unsigned seed) {
+  gconv_image image = {.type = GCONV_U8, .frames = 1, .height = HEIGHT, .width = WIDTH, .channels = 3};
+  CHECK(gconv_image_allocate(&image) == GCONV_OK);
+  for (size_t i = 0; i < image.plane_bytes; i++)
+    ((uint8_t *)image.data)[i] = (uint8_t)((seed = seed * 1103515245u + 12345u) >> 16);
+  return image;
+}
+
+static gconv_plan *plan_for(gconv_device *device, const gconv_image *like, const char *spec) {
+  gconv_filters filters = {0};
+  gconv_options options = gconv_options_default();
+  gconv_operation *operation = NULL;
+  gconv_plan *plan = NULL;
+  CHECK(gconv_filters_read(spec, NULL, &filters) == GCONV_OK);
+  CHECK(gconv_operation_filters(&filters, &options, &operation) == GCONV_OK);
+  CHECK(gconv_plan_create(device, like, operation, 0, &plan) == GCONV_OK);
+  gconv_operation_free(operation);
+  gconv_filters_free(&filters);
+  return plan;
+}
+
+static void refuse(gconv_status status, const char *word) {
+  CHECK(status == GCONV_BAD_ARGUMENT);
+  CHECK(strstr(gconv_last_error(), word) != NULL);
+}
+
+/* A plan of two outputs with room for one, and none. */
+static void wrong_counts(gconv_device *device) {
+  gconv_image in = photo(1), out[2] = {{GCONV_U8}, {GCONV_U8}};
+  gconv_plan *plan = plan_for(device, &in, "sobel");
+  CHECK(gconv_plan_outputs(plan) == 2);
+  refuse(gconv_plan_execute(plan, &in, out, 1, NULL), "output_count is 1, and the plan yields 2");
+  refuse(gconv_plan_execute(plan, &in, out, 0, NULL), "output_count is 0");
+  refuse(gconv_plan_execute(plan, &in, out, 3, NULL), "output_count is 3");
+  CHECK(!out[0].data && !out[1].data);
+  CHECK(gconv_plan_execute(plan, &in, out, 2, NULL) == GCONV_OK);
+  gconv_image both[2] = {out[0], out[0]};
+  refuse(gconv_plan_execute(plan, &in, both, 2, NULL), "output 2 and output 1 share memory");
+  gconv_image_free(&out[0]);
+  gconv_image_free(&out[1]);
+  gconv_image_free(&in);
+  gconv_plan_free(plan);
+}
+
+/* Outputs at all shifts from the input, in one buffer: refused, or right. */
+static void overlaps(gconv_device *device) {
+  gconv_image in = photo(2), expected = {GCONV_U8};
+  gconv_plan *plan = plan_for(device, &in, "gaussian:size=5,sigma=1");
+  CHECK(gconv_plan_execute(plan, &in, &expected, 1, NULL) == GCONV_OK);
+  const size_t row = WIDTH * 3, all = row * HEIGHT, wide = 2 * row + 20;
+  uint8_t *buffer = malloc(4 * all + 64 + wide * HEIGHT);
+  int refused = 0, right = 0;
+  for (size_t shift = 0; shift <= 2 * all; shift += 1 + shift / 7) {
+    gconv_image a = in, b = in;
+    memcpy(a.data = buffer + all, in.data, all);
+    b.data = buffer + shift;
+    gconv_status status = gconv_plan_execute(plan, &a, &b, 1, NULL);
+    bool apart = shift == 0 || shift >= 2 * all;
+    CHECK(status == (apart ? GCONV_OK : GCONV_BAD_ARGUMENT));
+    CHECK(!apart || memcmp(b.data, expected.data, all) == 0);
+    *(status == GCONV_OK ? &right : &refused) += 1;
+  }
+  CHECK(refused > 20 && right > 0);
+  for (size_t left = 0; left <= wide - row; left++) { /* views of one wide picture: right where they lie beside each other */
+    gconv_image a = in, b = in;
+    a.row_bytes = b.row_bytes = wide;
+    a.plane_bytes = b.plane_bytes = wide * HEIGHT;
+    a.data = buffer + row + 20;
+    b.data = buffer + left;
+    for (size_t y = 0; y < HEIGHT; y++)
+      memcpy((uint8_t *)a.data + y * wide, (uint8_t *)in.data + y * row, row);
+    gconv_status status = gconv_plan_execute(plan, &a, &b, 1, NULL);
+    CHECK(status == (left <= 20 ? GCONV_OK : GCONV_BAD_ARGUMENT));
+    for (size_t y = 0; y < HEIGHT && status == GCONV_OK; y++)
+      CHECK(memcmp((uint8_t *)b.data + y * wide, (uint8_t *)expected.data + y * row, row) == 0);
+  }
+  free(buffer);
+  gconv_image_free(&expected);
+  gconv_image_free(&in);
+  gconv_plan_free(plan);
+}
+
+typedef struct shared {
+  gconv_plan *plan;
+  gconv_image in, expected;
+} shared;
+
+static void *use(void *context) {
+  const shared *s = context;
+  gconv_image out = {GCONV_U8};
+  for (int i = 0; i < RUNS; i++) {
+    CHECK(gconv_plan_execute(s->plan, &s->in, &out, 1, NULL) == GCONV_OK);
+    CHECK(memcmp(out.data, s->expected.data, out.plane_bytes) == 0);
+    memset(out.data, 0x5a, out.plane_bytes);
+  }
+  gconv_image_free(&out);
+  return NULL;
+}
+
+/* One plan, each thread with an image of its own. */
+static void one_plan_in_many_threads(gconv_device *device, const char *spec) {
+  shared all[THREADS];
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    all[i] = (shared){.in = photo((unsigned)i + 3), .expected = {GCONV_U8}};
+    all[i].plan = i == 0 ? plan_for(device, &all[0].in, spec) : all[0].plan;
+    CHECK(gconv_plan_execute(all[0].plan, &all[i].in, &all[i].expected, 1, NULL) == GCONV_OK);
+  }
+  for (int i = 0; i < THREADS; i++)
+    CHECK(pthread_create(&threads[i], NULL, use, &all[i]) == 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  gconv_plan_free(all[0].plan);
+  for (int i = 0; i < THREADS; i++) {
+    gconv_image_free(&all[i].in);
+    gconv_image_free(&all[i].expected);
+  }
+}
+
+/* A child uses the plan, frees it and closes the device; SIGPIPE and the handlers of the caller stay what they were. */
+static void fork_and_pipes(void) {
+  gconv_device *device = NULL;
+  CHECK(gconv_device_open("cpu", 4, &device) == GCONV_OK);
+  gconv_image in = photo(20), expected = {GCONV_U8}, out = {GCONV_U8};
+  gconv_plan *plan = plan_for(device, &in, "gaussian:size=5,sigma=1");
+  CHECK(gconv_plan_execute(plan, &in, &expected, 1, NULL) == GCONV_OK);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    CHECK(gconv_plan_execute(plan, &in, &out, 1, NULL) == GCONV_OK);
+    CHECK(memcmp(out.data, expected.data, out.plane_bytes) == 0);
+    gconv_plan_free(plan);
+    gconv_device_close(device);
+    _exit(0);
+  }
+  int status = -1, ends[2];
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK(pipe(ends) == 0 && close(ends[0]) == 0);
+  char path[32];
+  snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
+  gconv_write_options options = {.format = gconv_format_by_name("pnm")};
+  CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+  CHECK(gconv_image_write(path, &options, &expected) == GCONV_IO_ERROR);
+  CHECK(dup2(ends[1], STDOUT_FILENO) >= 0);
+  CHECK(gconv_image_write("-", &options, &expected) == GCONV_IO_ERROR);
+  CHECK(strstr(gconv_last_error(), strerror(EPIPE)) != NULL);
+  CHECK(signal(SIGPIPE, SIG_DFL) == SIG_DFL);
+  close(ends[1]);
+  gconv_plan_free(plan);
+  gconv_device_close(device);
+  gconv_image_free(&in);
+  gconv_image_free(&out);
+  gconv_image_free(&expected);
+}
+
+int main(void) {
+  for (int threads = 1; threads <= 3; threads += 2) {
+    gconv_device *device = NULL;
+    CHECK(gconv_device_open("cpu", threads, &device) == GCONV_OK);
+    wrong_counts(device);
+    overlaps(device);
+    one_plan_in_many_threads(device, "gaussian:size=5,sigma=1");
+    one_plan_in_many_threads(device, "gaussian:size=31,sigma=6");
+    gconv_device_close(device);
+  }
+  fork_and_pipes();
+  return 0;
+}
