@@ -361,6 +361,14 @@ static void find_sums(const gconv_problem *problem, const float *weights, gconv_
   }
 }
 
+/* What all taps of a single filter are, or 0. */
+static float find_box(const gconv_problem *problem, const float *taps) {
+  bool same = problem->filters == 1 && isfinite(taps[0]);
+  for (int64_t i = 1; i < gconv_tap_count(problem) && same; i++)
+    same = taps[i] == taps[0];
+  return same ? taps[0] : 0;
+}
+
 /* ---- All filters ---- */
 
 /* Returns the most pairs that can save anything: r * (R + S) < R * S. */
@@ -413,6 +421,7 @@ gconv_status gconv_find_structure(const gconv_problem *problem, const float *tap
       all.marks += gconv_is_mark(taps[i]);
   find_sums(problem, taps, &all);
   GCONV_TRY(find_rank(problem, taps, &all));
+  all.box = find_box(problem, taps);
   *structure = all;
   return GCONV_OK;
 }

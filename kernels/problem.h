@@ -45,6 +45,7 @@ typedef struct gconv_structure {
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
   double
       chain; /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
+  float box; /* what all taps of the only filter are; 0: they differ, or there are several filters */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1, GCONV_RANK_UNKNOWN = -2 };

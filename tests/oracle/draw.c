@@ -99,11 +99,13 @@ static void draw_samples(uint64_t *lot, const gconv_image *image, contents kind,
 
 /* ---- Filters ---- */
 
-typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, WHOLE_OUTER, ZERO, SHIFT, EIGHT_BITS, KERNELS } kernel;
+typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, WHOLE_OUTER, ZERO, SHIFT, EIGHT_BITS, BOX, KERNELS } kernel;
 
 /* Filters that sum to 0 do not go with premultiplied alpha. */
 static kernel draw_kernel(uint64_t *lot, bool premultiply, bool integers) {
-  static const kernel sums[] = {ROUGH, POSITIVE, SHIFT};
+  static const kernel sums[] = {ROUGH, POSITIVE, SHIFT, BOX};
+  if (gconv_lot_chance(lot, 8))
+    return BOX;
   if (integers && !premultiply)
     return gconv_lot_chance(lot, 65) ? WHOLE : gconv_lot_chance(lot, 60) ? WHOLE_OUTER : EIGHT_BITS;
   return premultiply ? GCONV_LOT_PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
@@ -138,7 +140,10 @@ static bool draw_taps(uint64_t *lot, gconv_filter *f, kernel kind) {
     bool first_row = i < f->columns, first_column = i % f->columns == 0;
     if (outer && first_column && !first_row) /* every other row is a multiple of the first: separable */
       factor = draw_tap(lot, kind);
-    f->taps[i] = (float)(outer && !first_row ? factor * f->taps[i % f->columns] : draw_tap(lot, kind));
+    if (kind == BOX && i > 0)
+      f->taps[i] = f->taps[0];
+    else
+      f->taps[i] = (float)(outer && !first_row ? factor * f->taps[i % f->columns] : draw_tap(lot, kind));
     sum += f->taps[i];
   }
   for (int32_t i = 0; kind == POSITIVE && i < taps; i++) /* a blur: keeps brightness */

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME, MEAN } contents;
+typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME, MEAN, BOX } contents;
 
 typedef struct shape {
   gconv_type type, out;
@@ -80,6 +80,12 @@ static const shape shapes[] = {
     {GCONV_U8, GCONV_F32, 20, 500, 1, 1, 2, 1, EXTREME, .border = GCONV_BORDER_ZERO},
     {GCONV_U8, GCONV_U16, 20, 300, 3, 1, 3, 2, EXTREME, .border = GCONV_BORDER_REPLICATE},
     {GCONV_U8, GCONV_F32, 9, 130, 1, 16, 16, 1, EXTREME, .border = GCONV_BORDER_WRAP},
+    {GCONV_U8, GCONV_U8, 140, 2100, 3, 31, 31, 1, BOX, .border = GCONV_BORDER_REFLECT101}, /* several strips and pieces */
+    {GCONV_U8, GCONV_F32, 19, 333, 1, 8, 5, 1, BOX, .border = GCONV_BORDER_WRAP},
+    {GCONV_U16, GCONV_U16, 70, 1700, 2, 40, 2, 1, BOX, .border = GCONV_BORDER_ZERO},
+    {GCONV_U16, GCONV_F32, 23, 301, 4, 1, 90, 1, BOX, .alpha = true},
+    {GCONV_U8, GCONV_U8, 23, 300, 3, 15, 700, 1, BOX, .border = GCONV_BORDER_SYMMETRIC}, /* wider than the image */
+    {GCONV_U8, GCONV_U8, 14, 400, 1, 9, 9, 1, BOX, .padding = GCONV_PADDING_FULL},
     {GCONV_U8, GCONV_U8, 40, 700, 3, 3, 3, 1, MEAN, .border = GCONV_BORDER_REFLECT101},
     {GCONV_U8, GCONV_U8, 23, 400, 4, 1, 33, 1, MEAN, .alpha = true},
     {GCONV_U8, GCONV_U8, 23, 300, 1, 15, 17, 1, MEAN, .border = GCONV_BORDER_REPLICATE},
@@ -137,6 +143,8 @@ static float tap_of(const shape *s, const float *columns, const float *rows, int
     if (s->columns == 2)
       return c == 0 ? 127 : -128;
     return s->columns == 3 ? (c == 0 ? 127 : c == 1 ? 127 : 3) : 1;
+  case BOX:
+    return 1.0f / (float)(s->rows * s->columns);
   case MEAN: /* integers times what is no power of 2, of 257 together at most */
     return (float)(1 + draw(s->rows * s->columns < 100 ? 3 : 1)) / (float)(s->rows * s->columns);
   default:
