@@ -293,7 +293,8 @@ static const char *supports(const gconv_problem *problem) {
     return "samples that are floats: running sums of them would drift";
   if (problem->stride_x != 1 || problem->stride_y != 1 || problem->dilation_x != 1 || problem->dilation_y != 1)
     return "strides and dilations";
-  if (!(problem->border_level >= 0 && problem->border_level <= white && rintf(problem->border_level) == problem->border_level))
+  if (!(problem->border_level >= 0 && problem->border_level <= white &&
+        rintf(problem->border_level) == problem->border_level))
     return "a border that is no level";
   return (double)white * problem->rows * problem->columns >= 0x1p31 ? "sums beyond 31 bits" : NULL;
 }
