@@ -208,8 +208,9 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
     inputs, targets: rows x columns and a target for each row, as arrays; or paths: of a table, of a folder with a folder for
         each class, of a folder and one of what is wanted of its images, of images and masks (docs/learning.md,
         docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. Further
-        options of data sets: label=, regression=, syntax=, separator=, missing=, window=, hop=, patch=, augment=, gray=,
-        features=, most_cases=, memory= (bytes).
+        options of data sets: label=, regression=, classification= (whole numbers are classes, also if nearly each row has its
+        own; of a network that ends in softmax by itself), syntax=, separator=, missing=, window=, hop=, patch=, augment=,
+        gray=, features=, most_cases=, memory= (bytes).
     normalize: subtract the mean of each column or channel, and divide by its standard deviation, which the network keeps;
         None: as `gconv train`, yes, but not of images, nor of a Network, which has its own.
     epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule ("constant",
