@@ -311,7 +311,7 @@ static int32_t row_step(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double move = 0.04, run = 0.12; /* nanoseconds a sample */
+  const double move = 0.1, run = 0.25; /* nanoseconds a sample */
   double step = row_step(problem), rows = (double)problem->images * problem->planes * problem->out_height;
   double samples = rows * (double)problem->out_width * problem->channels;
   return gconv_cpu_ms(problem, machine, samples * (run + move + move * problem->rows / step) * 1e-6, ceil(rows / step));
