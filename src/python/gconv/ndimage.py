@@ -158,6 +158,8 @@ def _lines(array, lines, kind, cval, into=None):
     """The array correlated with lines, one after the other."""
     if may_wrap(array.dtype, lines[:-1], kind):
         raise _NotOurs(f"passes whose results wrap around in {kind}, so that roundings of float32 count, are not taken")
+    if any(0 in line.weights for line in lines) and not are_finite(array):  # 0 times NaN is NaN to SciPy there, not to us
+        raise _NotOurs("NaN and infinities under weights of 0 are not taken")
     return correlate_lines(array, lines, kind, cval, into)
 
 
