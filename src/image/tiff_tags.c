@@ -177,7 +177,7 @@ static void lose(gconv_reader *reader, unsigned tag, const known_tag *known) {
 /* The kept values of a directory, one behind the other: *bytes at most. */
 static bool room_of(const gconv_tiff_origin *from, uint64_t at, size_t entries, size_t *bytes) {
   gconv_tiff_entry e;
-  *bytes = sizeof(record) + sizeof(shape);
+  *bytes = sizeof(record) + padded(sizeof(shape));
   for (size_t i = 0; i < entries; i++, at += gconv_tiff_entry_bytes(from)) {
     const known_tag *known = gconv_tiff_read_entry(from, at, &e) ? find_tag(e.tag) : NULL;
     if (known && (known->fate >= PLACE || e.tag == TIFFTAG_IMAGEDESCRIPTION) && e.bytes <= from->source->size)
