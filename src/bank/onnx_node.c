@@ -26,7 +26,10 @@ static unsigned kind_of_field(uint32_t number) {
 static gconv_status take_attribute_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_attribute *a = context;
   const uint32_t bits = (uint32_t)part->value;
-  a->values |= (1U << kind_of_field(part->number)) & ~1U;
+  const unsigned kind = (1U << kind_of_field(part->number)) & ~1U;
+  if (part->number == A_T && a->values & kind)
+    return gconv_fail(GCONV_BAD_FILE, "%s: an attribute has two tensors", inside->source->name);
+  a->values |= kind;
   switch (part->number) {
   case A_NAME:
     return gconv_message_text(inside, part, &a->name);

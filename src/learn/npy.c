@@ -251,15 +251,15 @@ static gconv_status take_texts(reading *r, const gconv_npy_header *header, const
 }
 
 static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy_header *header) {
-  enum { MOST_BYTES = 1 << 26 };
+  enum { MOST_ROW_BYTES = 1 << 26 };
   size_t bytes;
   gconv_row row = {0};
   if (header->fortran_order && header->dimensions > 1 && r->width > 1)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: holds texts in Fortran order: save numpy.ascontiguousarray() of it",
                       r->table->path);
-  if (header->item_bytes == 0 || !gconv_multiply(r->width, header->item_bytes, &bytes) || bytes > MOST_BYTES)
+  if (header->item_bytes == 0 || !gconv_multiply(r->width, header->item_bytes, &bytes) || bytes > MOST_ROW_BYTES)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a row of its texts has no bytes, or more than %d MB", r->table->path,
-                      MOST_BYTES >> 20);
+                      MOST_ROW_BYTES >> 20);
   uint8_t *elements = malloc(bytes);
   char *texts = malloc(2 * (header->item_bytes + 1));
   gconv_status status = elements && texts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);

@@ -404,7 +404,7 @@ class Fit(CommandTest):
         self.fit("x.png", "x.png", "-s", 3)
         self.assertEqual(np.loadtxt(self.folder / "filter.txt").shape, (3, 3))
         before = (self.folder / "x.png").read_bytes()
-        self.assertIn("would replace an image", self.gconv("fit", "-i", "x.png", "-t", "x.png", "-s", 3, "-o", "./x.png", status=2).stderr)
+        self.assertIn("a filter is written as .txt, and this name promises .png", self.gconv("fit", "-i", "x.png", "-t", "x.png", "-s", 3, "-o", "./x.png", status=2).stderr)
         self.assertEqual((self.folder / "x.png").read_bytes(), before)
         self.assertIn("nowhere", self.gconv("fit", "-i", "x.png", "-t", "x.png", "-s", 3, "-o", "nowhere/f.txt", status=1).stderr)
         self.assertEqual(self.gconv("fit", "-i", "x.png", "-t", "x.png", "-s", 3, "-o", "filter.txt", "-q").stdout, "")

@@ -153,7 +153,7 @@ class SvmPixels(PictureTest):
                              ("name an image and its mask", "i.png", "m.png", "-t", "m.png", "--features", "log 1"),
                              ("there is no feature", "i.png", "m.png", "--features", "blur 1"),
                              ("masks tell classes", "i.png", "m.png", "--features", "log 1", "--type", "epsilon-svr"),
-                             ("--regression are for tables", "i.png", "m.png", "--features", "log 1", "--regression"),
+                             ("--regression and --classification are for tables", "i.png", "m.png", "--features", "log 1", "--regression"),
                              ("each class needs one", "i.png", "m.png", "--features", "log 1", "--samples", "2"),
                              ("--samples is for the pixels", "m.png", "--samples", "2"), ("--gray is for the pixels", "m.png", "--gray"),
                              ("would replace a file that is read", "i.png", "m.png", "--features", "log 1", "-o", "m.png")):

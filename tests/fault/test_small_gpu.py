@@ -62,10 +62,12 @@ class SmallGpu(helper.CommandTest):
             self.assertEqual(told.count("cuda:0, direct"), 4)
 
     def test_bands_of_standard_input(self):
-        """It cannot be read again, and need not be."""
+        """It cannot be read again, and need not be. An array, as another PNG could follow in the pipe."""
         words = "-f", "w.npy", "-o"
-        self.gconv("-i", "in/0.png", *words, "whole.npy", "-a", "direct")
-        told = self.run_small(self.image / 8, "-i", "-", *words, "small.npy", sent=(self.folder / "in/0.png").read_bytes())
+        with Image.open(self.folder / "in/0.png") as image:
+            numpy.save(self.folder / "0.npy", numpy.asarray(image))
+        self.gconv("-i", "0.npy", *words, "whole.npy", "-a", "direct")
+        told = self.run_small(self.image / 8, "-i", "-", *words, "small.npy", sent=(self.folder / "0.npy").read_bytes())
         self.assertRegex(told, r"so it takes \d+ rows at a time")
         self.assertEqual((self.folder / "small.npy").read_bytes(), (self.folder / "whole.npy").read_bytes())
 

@@ -87,9 +87,10 @@ static void use_all_algorithms(void) {
   need("cpu", gconv_device_open("cpu", 1, &device));
   for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
     if (strcmp(info->device, "cpu") == 0) {
-      filter(device, info->name, strcmp(info->name, "integer") == 0 ? "binomial:size=5" : "gaussian:size=5,sigma=1");
-      if (strcmp(info->name, "reference") != 0 && strcmp(info->name, "integer") != 0)
-        filter(device, info->name, "gaussian:size=201,sigma=30");
+      bool box = strcmp(info->name, "box") == 0, integer = strcmp(info->name, "integer") == 0;
+      filter(device, info->name, box ? "box:size=5" : integer ? "binomial:size=5" : "gaussian:size=5,sigma=1");
+      if (strcmp(info->name, "reference") != 0 && !integer)
+        filter(device, info->name, box ? "box:size=201" : "gaussian:size=201,sigma=30");
     }
   gconv_device_close(device);
 }
