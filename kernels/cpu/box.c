@@ -264,7 +264,7 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   uint32_t *columns = execution->workspace;
-  float *sums = (float *)columns + column_floats(problem);
+  float *sums = (float *)(void *)columns + column_floats(problem);
   int64_t *places = (int64_t *)(void *)(sums + PIECE + SLACK);
   box_columns b = {.execution = execution, .sums = columns + FRONT};
   b.span = gconv_span_of(problem, -problem->pad_left, gconv_reach(problem), places);
