@@ -45,7 +45,7 @@ static void refuse(gconv_status status, const char *word) {
 
 /* A plan of two outputs with room for one, and none. */
 static void wrong_counts(gconv_device *device) {
-  gconv_image in = photo(1), out[2] = {{GCONV_U8}, {GCONV_U8}};
+  gconv_image in = photo(1), out[2] = {{.type = GCONV_U8}, {.type = GCONV_U8}};
   gconv_plan *plan = plan_for(device, &in, "sobel");
   CHECK(gconv_plan_outputs(plan) == 2);
   refuse(gconv_plan_execute(plan, &in, out, 1, NULL), "output_count is 1, and the plan yields 2");
@@ -63,7 +63,7 @@ static void wrong_counts(gconv_device *device) {
 
 /* Outputs at all shifts from the input, in one buffer: refused, or right. */
 static void overlaps(gconv_device *device) {
-  gconv_image in = photo(2), expected = {GCONV_U8};
+  gconv_image in = photo(2), expected = {.type = GCONV_U8};
   gconv_plan *plan = plan_for(device, &in, "gaussian:size=5,sigma=1");
   CHECK(gconv_plan_execute(plan, &in, &expected, 1, NULL) == GCONV_OK);
   const size_t row = WIDTH * 3, all = row * HEIGHT, wide = 2 * row + 20;
@@ -106,7 +106,7 @@ typedef struct shared {
 
 static void *use(void *context) {
   const shared *s = context;
-  gconv_image out = {GCONV_U8};
+  gconv_image out = {.type = GCONV_U8};
   for (int i = 0; i < RUNS; i++) {
     CHECK(gconv_plan_execute(s->plan, &s->in, &out, 1, NULL) == GCONV_OK);
     CHECK(memcmp(out.data, s->expected.data, out.plane_bytes) == 0);
@@ -121,7 +121,7 @@ static void one_plan_in_many_threads(gconv_device *device, const char *spec) {
   shared all[THREADS];
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
-    all[i] = (shared){.in = photo((unsigned)i + 3), .expected = {GCONV_U8}};
+    all[i] = (shared){.in = photo((unsigned)i + 3), .expected = {.type = GCONV_U8}};
     all[i].plan = i == 0 ? plan_for(device, &all[0].in, spec) : all[0].plan;
     CHECK(gconv_plan_execute(all[0].plan, &all[i].in, &all[i].expected, 1, NULL) == GCONV_OK);
   }
@@ -140,7 +140,7 @@ static void one_plan_in_many_threads(gconv_device *device, const char *spec) {
 static void fork_and_pipes(void) {
   gconv_device *device = NULL;
   CHECK(gconv_device_open("cpu", 4, &device) == GCONV_OK);
-  gconv_image in = photo(20), expected = {GCONV_U8}, out = {GCONV_U8};
+  gconv_image in = photo(20), expected = {.type = GCONV_U8}, out = {.type = GCONV_U8};
   gconv_plan *plan = plan_for(device, &in, "gaussian:size=5,sigma=1");
   CHECK(gconv_plan_execute(plan, &in, &expected, 1, NULL) == GCONV_OK);
   pid_t child = fork();

@@ -95,7 +95,7 @@ static void exhaust(const gconv_image *image, const char *spec) {
     snprintf(without + used, sizeof without - used, "%s%s", used ? "," : "", name);
   }
   assert_true(rounds >= 1);
-  assert_non_null(strstr(gconv_last_error(), "some are switched off"));
+  assert_true(strstr(gconv_last_error(), "some are switched off") || strstr(gconv_last_error(), "rounding may make"));
   const gconv_algorithm *row;
   for (size_t i = 0; (row = gconv_algorithm_row(i)); i++) /* which auto does not take */
     if (row->classic && strcmp(row->info.device, device->type->name) == 0)
