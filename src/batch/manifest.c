@@ -388,9 +388,9 @@ bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path) {
   char *name = name_of(manifest, path);
   gconv_print print = {0};
   bool knows = false;
-  const note *end = manifest->records + manifest->count;
-  for (const note *at = name && manifest->count > 0 ? find(manifest, name) : end; at < end && strcmp(at->path, name) == 0;
-       at++) {
+  const bool some = name && manifest->count > 0;
+  const note *end = some ? manifest->records + manifest->count : NULL;
+  for (const note *at = some ? find(manifest, name) : NULL; at != end && strcmp(at->path, name) == 0; at++) {
     if (!print.known)
       print = gconv_print_of(path);
     knows |= equal(at->result, print);
