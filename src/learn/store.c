@@ -96,6 +96,8 @@ gconv_status gconv_store_finish(gconv_store *store) {
 }
 
 void gconv_store_drop(gconv_store *store, size_t size) {
+  if (size == 0) /* of an empty store, which has no bytes to point into */
+    return;
   store->bytes += size;
   store->size -= size;
   store->dropped += size;
