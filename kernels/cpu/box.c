@@ -110,8 +110,9 @@ static void copy_columns(const box_columns *b, int64_t first, int64_t end) {
 
 /* ---- Along a row ---- */
 
-/* Sums along a row: entering[i] enters the sum of sample i, leaving[i] leaves it. `last`: the sums of the pixel before the
- * first; afterwards, of the last one. to[i] is the sum times the tap. `count` is whole pixels; vectors write beyond it. */
+/* A running sum along a row, for each channel. entering[i] is added to the sum of sample i, and leaving[i] is subtracted.
+ * last[c] is the sum of the pixel before the first; a run leaves the sum of its last pixel there. Functions write the sum
+ * times the tap to to[i]. They take whole pixels, and their vectors write up to SLACK floats beyond `count`. */
 typedef struct box_run {
   const uint32_t *entering, *leaving;
   uint32_t last[MOST_CHANNELS];
