@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What models keep of the columns of tables. */
-#include "bank/network_file.h"
+#include "bank/column_notes.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a network: its layers' tensors, l<i>.weight and l<i>.bias, and JSON for all else (network_json.c). */
 #include "bank/network_file.h"
+#include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/printable.h"

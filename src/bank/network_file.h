@@ -57,13 +57,6 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gcon
 void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
                      double epsilon);
 
-/* ---- column_notes.c ---- */
-
-/* *copy, which is empty, becomes a copy. */
-gconv_status gconv_column_notes_copy(const gconv_column_notes *notes, gconv_column_notes *copy);
-/* Frees the arrays and zeroes. */
-void gconv_column_notes_free(gconv_column_notes *notes);
-
 /* ---- network_json.c: all but the weights ---- */
 
 /* What the activations are called in files and texts of networks, by gconv_activation. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the features of a picture are like those that a model learned: sums over some pixels of what was made. */
-#include "bank/network_file.h"
 #include "base/status.h"
 #include "feature/feature.h"
 

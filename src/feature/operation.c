@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Features as an operation: tiles of rows, spread over the threads of the CPU, or bands of rows on a GPU (gpu.h). */
 #include "operation/operation.h"
-#include "bank/network_file.h"
+#include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/memory.h"

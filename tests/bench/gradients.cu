@@ -7,8 +7,8 @@
  *
  * Exit status: 0, 1 if an error is above 1e-5 (of tf32: 2e-3), 77 without a GPU.
  */
-#include "kernels/cuda/learn/layers.h"
-#include "learn/plans_cuda.h"
+#include "kernels/cuda/train/layers.h"
+#include "train/plans_cuda.h"
 
 #include <algorithm>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts of networks: what is made of one must be a network (libFuzzer). The first bytes are sizes of the input. */
-#include "learn/net_text.h"
+#include "train/net_text.h"
 #include "bank/network_file.h"
 
 #include <stdlib.h>

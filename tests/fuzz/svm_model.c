@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reader of LIBSVM's models, fed with anything (libFuzzer). Models that are taken must be sound. */
-#include "learn/svm.h"
+#include "svm/svm.h"
 
 #include <math.h>
 #include <stdlib.h>

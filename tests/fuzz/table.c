@@ -3,7 +3,7 @@
  * The reader of the table syntax FUZZ_SUBJECT ("": known by the content), fed with anything (libFuzzer). The first byte
  * chooses what is asked of the table. Tables that are taken must be sound.
  */
-#include "learn/table.h"
+#include "data/table.h"
 
 #include <math.h>
 #include <stdlib.h>

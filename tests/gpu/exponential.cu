@@ -4,7 +4,7 @@
  * evenly from e^-88 to 1, half crowded towards 1; and the values at the ends. Without its margin, some 90 of a billion
  * differ.
  */
-#include "kernels/cuda/learn/svm_tiles.cuh"
+#include "kernels/cuda/svm/tiles.cuh"
 
 #include "cuda_test.h"
 

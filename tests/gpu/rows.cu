@@ -3,8 +3,8 @@
  * Rows of the RBF kernel by digits (svm_rows_int8.cu) have the bytes of those by float64: of numbers of many kinds, and
  * where no value, some, or all of a tile are unsure.
  */
-#include "kernels/cuda/learn/svm_rows.cu"
-#include "kernels/cuda/learn/svm_rows_int8.cu"
+#include "kernels/cuda/svm/rows.cu"
+#include "kernels/cuda/svm/rows_int8.cu"
 
 #include "cuda_test.h"
 

@@ -80,7 +80,7 @@ class Machines(CommandTest):
         self.check("-c", 1, "-g", 0.1, "--shrinking", "no")
 
     def test_many_columns(self):
-        """Rows by digits (kernels/cuda/learn/svm_rows_int8.cu), which so many columns have."""
+        """Rows by digits (kernels/cuda/svm/rows_int8.cu), which so many columns have."""
         random, kinds = np.random.default_rng(5), np.arange(2200) % 2
         for scale, gamma in ((1, 2e-5), (255, 2e-9)):
             x = random.normal(size=(2200, 4000)) + 0.1 * random.normal(size=(2, 4000))[kinds]

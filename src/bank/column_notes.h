@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What a model keeps of the columns of its table, to be copied. */
+#ifndef GCONV_COLUMN_NOTES_H
+#define GCONV_COLUMN_NOTES_H
+
+#include "gconv_learn.h"
+
+/* *copy, which is empty, becomes a copy. GCONV_NO_MEMORY leaves it empty. */
+gconv_status gconv_column_notes_copy(const gconv_column_notes *notes, gconv_column_notes *copy);
+/* Frees the arrays and zeroes. */
+void gconv_column_notes_free(gconv_column_notes *notes);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The experiment backprop: what an epoch of four nets takes by the methods that theses used on the first GPUs with CUDA
+ * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU.
+ *
+ * Each method first takes a step of rate 1 from the same weights: the difference of the weights is its gradient, which is
+ * held to that of the trainer on one core. Then epochs are timed: the kernels of the classics by events on the GPU, the
+ * trainer from call to return.
+ */
+#include "kernels/cuda/experiments/backprop.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "bench/bench.h"
+#include "data/dataset.h"
+#include "device/device.h"
+#include "gconv_learn.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASES = 15360, EPOCHS = 100 }; /* the latter: at most, of a run */
+
+static const double ALLOWED = 1e-4;      /* difference to the gradient of one core, of the largest of a tensor */
+static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
+
+/* The trainer asks a GPU for many epochs at a time and tells them one by one: a run of few epochs may find all of them done,
+ * and take no time. So runs become longer until they agree. */
+static const double SPREAD = 0.25;       /* of the median, at most; else runs become LONGER times as long */
+static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not made again */
+enum { LONGER = 4, MOST_TRIES = 8 };
+
+static const gconv_backprop_net nets[] = {
+    {.layers = 2, .widths = {2, 511, 2}},
+    {.layers = 2, .widths = {64, 63, 26}},
+    {.layers = 2, .widths = {120, 120, 120}},
+    {.layers = 2, .widths = {468, 468, 2}},
+};
+
+/* ---- The cases, and a net with its first weights ---- */
+
+/* A data set of random numbers in memory, which is also the problem of an experiment with one net. */
+typedef struct problem {
+  gconv_dataset base;
+  gconv_backprop_net net;
+  gconv_network network;
+  char name[40];           /* "64-63-26" */
+  size_t count;            /* of parameters */
+  float *inputs, *targets; /* owned: cases x widths */
+  float *parameters;       /* owned, in the order of backprop.h */
+  float *after;            /* owned: parameters behind a step, and room for them */
+  float *gradient;         /* owned: that of one core */
+} problem;
+
+static gconv_status read_cases(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                               float *inputs, float *targets) {
+  const problem *p = (const problem *)dataset;
+  size_t in = gconv_dataset_input_floats(&dataset->info), out = gconv_dataset_target_floats(&dataset->info);
+  (void)epoch;
+  for (size_t i = 0; i < count; i++) {
+    memcpy(inputs + i * in, p->inputs + cases[i] * in, in * sizeof *inputs);
+    if (targets)
+      memcpy(targets + i * out, p->targets + cases[i] * out, out * sizeof *targets);
+  }
+  return GCONV_OK;
+}
+
+static void keep_cases(gconv_dataset *dataset) {
+  (void)dataset;
+}
+
+static const gconv_dataset_type cases_type = {.read = read_cases, .free = keep_cases};
+
+/* Numbers in [0, 1), the same in every run (Knuth's MMIX generator). */
+static gconv_status draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers) {
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(count * sizeof **numbers, what, &memory));
+  *numbers = memory;
+  for (size_t i = 0; i < count; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    (*numbers)[i] = (float)(seed >> 40) * 0x1p-24f;
+  }
+  return GCONV_OK;
+}
+
+/* Copies the weights of a network of this net's shape. */
+static void copy_parameters(const gconv_backprop_net *net, const gconv_network *network, float *parameters) {
+  for (int32_t l = 1; l <= net->layers; l++) {
+    const gconv_bank *bank = &network->banks[l - 1];
+    size_t weights = (size_t)net->widths[l] * (size_t)net->widths[l - 1], biases = (size_t)net->widths[l];
+    float *own = parameters + gconv_backprop_parameters(net, l);
+    memcpy(own, bank->weights, weights * sizeof *own);
+    if (bank->biases)
+      memcpy(own + weights, bank->biases, biases * sizeof *own);
+    else
+      memset(own + weights, 0, biases * sizeof *own);
+  }
+}
+
+static void free_problem(problem *p) {
+  gconv_network_free(&p->network);
+  gconv_release(p->inputs);
+  gconv_release(p->targets);
+  gconv_release(p->parameters);
+  gconv_release(p->after);
+  gconv_release(p->gradient);
+}
+
+/* Layers begin with the random weights that `gconv train --seed 1` begins with. */
+static gconv_status fill_problem(problem *p) {
+  const gconv_backprop_net *net = &p->net;
+  char text[160] = "";
+  size_t used = 0, named = (size_t)snprintf(p->name, sizeof p->name, "%d", (int)net->widths[0]);
+  for (int32_t l = 1; l <= net->layers; l++) {
+    used += (size_t)snprintf(text + used, sizeof text - used, "%sdense %d sigmoid", l > 1 ? ", " : "", (int)net->widths[l]);
+    named += (size_t)snprintf(p->name + named, sizeof p->name - named, "-%d", (int)net->widths[l]);
+  }
+  int32_t in = net->widths[0], out = net->widths[net->layers];
+  p->count = (size_t)gconv_backprop_parameters(net, net->layers + 1);
+  p->base = (gconv_dataset){.type = &cases_type,
+                            .info = {.cases = (size_t)net->cases,
+                                     .channels = in,
+                                     .height = 1,
+                                     .width = 1,
+                                     .outputs = (size_t)out,
+                                     .target_channels = out,
+                                     .target_height = 1,
+                                     .target_width = 1}};
+  GCONV_TRY(gconv_network_make(text, in, 1, 1, (size_t)out, 1, &p->network));
+  GCONV_TRY(draw_numbers((size_t)net->cases * (size_t)in, 1, "cases", &p->inputs));
+  GCONV_TRY(draw_numbers((size_t)net->cases * (size_t)out, 2, "cases", &p->targets));
+  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->parameters));
+  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->after));
+  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->gradient));
+  copy_parameters(net, &p->network, p->parameters);
+  return GCONV_OK;
+}
+
+/* ---- Methods ---- */
+
+/* Who trains: gconv's trainer on a device, or a classic method on the GPU. */
+typedef struct method {
+  const char *name;
+  gconv_device *device;
+  bool classic;
+  size_t number; /* of the classic method */
+} method;
+
+/* A net in training by a method. */
+typedef struct learner {
+  gconv_trainer *trainer;
+  gconv_backprop *classic;
+} learner;
+
+static void free_learner(learner *l) {
+  gconv_trainer_free(l->trainer);
+#ifdef GCONV_WITH_CUDA
+  gconv_backprop_free(l->classic);
+#endif
+}
+
+static gconv_status make_learner(const problem *p, const method *m, double rate, learner *l) {
+  *l = (learner){0};
+#ifdef GCONV_WITH_CUDA
+  if (m->classic) {
+    const gconv_backprop_order order = {m->number, p->net, p->inputs, p->targets, p->parameters, (float)rate};
+    return gconv_backprop_create(&order, &l->classic);
+  }
+#endif
+  const gconv_training_options options = {
+      .loss = GCONV_LOSS_SSE, .optimizer = GCONV_OPTIMIZER_SGD, .rate = rate, .batch = SIZE_MAX, .epochs = INT32_MAX};
+  return gconv_trainer_create(m->device, &p->network, &options, &p->base, NULL, NULL, &l->trainer);
+}
+
+static gconv_status train(const learner *l, int epochs, double *milliseconds) {
+#ifdef GCONV_WITH_CUDA
+  if (l->classic)
+    return gconv_backprop_train(l->classic, epochs, milliseconds);
+#endif
+  double start = gconv_now_ms();
+  for (int i = 0; i < epochs; i++) {
+    gconv_epoch epoch;
+    GCONV_TRY(gconv_trainer_epoch(l->trainer, &epoch));
+    if (epoch.ended)
+      return gconv_fail(GCONV_MISMATCH, "training ended: %s", epoch.ended);
+  }
+  *milliseconds = gconv_now_ms() - start;
+  return GCONV_OK;
+}
+
+static gconv_status get_parameters(const problem *p, const learner *l, float *parameters) {
+#ifdef GCONV_WITH_CUDA
+  if (l->classic)
+    return gconv_backprop_get(l->classic, parameters);
+#endif
+  gconv_network network = {0};
+  gconv_status status = gconv_trainer_network(l->trainer, true, &network);
+  if (status == GCONV_OK)
+    copy_parameters(&p->net, &network, parameters);
+  gconv_network_free(&network);
+  return status;
+}
+
+/* ---- Gradients ---- */
+
+/* The largest difference of gradients, of the largest gradient of the tensor; tensors are weights and biases of a layer. */
+static double compare_gradients(const problem *p, const float *gradient) {
+  double worst = 0;
+  for (int32_t i = 0; i < 2 * p->net.layers; i++) {
+    int32_t l = i / 2 + 1;
+    size_t weights = (size_t)p->net.widths[l] * (size_t)p->net.widths[l - 1];
+    size_t first = (size_t)gconv_backprop_parameters(&p->net, l) + (i % 2 ? weights : 0);
+    size_t count = i % 2 ? (size_t)p->net.widths[l] : weights;
+    double largest = 0, difference = 0;
+    for (size_t k = first; k < first + count; k++) {
+      double d = fabs((double)gradient[k] - (double)p->gradient[k]);
+      largest = fmax(largest, fabs((double)p->gradient[k]));
+      difference = d <= difference ? difference : d; /* a NaN stays */
+    }
+    double relative = difference / largest;
+    worst = relative <= worst ? worst : relative;
+  }
+  return isnan(worst) ? HUGE_VAL : worst;
+}
+
+/* Finds the gradient by a step of rate 1. That of the first method is what the others are held to. */
+static gconv_status check_gradient(problem *p, const method *m, bool first, gconv_bench_row *row) {
+  learner l;
+  double unused;
+  gconv_device_enter(m->device);
+  gconv_status status = make_learner(p, m, 1, &l);
+  if (status == GCONV_OK)
+    status = train(&l, 1, &unused);
+  if (status == GCONV_OK)
+    status = get_parameters(p, &l, p->after);
+  free_learner(&l);
+  gconv_device_leave(m->device);
+  GCONV_TRY(status);
+  for (size_t i = 0; i < p->count; i++)
+    p->after[i] = p->parameters[i] - p->after[i];
+  if (first)
+    memcpy(p->gradient, p->after, p->count * sizeof *p->gradient);
+  row->checked = !first;
+  row->error = compare_gradients(p, p->after);
+  row->allowed = ALLOWED;
+  if (row->error <= row->allowed)
+    return GCONV_OK;
+  return gconv_fail(GCONV_MISMATCH,
+                    "its gradient differs from that of one core by %.2g of the largest, where %.2g is allowed", row->error,
+                    row->allowed);
+}
+
+/* ---- Times ---- */
+
+static gconv_status time_runs(const learner *l, int runs, int epochs, gconv_bench_row *row) {
+  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  gconv_status status = milliseconds ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  for (int i = 0; status == GCONV_OK && i < runs; i++) {
+    status = train(l, epochs, &milliseconds[i]);
+    milliseconds[i] /= epochs;
+  }
+  if (status == GCONV_OK) {
+    row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
+    row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
+  }
+  free(milliseconds);
+  return status;
+}
+
+/* Times runs of more and more epochs. Fails if they do not agree: then there is no figure. */
+static gconv_status time_long_runs(const gconv_bench *bench, const learner *l, int epochs, gconv_bench_row *row) {
+  for (int i = 0; i < MOST_TRIES; i++, epochs *= LONGER) {
+    const double begin = gconv_now_ms();
+    GCONV_TRY(time_runs(l, gconv_bench_affordable_runs(row->ms * epochs, bench->settings->runs), epochs, row));
+    if (row->ms > 0 && row->spread_ms <= SPREAD * row->ms)
+      return GCONV_OK;
+    if (gconv_now_ms() - begin > MOST_RUNS_MS)
+      break;
+  }
+  if (row->ms > 2 * row->spread_ms)
+    return GCONV_OK;
+  return gconv_fail(GCONV_UNSUPPORTED, "no figure: its runs differ by %.3g ms an epoch around %.3g ms", row->spread_ms,
+                    row->ms);
+}
+
+/* An epoch to warm up, one to see how long they take, and the runs. The rate is that of a mean over cases, so that weights
+ * stay small. */
+static gconv_status time_epochs(const gconv_bench *bench, const problem *p, const method *m, gconv_bench_row *row) {
+  learner l;
+  double ms = 0;
+  gconv_device_enter(m->device);
+  gconv_status status = make_learner(p, m, 0.5 / p->net.cases, &l);
+  for (int i = 0; status == GCONV_OK && i < 2; i++)
+    status = train(&l, 1, &ms);
+  row->ms = ms;
+  if (status == GCONV_OK)
+    status = time_long_runs(bench, &l, ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms), row);
+  free_learner(&l);
+  gconv_device_leave(m->device);
+  return status;
+}
+
+/* ---- The grid ---- */
+
+enum { MOST_METHODS = 16 };
+
+static gconv_status measure_net(gconv_bench *bench, problem *p, const method *methods, size_t count) {
+  GCONV_TRY(fill_problem(p));
+  for (size_t i = 0; i < count; i++) {
+    gconv_bench_row row = {.algorithm = methods[i].name,
+                           .place = (double)p->count,
+                           .items = p->net.cases,
+                           .threads = methods[i].device == bench->device ? 0
+                                      : i == 0                           ? 1
+                                                                         : 0};
+    snprintf(row.filter, sizeof row.filter, "%s", p->name);
+    snprintf(row.group, sizeof row.group, "%d cases, all in each step; sigmoids, half the sum of squares; ms of an epoch",
+             (int)p->net.cases);
+    gconv_status status = check_gradient(p, &methods[i], i == 0, &row);
+    if (status == GCONV_OK)
+      status = time_epochs(bench, p, &methods[i], &row);
+    gconv_bench_end_row(bench, &row, status);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status measure_nets(gconv_bench *bench, int32_t cases, const method *methods, size_t count) {
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; status == GCONV_OK && i < sizeof nets / sizeof *nets; i++) {
+    problem p = {.net = nets[i]};
+    p.net.cases = cases;
+    status = measure_net(bench, &p, methods, count);
+    free_problem(&p);
+  }
+  return status;
+}
+
+/* The methods of this machine: one core first, as the others are held to it. */
+static size_t list_methods(const gconv_bench *bench, gconv_device *one, gconv_device *all, method *methods) {
+  size_t count = 0;
+  methods[count++] = (method){"one-core", one, false, 0};
+  if (all)
+    methods[count++] = (method){"all-cores", all, false, 0};
+#ifdef GCONV_WITH_CUDA
+  const char *name;
+  bool has_gpu = strcmp(bench->type_name, "cuda") == 0;
+  for (size_t i = 0; has_gpu && count < MOST_METHODS - 1 && (name = gconv_backprop_method_at(i)); i++)
+    methods[count++] = (method){name, bench->device, true, i};
+  if (has_gpu)
+    methods[count++] = (method){"trainer", bench->device, false, 0};
+#else
+  (void)bench;
+#endif
+  return count;
+}
+
+gconv_status gconv_bench_backprop(gconv_bench *bench) {
+  const gconv_bench_list *sizes = &bench->settings->sizes;
+  method methods[MOST_METHODS];
+  gconv_device *one = NULL, *all = NULL;
+  gconv_status status = gconv_device_open("cpu", 1, &one);
+  if (status == GCONV_OK && gconv_threads_allowed(bench->threads) > 1)
+    status = gconv_device_open("cpu", bench->threads, &all);
+  if (status == GCONV_OK)
+    gconv_bench_say_left_out(bench, "thread-a-case, block-a-case, kernel-a-layer, cublas-a-case and the trainer on CUDA");
+  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++)
+    status =
+        measure_nets(bench, sizes->count > 0 ? sizes->items[i] : CASES, methods, list_methods(bench, one, all, methods));
+  gconv_device_close(one);
+  gconv_device_close(all);
+  return status;
+}

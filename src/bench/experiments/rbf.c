@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The experiment rbf: a row of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
+ * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory.
+ * `items` are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is held to
+ * that of one core.
+ */
+#include "kernels/cuda/experiments/rbf.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "bench/bench.h"
+#include "device/device.h"
+#include "kernels/cpu/svm/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASES = 65536, COLUMNS = 1000, TURNS = 10 }; /* the last: of a run on a GPU */
+
+typedef struct problem {
+  size_t cases;
+  double gamma;
+  float *numbers;          /* owned: cases x COLUMNS */
+  gconv_svm_points points; /* owned: the same, for one core */
+  float *row, *found;      /* owned: that of one core, and what it is held to */
+  uint32_t where[2];       /* the smallest, and the largest number */
+} problem;
+
+static void free_problem(problem *p) {
+  gconv_release(p->numbers);
+  gconv_release(p->points.numbers);
+  gconv_release(p->points.norms);
+  gconv_release(p->row);
+  gconv_release(p->found);
+}
+
+/* Numbers in [0, 1), the same in every run (Knuth's MMIX generator). */
+static gconv_status fill_problem(problem *p) {
+  const size_t padded = gconv_svm_padded(p->cases), all = p->cases * COLUMNS;
+  uint64_t seed = 1;
+  p->gamma = 1.0 / COLUMNS;
+  p->points = (gconv_svm_points){.count = p->cases, .columns = COLUMNS};
+  GCONV_TRY(gconv_allocate(all * sizeof *p->numbers, "the cases", (void **)&p->numbers));
+  GCONV_TRY(gconv_allocate(padded * COLUMNS * sizeof(double), "the cases", (void **)&p->points.numbers));
+  GCONV_TRY(gconv_allocate(padded * sizeof(double), "the cases", (void **)&p->points.norms));
+  GCONV_TRY(gconv_allocate(padded * sizeof *p->row, "a row", (void **)&p->row));
+  GCONV_TRY(gconv_allocate(padded * sizeof *p->found, "a row", (void **)&p->found));
+  for (size_t i = 0; i < all; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    p->numbers[i] = (float)(seed >> 40) * 0x1p-24f;
+  }
+  memset(p->points.numbers, 0, padded * COLUMNS * sizeof(double));
+  memset(p->points.norms, 0, padded * sizeof(double));
+  uint32_t columns[COLUMNS];
+  for (uint32_t k = 0; k < COLUMNS; k++)
+    columns[k] = k;
+  for (size_t i = 0; i < p->cases; i++) {
+    const float *values = p->numbers + i * COLUMNS;
+    const gconv_svm_row row = {columns, values, COLUMNS, gconv_svm_norm(values, COLUMNS)};
+    gconv_svm_put_point(&p->points, i, &row);
+  }
+  return GCONV_OK;
+}
+
+/* ---- One core ---- */
+
+static void make_row(problem *p) {
+  uint32_t columns[COLUMNS];
+  double scratch[COLUMNS];
+  const gconv_svm_formula formula = {.form = GCONV_SVM_FORM_EXP, .gamma = p->gamma};
+  float *to[] = {p->row};
+  for (uint32_t k = 0; k < COLUMNS; k++)
+    columns[k] = k;
+  const gconv_svm_row row = {columns, p->numbers, COLUMNS, gconv_svm_norm(p->numbers, COLUMNS)};
+  gconv_svm_rows(&formula, &p->points, &row, 1, 0, gconv_svm_padded(p->cases) / GCONV_SVM_BLOCK, scratch, to);
+}
+
+static void find_extrema(problem *p) {
+  const size_t all = p->cases * COLUMNS;
+  size_t smallest = 0, largest = 0;
+  for (size_t i = 1; i < all; i++) {
+    smallest = p->numbers[i] < p->numbers[smallest] ? i : smallest;
+    largest = p->numbers[i] > p->numbers[largest] ? i : largest;
+  }
+  p->where[0] = (uint32_t)smallest;
+  p->where[1] = (uint32_t)largest;
+}
+
+/* ---- The GPU ---- */
+
+#ifdef GCONV_WITH_CUDA
+static const double ALLOWED = 1e-5; /* of a value, which is at most 1 */
+
+static gconv_status check(problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind, gconv_bench_row *row) {
+  const bool rows = kind == GCONV_RBF_ROW || kind == GCONV_RBF_MANY;
+  uint32_t where[2];
+  if (kind == GCONV_RBF_READ)
+    return GCONV_OK;
+  GCONV_TRY(gconv_rbf_get(rbf, rows ? p->found : NULL, rows ? NULL : where));
+  row->checked = true;
+  row->allowed = rows ? ALLOWED : 0;
+  for (size_t i = 0; rows && i < p->cases; i++) {
+    const double difference = fabs((double)p->found[i] - (double)p->row[i]);
+    row->error = difference <= row->error ? row->error : difference; /* a NaN stays */
+  }
+  const bool low = kind == GCONV_RBF_MAX || where[0] == p->where[0], high = kind == GCONV_RBF_MIN || where[1] == p->where[1];
+  if (rows ? row->error <= ALLOWED : low && high)
+    return GCONV_OK;
+  return gconv_fail(GCONV_MISMATCH, rows ? "its row differs from that of one core" : "it finds another place than one core");
+}
+
+static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, gconv_rbf_kind kind, gconv_bench_row *row) {
+  const gconv_rbf_order order = {method, p->cases, COLUMNS, p->numbers, (float)p->gamma};
+  const int runs = bench->settings->runs;
+  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds), unused;
+  gconv_rbf *rbf = NULL;
+  gconv_device_enter(bench->device);
+  gconv_status status = milliseconds ? gconv_rbf_create(&order, &rbf) : gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  if (status == GCONV_OK)
+    status = gconv_rbf_run(rbf, 1, &unused);
+  if (status == GCONV_OK)
+    status = check(p, rbf, kind, row);
+  for (int i = 0; status == GCONV_OK && i < runs; i++) {
+    const int turns = kind == GCONV_RBF_MANY ? 1 : TURNS;
+    status = gconv_rbf_run(rbf, turns, &milliseconds[i]);
+    milliseconds[i] /= turns;
+  }
+  if (status == GCONV_OK) {
+    row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
+    row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
+  }
+  gconv_rbf_free(rbf);
+  gconv_device_leave(bench->device);
+  free(milliseconds);
+  return status;
+}
+#endif
+
+/* ---- All methods ---- */
+
+static gconv_bench_row begin_row(const problem *p, const char *method, bool extrema) {
+  gconv_bench_row row = {.algorithm = method, .place = (double)p->cases, .items = (double)(p->cases * COLUMNS)};
+  snprintf(row.filter, sizeof row.filter, extrema ? "extrema" : "row");
+  snprintf(row.group, sizeof row.group, "%zu cases of %d numbers: a row of the RBF kernel, and extrema of as many numbers",
+           p->cases, COLUMNS);
+  return row;
+}
+
+static gconv_status measure_core(gconv_bench *bench, problem *p, bool extrema) {
+  enum { RUNS = 5 };
+  gconv_bench_row row = begin_row(p, "one-core", extrema);
+  double milliseconds[RUNS];
+  row.threads = 1;
+  for (int i = 0; i < RUNS; i++) {
+    const double start = gconv_now_ms();
+    if (extrema)
+      find_extrema(p);
+    else
+      make_row(p);
+    milliseconds[i] = gconv_now_ms() - start;
+  }
+  row.ms = gconv_bench_median(milliseconds, RUNS);
+  row.spread_ms = milliseconds[3 * RUNS / 4] - milliseconds[RUNS / 4];
+  gconv_bench_end_row(bench, &row, GCONV_OK);
+  return GCONV_OK;
+}
+
+/* All methods that make a row, or all that look for extrema. */
+static gconv_status measure_all(gconv_bench *bench, problem *p, bool extrema) {
+  GCONV_TRY(measure_core(bench, p, extrema));
+#ifdef GCONV_WITH_CUDA
+  const gconv_rbf_method *method;
+  for (size_t i = 0; strcmp(bench->type_name, "cuda") == 0 && (method = gconv_rbf_method_at(i)); i++) {
+    if ((method->kind != GCONV_RBF_ROW && method->kind != GCONV_RBF_MANY) != extrema)
+      continue;
+    gconv_bench_row row = begin_row(p, method->name, extrema);
+    const gconv_status status = time_method(bench, p, i, method->kind, &row);
+    gconv_bench_end_row(bench, &row, status);
+  }
+#endif
+  return GCONV_OK;
+}
+
+static gconv_status measure(gconv_bench *bench, problem *p) {
+  GCONV_TRY(fill_problem(p));
+  GCONV_TRY(measure_all(bench, p, false));
+  return measure_all(bench, p, true);
+}
+
+gconv_status gconv_bench_rbf(gconv_bench *bench) {
+  const gconv_bench_list *sizes = &bench->settings->sizes;
+  gconv_status status = GCONV_OK;
+  gconv_bench_say_left_out(bench, "the layouts of memory, gconv's own kernel, and extrema on CUDA");
+  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++) {
+    problem p = {.cases = (size_t)(sizes->count > 0 ? sizes->items[i] : CASES)};
+    status = measure(bench, &p);
+    free_problem(&p);
+  }
+  return status;
+}

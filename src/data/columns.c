@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* What a data set knows of its columns: numbers that float32 cannot tell apart, means that fill gaps, deviations. */
+#include "bank/column_notes.h"
+#include "base/checksum.h"
+#include "base/memory.h"
+#include "data/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- From float64 to float32 --------------------------------------------------------------------------------------- */
+
+bool gconv_fits_float(double number) {
+  return fabs(number) < 0x1.ffffffp127; /* halfway from the largest float to 2^128; NaN does not */
+}
+
+static double rounding_error(double number) {
+  return fabs(number - (double)(float)number);
+}
+
+static const gconv_spread no_spread = {.least = (double)INFINITY, .most = -(double)INFINITY};
+
+static void widen(gconv_spread *s, double number) {
+  s->least = number < s->least ? number : s->least;
+  s->most = number > s->most ? number : s->most;
+  s->error = fmax(s->error, rounding_error(number));
+  s->count++;
+}
+
+/* Whether rounding leaves less than about 14 bits of how the numbers differ. */
+static bool is_lost(const gconv_spread *s) {
+  return s->most > s->least && s->error * 0x1p14 > s->most - s->least;
+}
+
+const char *gconv_table_column(const gconv_table *table, size_t index, char text[120]) {
+  const char *name = table->names ? table->names[index] : "";
+  snprintf(text, 120, *name ? "column %zu (%.80s)" : "column %zu", index + 1, name);
+  return text;
+}
+
+static void tell_origin(const gconv_table *table, size_t column, const gconv_spread *s) {
+  char name[120];
+  gconv_warn("%s: %s: %.17g is taken off its numbers, which float32 could not tell apart: they go from %.17g to %.17g",
+             table->path, gconv_table_column(table, column, name), s->least, s->least, s->most);
+}
+
+static void tell_lost(const gconv_table *table, size_t column) {
+  char name[120];
+  gconv_warn(
+      "%s: %s: float32 cannot tell its numbers apart, as they are too close to 0 or to each other: multiply them by a "
+      "larger unit first",
+      table->path, gconv_table_column(table, column, name));
+}
+
+static gconv_spread *find_spreads(const gconv_table *table, const double *origins) {
+  const double *numbers = (const double *)(const void *)table->inputs.bytes;
+  gconv_spread *spreads = malloc((table->columns + 1) * sizeof *spreads);
+  for (size_t c = 0; c < table->columns && spreads; c++)
+    spreads[c] = no_spread;
+  for (size_t i = 0; i < table->cases && spreads; i++)
+    for (size_t c = 0; c < table->columns; c++)
+      if (!isnan(numbers[i * table->columns + c]))
+        widen(&spreads[c], numbers[i * table->columns + c] - (origins ? origins[c] : 0));
+  return spreads;
+}
+
+/* The least number of each column that float32 cannot hold as it is becomes its origin. */
+static gconv_status choose_origins(gconv_table *table) {
+  gconv_spread *spreads = find_spreads(table, NULL);
+  double *origins = calloc(table->columns + 1, sizeof *origins);
+  bool any = false;
+  for (size_t c = 0; c < table->columns && spreads && origins; c++)
+    if (is_lost(&spreads[c])) {
+      const double most = spreads[c].most - spreads[c].least;
+      const gconv_spread moved = {0, most, rounding_error(most), 0};
+      if (is_lost(&moved)) { /* near to 0 */
+        tell_lost(table, c);
+        continue;
+      }
+      origins[c] = spreads[c].least;
+      tell_origin(table, c, &spreads[c]);
+      any = true;
+    }
+  bool good = spreads && origins;
+  free(spreads);
+  if (!good || !any) {
+    free(origins);
+    return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, table->columns);
+  }
+  table->origins = origins;
+  return GCONV_OK;
+}
+
+static gconv_status take_origins(gconv_table *table, const gconv_column_notes *like) {
+  if (!like->origins || (like->count != table->columns && !table->sparse))
+    return GCONV_OK;
+  table->origins = malloc(like->count * sizeof *table->origins);
+  if (!table->origins)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, like->count);
+  memcpy(table->origins, like->origins, like->count * sizeof *table->origins);
+  return GCONV_OK;
+}
+
+gconv_status gconv_table_see(gconv_table *table, size_t column, double number) {
+  enum { MOST = 1 << 16 }; /* a file of few bytes may have millions of columns */
+  for (; column < MOST && table->spread_count <= column; table->spread_count++) {
+    gconv_spread *spreads = gconv_grown(table->spreads, table->spread_count, sizeof *spreads);
+    if (!spreads)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, column + 1);
+    table->spreads = spreads;
+    spreads[table->spread_count] = no_spread;
+  }
+  if (column < MOST)
+    widen(&table->spreads[column], number);
+  return GCONV_OK;
+}
+
+/* What was taken off the entries of each column, all columns being known now. */
+static gconv_status finish_origins(gconv_table *table) {
+  const size_t known = table->origins ? table->options->like->count : 0;
+  double *origins =
+      table->origins && table->columns > known ? realloc(table->origins, table->columns * sizeof *origins) : NULL;
+  if (table->columns <= known || !table->origins)
+    return GCONV_OK;
+  if (!origins)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, table->columns);
+  for (size_t c = known; c < table->columns; c++)
+    origins[c] = 0;
+  table->origins = origins;
+  return GCONV_OK;
+}
+
+/* Entries have no origins of their own: those that are not there are 0. */
+static void tell_sparse(const gconv_table *table) {
+  for (size_t c = 0; c < table->spread_count && !table->origins; c++)
+    if (table->spreads[c].count == table->cases && is_lost(&table->spreads[c]))
+      gconv_warn(
+          "%s: float32 cannot tell the numbers of index %zu apart, which go from %.17g to %.17g: take %.17g off them, or "
+          "give the table as CSV",
+          table->path, c, table->spreads[c].least, table->spreads[c].most, table->spreads[c].least);
+}
+
+gconv_status gconv_table_take_origins(gconv_table *table) {
+  const gconv_column_notes *like = table->options->like;
+  return like ? take_origins(table, like) : GCONV_OK;
+}
+
+gconv_status gconv_table_round(gconv_table *table) {
+  const gconv_column_notes *like = table->options->like;
+  gconv_store rounded = {.limit = table->inputs.limit};
+  gconv_status status = GCONV_OK;
+  if (table->sparse) {
+    tell_sparse(table);
+    return finish_origins(table);
+  }
+  if (!table->of_targets && table->height <= 1 && table->width <= 1)
+    GCONV_TRY(like ? take_origins(table, like) : choose_origins(table));
+  const double *numbers = (const double *)(const void *)table->inputs.bytes;
+  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++)
+    for (size_t c = 0; c < table->columns && status == GCONV_OK; c++) {
+      float number =
+          (float)(table->origins ? numbers[i * table->columns + c] - table->origins[c] : numbers[i * table->columns + c]);
+      table->gaps |= isnan(number);
+      status = gconv_store_append(&rounded, &number, sizeof number);
+    }
+  if (status == GCONV_OK)
+    status = gconv_store_finish(&rounded);
+  if (status == GCONV_OK) {
+    gconv_store_free(&table->inputs);
+    table->inputs = rounded;
+  } else {
+    gconv_store_free(&rounded);
+  }
+  return status;
+}
+
+/* ---- Means and deviations ------------------------------------------------------------------------------------------ */
+
+/* Sums over the numbers of a column: of themselves, and, so that large means cost no digits, of those less the first. */
+typedef struct sums {
+  double count, sum, first, moved, squares;
+} sums;
+
+static void add_numbers(sums *all, const float *numbers, size_t columns) {
+  for (size_t c = 0; c < columns; c++) {
+    sums *s = &all[c];
+    double number = (double)numbers[c];
+    if (isnan(number))
+      continue;
+    s->first = s->count == 0 ? number : s->first;
+    s->count++;
+    s->sum += number;
+    s->moved += number - s->first;
+    s->squares += (number - s->first) * (number - s->first);
+  }
+}
+
+static gconv_status sum_cases(const gconv_dataset *data, size_t columns, size_t room, size_t *cases, float *inputs,
+                              sums *all) {
+  for (size_t first = 0; first < data->info.cases; first += room) {
+    size_t count = data->info.cases - first < room ? data->info.cases - first : room;
+    for (size_t i = 0; i < count; i++)
+      cases[i] = first + i;
+    GCONV_TRY(data->type->read(data, 0, cases, count, inputs, NULL));
+    for (size_t i = 0; i < count; i++)
+      add_numbers(all, inputs + i * columns, columns);
+  }
+  return GCONV_OK;
+}
+
+static void set_numbers(gconv_column_notes *notes, const sums *all) {
+  for (size_t c = 0; c < notes->count; c++) {
+    const sums *s = &all[c];
+    double count = s->count > 0 ? s->count : 1, moved = s->moved / count, variance = s->squares / count - moved * moved;
+    notes->means[c] = s->sum / count + (notes->origins ? notes->origins[c] : 0);
+    notes->deviations[c] = variance > 0 ? sqrt(variance) : 0;
+  }
+}
+
+static gconv_status check_numbers(const gconv_dataset *data, const sums *all) {
+  char *const *names = data->info.notes.names;
+  for (size_t c = 0; c < data->info.notes.count && data->gaps; c++)
+    if (all[c].count == 0)
+      return gconv_fail(
+          GCONV_BAD_FILE,
+          "column %zu%s%s%s has no number at all in the %zu cases that are learned, so there is no mean to put "
+          "in: remove it",
+          c + 1, names ? " (" : "", names ? names[c] : "", names ? ")" : "", data->info.cases);
+  return GCONV_OK;
+}
+
+gconv_status gconv_dataset_measure(gconv_dataset *data) {
+  enum { FLOATS = 1 << 18 };
+  gconv_column_notes *notes = &data->info.notes;
+  const size_t columns = notes->count, room = FLOATS / columns + 1;
+  size_t *cases = malloc(room * sizeof *cases);
+  float *inputs = malloc(room * columns * sizeof *inputs);
+  sums *all = calloc(columns, sizeof *all);
+  if (!notes->means)
+    notes->means = malloc(columns * sizeof *notes->means);
+  if (!notes->deviations)
+    notes->deviations = malloc(columns * sizeof *notes->deviations);
+  gconv_status status = cases && inputs && all && notes->means && notes->deviations
+                            ? sum_cases(data, columns, room, cases, inputs, all)
+                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", columns);
+  if (status == GCONV_OK)
+    status = check_numbers(data, all);
+  if (status == GCONV_OK)
+    set_numbers(notes, all);
+  free(cases);
+  free(inputs);
+  free(all);
+  return status;
+}
+
+/* ---- Gaps ---------------------------------------------------------------------------------------------------------- */
+
+gconv_status gconv_dataset_fill(gconv_dataset *data) {
+  const gconv_column_notes *notes = &data->info.notes;
+  free(data->fills);
+  data->fills = data->gaps ? malloc(notes->count * sizeof *data->fills) : NULL;
+  if (!data->gaps)
+    return GCONV_OK;
+  if (!data->fills)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", notes->count);
+  for (size_t c = 0; c < notes->count; c++)
+    data->fills[c] = (float)(notes->means[c] - (notes->origins ? notes->origins[c] : 0));
+  return GCONV_OK;
+}
+
+gconv_status gconv_dataset_note(gconv_dataset *data, const gconv_column_notes *like) {
+  gconv_column_notes *notes = &data->info.notes;
+  notes->count = gconv_dataset_input_floats(&data->info);
+  data->noted = like && like->count == notes->count && (like->means || !data->gaps);
+  if (data->noted) {
+    gconv_column_notes_free(notes);
+    GCONV_TRY(gconv_column_notes_copy(like, notes));
+    data->info.columns = (const char *const *)notes->names;
+  } else {
+    if (like && data->gaps)
+      gconv_warn("the model keeps no means of the columns, as an older gconv wrote it: numbers that are missing become the "
+                 "means of this table");
+    GCONV_TRY(gconv_dataset_measure(data));
+  }
+  return gconv_dataset_fill(data);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* CSV in three files: csv_fields.c splits lines, csv_header.c finds what the columns are, csv.c reads rows. */
+#ifndef GCONV_LEARN_CSV_H
+#define GCONV_LEARN_CSV_H
+
+#include "data/field.h"
+#include "data/table.h"
+
+typedef struct gconv_csv_field {
+  char *begin, *end; /* in the line; *end is no part of a number */
+} gconv_csv_field;
+
+/* The first field with a mark, a point or a comma, and what the mark may be. */
+typedef struct gconv_csv_mark {
+  uint64_t line; /* 0: there was none */
+  char text[24];
+} gconv_csv_mark;
+
+typedef struct gconv_csv {
+  gconv_lines lines;
+  gconv_table *table;
+  char separator;
+  gconv_csv_field *fields; /* of the line */
+  size_t count, room;
+  size_t width;        /* fields of a row; 0 before the first line */
+  uint64_t first_line; /* which had so many */
+  size_t label;        /* the column of labels; SIZE_MAX: none */
+  size_t passed;       /* the first columns that number the rows, and are no inputs */
+  char **header;       /* names of all fields, or NULL */
+  size_t header_count;
+  size_t *order; /* owned: the field of each column of a model, by name; NULL: as they stand */
+  /* Where commas do not separate fields: numbers such as "1.5", "1.234", "1,5" and "1,234". */
+  gconv_csv_mark points, grouped_points, commas, grouped_commas;
+} gconv_csv;
+
+/* ---- csv_fields.c -------------------------------------------------------------------------------------------------- */
+
+/* Finds the separator from the first lines, unless --separator names it. *named: the first line is "sep=;", as spreadsheets
+ * write it. */
+gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool *named);
+
+/* Splits the line into fields, without their quotes. */
+gconv_status gconv_csv_split(gconv_csv *c);
+
+/* Reads a field. Where commas do not separate fields, a number may have one for its point. */
+gconv_field gconv_csv_read(gconv_csv *c, const gconv_csv_field *field, double *value);
+
+/* Fails if points and commas in the numbers contradict each other; warns if all commas may be marks of thousands. */
+gconv_status gconv_csv_check_marks(const gconv_csv *c);
+
+/* ---- csv_header.c -------------------------------------------------------------------------------------------------- */
+
+/* Looks at the first line, and keeps it if it is a header. */
+gconv_status gconv_csv_begin(gconv_csv *c, bool *header);
+
+/* Looks at the first line of numbers, and settles what the columns are. *header: it is a header, after all. */
+gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header);
+
+void gconv_csv_free_header(gconv_csv *c);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* Data sets of images: by class, and in pairs. */
+#include "base/checksum.h"
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "data/labels.h"
+#include "data/pictures.h"
+#include "data/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct picture_set {
+  gconv_dataset base;
+  gconv_pictures inputs, targets; /* targets: of pairs, as many */
+  gconv_labels labels;
+  size_t *classes; /* owned: of each image; NULL: there are none */
+  size_t *ends;    /* owned: of pairs with patches, the number of the first case behind those of each image; NULL: an image
+                      is a case */
+  int32_t patch;
+  bool augment;
+  uint64_t seed;
+} picture_set;
+
+/* ---- Cases --------------------------------------------------------------------------------------------------------- */
+
+/* The image that a case is of: the first whose end is beyond it. */
+static size_t picture_of(const gconv_dataset *dataset, size_t index) {
+  const picture_set *set = (const picture_set *)dataset;
+  if (!set->ends)
+    return index;
+  size_t low = 0, high = set->inputs.count - 1;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (set->ends[middle] > index)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* Place and turn, by numbers that belong to the case and the epoch alone. */
+static gconv_crop choose_crop(const picture_set *set, uint64_t epoch, size_t index, const gconv_picture *picture) {
+  enum { PLACE_Y, PLACE_X, TURN, NUMBERS };
+  gconv_crop crop = {.height = picture->height, .width = picture->width};
+  uint64_t bits[NUMBERS];
+  for (int i = 0; i < NUMBERS; i++)
+    bits[i] = gconv_random_bits(set->seed, GCONV_RANDOM_PATCHES, epoch, (uint64_t)index * NUMBERS + (uint64_t)i);
+  if (set->patch > 0) {
+    crop.height = crop.width = set->patch;
+    crop.y = (int32_t)gconv_random_below(bits[PLACE_Y], (size_t)(picture->height - set->patch) + 1);
+    crop.x = (int32_t)gconv_random_below(bits[PLACE_X], (size_t)(picture->width - set->patch) + 1);
+  }
+  if (set->augment)
+    crop.turn = (unsigned)(bits[TURN] >> 61);
+  if (crop.height != crop.width)
+    crop.turn &= 5; /* half turns alone */
+  return crop;
+}
+
+static gconv_status read_pictures(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                                  float *inputs, float *targets) {
+  const picture_set *set = (const picture_set *)dataset;
+  size_t width = gconv_dataset_input_floats(&dataset->info), outputs = gconv_dataset_target_floats(&dataset->info);
+  for (size_t i = 0; i < count; i++) {
+    size_t index = picture_of(dataset, cases[i]);
+    gconv_crop crop = choose_crop(set, epoch, cases[i], &set->inputs.items[index]);
+    GCONV_TRY(gconv_pictures_get(&set->inputs, index, crop, inputs + i * width));
+    if (targets && set->classes)
+      targets[i] = (float)set->classes[index];
+    else if (targets && outputs > 0)
+      GCONV_TRY(gconv_pictures_get(&set->targets, index, crop, targets + i * outputs));
+  }
+  return GCONV_OK;
+}
+
+static size_t class_of(const gconv_dataset *dataset, size_t index) {
+  return ((const picture_set *)dataset)->classes[index];
+}
+
+static void free_pictures(gconv_dataset *dataset) {
+  picture_set *set = (picture_set *)dataset;
+  gconv_pictures_free(&set->inputs);
+  gconv_pictures_free(&set->targets);
+  gconv_labels_free(&set->labels);
+  free(set->classes);
+  free(set->ends);
+  free(set);
+}
+
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const picture_set *set = (const picture_set *)dataset;
+  const uint64_t chosen[] = {(uint64_t)set->patch, set->augment, set->inputs.gray, set->seed};
+  hash = gconv_fnv1a(hash, chosen, sizeof chosen);
+  hash = gconv_pictures_digest(&set->inputs, hash);
+  hash = gconv_pictures_digest(&set->targets, hash);
+  if (set->classes)
+    hash = gconv_fnv1a(hash, set->classes, set->inputs.count * sizeof *set->classes);
+  return gconv_labels_digest(&set->labels, hash);
+}
+
+static const gconv_dataset_type classes_type = {
+    .read = read_pictures, .free = free_pictures, .class_of = class_of, .digest = digest};
+static const gconv_dataset_type pairs_type = {
+    .read = read_pictures, .free = free_pictures, .group_of = picture_of, .digest = digest};
+
+static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, picture_set **made) {
+  picture_set *set = calloc(1, sizeof *set);
+  if (!set)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+  *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
+  gconv_status status = gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options));
+  if (status == GCONV_OK)
+    status = gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
+  if (status != GCONV_OK)
+    free_pictures(&set->base);
+  *made = status == GCONV_OK ? set : NULL;
+  return status;
+}
+
+/* Whether a patch may have several places in some picture. */
+static bool has_larger(const picture_set *set) {
+  for (size_t i = 0; i < set->inputs.count; i++)
+    if (set->inputs.items[i].height > set->patch || set->inputs.items[i].width > set->patch)
+      return true;
+  return false;
+}
+
+static void set_info(picture_set *set) {
+  const gconv_picture *first = set->inputs.items;
+  set->base.varies = set->augment || (set->patch > 0 && has_larger(set));
+  set->base.info = (gconv_dataset_info){.cases = set->ends ? set->ends[set->inputs.count - 1] : set->inputs.count,
+                                        .channels = set->inputs.channels,
+                                        .height = set->patch ? set->patch : first->height,
+                                        .width = set->patch ? set->patch : first->width};
+}
+
+static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset **dataset) {
+  if (status == GCONV_OK)
+    *dataset = &set->base;
+  else
+    free_pictures(&set->base);
+  return status;
+}
+
+/* ---- Classes ------------------------------------------------------------------------------------------------------- */
+
+/* Notes the class of the images from number `first` on. */
+static gconv_status set_class(picture_set *set, size_t first, size_t class) {
+  size_t *classes = realloc(set->classes, set->inputs.count * sizeof *classes);
+  if (!classes)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of %zu images", set->inputs.count);
+  set->classes = classes;
+  for (size_t i = first; i < set->inputs.count; i++)
+    classes[i] = class;
+  return GCONV_OK;
+}
+
+static gconv_status add_class(picture_set *set, const char *path, const char *name) {
+  size_t found, first = set->inputs.count, class;
+  const char *wrong;
+  GCONV_TRY(gconv_labels_find(&set->labels, name, name + strlen(name), &class, &wrong));
+  if (wrong)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the class \"%s\" %s", path, name, wrong);
+  GCONV_TRY(gconv_pictures_add(&set->inputs, path, &found));
+  if (found == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the class \"%s\" has no images: put some into its folder, or remove it", path,
+                      name);
+  return set_class(set, first, class);
+}
+
+static bool is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static gconv_status add_classes(picture_set *set, const char *folder) {
+  struct dirent **entries = NULL;
+  int count;
+  GCONV_TRY(gconv_folder_scan(folder, &entries, &count));
+  gconv_status result = GCONV_OK;
+  for (int i = 0; i < count; i++) {
+    char *path = gconv_format_text("%s/%s", folder, entries[i]->d_name);
+    if (result == GCONV_OK && !path)
+      result = gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+    if (result == GCONV_OK && is_folder(path))
+      result = add_class(set, path, entries[i]->d_name);
+    free(path);
+    free(entries[i]);
+  }
+  free(entries);
+  return result;
+}
+
+static gconv_status check_classes(const picture_set *set, const char *folder) {
+  if (set->labels.count == 0)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: has no folders in it: images by class are a folder with a folder of images for each class",
+                      folder);
+  if (set->labels.count < 2 && !set->labels.known)
+    return gconv_fail(GCONV_BAD_FILE, "%s: all images are of the class \"%s\": there must be two classes at least", folder,
+                      set->labels.names[0]);
+  return GCONV_OK;
+}
+
+static gconv_status open_classes(picture_set *set, const gconv_dataset_options *options) {
+  size_t found;
+  if (options->unlabelled) {
+    GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, &found));
+    if (found == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->inputs);
+  } else {
+    GCONV_TRY(gconv_labels_begin(&set->labels, options->classes, options->class_count));
+    GCONV_TRY(add_classes(set, options->inputs));
+    GCONV_TRY(check_classes(set, options->inputs));
+  }
+  GCONV_TRY(gconv_pictures_finish(&set->inputs));
+  GCONV_TRY(gconv_pictures_check_sizes(&set->inputs, set->patch));
+  set_info(set);
+  gconv_dataset_info *info = &set->base.info;
+  info->classes = (const char *const *)set->labels.names;
+  info->outputs = info->class_count = set->labels.count;
+  info->target_channels = (int32_t)info->outputs;
+  info->target_height = info->target_width = info->outputs > 0;
+  return GCONV_OK;
+}
+
+gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  picture_set *set = NULL;
+  GCONV_TRY(make_set(options, &classes_type, &set));
+  return finish(set, open_classes(set, options), dataset);
+}
+
+/* ---- Pairs --------------------------------------------------------------------------------------------------------- */
+
+/* An epoch has as many patches of an image as it has room for side by side. */
+static gconv_status count_patches(picture_set *set) {
+  size_t cases = 0;
+  if (set->patch == 0)
+    return GCONV_OK;
+  set->ends = malloc(set->inputs.count * sizeof *set->ends);
+  if (!set->ends)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu images", set->inputs.count);
+  for (size_t i = 0; i < set->inputs.count; i++) {
+    cases += (size_t)(set->inputs.items[i].height / set->patch) * (size_t)(set->inputs.items[i].width / set->patch);
+    set->ends[i] = cases;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *options) {
+  size_t found;
+  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, &found));
+  if (found == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->inputs);
+  if (!options->unlabelled && !options->targets)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: name what is wanted of these images, too: a folder, or a file, with -t",
+                      options->inputs);
+  bool targets = !options->unlabelled;
+  if (targets) {
+    GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, &found));
+    if (found == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
+    GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets));
+    GCONV_TRY(gconv_pictures_finish(&set->targets));
+  }
+  GCONV_TRY(gconv_pictures_finish(&set->inputs));
+  GCONV_TRY(gconv_pictures_check_sizes(&set->inputs, set->patch));
+  GCONV_TRY(count_patches(set));
+  set_info(set);
+  gconv_dataset_info *info = &set->base.info;
+  if (targets) {
+    info->target_channels = set->targets.channels;
+    info->target_height = info->height;
+    info->target_width = info->width;
+    info->outputs = (size_t)info->target_channels * (size_t)info->height * (size_t)info->width;
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  picture_set *set = NULL;
+  GCONV_TRY(make_set(options, &pairs_type, &set));
+  return finish(set, open_pairs(set, options), dataset);
+}

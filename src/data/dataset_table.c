@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* Data sets of tables, and of windows of a signal, whose targets are tables. */
+#include "base/checksum.h"
+#include "data/dataset.h"
+#include "data/signal.h"
+#include "data/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct table_set {
+  gconv_dataset base;
+  gconv_table inputs;  /* with labels or targets, unless there is a file of these */
+  gconv_table targets; /* that file */
+  gconv_signal signal; /* in place of a table of inputs */
+  int32_t window, hop;
+  bool by_sample; /* there is a target for each sample; that of a window belongs to its middle */
+  /* Owned, or NULL: of cases of which rows were left out here or there, their numbers in `inputs` and in `targets`, and of
+   * their rows. */
+  size_t *input_cases, *target_cases, *rows;
+} table_set;
+
+static const gconv_table *targets_of(const table_set *set) {
+  return set->targets.cases > 0 ? &set->targets : &set->inputs;
+}
+
+static size_t target_case(const table_set *set, size_t index) {
+  return set->by_sample      ? index * (size_t)set->hop + (size_t)set->window / 2
+         : set->target_cases ? set->target_cases[index]
+                             : index;
+}
+
+static size_t input_case(const table_set *set, size_t index) {
+  return set->input_cases ? set->input_cases[index] : index;
+}
+
+static void get_target(const table_set *set, size_t index, float *target) {
+  const float *from = (const float *)(const void *)targets_of(set)->targets.bytes;
+  const size_t outputs = gconv_dataset_target_floats(&set->base.info);
+  if (outputs > 0)
+    memcpy(target, from + target_case(set, index) * outputs, outputs * sizeof *target);
+}
+
+static gconv_status read_table(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                               float *inputs, float *targets) {
+  (void)epoch;
+  const table_set *set = (const table_set *)dataset;
+  size_t width = gconv_dataset_input_floats(&dataset->info), outputs = gconv_dataset_target_floats(&dataset->info);
+  for (size_t i = 0; i < count; i++) {
+    if (set->window > 0)
+      gconv_signal_get(&set->signal, cases[i] * (size_t)set->hop, (size_t)set->window, inputs + i * width);
+    else
+      gconv_table_get(&set->inputs, input_case(set, cases[i]), inputs + i * width);
+    if (targets)
+      get_target(set, cases[i], targets + i * outputs);
+  }
+  return GCONV_OK;
+}
+
+static bool get_entries(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count,
+                        float *target) {
+  const table_set *set = (const table_set *)dataset;
+  if (!set->inputs.sparse || set->window > 0 || set->inputs.origins)
+    return false;
+  *count = gconv_table_entries(&set->inputs, input_case(set, index), entries);
+  if (target)
+    get_target(set, index, target);
+  return true;
+}
+
+static size_t class_of(const gconv_dataset *dataset, size_t index) {
+  const table_set *set = (const table_set *)dataset;
+  return (size_t)((const float *)(const void *)targets_of(set)->targets.bytes)[target_case(set, index)];
+}
+
+static void free_table(gconv_dataset *dataset) {
+  table_set *set = (table_set *)dataset;
+  gconv_table_free(&set->inputs);
+  gconv_table_free(&set->targets);
+  gconv_signal_free(&set->signal);
+  free(set->input_cases);
+  free(set->target_cases);
+  free(set->rows);
+  free(set);
+}
+
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const table_set *set = (const table_set *)dataset;
+  const int32_t steps[] = {set->window, set->hop};
+  hash = gconv_fnv1a(hash, steps, sizeof steps);
+  hash = gconv_table_digest(&set->inputs, hash);
+  hash = gconv_table_digest(&set->targets, hash);
+  if (dataset->fills)
+    hash = gconv_fnv1a(hash, dataset->fills, (size_t)dataset->info.channels * sizeof *dataset->fills);
+  return gconv_store_digest(&set->signal.store, hash);
+}
+
+static const gconv_dataset_type type = {
+    .read = read_table, .entries = get_entries, .free = free_table, .class_of = class_of, .digest = digest};
+
+static table_set *make_set(const gconv_dataset_options *options) {
+  table_set *set = calloc(1, sizeof *set);
+  if (!set) {
+    gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+    return NULL;
+  }
+  set->base.type = &type;
+  set->inputs.options = set->targets.options = options;
+  gconv_store *const stores[] = {&set->inputs.inputs, &set->inputs.ends,     &set->inputs.targets, &set->targets.inputs,
+                                 &set->targets.ends,  &set->targets.targets, &set->signal.store};
+  for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
+    stores[i]->limit = gconv_dataset_part(options);
+  set->inputs.unlabelled = options->unlabelled || options->targets;
+  set->targets.of_targets = true;
+  return set;
+}
+
+static size_t row_of(const gconv_table *table, size_t index) {
+  return table->rows ? table->rows[index] : index;
+}
+
+/* Keeps the rows that neither file left out. */
+static gconv_status join_rows(table_set *set) {
+  const gconv_table *inputs = &set->inputs, *targets = &set->targets;
+  size_t *const lists[] = {malloc(inputs->cases * sizeof(size_t)), malloc(inputs->cases * sizeof(size_t)),
+                           malloc(inputs->cases * sizeof(size_t))};
+  size_t count = 0;
+  set->input_cases = lists[0];
+  set->target_cases = lists[1];
+  set->rows = lists[2];
+  if (!lists[0] || !lists[1] || !lists[2])
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the numbers of its rows", inputs->path);
+  for (size_t i = 0, k = 0; i < inputs->cases && k < targets->cases;) {
+    const size_t a = row_of(inputs, i), b = row_of(targets, k);
+    if (a == b) {
+      lists[0][count] = i;
+      lists[1][count] = k;
+      lists[2][count++] = a;
+    }
+    i += a <= b;
+    k += b <= a;
+  }
+  set->base.info.cases = count;
+  return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: every row, or its target, was left out", inputs->path);
+}
+
+/* Reads the file of targets, and compares its cases with those of the inputs. */
+static gconv_status open_targets(table_set *set, const gconv_dataset_options *options, size_t cases, size_t samples) {
+  if (!options->targets || options->unlabelled)
+    return GCONV_OK;
+  GCONV_TRY(gconv_table_read(options->targets, NULL, &set->targets));
+  const size_t left_out = set->inputs.dropped + set->targets.dropped;
+  if (left_out > 0 && samples == 0 && set->targets.cases + set->targets.dropped == cases + set->inputs.dropped)
+    return join_rows(set);
+  if (set->targets.cases == cases && left_out == 0)
+    return GCONV_OK;
+  if (samples > 0 && set->targets.cases == samples) {
+    set->by_sample = true;
+    return GCONV_OK;
+  }
+  size_t found = set->targets.cases;
+  bool one_more = set->targets.labelled && (found == cases + 1 || (samples > 0 && found == samples + 1));
+  const char *header = one_more ? "; if its first line is the name of the column, give that name with --label" : "";
+  if (samples > 0)
+    return gconv_fail(
+        GCONV_BAD_FILE,
+        "%s: has %zu targets; there must be one for each of the %zu windows of %s, or for each of its %zu samples%s",
+        options->targets, found, cases, options->inputs, samples, header);
+  return gconv_fail(GCONV_BAD_FILE, "%s: has the targets of %zu cases, and %s has %zu%s", options->targets, found,
+                    options->inputs, cases, header);
+}
+
+static void set_targets(table_set *set) {
+  const gconv_table *table = targets_of(set);
+  gconv_dataset_info *info = &set->base.info;
+  info->approximated = table->approximated;
+  if (table->labelled) {
+    info->classes = (const char *const *)table->labels.names;
+    info->outputs = info->class_count = table->labels.count;
+    info->others = (const char *const *)table->labels.others;
+    info->other_count = table->labels.other_count;
+  } else {
+    info->outputs = table->outputs;
+  }
+  bool image = table->target_shape[0] > 0;
+  info->target_channels = image ? table->target_shape[0] : (int32_t)info->outputs;
+  info->target_height = image ? table->target_shape[1] : info->outputs > 0;
+  info->target_width = image ? table->target_shape[2] : info->outputs > 0;
+}
+
+/* What the table knows of its columns goes to the data set. A sparse one keeps what it took off its entries. */
+static void move_notes(table_set *set) {
+  gconv_table *table = &set->inputs;
+  gconv_column_notes *notes = &set->base.info.notes;
+  set->base.gaps = table->gaps;
+  notes->names = table->names;
+  table->names = NULL;
+  if (!table->sparse) {
+    notes->origins = table->origins;
+    table->origins = NULL;
+  }
+  notes->count = notes->names || notes->origins ? table->columns : 0;
+}
+
+static gconv_status finish(table_set *set, gconv_status status, gconv_dataset **dataset) {
+  if (status != GCONV_OK) {
+    free_table(&set->base);
+    return status;
+  }
+  set_targets(set);
+  move_notes(set);
+  *dataset = &set->base;
+  return GCONV_OK;
+}
+
+static gconv_status open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  table_set *set = make_set(options);
+  if (!set)
+    return GCONV_NO_MEMORY;
+  const gconv_table *table = &set->inputs;
+  gconv_status status = gconv_table_read(options->inputs, options->syntax, &set->inputs);
+  if (status == GCONV_OK)
+    status = open_targets(set, options, table->cases, 0);
+  set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
+                                        .rows = set->rows ? set->rows : table->rows,
+                                        .channels = table->channels,
+                                        .height = table->height,
+                                        .width = table->width,
+                                        .columns = (const char *const *)table->names,
+                                        .label = table->label};
+  return finish(set, status, dataset);
+}
+
+gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  gconv_npz npz = {0};
+  gconv_dataset_options own = *options;
+  gconv_status status =
+      gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz);
+  own.inputs = npz.inputs ? npz.inputs : own.inputs;
+  own.targets = npz.targets ? npz.targets : own.targets;
+  if (status == GCONV_OK)
+    status = open_table(&own, dataset);
+  gconv_npz_free(&npz);
+  return status;
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------------------- */
+
+gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset) {
+  table_set *set = make_set(options);
+  if (!set)
+    return GCONV_NO_MEMORY;
+  gconv_signal *signal = &set->signal;
+  set->window = options->window;
+  set->hop = options->hop > 0 ? options->hop : options->window;
+  size_t window = (size_t)set->window, cases = 0;
+  gconv_status status = gconv_signal_read(options->inputs, options->syntax, signal);
+  if (status == GCONV_OK && signal->samples < window)
+    status = gconv_fail(GCONV_BAD_FILE, "%s: has %zu samples, and a window %zu", options->inputs, signal->samples, window);
+  if (status == GCONV_OK && !options->targets && !options->unlabelled)
+    status = gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s: windows of a signal have no targets of their own: name a file with one a "
+                        "window, or one a sample, with -t",
+                        options->inputs);
+  if (status == GCONV_OK) {
+    cases = (signal->samples - window) / (size_t)set->hop + 1;
+    status = open_targets(set, options, cases, signal->samples);
+  }
+  set->base.info = (gconv_dataset_info){.cases = cases, .channels = signal->channels, .height = 1, .width = options->window};
+  return finish(set, status, dataset);
+}

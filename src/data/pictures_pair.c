@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Images that belong together by their names: inputs and what is wanted of them, images and masks. */
+#include "base/partners.h"
+#include "data/pictures.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *name_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* By stem, then by the whole name. */
+static int compare_pictures(const void *a, const void *b) {
+  const char *x = name_of(((const gconv_picture *)a)->path), *y = name_of(((const gconv_picture *)b)->path);
+  size_t m = gconv_stem_length(x), n = gconv_stem_length(y);
+  int order = memcmp(x, y, m < n ? m : n);
+  return order ? order : m != n ? (m < n ? -1 : 1) : strcmp(x, y);
+}
+
+static const char **list_names(const gconv_pictures *pictures) {
+  const char **names = calloc(pictures->count + 1, sizeof *names);
+  for (size_t i = 0; names && i < pictures->count; i++)
+    names[i] = name_of(pictures->items[i].path);
+  return names;
+}
+
+static gconv_status complain_alone(const gconv_picture *alone, const char *folder) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: there is no image of this name in %s", alone->path, folder);
+}
+
+static bool is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Brings the targets into the order of the inputs. */
+static gconv_status order_targets(const gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
+                                  const char *targets_path, const gconv_partners *partners, size_t count) {
+  gconv_picture *ordered = calloc(targets->count + 1, sizeof *ordered);
+  if (!ordered)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+    if (partners[i].b == GCONV_ALONE)
+      status = complain_alone(&inputs->items[partners[i].a], targets_path);
+    else if (partners[i].a == GCONV_ALONE)
+      status = complain_alone(&targets->items[partners[i].b], inputs_path);
+    else
+      ordered[partners[i].a] = targets->items[partners[i].b];
+  if (status == GCONV_OK)
+    memcpy(targets->items, ordered, targets->count * sizeof *ordered);
+  free(ordered);
+  return status;
+}
+
+static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
+                               const char *targets_path) {
+  const char **a = list_names(inputs), **b = list_names(targets);
+  gconv_partners *partners = NULL;
+  size_t count;
+  gconv_status status = a && b ? gconv_partners_find(a, inputs->count, b, targets->count, &partners, &count)
+                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
+  if (status == GCONV_OK)
+    status = order_targets(inputs, inputs_path, targets, targets_path, partners, count);
+  free(partners);
+  free(a);
+  free(b);
+  return status;
+}
+
+gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
+                                 const char *targets_path) {
+  qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
+  if (is_folder(inputs_path) || is_folder(targets_path)) /* else they are two files, which may have any names */
+    GCONV_TRY(pair_names(inputs, inputs_path, targets, targets_path));
+  for (size_t i = 0; i < inputs->count; i++) {
+    const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];
+    if (input->height != target->height || input->width != target->width)
+      return gconv_fail(GCONV_BAD_FILE, "%s has %d x %d pixels, and %s %d x %d: the images of a pair must have one size",
+                        input->path, (int)input->width, (int)input->height, target->path, (int)target->width,
+                        (int)target->height);
+  }
+  return GCONV_OK;
+}

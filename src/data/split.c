@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of a data set. */
+#include "bank/column_notes.h"
+#include "base/arguments.h"
+#include "base/checksum.h"
+#include "data/dataset.h"
+#include "data/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct part {
+  gconv_dataset base;
+  const gconv_dataset *whole;
+  size_t *cases; /* owned: their numbers in the whole, ascending */
+  size_t *rows;  /* owned: those of their rows, where the whole left some out; or NULL */
+} part;
+
+static gconv_status read_part(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
+                              float *targets) {
+  enum { STEP = 256 };
+  const part *p = (const part *)dataset;
+  size_t width = gconv_dataset_input_floats(&dataset->info), outputs = gconv_dataset_target_floats(&dataset->info);
+  for (size_t done = 0; done < count; done += STEP) {
+    size_t numbers[STEP], step = count - done < STEP ? count - done : STEP;
+    for (size_t i = 0; i < step; i++)
+      numbers[i] = p->cases[cases[done + i]];
+    GCONV_TRY(p->whole->type->read(p->whole, epoch, numbers, step, inputs + done * width,
+                                   targets ? targets + done * outputs : NULL));
+  }
+  return GCONV_OK;
+}
+
+static size_t class_of(const gconv_dataset *dataset, size_t index) {
+  const part *p = (const part *)dataset;
+  return p->whole->type->class_of(p->whole, p->cases[index]);
+}
+
+static size_t group_of(const gconv_dataset *dataset, size_t index) {
+  const part *p = (const part *)dataset;
+  return p->whole->type->group_of ? p->whole->type->group_of(p->whole, p->cases[index]) : p->cases[index];
+}
+
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const part *p = (const part *)dataset;
+  hash = p->whole->type->digest ? p->whole->type->digest(p->whole, hash) : hash;
+  return gconv_fnv1a(hash, p->cases, dataset->info.cases * sizeof *p->cases);
+}
+
+static void free_part(gconv_dataset *dataset) {
+  part *p = (part *)dataset;
+  free(p->cases);
+  free(p->rows);
+  free(p);
+}
+
+static const gconv_dataset_type type = {
+    .read = read_part, .free = free_part, .class_of = class_of, .group_of = group_of, .digest = digest};
+
+/* Cases by class, and which are drawn. */
+typedef struct drawing {
+  size_t *groups; /* the group of each case, counted from 0 on */
+  size_t *items;  /* of one class: its groups, in random order */
+  size_t group_count;
+  bool *drawn; /* of each group */
+} drawing;
+
+static void number_groups(const gconv_dataset *dataset, drawing *d) {
+  for (size_t i = 0; i < dataset->info.cases; i++) {
+    bool same =
+        i > 0 && dataset->type->group_of && dataset->type->group_of(dataset, i) == dataset->type->group_of(dataset, i - 1);
+    d->group_count += !same;
+    d->groups[i] = d->group_count - 1;
+  }
+}
+
+/* Draws among the groups in items[0 .. count). */
+static size_t draw(drawing *d, size_t count, double fraction, uint64_t seed, uint64_t class) {
+  gconv_random_shuffle(seed, GCONV_RANDOM_SPLIT, class, d->items, count);
+  size_t wanted = (size_t)floor(fraction * (double)count + 0.5);
+  for (size_t i = 0; i < wanted; i++)
+    d->drawn[d->items[i]] = true;
+  return wanted;
+}
+
+/* Draws from each class its share. The cases of a class are brought together by counting. */
+static gconv_status draw_classes(const gconv_dataset *dataset, drawing *d, double fraction, uint64_t seed, size_t *drawn) {
+  size_t classes = dataset->info.class_count, cases = dataset->info.cases;
+  size_t *begins = calloc(classes + 1, sizeof *begins), *sorted = malloc(cases * sizeof *sorted);
+  if (!begins || !sorted) {
+    free(begins);
+    free(sorted);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to part %zu cases", cases);
+  }
+  for (size_t i = 0; i < cases; i++)
+    begins[dataset->type->class_of(dataset, i) + 1]++;
+  for (size_t k = 0; k < classes; k++)
+    begins[k + 1] += begins[k];
+  for (size_t i = 0; i < cases; i++)
+    sorted[begins[dataset->type->class_of(dataset, i)]++] = i;
+  for (size_t k = 0, begin = 0; k < classes; begin = begins[k++]) {
+    for (size_t i = begin; i < begins[k]; i++)
+      d->items[i - begin] = d->groups[sorted[i]];
+    *drawn += draw(d, begins[k] - begin, fraction, seed, k);
+  }
+  free(begins);
+  free(sorted);
+  return GCONV_OK;
+}
+
+static gconv_status number_rows(part *p) {
+  const size_t *rows = p->whole->info.rows;
+  if (!rows)
+    return GCONV_OK;
+  p->rows = malloc((p->base.info.cases + 1) * sizeof *p->rows);
+  for (size_t i = 0; p->rows && i < p->base.info.cases; i++)
+    p->rows[i] = rows[p->cases[i]];
+  p->base.info.rows = p->rows;
+  return p->rows ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a part of %zu cases", p->base.info.cases);
+}
+
+static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool drawn, gconv_dataset **made) {
+  part *p = calloc(1, sizeof *p);
+  size_t *cases = malloc(whole->info.cases * sizeof *cases), count = 0;
+  if (!p || !cases) {
+    free(p);
+    free(cases);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a part of %zu cases", whole->info.cases);
+  }
+  for (size_t i = 0; i < whole->info.cases; i++)
+    if (d->drawn[d->groups[i]] == drawn)
+      cases[count++] = i;
+  *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole, .cases = cases};
+  p->base.info.cases = count;
+  p->base.info.rows = cases;
+  p->base.info.notes = (gconv_column_notes){0};
+  *made = &p->base;
+  GCONV_TRY(number_rows(p));
+  p->base.gaps = whole->gaps;
+  p->base.noted = whole->noted;
+  return gconv_column_notes_copy(&whole->info.notes, &p->base.info.notes);
+}
+
+/* The means and deviations are those of the cases of `first`, the part that is learned; unless a model has them. */
+static gconv_status note_parts(gconv_dataset *first, gconv_dataset *second) {
+  if (first->info.notes.means && !first->noted) {
+    GCONV_TRY(gconv_dataset_measure(first));
+    gconv_column_notes_free(&second->info.notes);
+    GCONV_TRY(gconv_column_notes_copy(&first->info.notes, &second->info.notes));
+  }
+  GCONV_TRY(gconv_dataset_fill(first));
+  return gconv_dataset_fill(second);
+}
+
+static gconv_status split(const gconv_dataset *dataset, drawing *d, double fraction, uint64_t seed, gconv_dataset **first,
+                          gconv_dataset **second) {
+  size_t drawn = 0;
+  number_groups(dataset, d);
+  if (dataset->info.class_count > 0 && dataset->type->class_of) {
+    GCONV_TRY(draw_classes(dataset, d, fraction, seed, &drawn));
+  } else {
+    for (size_t i = 0; i < d->group_count; i++)
+      d->items[i] = i;
+    drawn = draw(d, d->group_count, fraction, seed, 0);
+  }
+  if (drawn == 0 || drawn == d->group_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%g%% of %zu %s leave no case for one of the two parts", 100 * fraction,
+                      d->group_count, dataset->type->group_of ? "pictures" : "cases");
+  gconv_dataset *parts[2] = {NULL, NULL};
+  gconv_status status = make_part(dataset, d, false, &parts[0]);
+  if (status == GCONV_OK)
+    status = make_part(dataset, d, true, &parts[1]);
+  if (status == GCONV_OK)
+    status = note_parts(parts[0], parts[1]);
+  if (status != GCONV_OK) {
+    gconv_dataset_free(parts[0]);
+    gconv_dataset_free(parts[1]);
+    return status;
+  }
+  *first = parts[0];
+  *second = parts[1];
+  return GCONV_OK;
+}
+
+gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,
+                                 gconv_dataset **second) {
+  GCONV_NEED(dataset);
+  GCONV_NEED(first);
+  GCONV_NEED(second);
+  if (!(fraction > 0 && fraction < 1))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "fraction is %g: it must be between 0 and 1", fraction);
+  size_t cases = dataset->info.cases;
+  drawing d = {.groups = malloc(cases * sizeof *d.groups),
+               .items = malloc(cases * sizeof *d.items),
+               .drawn = calloc(cases, sizeof *d.drawn)};
+  gconv_status status = d.groups && d.items && d.drawn ? split(dataset, &d, fraction, seed, first, second)
+                                                       : gconv_fail(GCONV_NO_MEMORY, "no memory to part %zu cases", cases);
+  free(d.groups);
+  free(d.items);
+  free(d.drawn);
+  return status;
+}

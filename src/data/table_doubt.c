@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Once all rows are there: whether the first one is a header that has numbers. */
+#include "base/memory.h"
+#include "data/field.h"
+#include "data/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How many cases the class of the first one has, and whether all other classes have two at least. */
+static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
+  const float *targets = (const float *)(const void *)table->targets.bytes;
+  size_t *counts = calloc(table->labels.count, sizeof *counts);
+  if (!counts)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the cases of %zu classes", table->path, table->labels.count);
+  for (size_t i = 0; i < table->cases; i++)
+    counts[(size_t)targets[i]]++;
+  *first = counts[0];
+  *others_recur = table->labels.count > 2;
+  for (size_t k = 1; k < table->labels.count; k++)
+    *others_recur &= counts[k] > 1;
+  free(counts);
+  return GCONV_OK;
+}
+
+/* Whether the other labels are numbers. */
+static bool are_numbers(const gconv_labels *labels) {
+  bool are = true;
+  for (size_t i = 1; i < labels->count && are; i++) {
+    double value;
+    are = gconv_field_read(labels->names[i], labels->names[i] + strlen(labels->names[i]), &value) == GCONV_FIELD_NUMBER;
+  }
+  return are;
+}
+
+/* Whether the first row counts 0, 1, 2 ..., and the next one does not count on. */
+static bool counts_alone(const gconv_table *table) {
+  enum { FEWEST = 4 };
+  const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);
+  const double *numbers = (const double *)(const void *)table->inputs.bytes;
+  return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && numbers[table->columns] != (double)fields;
+}
+
+/* A class that occurs once, in the first line above numbers, is no class. Where other classes are rare, too, years tell, and
+ * 0, 1, 2 ...; these alone do where there are no classes. */
+static gconv_status is_header(const gconv_table *table, bool *is) {
+  size_t first = 0;
+  bool others_recur = false;
+  if (!table->labelled) {
+    *is = counts_alone(table);
+    return GCONV_OK;
+  }
+  GCONV_TRY(count_first(table, &first, &others_recur));
+  *is = first == 1 && (others_recur || (table->doubt != GCONV_DOUBT_COUNT && are_numbers(&table->labels)) ||
+                       table->doubt == GCONV_DOUBT_YEARS || counts_alone(table));
+  return GCONV_OK;
+}
+
+/* Forgets the first class: all others have the number before. */
+static gconv_status forget_class(gconv_table *table) {
+  const float *old = (const float *)(const void *)table->targets.bytes;
+  gconv_store classes = {.limit = table->targets.limit};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+    const float class = old[i] - 1;
+    status = gconv_store_append(&classes, &class, sizeof class);
+  }
+  if (status == GCONV_OK)
+    status = gconv_store_finish(&classes);
+  gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
+  if (status == GCONV_OK)
+    table->targets = classes;
+  gconv_labels_forget_first(&table->labels);
+  return status;
+}
+
+/* The first row is none: forgets it. */
+static gconv_status drop_first(gconv_table *table) {
+  gconv_store_drop(&table->inputs, table->columns * sizeof(double));
+  gconv_store_drop(&table->targets, (table->labelled ? 1 : table->outputs) * sizeof(float));
+  table->cases--;
+  for (size_t i = 0; table->rows && i < table->cases; i++)
+    table->rows[i] = table->rows[i + 1] - 1;
+  if (table->labelled)
+    GCONV_TRY(forget_class(table));
+  return GCONV_OK;
+}
+
+gconv_status gconv_table_resolve_doubt(gconv_table *table) {
+  bool header = false;
+  if (table->doubt == GCONV_NO_DOUBT)
+    return GCONV_OK;
+  if (table->cases > 1)
+    GCONV_TRY(is_header(table, &header));
+  if (!header) {
+    gconv_table_free_names(table);
+    return GCONV_OK;
+  }
+  gconv_warn("%s: its first line is taken for a header, as %s%s%s: if it is a case, put names of the columns above it",
+             table->path, table->label ? "no other case has the label \"" : "it counts the columns",
+             table->label ? table->label : "", table->label ? "\"" : "");
+  return drop_first(table);
+}

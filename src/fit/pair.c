@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Brings the samples of a pair of images to the sums of a fit.
+ *
+ * Both images are read by rows, a band at a time. A band is cut into tiles, whose samples become float64 numbers where 1 is
+ * white; borders are filled in there. Bands and tiles have the same places whatever machine it is, so that sums do not
+ * depend on it.
+ */
+#include "base/arguments.h"
+#include "base/cpu.h"
+#include "fit/fit.h"
+#include "image/rows.h"
+#include "kernels/border.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  BAND = 64,        /* rows of targets that are in memory at a time */
+  TILE = 4096,      /* targets of a row in a tile */
+  HELD_BAND = 16,   /* the same where a part is held out, */
+  HELD_TILE = 1024, /* which are more blocks to choose from */
+  LEVELS = 65536
+};
+
+/* ---- One of the two images ------------------------------------------------------------------------------------------- */
+
+typedef struct side {
+  const char *name;
+  gconv_row_reader *reader; /* owned; NULL: the rows are in memory: */
+  const gconv_image *image;
+  gconv_image own;    /* that was read as a whole; owned */
+  gconv_image header; /* without pixels and metadata */
+  size_t row_bytes;
+  uint8_t *window;     /* owned: rows of the plane at hand that were read and are wanted still: ... */
+  int32_t first, next; /* ... first .. next - 1 */
+  int32_t wanted_first, wanted_end;
+  gconv_status status; /* of reading them */
+  char *why;           /* owned */
+  size_t plane;
+  double *of_level; /* [LEVELS]: what a level is where 1 is white; NULL: of floats */
+} side;
+
+/* `name`: what messages call an image that has no path. */
+static gconv_status open_side(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole, side *s) {
+  gconv_read_options read = {.max_pixels = max_pixels};
+  s->name = given->path ? given->path : name;
+  s->image = given->image;
+  if (!s->image) {
+    GCONV_TRY(gconv_row_reader_open(given->path, &read, &s->reader));
+    s->header = *gconv_row_reader_header(s->reader);
+    if (whole || !gconv_row_reader_is_in_order(s->reader)) {
+      GCONV_TRY(gconv_row_reader_image(s->reader, &s->own));
+      gconv_row_reader_close(s->reader);
+      s->reader = NULL;
+      s->image = &s->own;
+    }
+  }
+  if (s->image)
+    s->header = *s->image;
+  size_t samples = (size_t)s->header.width * (s->header.planar ? 1 : (size_t)s->header.channels);
+  s->row_bytes = s->image ? s->image->row_bytes : samples * gconv_type_bytes(s->header.type);
+  return GCONV_OK;
+}
+
+static void close_side(side *s) {
+  gconv_row_reader_close(s->reader);
+  gconv_image_free(&s->own);
+  gconv_release(s->window);
+  gconv_release(s->of_level);
+  free(s->why);
+}
+
+static double white_of(const side *s) {
+  return s->header.type == GCONV_U8 ? 255 : s->header.type == GCONV_U16 ? 65535 : 1;
+}
+
+static gconv_status make_levels(side *s) {
+  if (s->header.type == GCONV_F32)
+    return GCONV_OK;
+  GCONV_TRY(gconv_allocate(LEVELS * sizeof *s->of_level, "the levels", (void **)&s->of_level));
+  for (size_t i = 0; i < LEVELS; i++)
+    s->of_level[i] = (double)i / white_of(s);
+  return GCONV_OK;
+}
+
+/* Reads up to s->wanted_end, and keeps the rows from s->wanted_first on. */
+static gconv_status read_rows(side *s) {
+  size_t bytes = s->row_bytes;
+  int32_t keep = s->wanted_first > s->first ? s->wanted_first : s->first;
+  while (s->next < s->wanted_end) {
+    int32_t room = s->wanted_end - s->wanted_first;
+    if (keep > s->first && s->next > keep)
+      memmove(s->window, s->window + (size_t)(keep - s->first) * bytes, (size_t)(s->next - keep) * bytes);
+    s->first = keep < s->next ? keep : s->next;
+    int32_t count = s->wanted_end - s->next;
+    count = count < room - (s->next - s->first) ? count : room - (s->next - s->first);
+    GCONV_TRY(gconv_row_reader_read(s->reader, s->window + (size_t)(s->next - s->first) * bytes, bytes, count));
+    s->next += count;
+  }
+  return GCONV_OK;
+}
+
+static void take_side(void *context, size_t turn, int seat) {
+  side *s = (side *)context + turn;
+  (void)seat;
+  if (s->image)
+    return;
+  s->status = read_rows(s);
+  if (s->status != GCONV_OK)
+    s->why = strdup(gconv_last_error());
+}
+
+static const uint8_t *row_of(const side *s, int32_t y) {
+  if (s->image)
+    return (const uint8_t *)s->image->data + s->plane * s->image->plane_bytes + (size_t)y * s->row_bytes;
+  return s->window + (size_t)(y - s->first) * s->row_bytes;
+}
+
+/* ---- A pair ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct pair {
+  gconv_fit *fit;
+  gconv_threads *threads;
+  side sides[2];                   /* before, after */
+  int32_t out_height, out_width;   /* places of the filter */
+  int32_t top, left;               /* row and column of `after` that the first of them is for */
+  int32_t before_top, before_left; /* of `before` where the filter begins there; negative beyond the border */
+  int32_t band, tile;
+  double held;
+  size_t planes, step; /* from a sample to the next of its channel */
+  int32_t colours;     /* channels of a plane that count */
+  gconv_fit_patch *patch;
+  size_t patch_plane;
+  int32_t patch_channel, patch_y, patch_x; /* where it lies among the targets */
+  double *x, *t, *counts;                  /* owned: a tile's */
+  size_t x_stride;
+
+  int32_t first, rows;              /* the band */
+  int32_t column, columns, channel; /* the tile */
+  size_t block;                     /* its number in the pair */
+  bool bad;                         /* it has a sample that is not finite */
+} pair;
+
+static void print_shape(const gconv_image *image, char text[128]) {
+  int used = snprintf(text, 128, "%d x %d", (int)image->width, (int)image->height);
+  if (image->frames > 1)
+    used += snprintf(text + used, 128 - (size_t)used, ", %d frames", (int)image->frames);
+  int colours = image->channels - image->alpha;
+  snprintf(text + used, 128 - (size_t)used, ", %d %s%s", colours, colours == 1 ? "channel" : "channels",
+           image->alpha ? " and alpha" : "");
+}
+
+static gconv_status check_shapes(const pair *p) {
+  const gconv_image *a = &p->sides[0].header, *b = &p->sides[1].header;
+  char before[128], after[128];
+  bool sizes = a->frames == b->frames && a->height == b->height && a->width == b->width &&
+               a->channels - a->alpha == b->channels - b->alpha;
+  if (sizes && (a->planar == b->planar || (a->channels == 1 && b->channels == 1)) &&
+      (!a->planar || a->channels == b->channels))
+    return GCONV_OK;
+  if (sizes)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s and %s are no pair: one has its channels as planes (N x C x H x W), the other pixel by pixel",
+                      p->sides[0].name, p->sides[1].name);
+  print_shape(a, before);
+  print_shape(b, after);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %s, and %s is %s: a pair must have one size, and the same colours",
+                    p->sides[0].name, before, p->sides[1].name, after);
+}
+
+static gconv_status find_places(pair *p) {
+  const gconv_fit *fit = p->fit;
+  const gconv_image *like = &p->sides[0].header;
+  p->top = fit->whole ? 0 : fit->rows / 2;
+  p->left = fit->whole ? 0 : fit->columns / 2;
+  p->before_top = p->top - fit->rows / 2;
+  p->before_left = p->left - fit->columns / 2;
+  p->out_height = fit->whole ? like->height : like->height - fit->rows + 1;
+  p->out_width = fit->whole ? like->width : like->width - fit->columns + 1;
+  if (p->out_height < 1 || p->out_width < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: a filter of %d rows and %d columns does not fit into an image of %d rows and %d columns: take a "
+                      "smaller one, or say what lies outside (--border)",
+                      p->sides[0].name, fit->rows, fit->columns, like->height, like->width);
+  p->band = p->held > 0 && p->held < 1 ? HELD_BAND : fit->rows > BAND ? fit->rows : BAND;
+  p->band = p->band < p->out_height ? p->band : p->out_height;
+  p->tile = p->held > 0 && p->held < 1 ? HELD_TILE : TILE;
+  p->tile = p->tile < p->out_width ? p->tile : p->out_width;
+  p->step = like->planar ? 1 : (size_t)like->channels;
+  p->planes = (size_t)like->frames * (like->planar ? (size_t)like->channels : 1);
+  p->colours = like->planar ? 1 : like->channels - like->alpha;
+  return GCONV_OK;
+}
+
+static gconv_status allocate(pair *p) {
+  const gconv_fit *fit = p->fit;
+  p->x_stride = (size_t)p->tile + (size_t)fit->columns - 1;
+  size_t rows = (size_t)p->band + (size_t)fit->rows - 1;
+  size_t x = rows * p->x_stride + GCONV_MOMENTS_SLACK, t = (size_t)p->band * (size_t)p->tile;
+  GCONV_TRY(gconv_allocate_workspace(x * sizeof *p->x, "samples of the images", (void **)&p->x));
+  GCONV_TRY(gconv_allocate_workspace(t * sizeof *p->t, "samples of the images", (void **)&p->t));
+  GCONV_TRY(gconv_allocate_workspace(t * sizeof *p->counts, "samples of the images", (void **)&p->counts));
+  memset(p->x, 0, x * sizeof *p->x);
+  for (size_t i = 0; i < 2; i++) {
+    side *s = &p->sides[i];
+    size_t window[] = {rows + 2 * (size_t)fit->rows, s->row_bytes};
+    GCONV_TRY(make_levels(s));
+    if (!s->image)
+      GCONV_TRY(gconv_allocate(gconv_product(2, window), "rows of the images", (void **)&s->window));
+  }
+  return GCONV_OK;
+}
+
+/* ---- Samples --------------------------------------------------------------------------------------------------------- */
+
+/* Channel `channel` of `count` pixels from column `x` on, all inside, as numbers where 1 is white. */
+static void load_inside(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *to) {
+  size_t step = s->header.planar ? 1 : (size_t)s->header.channels, first = (size_t)x * step + (size_t)channel;
+  if (s->header.type == GCONV_U8)
+    for (int32_t i = 0; i < count; i++)
+      to[i] = s->of_level[row[first + (size_t)i * step]];
+  else if (s->header.type == GCONV_U16)
+    for (int32_t i = 0; i < count; i++)
+      to[i] = s->of_level[((const uint16_t *)(const void *)row)[first + (size_t)i * step]];
+  else
+    for (int32_t i = 0; i < count; i++)
+      to[i] = (double)((const float *)(const void *)row)[first + (size_t)i * step];
+}
+
+/* Row i of the tile of `before`, with what lies outside. */
+static void load_before(const pair *p, int32_t i) {
+  const side *s = &p->sides[0];
+  const gconv_fit *fit = p->fit;
+  int32_t count = p->columns + fit->columns - 1, width = s->header.width;
+  int64_t x = (int64_t)p->before_left + p->column;
+  int64_t y = gconv_border_index(fit->border, (int64_t)p->before_top + p->first + i, s->header.height);
+  double outside = fit->border == GCONV_BORDER_CONSTANT ? fit->border_value : 0, *to = p->x + (size_t)i * p->x_stride;
+  if (y == GCONV_OUTSIDE) {
+    for (int32_t k = 0; k < count; k++)
+      to[k] = outside;
+    return;
+  }
+  const uint8_t *row = row_of(s, (int32_t)y);
+  int32_t begin = x < 0 ? (int32_t)(-x < count ? -x : count) : 0;
+  int32_t end = width - x < count ? (int32_t)(width - x) : count;
+  if (end > begin)
+    load_inside(s, row, p->channel, (int32_t)(x + begin), end - begin, to + begin);
+  for (int32_t k = 0; k < count; k++) {
+    if (k == begin && end > begin)
+      k = end;
+    if (k >= count)
+      break;
+    int64_t at = gconv_border_index(fit->border, x + k, width);
+    to[k] = outside;
+    if (at != GCONV_OUTSIDE)
+      load_inside(s, row, p->channel, (int32_t)at, 1, &to[k]);
+  }
+}
+
+/* Targets, and which of them count: of integers, those that are neither black nor white. */
+static void load_after(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *t,
+                       double *counts) {
+  bool levels = s->header.type != GCONV_F32;
+  load_inside(s, row, channel, x, count, t);
+  for (int32_t i = 0; i < count; i++) {
+    counts[i] = levels && (t[i] <= 0 || t[i] >= 1) ? 0 : 1;
+    t[i] *= counts[i];
+  }
+}
+
+static bool are_finite(const double *values, int32_t count) {
+  double sum = 0;
+  for (int32_t i = 0; i < count; i++)
+    sum += values[i] * 0;
+  return sum == 0;
+}
+
+/* Turns are the rows of `before`, then those of `after`. */
+static void load_row(void *context, size_t turn, int seat) {
+  pair *p = context;
+  int32_t rows = p->rows + p->fit->rows - 1, i = (int32_t)turn - rows;
+  const double *loaded = i < 0 ? p->x + turn * p->x_stride : p->t + (size_t)i * (size_t)p->tile;
+  const side *s = &p->sides[i < 0 ? 0 : 1];
+  (void)seat;
+  if (i < 0)
+    load_before(p, (int32_t)turn);
+  else
+    load_after(s, row_of(s, p->top + p->first + i), p->channel, p->left + p->column, p->columns,
+               p->t + (size_t)i * (size_t)p->tile, p->counts + (size_t)i * (size_t)p->tile);
+  if (s->header.type == GCONV_F32 && !are_finite(loaded, i < 0 ? p->columns + p->fit->columns - 1 : p->columns))
+    __atomic_store_n(&p->bad, true, __ATOMIC_RELAXED);
+}
+
+/* Says where, of the rows that are in memory. */
+static gconv_status complain_of_number(const pair *p) {
+  for (size_t i = 0; i < 2; i++) {
+    const side *s = &p->sides[i];
+    int32_t begin = s->image ? 0 : s->first, end = s->image ? s->header.height : s->next;
+    for (int32_t y = begin; s->header.type == GCONV_F32 && y < end; y++)
+      for (int32_t x = 0; x < s->header.width; x++) {
+        double value;
+        load_inside(s, row_of(s, y), p->channel, x, 1, &value);
+        if (!isfinite(value))
+          return gconv_fail(GCONV_BAD_FILE, "%s: the sample at x %d, y %d, channel %d%s is %s: all must be numbers", s->name,
+                            x, y, s->header.planar ? (int)(s->plane % (size_t)s->header.channels) : p->channel,
+                            s->header.frames > 1 ? " of a frame" : "", isnan(value) ? "NaN" : "infinite");
+      }
+  }
+  return gconv_fail(GCONV_BAD_FILE, "%s, %s: a sample is no number", p->sides[0].name, p->sides[1].name);
+}
+
+/* ---- Patches --------------------------------------------------------------------------------------------------------- */
+
+static int32_t patch_side(int32_t size, int32_t most) {
+  int32_t half = size / 2 > 32 ? size / 2 : 32;
+  half = half < most ? half : most;
+  return half < size ? half : size;
+}
+
+static gconv_status allocate_patch(gconv_fit_patch *patch) {
+  size_t t = (size_t)patch->height * (size_t)patch->width * sizeof *patch->t;
+  size_t x = ((size_t)patch->x_height * (size_t)patch->x_width + GCONV_MOMENTS_SLACK) * sizeof *patch->x;
+  GCONV_TRY(gconv_allocate(x, "samples of the images", (void **)&patch->x));
+  GCONV_TRY(gconv_allocate(t, "samples of the images", (void **)&patch->t));
+  GCONV_TRY(gconv_allocate(t, "samples of the images", (void **)&patch->counts));
+  memset(patch->x, 0, x);
+  memset(patch->t, 0, t);
+  memset(patch->counts, 0, t);
+  return GCONV_OK;
+}
+
+/* Keeps the middle of the pair, of the middle colour of the first frame, if there is room for it. */
+static gconv_status begin_patch(pair *p) {
+  gconv_fit_sums *sums = p->fit->sums;
+  const gconv_image *like = &p->sides[0].header;
+  if (sums->patch_count == GCONV_FIT_PATCHES)
+    return GCONV_OK;
+  gconv_fit_patch *patch = &sums->patches[sums->patch_count++];
+  int32_t colour = (like->channels - like->alpha) / 2;
+  int32_t reach_y = GCONV_FIT_PATCH_MARGIN + p->fit->rows, reach_x = GCONV_FIT_PATCH_MARGIN + p->fit->columns;
+  patch->height = patch_side(p->out_height, GCONV_FIT_PATCH_SIDE);
+  patch->width = patch_side(p->out_width, GCONV_FIT_PATCH_SIDE * GCONV_FIT_PATCH_SIDE / patch->height);
+  p->patch_y = p->top + (p->out_height - patch->height) / 2;
+  p->patch_x = p->left + (p->out_width - patch->width) / 2;
+  patch->top = p->patch_y < reach_y ? p->patch_y : reach_y;
+  patch->left = p->patch_x < reach_x ? p->patch_x : reach_x;
+  int32_t below = like->height - p->patch_y - patch->height, right = like->width - p->patch_x - patch->width;
+  patch->x_height = patch->top + patch->height + (below < reach_y ? below : reach_y);
+  patch->x_width = patch->left + patch->width + (right < reach_x ? right : reach_x);
+  gconv_status status = allocate_patch(patch);
+  if (status != GCONV_OK)
+    patch->height = 0;
+  p->patch = patch;
+  p->patch_plane = like->planar ? (size_t)colour : 0;
+  p->patch_channel = like->planar ? 0 : colour;
+  return status;
+}
+
+/* Copies the rows of the patch that the band has. */
+static void copy_patch(const pair *p) {
+  gconv_fit_patch *patch = p->patch;
+  const side *before = &p->sides[0], *after = &p->sides[1];
+  if (!patch || before->plane != p->patch_plane)
+    return;
+  int32_t y = p->before_top + p->first;
+  for (int32_t i = 0; i < p->rows + p->fit->rows - 1; i++) {
+    int32_t row = y + i - (p->patch_y - patch->top);
+    if (row >= 0 && row < patch->x_height)
+      load_inside(before, row_of(before, y + i), p->patch_channel, p->patch_x - patch->left, patch->x_width,
+                  patch->x + (size_t)row * (size_t)patch->x_width);
+  }
+  for (int32_t i = 0; i < p->rows; i++) {
+    int32_t row = p->top + p->first + i - p->patch_y;
+    if (row >= 0 && row < patch->height)
+      load_after(after, row_of(after, p->top + p->first + i), p->patch_channel, p->patch_x, patch->width,
+                 patch->t + (size_t)row * (size_t)patch->width, patch->counts + (size_t)row * (size_t)patch->width);
+  }
+}
+
+/* ---- Bands and tiles ------------------------------------------------------------------------------------------------- */
+
+/* Of 1 / held blocks, the last one is held out. */
+static bool is_held(const pair *p) {
+  return floor((double)(p->block + 1) * p->held) > floor((double)p->block * p->held);
+}
+
+static gconv_status add_tile(pair *p) {
+  gconv_fit_sums *sums = p->fit->sums;
+  const gconv_windows windows = {.x = p->x,
+                                 .x_stride = p->x_stride,
+                                 .t = p->t,
+                                 .counts = p->counts,
+                                 .t_stride = (size_t)p->tile,
+                                 .height = p->rows,
+                                 .width = p->columns};
+  for (p->channel = 0; p->channel < p->colours; p->channel++) {
+    gconv_threads_run(p->threads, (size_t)(2 * p->rows + p->fit->rows - 1), load_row, p);
+    if (p->bad)
+      return complain_of_number(p);
+    gconv_moments_add(is_held(p) ? sums->held : sums->fitted, p->threads, &windows);
+  }
+  return GCONV_OK;
+}
+
+/* The rows that the band needs; below and above the image, borders mirror up to fit->rows rows of it. */
+static gconv_status read_band(pair *p) {
+  side *before = &p->sides[0], *after = &p->sides[1];
+  int32_t rows = p->fit->rows, height = before->header.height, begin = p->before_top + p->first;
+  int32_t end = begin + p->rows + rows - 1;
+  if (p->fit->whole) {
+    begin = begin < height - 1 - rows ? begin : height - 1 - rows;
+    end = end > rows + 1 ? end : rows + 1;
+  }
+  before->wanted_first = begin > 0 ? begin : 0;
+  before->wanted_end = end < height ? end : height;
+  after->wanted_first = p->top + p->first;
+  after->wanted_end = after->wanted_first + p->rows;
+  gconv_threads_run(p->threads, 2, take_side, p->sides);
+  for (size_t i = 0; i < 2; i++)
+    if (p->sides[i].status != GCONV_OK)
+      return gconv_set_error(p->sides[i].status, p->sides[i].why ? p->sides[i].why : "out of memory");
+  return GCONV_OK;
+}
+
+static gconv_status add_band(pair *p) {
+  GCONV_TRY(read_band(p));
+  copy_patch(p);
+  for (p->column = 0; p->column < p->out_width; p->column += p->tile, p->block++) {
+    p->columns = p->out_width - p->column < p->tile ? p->out_width - p->column : p->tile;
+    GCONV_TRY(add_tile(p));
+  }
+  return GCONV_OK;
+}
+
+/* Reads what is left of a plane, so that the next one begins. */
+static gconv_status end_plane(pair *p) {
+  for (size_t i = 0; i < 2; i++) {
+    side *s = &p->sides[i];
+    s->wanted_end = s->header.height;
+    s->wanted_first = s->wanted_end - 1;
+    if (!s->image)
+      GCONV_TRY(read_rows(s));
+    s->first = s->next = 0;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status add_planes(pair *p) {
+  const gconv_image *like = &p->sides[0].header;
+  for (size_t plane = 0; plane < p->planes; plane++) {
+    bool is_alpha = like->planar && like->alpha && plane % (size_t)like->channels == (size_t)like->channels - 1;
+    p->sides[0].plane = p->sides[1].plane = plane;
+    for (p->first = 0; p->first < p->out_height && !is_alpha; p->first += p->band) {
+      p->rows = p->out_height - p->first < p->band ? p->out_height - p->first : p->band;
+      GCONV_TRY(add_band(p));
+    }
+    GCONV_TRY(end_plane(p));
+  }
+  return GCONV_OK;
+}
+
+static void remember_types(gconv_fit_sums *sums, double before, double after) {
+  sums->mixed = sums->mixed || (sums->white_before != 0 && sums->white_before != before);
+  sums->white_after = sums->white_after == 0 || sums->white_after == after ? after : 1;
+  sums->white_before = sums->white_before == 0 ? before : sums->white_before;
+}
+
+static gconv_status add(pair *p, const gconv_compared *before, const gconv_compared *after) {
+  const gconv_fit *fit = p->fit;
+  GCONV_TRY(
+      open_side(before, "the image before", fit->max_pixels, fit->whole && fit->border == GCONV_BORDER_WRAP, &p->sides[0]));
+  GCONV_TRY(open_side(after, "the image after", fit->max_pixels, false, &p->sides[1]));
+  GCONV_TRY(check_shapes(p));
+  GCONV_TRY(find_places(p));
+  GCONV_TRY(allocate(p));
+  GCONV_TRY(begin_patch(p));
+  GCONV_TRY(add_planes(p));
+  remember_types(fit->sums, white_of(&p->sides[0]), white_of(&p->sides[1]));
+  if (p->held > 0 && fit->sums->held->samples + fit->sums->held->clipped == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s is too small to hold out %g%% of it: it has %zu blocks", p->sides[0].name,
+                      100 * p->held, p->block);
+  return GCONV_OK;
+}
+
+gconv_status gconv_fit_add_pair(gconv_fit *fit, gconv_threads *threads, const gconv_compared *before,
+                                const gconv_compared *after, double held) {
+  pair p = {.fit = fit, .threads = threads, .held = held};
+  gconv_status status = add(&p, before, after);
+  close_side(&p.sides[0]);
+  close_side(&p.sides[1]);
+  gconv_release(p.x);
+  gconv_release(p.t);
+  gconv_release(p.counts);
+  return status;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of support vector machines on a GPU share. */
+#ifndef GCONV_LEARN_SVM_GPU_PARTS_H
+#define GCONV_LEARN_SVM_GPU_PARTS_H
+
+#include "device/cuda_error.h"
+#include "device/device.h"
+#include "device/guest_cuda.h"
+#include "kernels/cuda/svm/rows.h"
+#include "svm/gpu.h"
+
+/* Memory of the device that grows. */
+typedef struct gconv_svm_gpu_room {
+  void *memory; /* owned */
+  size_t bytes;
+} gconv_svm_gpu_room;
+
+/* Cases in memory of the device, which they own. */
+typedef struct gconv_svm_gpu_own {
+  gconv_svm_gpu_cases cases;
+  gconv_svm_gpu_room numbers, norms;
+} gconv_svm_gpu_own;
+
+struct gconv_svm_gpu {
+  gconv_device *device;
+  gconv_svm_formula formula;
+  size_t columns;
+  cudaStream_t stream;
+  gconv_svm_gpu_own own;
+  /* Of values: */
+  gconv_svm_gpu_own rows;
+  gconv_svm_gpu_room begins, by_vector, values, sums;
+  size_t classes, wide;
+};
+
+/* Makes it have at least so many bytes; what was in it is lost. */
+gconv_status gconv_svm_gpu_need(const gconv_svm_gpu *gpu, size_t bytes, const char *what, gconv_svm_gpu_room *room);
+void gconv_svm_gpu_release(gconv_svm_gpu_room *room);
+/* Copies rows to the device. */
+gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own);
+/* Bytes of memory that the device has left. */
+size_t gconv_svm_gpu_left(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The machines of a model. */
+#ifndef GCONV_LEARN_SVM_MACHINES_H
+#define GCONV_LEARN_SVM_MACHINES_H
+
+#include "svm/svm.h"
+
+/* What training has at hand. */
+typedef struct gconv_svm_training {
+  const gconv_svm_settings *settings;
+  const gconv_svm_cases *cases;
+  gconv_svm_formula formula;
+  const size_t *sorted; /* cases, by class */
+  size_t count;
+  size_t class_count;
+  const size_t *begins; /* of each class in sorted, and the end */
+  const double *costs;  /* of the classes */
+  gconv_svm_place place;
+  bool on_gpu; /* which trained the machines */
+  gconv_svm_solution *solutions;
+  size_t *firsts, *seconds; /* the classes of each pair */
+  gconv_status *status;
+  char (*errors)[256];
+} gconv_svm_training;
+
+/* Trains all machines, on the device, or on the CPU where it cannot do it; sets the solutions, whose b is to be freed. */
+gconv_status gconv_svm_train_machines(gconv_svm_training *training, size_t machines, gconv_device *device);
+
+#endif

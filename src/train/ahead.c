@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A step of all cases takes a GPU less time than the host needs to start it, to wait for it and to tell of it. So the engine
+ * is asked for the steps of several epochs at a time, and while these are told one by one, it is at the next ones. If
+ * somebody wants the parameters meanwhile, the arrays before the steps are restored, and as many steps are taken again as
+ * were told: the same steps have the same bytes.
+ */
+#include "data/dataset.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { EPOCHS = 256, ARRAYS = 4 };
+static const gconv_learn_array arrays[ARRAYS] = {GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST, GCONV_LEARN_FIRST,
+                                                 GCONV_LEARN_SECOND};
+
+/* How many of these arrays steps change. */
+static size_t changed(const gconv_trainer *t) {
+  return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
+}
+
+static bool is_stopped(const gconv_trainer *t) {
+  return t->options.stop && *t->options.stop;
+}
+
+bool gconv_ahead_goes(const gconv_trainer *t) {
+  const gconv_training_options *o = &t->options;
+  const gconv_ahead *a = &t->ahead;
+  if (a->told < a->taken || a->at_work)
+    return true;
+  const bool ends_early = o->patience > 0 || o->stop_error > 0 || is_stopped(t);
+  const bool full = !t->validation && o->batch == gconv_dataset_get_info(t->data)->cases;
+  return t->type->start && full && !ends_early && !a->never && t->state.epochs + 1 < o->epochs;
+}
+
+/* ---- Before steps, and again ---- */
+
+static gconv_status save(const gconv_trainer *t, gconv_ahead_start *from) {
+  const size_t count = t->net.parameters;
+  if (!from->arrays)
+    from->arrays = malloc(ARRAYS * count * sizeof *from->arrays);
+  if (!from->arrays)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  for (size_t i = 0; i < changed(t); i++)
+    t->type->get(t->engine, arrays[i], from->arrays + i * count);
+  return GCONV_OK;
+}
+
+static void restore(const gconv_trainer *t, const gconv_ahead_start *from) {
+  for (size_t i = 0; i < changed(t); i++)
+    t->type->set(t->engine, arrays[i], from->arrays + i * t->net.parameters);
+}
+
+static gconv_status start(gconv_trainer *t, const gconv_ahead_start *from, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    t->steps[i] = gconv_training_step(&t->options, from->epochs + i, from->steps + i + 1);
+  const gconv_learn_cases cases = {t->data, from->epochs, t->order, t->options.batch, true};
+  return t->type->start(t->engine, &cases, t->steps, count, from->best_loss);
+}
+
+/* Restores what was before, and takes some steps again. */
+static gconv_status take_again(gconv_trainer *t, const gconv_ahead_start *from, size_t count, size_t *taken) {
+  restore(t, from);
+  GCONV_TRY(start(t, from, count));
+  return t->type->await(t->engine, t->sums, taken);
+}
+
+/* ---- Steps ---- */
+
+/* Starts the steps from `next` on, which has all but the arrays. */
+static gconv_status start_next(gconv_trainer *t) {
+  gconv_ahead *a = &t->ahead;
+  const uint64_t left = t->options.epochs - a->next.epochs;
+  GCONV_TRY(save(t, &a->next));
+  GCONV_TRY(start(t, &a->next, left < EPOCHS ? (size_t)left : EPOCHS));
+  a->at_work = true;
+  return GCONV_OK;
+}
+
+/* Sets `next` to what is behind the steps that were taken. */
+static void go_behind(gconv_trainer *t) {
+  gconv_ahead *a = &t->ahead;
+  a->next.epochs = a->now.epochs + a->taken;
+  a->next.steps = a->now.steps + a->taken;
+  a->next.best_loss = a->now.best_loss;
+  for (size_t i = 0; i < a->taken; i++) {
+    const double loss = t->sums[i].loss * gconv_learn_loss_factor(&t->net, t->options.batch);
+    if (loss < a->next.best_loss)
+      a->next.best_loss = loss;
+  }
+}
+
+/* Whether all that the steps made is finite. */
+static bool is_finite(const gconv_trainer *t) {
+  for (size_t i = 0; i < t->ahead.taken; i++)
+    if (!isfinite(t->sums[i].loss))
+      return false;
+  return t->type->is_finite(t->engine);
+}
+
+/* Waits for the steps at work, or takes the first ones; and starts those behind them. */
+static gconv_status take_several(gconv_trainer *t) {
+  gconv_ahead *a = &t->ahead;
+  if (!a->at_work) {
+    a->next.epochs = t->state.epochs;
+    a->next.steps = t->state.steps;
+    a->next.best_loss = t->state.best_loss;
+    GCONV_TRY(start_next(t));
+  }
+  const gconv_ahead_start before = a->now;
+  a->now = a->next;
+  a->next = before; /* for its arrays */
+  a->at_work = false;
+  a->told = a->taken = 0;
+  GCONV_TRY(t->type->await(t->engine, t->sums, &a->taken));
+  a->finite = a->taken > 1 && is_finite(t);
+  a->never = !a->finite;
+  if (a->taken > 1 && !a->finite) /* the trainer judges each step by itself */
+    return take_again(t, &a->now, 1, &a->taken);
+  go_behind(t);
+  return a->never || a->next.epochs == t->options.epochs || is_stopped(t) ? GCONV_OK : start_next(t);
+}
+
+gconv_status gconv_ahead_step(gconv_trainer *t, gconv_learn_sums *sums) {
+  if (t->ahead.told == t->ahead.taken)
+    GCONV_TRY(take_several(t));
+  *sums = t->sums[t->ahead.told++];
+  return GCONV_OK;
+}
+
+gconv_status gconv_ahead_settle(gconv_trainer *t) {
+  gconv_ahead *a = &t->ahead;
+  const bool all = a->told == a->taken, at_work = a->at_work;
+  const size_t told = a->told;
+  size_t taken = 0;
+  a->at_work = false;
+  a->told = a->taken = 0;
+  if (at_work)
+    GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
+  if (!all)
+    return take_again(t, &a->now, told, &taken);
+  if (at_work)
+    restore(t, &a->next);
+  return GCONV_OK;
+}
+
+void gconv_ahead_free(gconv_ahead *ahead) {
+  free(ahead->now.arrays);
+  free(ahead->next.arrays);
+}

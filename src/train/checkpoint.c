@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* Checkpoints: the file of a network with its weights of the last step, and with what else training goes on from. Its extra
+ * tensors are the best weights, the optimiser's two, and the last weights as they are learned, with scaled targets; its JSON
+ * has the state, the options that must be the same, and a checksum of all this. */
+#include "bank/network_file.h"
+#include "base/arguments.h"
+#include "base/checksum.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "train/trainer.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 2, TENSORS = 4, LAST = 3 };
+static const char *const tensor_names[TENSORS] = {GCONV_EXTRA_PREFIX "best", GCONV_EXTRA_PREFIX "first",
+                                                  GCONV_EXTRA_PREFIX "second", GCONV_EXTRA_PREFIX "last"};
+static const gconv_learn_array arrays[TENSORS] = {GCONV_LEARN_BEST, GCONV_LEARN_FIRST, GCONV_LEARN_SECOND,
+                                                  GCONV_LEARN_PARAMETERS};
+
+/* ---- Numbers in JSON ---- */
+
+static json_t *whole(uint64_t value) {
+  return json_integer((json_int_t)value);
+}
+
+static double get_real(const json_t *json, const char *key, double otherwise) {
+  const json_t *value = json_object_get(json, key);
+  return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static uint64_t get_whole(const json_t *json, const char *key) {
+  json_int_t value = json_integer_value(json_object_get(json, key));
+  return value > 0 ? (uint64_t)value : 0;
+}
+
+/* ---- Checksum ---- */
+
+static uint64_t add_json(uint64_t hash, const json_t *json) {
+  char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+  hash = gconv_fnv1a(hash, text ? text : "", text ? strlen(text) : 0);
+  free(text);
+  return hash;
+}
+
+/* Of the setting, the state, and the arrays, of `count` floats each: 16 hexadecimal digits. */
+static void sum_up(const json_t *json, const float *const floats[TENSORS], size_t count, char text[24]) {
+  uint64_t hash = add_json(GCONV_FNV1A_BASIS, json_object_get(json, "setting"));
+  hash = add_json(hash, json_object_get(json, "state"));
+  for (int i = 0; i < TENSORS; i++) {
+    const uint32_t sum = gconv_crc32(0, (const uint8_t *)(const void *)floats[i], count * sizeof(float));
+    hash = gconv_fnv1a(hash, &sum, sizeof sum);
+  }
+  snprintf(text, 24, "%016" PRIx64, hash);
+}
+
+/* ---- Writing ---- */
+
+/* What tells a data set from others, 16 hexadecimal digits; "none" where there is no such thing. */
+static json_t *digest_of(const gconv_dataset *data) {
+  char text[24] = "none";
+  if (data && data->type->digest)
+    snprintf(text, sizeof text, "%016" PRIx64, data->type->digest(data, GCONV_FNV1A_BASIS));
+  return json_string(text);
+}
+
+static json_t *describe_scales(const gconv_trainer *t) {
+  json_t *list = json_array();
+  for (size_t k = 0; k < gconv_learn_outputs(&t->net); k++)
+    json_array_append_new(list, json_pack("[f, f]", t->scales[k].offset, t->scales[k].factor));
+  return list;
+}
+
+static json_t *describe_weights(const gconv_trainer *t) {
+  json_t *list = json_array();
+  for (size_t c = 0; c < gconv_dataset_get_info(t->data)->class_count; c++)
+    json_array_append_new(list, json_real((double)t->net.class_weights[c]));
+  return list;
+}
+
+/* What must be the same when training goes on. The number of epochs matters only to schedules. */
+static json_t *describe_setting(const gconv_trainer *t) {
+  const gconv_training_options *o = &t->options;
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  json_t *json = json_object();
+  char seed[32];
+  snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
+  json_object_set_new(json, "loss", json_string(gconv_loss_name(t->net.loss)));
+  json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
+  json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
+  json_object_set_new(json, "epochs", whole(o->schedule == GCONV_SCHEDULE_CONSTANT ? 0 : o->epochs));
+  json_object_set_new(json, "rate", gconv_json_number(o->rate));
+  json_object_set_new(json, "momentum", gconv_json_number(o->momentum));
+  json_object_set_new(json, "weight decay", gconv_json_number(o->weight_decay));
+  json_object_set_new(json, "elimination", gconv_json_number(o->elimination));
+  json_object_set_new(json, "elimination scale", gconv_json_number(o->elimination_scale));
+  json_object_set_new(json, "batch", whole(o->batch));
+  json_object_set_new(json, "seed", json_string(seed));
+  json_object_set_new(json, "algorithm", json_string(o->algorithm));
+  json_object_set_new(json, "math", json_string(gconv_math_name(o->math)));
+  json_object_set_new(json, "cases", whole(info->cases));
+  json_object_set_new(json, "outputs", whole(gconv_learn_outputs(&t->net)));
+  json_object_set_new(json, "validation cases", whole(t->validation ? gconv_dataset_get_info(t->validation)->cases : 0));
+  json_object_set_new(json, "data", digest_of(t->data));
+  json_object_set_new(json, "validation data", digest_of(t->validation));
+  if (t->scales)
+    json_object_set_new(json, "scales of targets", describe_scales(t));
+  if (t->net.class_weights)
+    json_object_set_new(json, "class weights", describe_weights(t));
+  return json;
+}
+
+static json_t *describe_state(const gconv_training_state *s) {
+  return json_pack("{sososososososososo sososososo}", "epochs", whole(s->epochs), "at", whole(s->at), "steps",
+                   whole(s->steps), "loss", gconv_json_number(s->loss), "hits", whole(s->hits), "best_loss",
+                   gconv_json_number(s->best_loss), "best_epoch", whole(s->best_epoch), "ending", whole((uint64_t)s->ending),
+                   "last_loss", gconv_json_number(s->last.loss), "last_accuracy", gconv_json_number(s->last.accuracy),
+                   "last_validation_loss", gconv_json_number(s->last.validation_loss), "last_validation_accuracy",
+                   gconv_json_number(s->last.validation_accuracy), "last_best", whole(s->last.best), "last_number",
+                   whole(s->last.number));
+}
+
+static char *describe(const gconv_trainer *t, const float *const floats[TENSORS]) {
+  char sum[24];
+  json_t *json = json_object();
+  json_object_set_new(json, "version", json_integer(VERSION));
+  json_object_set_new(json, "setting", describe_setting(t));
+  json_object_set_new(json, "state", describe_state(&t->state));
+  sum_up(json, floats, t->net.parameters, sum);
+  json_object_set_new(json, "checksum", json_string(sum));
+  char *text = json_dumps(json, JSON_COMPACT);
+  json_decref(json);
+  return text;
+}
+
+gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) {
+  GCONV_NEED(trainer);
+  GCONV_NEED(path);
+  size_t count = trainer->net.parameters;
+  float *room = malloc(TENSORS * count * sizeof *room);
+  gconv_network network = {0};
+  gconv_status status = room ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
+  if (status == GCONV_OK)
+    status = gconv_trainer_network(trainer, true, &network);
+  if (status == GCONV_OK) {
+    gconv_tensor tensors[TENSORS];
+    const float *floats[TENSORS];
+    for (int i = 0; i < TENSORS; i++) {
+      trainer->type->get(trainer->engine, arrays[i], room + i * count);
+      floats[i] = room + i * count;
+      tensors[i] = (gconv_tensor){.name = (char *)tensor_names[i],
+                                  .type = GCONV_TENSOR_F32,
+                                  .dimensions = 1,
+                                  .shape = {count},
+                                  .data = room + i * count};
+    }
+    gconv_network_extras extras = {.tensors = tensors, .count = TENSORS, .json = describe(trainer, floats)};
+    status = extras.json ? gconv_network_file_write(path, &network, &extras)
+                         : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
+    free(extras.json);
+  }
+  gconv_network_free(&network);
+  free(room);
+  return status;
+}
+
+/* ---- Reading ---- */
+
+static gconv_status complain_setting(const char *path, const char *key, const json_t *before, const json_t *now) {
+  enum { HOW = JSON_ENCODE_ANY | JSON_REAL_PRECISION(9) };
+  if (strcmp(key, "data") == 0 || strcmp(key, "validation data") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with other %s: go on with the same, or begin anew", path, key);
+  char *was = before ? json_dumps(before, HOW) : NULL, *is = json_dumps(now, HOW);
+  gconv_fail(GCONV_BAD_ARGUMENT,
+             "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew", path, key,
+             was ? was : "not given", is ? is : "?");
+  free(was);
+  free(is);
+  return GCONV_BAD_ARGUMENT;
+}
+
+/* Fails if the checkpoint was made with another setting: says which part of it differs. */
+static gconv_status check_setting(const gconv_trainer *t, const char *path, const json_t *found) {
+  json_t *wanted = describe_setting(t), *value;
+  const char *key;
+  gconv_status status = GCONV_OK;
+  json_object_foreach(wanted, key, value) {
+    const json_t *other = json_object_get(found, key);
+    if (status == GCONV_OK && !(other && json_equal(value, other)))
+      status = complain_setting(path, key, other, value);
+  }
+  const json_t *weights = json_object_get(found, "class weights"), *none = json_null();
+  if (status == GCONV_OK && weights && !t->net.class_weights)
+    status = complain_setting(path, "class weights", weights, none);
+  json_decref(wanted);
+  return status;
+}
+
+static bool same_floats(const float *a, int32_t count_a, const float *b, int32_t count_b) {
+  return count_a == count_b && (count_a == 0 || memcmp(a, b, (size_t)count_a * sizeof *a) == 0);
+}
+
+static gconv_status check_normalisation(const gconv_trainer *t, const char *path, const gconv_network *found) {
+  const gconv_network *network = &t->network;
+  if (same_floats(network->mean, network->mean_count, found->mean, found->mean_count) &&
+      same_floats(network->std, network->std_count, found->std, found->std_count))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s was made with another mean and standard deviation of the inputs: go on with the same, or begin anew",
+                    path);
+}
+
+/* Whether the state has what every checkpoint has: numbers, or null of those that are not finite. */
+static bool is_whole_state(const json_t *json) {
+  static const char *const keys[] = {"epochs",
+                                     "at",
+                                     "steps",
+                                     "loss",
+                                     "hits",
+                                     "best_loss",
+                                     "best_epoch",
+                                     "ending",
+                                     "last_loss",
+                                     "last_accuracy",
+                                     "last_validation_loss",
+                                     "last_number"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const json_t *value = json_object_get(json, keys[i]);
+    if (!json_is_number(value) && !json_is_null(value))
+      return false;
+  }
+  return true;
+}
+
+static gconv_status take_state(const char *path, const json_t *json, uint64_t cases, gconv_training_state *s) {
+  if (!is_whole_state(json))
+    return gconv_fail(GCONV_BAD_FILE, "%s: is damaged: the state of training is missing, or a part of it is", path);
+  uint64_t ending = get_whole(json, "ending");
+  *s = (gconv_training_state){
+      .epochs = get_whole(json, "epochs"),
+      .at = get_whole(json, "at"),
+      .steps = get_whole(json, "steps"),
+      .loss = get_real(json, "loss", NAN),
+      .hits = get_whole(json, "hits"),
+      .best_loss = get_real(json, "best_loss", INFINITY),
+      .best_epoch = get_whole(json, "best_epoch"),
+      .ending = ending < GCONV_ENDINGS ? (gconv_ending)ending : GCONV_ENDING_NONE,
+      .last = {.loss = get_real(json, "last_loss", NAN),
+               .accuracy = get_real(json, "last_accuracy", NAN),
+               .validation_loss = get_real(json, "last_validation_loss", NAN),
+               .validation_accuracy = get_real(json, "last_validation_accuracy", NAN),
+               .best = get_whole(json, "last_best") != 0,
+               .number = (size_t)get_whole(json, "last_number")},
+  };
+  const bool none_yet = s->best_epoch == 0;
+  if (s->at > cases || s->hits > s->at || ending >= GCONV_ENDINGS || s->best_epoch > s->epochs + 1 ||
+      none_yet != !isfinite(s->best_loss) || (isnan(s->loss) && s->ending != GCONV_ENDING_DIVERGED))
+    return gconv_fail(GCONV_BAD_FILE, "%s: is damaged: the state of training contradicts itself", path);
+  return GCONV_OK;
+}
+
+/* Returns the numbers of a tensor that has as many as there are parameters, or NULL with an error text. */
+static const float *find_floats(const gconv_trainer *t, const char *path, const gconv_network_extras *extras,
+                                const char *name) {
+  const gconv_tensor *tensor = gconv_network_extras_find(extras, name);
+  if (tensor && tensor->type == GCONV_TENSOR_F32 && gconv_tensor_items(tensor) == t->net.parameters)
+    return tensor->data;
+  gconv_fail(GCONV_BAD_FILE, "%s: the tensor %s %s", path, name,
+             tensor ? "does not have a float32 number for each weight" : "is missing");
+  return NULL;
+}
+
+/* Checkpoints of version 1 have neither last weights besides those of the network nor a checksum. */
+static gconv_status set_arrays(gconv_trainer *t, const char *path, const gconv_learn_net *net, const gconv_network *network,
+                               const gconv_network_extras *extras, const json_t *json) {
+  const bool old = get_whole(json, "version") == 1;
+  const char *wanted = json_string_value(json_object_get(json, "checksum"));
+  const float *found[TENSORS] = {NULL};
+  char sum[24];
+  float *parameters = malloc(net->parameters * sizeof *parameters);
+  gconv_status status = parameters ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
+  if (status == GCONV_OK)
+    gconv_learn_net_take(net, network, parameters);
+  for (int i = 0; i < TENSORS && status == GCONV_OK; i++) {
+    found[i] = old && i == LAST ? parameters : find_floats(t, path, extras, tensor_names[i]);
+    status = found[i] ? GCONV_OK : GCONV_BAD_FILE;
+  }
+  if (status == GCONV_OK)
+    sum_up(json, found, net->parameters, sum);
+  if (status == GCONV_OK && !old && (!wanted || strcmp(wanted, sum) != 0))
+    status = gconv_fail(GCONV_BAD_FILE, "%s: is damaged: its checksum is wrong", path);
+  for (int i = 0; i < TENSORS && status == GCONV_OK; i++)
+    t->type->set(t->engine, arrays[i], found[i]);
+  free(parameters);
+  return status;
+}
+
+static gconv_status take_weights(gconv_trainer *t, const char *path, const gconv_network *network,
+                                 const gconv_network_extras *extras, const json_t *json) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  gconv_learn_net net = {0};
+  GCONV_TRY(gconv_learn_net_make(network, info, t->net.loss, &net));
+  bool same = net.count == t->net.count && net.parameters == t->net.parameters;
+  for (size_t i = 0; same && i < net.count; i++)
+    same = net.layers[i].kind == t->net.layers[i].kind &&
+           memcmp(&net.layers[i].problem, &t->net.layers[i].problem, sizeof net.layers[i].problem) == 0;
+  gconv_status status = same ? set_arrays(t, path, &net, network, extras, json) : GCONV_OK;
+  gconv_learn_net_free(&net);
+  if (same)
+    return status;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with another network: go on with the same, or begin anew", path);
+}
+
+static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv_network *network,
+                                 const gconv_network_extras *extras) {
+  if (!extras->json)
+    return gconv_fail(GCONV_BAD_FILE, "%s is a network, but no checkpoint of training", path);
+  json_t *json = json_loads(extras->json, 0, NULL);
+  gconv_status status = GCONV_OK;
+  gconv_training_state state;
+  if (get_whole(json, "version") < 1 || get_whole(json, "version") > VERSION)
+    status = gconv_fail(GCONV_UNSUPPORTED, "%s: a checkpoint of version %llu, where this gconv knows versions 1 to %d", path,
+                        (unsigned long long)get_whole(json, "version"), VERSION);
+  if (status == GCONV_OK)
+    status = check_setting(t, path, json_object_get(json, "setting"));
+  if (status == GCONV_OK)
+    status = check_normalisation(t, path, network);
+  if (status == GCONV_OK)
+    status = take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state);
+  if (status == GCONV_OK)
+    status = take_weights(t, path, network, extras, json);
+  json_decref(json);
+  if (status != GCONV_OK)
+    return status;
+  if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
+    state.ending = GCONV_ENDING_NONE; /* more are wanted now */
+  if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
+    state.ending = GCONV_ENDING_EPOCHS; /* fewer are wanted now */
+  t->state = state;
+  return GCONV_OK;
+}
+
+gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path) {
+  gconv_network network = {0};
+  gconv_network_extras extras = {0};
+  gconv_status status = gconv_network_file_read(path, &network, &extras);
+  if (status == GCONV_OK)
+    status = restore_from(trainer, path, &network, &extras);
+  gconv_network_free(&network);
+  gconv_network_extras_free(&extras);
+  return status;
+}

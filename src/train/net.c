@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/net.h"
+#include "bank/column_notes.h"
+#include "bank/network_file.h"
+#include "base/memory.h"
+#include "layer/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; engines keep those of GCONV_LEARN_SLICE cases a thread, 2 GiB then */
+
+/* ---- Shapes ---- */
+
+/* Resolves a convolution for one case of channels x height x width. */
+static gconv_status resolve_conv(const gconv_layer *layer, const char *where, const gconv_layer_problem *in,
+                                 gconv_layer_problem *problem) {
+  gconv_step step;
+  gconv_layer plain = *layer;
+  plain.activation = GCONV_ACTIVATION_NONE;
+  if (layer->border != GCONV_BORDER_ZERO)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s has border %s, which cannot be trained: train with zeros outside (padding same), or padding valid",
+                      where, gconv_border_name(layer->border));
+  GCONV_TRY(gconv_layer_resolve(&plain, where, 1, in->filters, in->out_height, in->out_width, NULL, &step));
+  if (step.info.each)
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s applies a bank of one channel to each of %d channels by itself, which cannot be trained: give it as "
+        "many groups as channels",
+        where, in->filters);
+  *problem = step.problem;
+  problem->activation = layer->activation;
+  problem->slope = layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope == 0 ? 1 : layer->slope;
+  if (layer->activation == GCONV_ACTIVATION_LEAKY && !(layer->slope > 0))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: leaky with a slope of %g cannot be trained: it must be above 0, or relu",
+                      where, (double)layer->slope);
+  return GCONV_OK;
+}
+
+/* `in`: the problem of the layer before, whose outputs are the inputs here; first: that of the network's input. */
+static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_problem *first,
+                                  const gconv_layer_problem *in, gconv_learn_layer *result) {
+  gconv_layer_problem *problem = &result->problem;
+  result->kind = layer->kind;
+  if (layer->kind == GCONV_LAYER_CONV)
+    return resolve_conv(layer, where, in, problem);
+  bool mean = layer->kind == GCONV_LAYER_MEAN;
+  *problem = (gconv_layer_problem){.images = 1,
+                                   .channels = in->filters,
+                                   .height = in->out_height,
+                                   .width = in->out_width,
+                                   .filters = in->filters,
+                                   .groups = 1,
+                                   .out_height = mean ? 1 : in->out_height,
+                                   .out_width = mean ? 1 : in->out_width};
+  bool equal = first->filters == in->filters && first->out_height == in->out_height && first->out_width == in->out_width;
+  if (!mean && !equal)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s adds an input of %d x %d x %d to %d x %d x %d: the shapes must be equal",
+                      where, first->filters, first->out_height, first->out_width, in->filters, in->out_height,
+                      in->out_width);
+  return GCONV_OK;
+}
+
+static gconv_status resolve_layers(const gconv_network *network, const gconv_layer_problem *first, gconv_learn_layer *layers,
+                                   size_t *parameters) {
+  const gconv_layer_problem *in = first;
+  for (size_t i = 0; i < network->count; i++) {
+    char where[32];
+    snprintf(where, sizeof where, "layer %zu", i + 1);
+    GCONV_TRY(resolve_layer(&network->layers[i], where, first, in, &layers[i]));
+    in = &layers[i].problem;
+    layers[i].weights = *parameters;
+    if (layers[i].kind == GCONV_LAYER_CONV)
+      layers[i].parameters = (size_t)in->filters * ((size_t)gconv_layer_taps(in) + 1);
+    *parameters += layers[i].parameters;
+  }
+  return GCONV_OK;
+}
+
+/* ---- What fits what ---- */
+
+static gconv_status check_input(const gconv_network *network, const gconv_dataset_info *info) {
+  bool any = network->height == 0;
+  if (network->channels == info->channels && (any || (network->height == info->height && network->width == info->width)))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "the network takes inputs of %d x %d x %d%s, but the data are %d x %d x %d",
+                    network->channels, network->height, network->width, any ? " (of any size)" : "", info->channels,
+                    info->height, info->width);
+}
+
+static gconv_status check_outputs(const gconv_learn_net *net, const gconv_dataset_info *info) {
+  const gconv_layer_problem *last = &net->layers[net->count - 1].problem;
+  size_t wanted = info->class_count > 0 ? info->class_count : info->outputs, outputs = gconv_learn_outputs(net);
+  if (wanted == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the data have neither classes nor targets to be trained on");
+  if (info->class_count > 0 && outputs != (size_t)last->filters)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the last layer yields %d x %d outputs at each of %d filters, where classes need one: end the network "
+                      "in \"mean\" or a dense layer",
+                      last->out_height, last->out_width, last->filters);
+  bool images = info->class_count == 0 && info->target_channels > 0 && (last->out_height > 1 || last->out_width > 1);
+  if (images && (info->target_channels != last->filters || info->target_height != last->out_height ||
+                 info->target_width != last->out_width))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the network's outputs are %d x %d x %d (channels, height, width), but the targets %d x %d x %d: strides "
+        "and \"valid\" make images smaller, and the last layer has a filter for each channel",
+        last->filters, last->out_height, last->out_width, info->target_channels, info->target_height, info->target_width);
+  if (outputs != wanted)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs (%d x %d x %d), but the data have %zu %s", outputs,
+                      last->filters, last->out_height, last->out_width, wanted,
+                      info->class_count > 0 ? "classes" : "targets");
+  return GCONV_OK;
+}
+
+/* A file of few bytes can ask for millions of columns. */
+static gconv_status check_dense(const gconv_learn_net *net) {
+  size_t tail = gconv_learn_tail(net), inputs = tail < net->count ? gconv_learn_in_floats(&net->layers[tail]) : 0;
+  if (inputs <= MOST_DENSE_INPUTS)
+    return GCONV_OK;
+  return gconv_fail(GCONV_TOO_LARGE, "layer %zu, a dense one, has %zu inputs: at most %d can be trained", tail + 1, inputs,
+                    MOST_DENSE_INPUTS);
+}
+
+static gconv_status choose_loss(gconv_learn_net *net, gconv_loss loss) {
+  const gconv_learn_layer *last = &net->layers[net->count - 1];
+  bool softmax = last->kind == GCONV_LAYER_CONV && last->problem.activation == GCONV_ACTIVATION_SOFTMAX;
+  bool fits = softmax && net->classes;
+  if (loss == GCONV_LOSS_CROSS_ENTROPY && !fits)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the loss cross-entropy needs %s",
+                      softmax ? "data with classes" : "a last layer with the activation softmax");
+  net->loss = loss != GCONV_LOSS_DEFAULT ? loss : fits ? GCONV_LOSS_CROSS_ENTROPY : GCONV_LOSS_MSE;
+  return GCONV_OK;
+}
+
+gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_dataset_info *info, gconv_loss loss,
+                                  gconv_learn_net *net) {
+  if (network->count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network without layers cannot be trained");
+  GCONV_TRY(check_input(network, info));
+  gconv_learn_layer *layers = calloc(network->count, sizeof *layers);
+  if (!layers)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  gconv_layer_problem first = {.filters = info->channels, .out_height = info->height, .out_width = info->width};
+  gconv_learn_net made = {.layers = layers, .count = network->count, .classes = info->class_count > 0};
+  gconv_status status = resolve_layers(network, &first, layers, &made.parameters);
+  if (status == GCONV_OK)
+    status = check_outputs(&made, info);
+  if (status == GCONV_OK)
+    status = check_dense(&made);
+  if (status == GCONV_OK)
+    status = choose_loss(&made, loss);
+  if (status == GCONV_OK && made.parameters == 0)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "a network without weights cannot be trained");
+  if (status != GCONV_OK) {
+    free(layers);
+    return status;
+  }
+  *net = made;
+  return GCONV_OK;
+}
+
+void gconv_learn_net_free(gconv_learn_net *net) {
+  if (!net)
+    return;
+  free((void *)net->layers);
+  *net = (gconv_learn_net){0};
+}
+
+/* ---- Weights ---- */
+
+/* Copies planes of `plane` weights, turned by 180 degrees if `flip`. */
+static void copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
+  if (!flip)
+    memcpy(to, from, planes * plane * sizeof *to);
+  for (size_t i = 0; flip && i < planes; i++)
+    for (size_t t = 0; t < plane; t++)
+      to[i * plane + t] = from[i * plane + plane - 1 - t];
+}
+
+static size_t planes_of(const gconv_bank *bank) {
+  return (size_t)bank->filters * (size_t)bank->channels;
+}
+
+void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *network, float *parameters) {
+  for (size_t i = 0; i < net->count; i++) {
+    const gconv_bank *bank = network->layers[i].bank;
+    float *to = parameters + net->layers[i].weights;
+    if (net->layers[i].kind != GCONV_LAYER_CONV)
+      continue;
+    size_t plane = (size_t)bank->rows * (size_t)bank->columns, filters = (size_t)bank->filters;
+    copy_planes(bank->weights, planes_of(bank), plane, network->layers[i].flip, to);
+    for (size_t k = 0; k < filters; k++)
+      to[planes_of(bank) * plane + k] = bank->biases ? bank->biases[k] : 0;
+  }
+}
+
+void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, gconv_network *network) {
+  for (size_t i = 0; i < net->count; i++) {
+    gconv_bank *bank = &network->banks[i];
+    const float *from = parameters + net->layers[i].weights;
+    if (net->layers[i].kind != GCONV_LAYER_CONV)
+      continue;
+    size_t plane = (size_t)bank->rows * (size_t)bank->columns;
+    copy_planes(from, planes_of(bank), plane, network->layers[i].flip, bank->weights);
+    memcpy(bank->biases, from + planes_of(bank) * plane, (size_t)bank->filters * sizeof *bank->biases);
+  }
+}
+
+/* ---- Copies ---- */
+
+/* *copy = a copy of `bytes` bytes, or NULL of NULL. Returns whether there was memory. */
+static bool copy_bytes(const void *from, size_t bytes, void *copy) {
+  void *memory = NULL;
+  if (from) {
+    memory = malloc(bytes ? bytes : 1);
+    if (!memory)
+      return false;
+    memcpy(memory, from, bytes);
+  }
+  memcpy(copy, &memory, sizeof memory);
+  return true;
+}
+
+static bool copy_text(const char *from, char **copy) {
+  return copy_bytes(from, from ? strlen(from) + 1 : 0, copy);
+}
+
+static bool copy_bank(const gconv_bank *bank, gconv_bank *copy) {
+  size_t filters = (size_t)bank->filters, weights = planes_of(bank) * (size_t)bank->rows * (size_t)bank->columns;
+  *copy = *bank;
+  copy->name = NULL, copy->weights = copy->biases = NULL, copy->names = NULL;
+  copy->biases = calloc(filters, sizeof *copy->biases);
+  if (!copy->biases || !copy_text(bank->name, &copy->name) ||
+      !copy_bytes(bank->weights, weights * sizeof *bank->weights, &copy->weights))
+    return false;
+  if (bank->biases)
+    memcpy(copy->biases, bank->biases, filters * sizeof *bank->biases);
+  if (!bank->names)
+    return true;
+  copy->names = calloc(filters, sizeof *copy->names);
+  for (size_t k = 0; copy->names && k < filters; k++)
+    if (!copy_text(bank->names[k], &copy->names[k]))
+      return false;
+  return copy->names != NULL;
+}
+
+static bool copy_layers(const gconv_network *network, gconv_network *copy) {
+  copy->layers = calloc(network->count, sizeof *copy->layers);
+  copy->banks = calloc(network->count, sizeof *copy->banks);
+  if (!copy->layers || !copy->banks)
+    return false;
+  copy->count = network->count;
+  for (size_t i = 0; i < network->count; i++) {
+    copy->layers[i] = network->layers[i];
+    copy->layers[i].algorithm = NULL; /* the caller's text */
+    copy->layers[i].bank = NULL;
+    if (network->layers[i].kind != GCONV_LAYER_CONV)
+      continue;
+    copy->layers[i].bank = &copy->banks[i];
+    if (!copy_bank(network->layers[i].bank, &copy->banks[i]))
+      return false;
+  }
+  return true;
+}
+
+static bool copy_classes(const gconv_network *network, gconv_network *copy) {
+  if (!network->classes || network->class_count == 0)
+    return true;
+  copy->classes = calloc(network->class_count, sizeof *copy->classes);
+  copy->class_count = copy->classes ? network->class_count : 0;
+  for (size_t i = 0; i < copy->class_count; i++)
+    if (!copy_text(network->classes[i], &copy->classes[i]))
+      return false;
+  return copy->classes != NULL;
+}
+
+gconv_status gconv_network_copy(const gconv_network *network, gconv_network *copy) {
+  gconv_network made = *network;
+  made.layers = NULL, made.banks = NULL, made.count = 0;
+  made.mean = made.std = NULL, made.classes = NULL, made.class_count = 0;
+  made.trained = made.others = made.features = made.label = NULL, made.palette = NULL;
+  made.notes = (gconv_column_notes){0};
+  bool good = copy_layers(network, &made) && copy_classes(network, &made) &&
+              copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
+              copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&
+              copy_text(network->trained, &made.trained) && copy_text(network->features, &made.features) &&
+              copy_text(network->label, &made.label) &&
+              (!network->palette || network->class_count == 0 ||
+               copy_bytes(network->palette, 3 * network->class_count, &made.palette)) &&
+              copy_text(network->others, &made.others) && gconv_column_notes_copy(&network->notes, &made.notes) == GCONV_OK;
+  if (!good) {
+    gconv_network_free(&made);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a copy of a network");
+  }
+  *copy = made;
+  return GCONV_OK;
+}

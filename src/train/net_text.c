@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/* Networks as people write them, "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md): read into a list of specs,
+ * one a layer, from which layers with random weights are made once the sizes of their inputs are known. */
+#include "train/net_text.h"
+#include "bank/network_file.h"
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "base/suggest.h"
+#include "data/random.h"
+#include "filter/number.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  MOST_NESTED = 16,          /* parentheses within each other */
+  MOST_PARAMETERS = 1 << 28, /* weights and biases of a network: 1 GiB */
+  LARGEST_EXTENT = 1 << 20   /* of what a filter spans, and of a stride */
+};
+
+typedef enum spec_kind { SPEC_DENSE, SPEC_CONV, SPEC_MEAN, SPEC_RESIDUAL } spec_kind;
+static const char *const kind_names[] = {"dense", "conv", "mean", "residual"};
+static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
+enum { KINDS = 4, OPTIONS = 4 };
+
+/* A layer as it is written. */
+typedef struct spec {
+  spec_kind kind;
+  const char *begin, *end; /* in the text */
+  int32_t filters, rows, columns, stride, dilation, groups;
+  bool valid;
+  gconv_activation activation;
+  float slope;
+} spec;
+
+typedef struct reader {
+  const char *text, *at;
+  int nested;
+  spec *specs; /* owned */
+  size_t count;
+  size_t most; /* parameters */
+} reader;
+
+/* ---- Errors ---- */
+
+/* Fails with a text that quotes begin .. end and says where that is. */
+static gconv_status fail_at(const reader *r, gconv_status status, const char *begin, const char *end, const char *format,
+                            ...) GCONV_PRINTF(5, 6);
+static gconv_status fail_at(const reader *r, gconv_status status, const char *begin, const char *end, const char *format,
+                            ...) {
+  enum { SHOWN = 40 };
+  char reason[512], quote[SHOWN + 1];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reason, sizeof reason, format, arguments);
+  va_end(arguments);
+  size_t length = (size_t)(end - begin), shown = length < SHOWN ? length : SHOWN;
+  memcpy(quote, begin, shown);
+  quote[shown] = '\0';
+  gconv_make_printable(quote);
+  gconv_make_printable(reason);
+  if (length == 0)
+    return gconv_fail(status, "the network's text, at its end: %s", reason);
+  return gconv_fail(status, "the network's text, at \"%s\"%s (character %zu): %s", quote, shown < length ? "..." : "",
+                    (size_t)(begin - r->text) + 1, reason);
+}
+
+/* ---- Words ---- */
+
+static void skip_spaces(reader *r) {
+  while (isspace((unsigned char)*r->at))
+    r->at++;
+}
+
+/* Returns the end of the word at r->at: of letters, digits and signs up to a space, comma, parenthesis or '*'. */
+static const char *end_of_word(const reader *r) {
+  const char *end = r->at;
+  while (*end && !isspace((unsigned char)*end) && !strchr(",()*", *end))
+    end++;
+  return end;
+}
+
+/* The end of what an error shows: the word, or the sign where none is. */
+static const char *end_of_sign(const reader *r) {
+  const char *end = end_of_word(r);
+  return end > r->at || !*end ? end : end + 1;
+}
+
+static bool is_word(const char *begin, const char *end, const char *word) {
+  size_t length = (size_t)(end - begin);
+  return strlen(word) == length && strncmp(begin, word, length) == 0;
+}
+
+/* Returns the number of the word begin .. end among the names, or -1. */
+static int find_word(const char *begin, const char *end, const char *const *names, int count) {
+  for (int i = 0; i < count; i++)
+    if (is_word(begin, end, names[i]))
+      return i;
+  return -1;
+}
+
+/* ": did you mean conv?", or "". */
+static void suggest(const char *begin, const char *end, const char *const *names, int count, gconv_suggestion *best) {
+  char word[64];
+  size_t length = (size_t)(end - begin);
+  if (length >= sizeof word)
+    return;
+  memcpy(word, begin, length);
+  word[length] = '\0';
+  for (int i = 0; i < count; i++)
+    gconv_suggest(best, word, names[i]);
+}
+
+/* Reads a whole number from 1 on, which is the next word. */
+static gconv_status read_count(reader *r, const char *what, int32_t *count) {
+  skip_spaces(r);
+  const char *end = end_of_word(r);
+  if (!gconv_count_read(r->at, end, count) || *count < 1)
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "here is %s, a whole number from 1 on", what);
+  r->at = end;
+  return GCONV_OK;
+}
+
+/* ---- Layers ---- */
+
+/* Reads "5x5" or "5x5/2". */
+static gconv_status read_size(reader *r, spec *s) {
+  skip_spaces(r);
+  const char *end = end_of_word(r), *x = memchr(r->at, 'x', (size_t)(end - r->at));
+  const char *slash = memchr(r->at, '/', (size_t)(end - r->at)), *end_columns = slash ? slash : end;
+  bool good = x && x < end_columns && gconv_count_read(r->at, x, &s->rows) &&
+              gconv_count_read(x + 1, end_columns, &s->columns) && s->rows > 0 && s->columns > 0;
+  if (good && slash)
+    good = gconv_count_read(slash + 1, end, &s->stride) && s->stride > 0;
+  if (!good)
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
+                   "here is the size of the filters, rows x columns, with /stride behind it if that is not 1: 3x3 or 5x5/2");
+  if (s->stride > LARGEST_EXTENT)
+    return fail_at(r, GCONV_TOO_LARGE, r->at, end, "a stride is at most %d", LARGEST_EXTENT);
+  GCONV_TRY(gconv_filter_check_size("the network's text", s->rows, s->columns));
+  r->at = end;
+  return GCONV_OK;
+}
+
+/* Reads an activation, such as "leaky=0.1", if the word begin .. end is one. */
+static gconv_status read_activation(const reader *r, const char *begin, const char *end, spec *s, bool *is_one) {
+  const char *equals = begin + strcspn(begin, "=:"), *end_name = equals < end ? equals : end;
+  bool given = equals < end;
+  int found = find_word(begin, end_name, gconv_activation_words, GCONV_ACTIVATIONS);
+  *is_one = found >= 0;
+  if (found < 0)
+    return GCONV_OK;
+  s->activation = (gconv_activation)found;
+  bool sloped = s->activation == GCONV_ACTIVATION_LEAKY || s->activation == GCONV_ACTIVATION_SIGMOID;
+  double slope = s->activation == GCONV_ACTIVATION_LEAKY ? 0.01 : s->activation == GCONV_ACTIVATION_SIGMOID ? 1 : 0;
+  if (given && !sloped)
+    return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "only leaky and sigmoid have a slope");
+  if (given && (gconv_number_read(equals + 1, end, &slope) || !((float)slope > 0)))
+    return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "the slope is a number above 0, as in leaky=0.1");
+  s->slope = (float)slope;
+  return GCONV_OK;
+}
+
+static gconv_status read_option(reader *r, int option, spec *s) {
+  switch (option) {
+  case 0:
+  case 1:
+    s->valid = option == 0;
+    return GCONV_OK;
+  case 2:
+    return read_count(r, "the dilation", &s->dilation);
+  default:
+    return read_count(r, "the number of groups", &s->groups);
+  }
+}
+
+/* Reads the words behind the sizes, in any order, each once. */
+static gconv_status read_words(reader *r, spec *s) {
+  bool seen[2 + OPTIONS] = {false}; /* the activation, the padding, dilation, groups */
+  for (skip_spaces(r); *r->at && *r->at != ',' && *r->at != ')'; skip_spaces(r)) {
+    const char *begin = r->at, *end = end_of_word(r);
+    bool activation = false;
+    GCONV_TRY(read_activation(r, begin, end, s, &activation));
+    const char *sign = begin + strcspn(begin, ":="), *end_name = sign < end ? sign : end;
+    int option = s->kind == SPEC_CONV ? find_word(begin, end_name, option_names, OPTIONS) : -1;
+    if (option >= 0 && end_name < end && option < 2) /* same and valid take no number */
+      option = -1;
+    if (!activation && option < 0) {
+      gconv_suggestion best = {0};
+      suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
+      if (s->kind == SPEC_CONV)
+        suggest(begin, end, option_names, OPTIONS, &best);
+      return fail_at(
+          r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
+          "behind the sizes of %s stands an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
+          "or a comma%s%s%s",
+          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation:D, groups:G" : "",
+          best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
+    }
+    int number = activation ? 0 : option < 2 ? 1 : option;
+    if (seen[number])
+      return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "this layer has had such a word already");
+    seen[number] = true;
+    r->at = option >= 0 && end_name < end ? end_name + 1 : end;
+    if (option >= 0)
+      GCONV_TRY(read_option(r, option, s));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status add_spec(reader *r, const spec *s) {
+  if (r->count == GCONV_NETWORK_MAX_LAYERS)
+    return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "a network has at most %d layers", GCONV_NETWORK_MAX_LAYERS);
+  spec *specs = gconv_grown(r->specs, r->count, sizeof *specs);
+  if (!specs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  r->specs = specs;
+  r->specs[r->count++] = *s;
+  return GCONV_OK;
+}
+
+static gconv_status read_layer(reader *r) {
+  spec s = {.begin = r->at, .rows = 1, .columns = 1, .stride = 1, .dilation = 1, .groups = 1};
+  const char *end = end_of_word(r);
+  int kind = find_word(r->at, end, kind_names, KINDS);
+  if (kind < 0) {
+    gconv_suggestion best = {0};
+    suggest(r->at, end, kind_names, KINDS, &best);
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
+                   "a layer is \"dense K\", \"conv K RxS\", \"mean\" or \"residual\"%s%s%s",
+                   best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
+  }
+  s.kind = (spec_kind)kind;
+  r->at = end;
+  if (s.kind == SPEC_DENSE)
+    GCONV_TRY(read_count(r, "the number of outputs of a dense layer", &s.filters));
+  if (s.kind == SPEC_CONV) {
+    GCONV_TRY(read_count(r, "the number of filters of a convolution", &s.filters));
+    GCONV_TRY(read_size(r, &s));
+  }
+  if (s.kind == SPEC_DENSE || s.kind == SPEC_CONV)
+    GCONV_TRY(read_words(r, &s));
+  s.end = r->at;
+  while (s.end > s.begin && isspace((unsigned char)s.end[-1]))
+    s.end--;
+  if (s.activation == GCONV_ACTIVATION_SOFTMAX && s.filters == 1)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s.begin, s.end,
+                   "softmax of one output is 1, whatever the input: for one output take sigmoid, for two classes 2 softmax");
+  return add_spec(r, &s);
+}
+
+static gconv_status read_list(reader *r);
+
+/* Reads "4*( ... )", or "( ... )": the specs from `first` on are repeated. */
+static gconv_status read_repeat(reader *r, int32_t times) {
+  const char *open = r->at++;
+  if (++r->nested > MOST_NESTED)
+    return fail_at(r, GCONV_TOO_LARGE, open, open + 1, "more than %d parentheses within each other", MOST_NESTED);
+  size_t first = r->count;
+  GCONV_TRY(read_list(r));
+  if (*r->at != ')')
+    return fail_at(r, GCONV_BAD_ARGUMENT, open, open + 1, "this parenthesis is not closed");
+  r->at++;
+  r->nested--;
+  size_t count = r->count - first;
+  for (int32_t i = 1; i < times; i++)
+    for (size_t j = 0; j < count; j++) {
+      spec copy = r->specs[first + j];
+      GCONV_TRY(add_spec(r, &copy));
+    }
+  return GCONV_OK;
+}
+
+static gconv_status read_item(reader *r) {
+  skip_spaces(r);
+  if (*r->at == '(')
+    return read_repeat(r, 1);
+  if (!isdigit((unsigned char)*r->at))
+    return read_layer(r);
+  int32_t times = 1;
+  GCONV_TRY(read_count(r, "how often layers are repeated", &times));
+  skip_spaces(r);
+  if (*r->at == '*')
+    r->at++;
+  skip_spaces(r);
+  if (*r->at != '(')
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
+                   "behind a number stand the layers that are repeated, in parentheses: 4*(conv 16 3x3 relu)");
+  return read_repeat(r, times);
+}
+
+/* Reads items up to the end of the text, or a ')'. */
+static gconv_status read_list(reader *r) {
+  for (;;) {
+    GCONV_TRY(read_item(r));
+    skip_spaces(r);
+    if (*r->at != ',')
+      return GCONV_OK;
+    r->at++;
+  }
+}
+
+static gconv_status read_text(reader *r) {
+  skip_spaces(r);
+  if (!*r->at)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network's text is empty: write layers with commas between them, such as "
+                                          "\"dense 63 tanh, dense 26 softmax\"");
+  GCONV_TRY(read_list(r));
+  if (*r->at)
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "layers stand with commas between them");
+  return GCONV_OK;
+}
+
+/* ---- From specs to layers ---- */
+
+/* What a layer gets. Height and width are 0 where they are not known. */
+typedef struct shape {
+  int32_t channels, height, width;
+  bool moved; /* a layer has changed a height and width that are not known */
+} shape;
+
+static const char BY_SIZE[] = "the size of the input is not known: put \"mean\" before it, or give images of one size "
+                              "(--patch)";
+
+static gconv_status shape_dense(const reader *r, const spec *s, const shape *in, gconv_layer *layer, gconv_bank *bank,
+                                shape *out) {
+  if (in->height == 0)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end, "a dense layer sees the whole input, but %s", BY_SIZE);
+  GCONV_TRY(gconv_filter_check_size("a dense layer behind an image", in->height, in->width));
+  *bank = (gconv_bank){.filters = s->filters, .channels = in->channels, .rows = in->height, .columns = in->width};
+  if (in->height > 1 || in->width > 1)
+    layer->padding = GCONV_LAYER_VALID;
+  *out = (shape){s->filters, 1, 1, false};
+  return GCONV_OK;
+}
+
+/* The outputs along an axis of `size`; 0: as the size, not known. */
+static gconv_status shape_axis(const reader *r, const spec *s, int32_t size, int32_t taps, int32_t *outputs) {
+  int64_t extent = (int64_t)(taps - 1) * s->dilation + 1;
+  if (extent > LARGEST_EXTENT)
+    return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "a filter spans at most %d pixels", LARGEST_EXTENT);
+  *outputs = 0;
+  if (size == 0)
+    return GCONV_OK;
+  if (s->valid && extent > size)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end,
+                   "a filter that spans %lld does not lie inside an input of %d: take \"same\" for \"valid\", or fewer such "
+                   "layers",
+                   (long long)extent, size);
+  *outputs = (int32_t)((size - (s->valid ? extent : 1)) / s->stride + 1);
+  return GCONV_OK;
+}
+
+static gconv_status shape_conv(const reader *r, const spec *s, const shape *in, gconv_layer *layer, gconv_bank *bank,
+                               shape *out) {
+  if (in->channels % s->groups != 0 || s->filters % s->groups != 0)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end, "%d groups do not divide %d channels and %d filters", s->groups,
+                   in->channels, s->filters);
+  *bank = (gconv_bank){.filters = s->filters, .channels = in->channels / s->groups, .rows = s->rows, .columns = s->columns};
+  layer->padding = s->valid ? GCONV_LAYER_VALID : GCONV_LAYER_SAME;
+  layer->stride_y = layer->stride_x = s->stride;
+  layer->dilation_y = layer->dilation_x = s->dilation;
+  layer->groups = s->groups;
+  *out = (shape){.channels = s->filters};
+  GCONV_TRY(shape_axis(r, s, in->height, s->rows, &out->height));
+  GCONV_TRY(shape_axis(r, s, in->width, s->columns, &out->width));
+  out->moved = in->height == 0 && (in->moved || s->stride > 1 || (s->valid && (s->rows > 1 || s->columns > 1)));
+  return GCONV_OK;
+}
+
+static gconv_status shape_residual(const reader *r, const spec *s, const gconv_network *network, const shape *in) {
+  if (in->channels == network->channels && in->height == network->height && in->width == network->width && !in->moved)
+    return GCONV_OK;
+  if (in->height == 0 || network->height == 0)
+    return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end,
+                   "the input has %d channels, and what is added to it %d%s: the shapes must be equal", network->channels,
+                   in->channels, in->moved ? " and another size" : "");
+  return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end,
+                 "the input is %d x %d x %d, and what is added to it %d x %d x %d: the shapes must be equal",
+                 network->channels, network->height, network->width, in->channels, in->height, in->width);
+}
+
+/* Glorot's bounds, or, before relu and leaky, He's. */
+static double bound_of(const spec *s, const gconv_bank *bank) {
+  double plane = s->kind == SPEC_DENSE ? 1 : (double)bank->rows * bank->columns;
+  double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;
+  if (s->activation == GCONV_ACTIVATION_RELU || s->activation == GCONV_ACTIVATION_LEAKY)
+    return sqrt(6 / in / (1 + (double)s->slope * (double)s->slope));
+  return sqrt(6 / (in + out));
+}
+
+static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv_bank *bank) {
+  size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
+  size_t count = gconv_product(4, factors);
+  bank->name = gconv_format_text("l%zu.weight", number);
+  bank->weights = malloc(count * sizeof *bank->weights);
+  bank->biases = calloc((size_t)bank->filters, sizeof *bank->biases);
+  if (!bank->name || !bank->weights || !bank->biases)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the %zu weights of layer %zu", count, number + 1);
+  double bound = bound_of(s, bank);
+  for (size_t i = 0; i < count; i++)
+    bank->weights[i] = (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
+  return GCONV_OK;
+}
+
+/* Fails if the layer makes the parameters too many, *parameters being those so far. */
+static gconv_status count_parameters(const reader *r, const spec *s, const gconv_bank *bank, size_t *parameters) {
+  size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
+  size_t count = gconv_product(4, factors), biases = (size_t)bank->filters;
+  if (count > r->most || biases > r->most - count || count + biases > r->most - *parameters)
+    return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "with this layer the network has more than %zu weights", r->most);
+  *parameters += count + biases;
+  return GCONV_OK;
+}
+
+static gconv_status make_layer(const reader *r, size_t number, gconv_network *network, shape *at, size_t *parameters) {
+  const spec *s = &r->specs[number];
+  gconv_layer *layer = &network->layers[number];
+  gconv_bank *bank = &network->banks[number];
+  if (s->kind == SPEC_RESIDUAL) {
+    layer->kind = GCONV_LAYER_RESIDUAL;
+    return shape_residual(r, s, network, at);
+  }
+  if (s->kind == SPEC_MEAN) {
+    layer->kind = GCONV_LAYER_MEAN;
+    *at = (shape){at->channels, 1, 1, false};
+    return GCONV_OK;
+  }
+  shape out = {0};
+  GCONV_TRY((s->kind == SPEC_DENSE ? shape_dense : shape_conv)(r, s, at, layer, bank, &out));
+  *at = out;
+  layer->activation = s->activation;
+  layer->slope = s->slope;
+  layer->bank = bank;
+  return count_parameters(r, s, bank, parameters);
+}
+
+static gconv_status check_outputs(const reader *r, const shape *at, size_t outputs) {
+  const spec *last = &r->specs[r->count - 1];
+  size_t count = (size_t)at->channels * (size_t)at->height * (size_t)at->width;
+  if (outputs == 0)
+    return GCONV_OK;
+  if (at->height == 0 && outputs % (size_t)at->channels == 0)
+    return GCONV_OK;
+  if (at->height != 0 && count == outputs)
+    return GCONV_OK;
+  if (at->height > 1 || at->width > 1)
+    return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end,
+                   "the last layer has %d x %d x %d = %zu outputs, but the data ask for %zu", at->channels, at->height,
+                   at->width, count, outputs);
+  return fail_at(r, GCONV_BAD_ARGUMENT, last->begin, last->end, "the last layer has %d output%s, but the data ask for %zu",
+                 at->channels, at->channels == 1 ? "" : "s", outputs);
+}
+
+/* Makes the layers, and then, if there is nothing to refuse, their weights. */
+static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *network) {
+  network->layers = calloc(r->count, sizeof *network->layers);
+  network->banks = calloc(r->count, sizeof *network->banks);
+  if (!network->layers || !network->banks)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  network->count = r->count;
+  shape at = {network->channels, network->height, network->width, false};
+  size_t parameters = 0;
+  for (size_t i = 0; i < r->count; i++)
+    GCONV_TRY(make_layer(r, i, network, &at, &parameters));
+  GCONV_TRY(check_outputs(r, &at, outputs));
+  if (parameters == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network's text has no layer with weights: write at least one dense or conv");
+  for (size_t i = 0; i < r->count; i++)
+    if (network->layers[i].kind == GCONV_LAYER_CONV)
+      GCONV_TRY(fill_bank(&r->specs[i], network->seed, i, &network->banks[i]));
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_make_within(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
+                                       uint64_t seed, size_t most, gconv_network *network) {
+  reader r = {.text = text, .at = text, .most = most};
+  gconv_network made = {.channels = channels, .height = height, .width = width, .seed = seed};
+  gconv_status status = read_text(&r);
+  if (status == GCONV_OK)
+    status = make_layers(&r, outputs, &made);
+  free(r.specs);
+  if (status == GCONV_OK)
+    *network = made;
+  else
+    gconv_network_free(&made);
+  return status;
+}
+
+gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
+                                uint64_t seed, gconv_network *network) {
+  GCONV_NEED(text);
+  GCONV_NEED(network);
+  GCONV_TRY(gconv_check_value("the number of channels", channels, 1, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the height", height, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the width", width, 0, INT32_MAX));
+  if ((height == 0) != (width == 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "an input of height %d and width %d: both are 0, for any size, or none", height,
+                      width);
+  GCONV_TRY(gconv_network_check_empty("gconv_network_make", network));
+  return gconv_network_make_within(text, channels, height, width, outputs, seed, MOST_PARAMETERS, network);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/* A pass of the engine of the CPU over cases: forward, backward, and the sums of gradients (engine_cpu.h). */
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "kernels/cpu/layer/softmax.h"
+#include "kernels/cpu/train/elements.h"
+#include "train/engine_cpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A pass over cases --------------------------------------------------------------------------------------------------
+ */
+
+/* What the tasks of a pass share. */
+typedef struct pass {
+  gconv_cpu_engine *e;
+  const gconv_learn_cases *cases;
+  bool learns;          /* gradients are wanted */
+  float factor;         /* gconv_learn_factor() of all cases */
+  size_t begin, count;  /* of the cases of this chunk */
+  size_t size;          /* cases or slices of a task */
+  size_t *hits;         /* of each task */
+  pthread_mutex_t lock; /* of the first failure */
+  gconv_status status;
+  char error[1024];
+} pass;
+
+/* Keeps the first failure of a task, with its text. */
+static bool keeps_on(pass *p, gconv_status status) {
+  if (status == GCONV_OK)
+    return true;
+  pthread_mutex_lock(&p->lock);
+  if (p->status == GCONV_OK) {
+    p->status = status;
+    snprintf(p->error, sizeof p->error, "%s", gconv_last_error());
+  }
+  pthread_mutex_unlock(&p->lock);
+  return false;
+}
+
+/* Calls the function for each task: in this thread alone where other threads would take longer to wake up. */
+static void run_tasks(pass *p, size_t tasks, gconv_turn *function) {
+  gconv_cpu_engine *e = p->e;
+  if (tasks > 1 && wakes_threads(e, p->count))
+    gconv_threads_run(e->order.device->threads, tasks, function, p);
+  else
+    for (size_t i = 0; i < tasks; i++)
+      function(p, i, 0);
+}
+
+/* Reads cases first .. first + count - 1 of the pass, and normalises them. */
+static gconv_status read_cases(const pass *p, size_t first, size_t count, float *inputs, float *targets) {
+  const gconv_cpu_engine *e = p->e;
+  size_t channels = (size_t)e->net->layers[0].problem.channels, plane = e->in / channels;
+  GCONV_TRY(gconv_dataset_read(p->cases->data, p->cases->epoch, p->cases->numbers + first, count, inputs, targets));
+  if (e->order.mean && plane == 1)
+    for (size_t n = 0; n < count; n++)
+      gconv_learn_normalize_each(inputs + n * channels, channels, e->order.mean, e->order.std);
+  else if (e->order.mean)
+    for (size_t i = 0; i < count * channels; i++)
+      gconv_learn_normalize(inputs + i * plane, plane, e->order.mean[i % channels], e->order.std[i % channels]);
+  for (size_t n = 0; e->net->classes && n < count; n++)
+    if (!(targets[n] >= 0 && targets[n] < (float)e->out))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu of the data has the class %g, of %zu that are counted from 0 on",
+                        p->cases->numbers[first + n], (double)targets[n], e->out);
+  return GCONV_OK;
+}
+
+/* ---- Before the tail: a case --------------------------------------------------------------------------------------------
+ */
+
+/* The output of layer i, and how it lies: as the input of the next layer, or, the last one before the tail, without gaps. */
+static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gconv_learn_layout *layout) {
+  const gconv_cpu_layer *next = &e->layers[i + 1];
+  bool is_input = i + 1 < e->tail;
+  *layout = is_input && next->conv.is_staged ? next->conv.input : gconv_learn_plain_output(&e->layers[i].layer->problem);
+  return values + (is_input ? next->value : e->last_value);
+}
+
+/* Runs a case whose input is at values[0] through the layers before the tail. */
+static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) {
+  for (size_t i = 0; i < e->tail; i++) {
+    const gconv_cpu_layer *own = &e->layers[i];
+    const gconv_layer_problem *problem = &own->layer->problem;
+    const float *x = values + own->value;
+    gconv_learn_layout layout;
+    float *y = output_of(e, i, values, &layout);
+    size_t places = gconv_learn_out_places(own->layer);
+    if (own->layer->kind == GCONV_LAYER_MEAN)
+      gconv_learn_mean_rows(x, problem->channels, (int64_t)problem->height * problem->width, y);
+    else if (own->layer->kind == GCONV_LAYER_RESIDUAL)
+      gconv_learn_sum(x, values, gconv_learn_out_floats(own->layer), y);
+    else
+      gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y, &layout);
+    if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
+      gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
+  }
+}
+
+/* Where the last output before the tail is. */
+static float *features_of(const gconv_cpu_engine *e, float *values) {
+  return values + e->last_value;
+}
+
+/* The gradient of the weights of a layer, from one case. */
+static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float *x, const float *dz, float *leaf) {
+  if (own->bands == 1) {
+    gconv_learn_conv_weights(&own->conv, x, dz, 0, s->workspace, leaf + own->at);
+    return;
+  }
+  s->bands.floats = own->parameters;
+  for (size_t b = 0; b < own->bands; b++) {
+    gconv_learn_conv_weights(&own->conv, x, dz, (int32_t)b, s->workspace, gconv_tree_leaf(&s->bands));
+    gconv_tree_push(&s->bands);
+  }
+  memcpy(leaf + own->at, gconv_tree_sum(&s->bands), own->parameters * sizeof *leaf);
+}
+
+/* Sets dx: the gradient of the input of layer i; or, if that is said, that of the sums of the layer before. */
+static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *x, const float *dz, bool sums,
+                            float *dx) {
+  const gconv_cpu_layer *own = &e->layers[i];
+  const gconv_layer_problem *problem = &own->layer->problem;
+  size_t plane = (size_t)problem->height * (size_t)problem->width;
+  if (own->layer->kind == GCONV_LAYER_RESIDUAL)
+    memcpy(dx, dz, gconv_learn_in_floats(own->layer) * sizeof *dx);
+  else if (own->layer->kind == GCONV_LAYER_MEAN)
+    for (size_t k = 0; k < gconv_learn_in_floats(own->layer); k++)
+      dx[k] = dz[k / plane] / (float)plane;
+  else
+    gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace,
+                            sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
+}
+
+/* Goes back through the layers before the tail: gradients[0] of the seat has the gradient of their output. */
+static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
+  float *dz = s->gradients[0], *dx = s->gradients[1];
+  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* as losses yield them */
+  for (size_t i = e->tail; i-- > 0;) {
+    const gconv_cpu_layer *own = &e->layers[i];
+    const float *x = values + own->value;
+    gconv_learn_layout layout;
+    const float *y = output_of(e, i, values, &layout);
+    int64_t places = (int64_t)gconv_learn_out_places(own->layer);
+    if (!of_sums)
+      gconv_learn_differentiate_rows(&own->layer->problem, y, dz, places, own->layer->problem.filters, places);
+    if (is_trained(e, i))
+      sum_bands(s, own, x, dz, leaf);
+    if (i == 0)
+      break;
+    of_sums = own->layer->kind == GCONV_LAYER_CONV && yields_rows(e->layers[i - 1].layer);
+    backward_inputs(e, s, i, x, dz, of_sums, dx);
+    float *swap = dz;
+    dz = dx;
+    dx = swap;
+  }
+}
+
+/* Where a task of `count` leaves puts the next one. */
+static float *next_leaf(gconv_tree *tree, size_t count, float *sum) {
+  return count == 1 ? sum : gconv_tree_leaf(tree);
+}
+
+static void add_leaf(gconv_tree *tree, size_t count) {
+  if (count > 1)
+    gconv_tree_push(tree);
+}
+
+/* There may be none, and no memory for them then. */
+static void copy_floats(const float *from, size_t count, float *to) {
+  if (count > 0)
+    memcpy(to, from, count * sizeof *to);
+}
+
+static void store_sum(gconv_tree *tree, size_t count, float *sum) {
+  if (count > 1)
+    copy_floats(gconv_tree_sum(tree), tree->floats, sum);
+}
+
+/* A task of a network without a tail: cases forward and backward. */
+static void whole_cases(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  gconv_cpu_seat *s = &e->seat[number];
+  size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
+  for (size_t n = begin; n < begin + count; n++) {
+    size_t at = p->begin + n;
+    if (!keeps_on(p, read_cases(p, at, 1, s->values, s->targets)))
+      return;
+    forward_case(e, s, s->values);
+    p->hits[turn] += gconv_learn_losses(e->net, features_of(e, s->values), 1, s->targets, 1, p->factor, &e->losses[at],
+                                        p->learns ? s->gradients[0] : NULL);
+    if (!p->learns)
+      continue;
+    backward_case(e, s, s->values, next_leaf(&s->cases, count, e->case_sums[turn]));
+    add_leaf(&s->cases, count);
+  }
+  if (p->learns)
+    store_sum(&s->cases, count, e->case_sums[turn]);
+}
+
+/* Tasks of a network with both parts: cases forward; later, backward. */
+static void cases_forward(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  for (size_t n = turn * p->size; n < p->count && n < (turn + 1) * p->size; n++) {
+    float *values = e->chunk_values + n * e->values;
+    if (!keeps_on(p, read_cases(p, p->begin + n, 1, values, e->chunk_targets + n * e->target)))
+      return;
+    forward_case(e, &e->seat[number], values);
+  }
+}
+
+static void cases_backward(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  gconv_cpu_seat *s = &e->seat[number];
+  size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
+  for (size_t n = begin; n < begin + count; n++) {
+    memcpy(s->gradients[0], e->chunk_gradients + n * e->features, e->features * sizeof(float));
+    backward_case(e, s, e->chunk_values + n * e->values, next_leaf(&s->cases, count, e->case_sums[turn]));
+    add_leaf(&s->cases, count);
+  }
+  store_sum(&s->cases, count, e->case_sums[turn]);
+}
+
+/* ---- The tail: a slice --------------------------------------------------------------------------------------------------
+ */
+
+/* The cases of a slice: n of them, whose inputs of the tail, and of the network, are `pitch` floats apart. */
+typedef struct slice_of {
+  size_t first, count; /* among the cases of the chunk */
+  const float *features, *inputs, *targets;
+  size_t pitch;
+} slice_of;
+
+static void add_inputs(const slice_of *slice, size_t channels, const float *x, float *y) {
+  for (size_t c = 0; c < channels; c++)
+    for (size_t n = 0; n < slice->count; n++)
+      y[c * GCONV_LEARN_PITCH + n] = x[c * GCONV_LEARN_PITCH + n] + slice->inputs[n * slice->pitch + c];
+}
+
+/* Returns the outputs. */
+static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice) {
+  float *x = s->slice;
+  size_t features = gconv_learn_in_floats(&e->net->layers[e->tail]);
+  gconv_learn_turn(slice->features, (int64_t)slice->pitch, (int64_t)slice->count, (int64_t)features, x, GCONV_LEARN_PITCH);
+  for (size_t i = e->tail; i < e->net->count; i++) {
+    const gconv_cpu_layer *own = &e->layers[i];
+    float *y = x + gconv_learn_in_floats(own->layer) * GCONV_LEARN_PITCH;
+    if (own->layer->kind == GCONV_LAYER_RESIDUAL)
+      add_inputs(slice, (size_t)own->layer->problem.filters, x, y);
+    else
+      gconv_learn_dense_forward(&own->dense, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, (int64_t)slice->count, y);
+    x = y;
+  }
+  return x;
+}
+
+/* Goes back through the tail: gradients[0] of the seat has the gradient of the outputs, which are at y. If there are layers
+ * before the tail, the gradient of its input goes to e->chunk_gradients. */
+static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice, const float *y, float *leaf) {
+  float *dz = s->gradients[0], *dx = s->gradients[1];
+  int64_t cases = (int64_t)slice->count;
+  for (size_t i = e->net->count; i-- > e->tail;) {
+    const gconv_cpu_layer *own = &e->layers[i];
+    const float *x = y - gconv_learn_in_floats(own->layer) * GCONV_LEARN_PITCH;
+    if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
+      gconv_learn_differentiate_rows(&own->layer->problem, y, dz, GCONV_LEARN_PITCH, own->layer->problem.filters, cases);
+    y = x;
+    if (!is_trained(e, i))
+      continue;
+    gconv_learn_dense_weights(&own->dense, x, dz, cases, s->turned, leaf + (own->at - e->first));
+    if (i == 0)
+      return;
+    gconv_learn_dense_inputs(&own->dense, e->panels + own->panel, dz, cases, dx);
+    float *swap = dz;
+    dz = dx;
+    dx = swap;
+  }
+  if (e->mixed)
+    gconv_learn_turn(dz, GCONV_LEARN_PITCH, (int64_t)e->features, cases, e->chunk_gradients + slice->first * e->features,
+                     (int64_t)e->features);
+}
+
+/* Finds or reads the cases of a slice. */
+static gconv_status take_slice(const pass *p, gconv_cpu_seat *s, size_t number, slice_of *slice) {
+  gconv_cpu_engine *e = p->e;
+  size_t first = number * GCONV_LEARN_SLICE, left = p->count - first;
+  *slice = (slice_of){.first = first, .count = left < GCONV_LEARN_SLICE ? left : GCONV_LEARN_SLICE};
+  if (e->mixed) {
+    float *values = e->chunk_values + first * e->values;
+    slice->inputs = values;
+    slice->features = features_of(e, values);
+    slice->targets = e->chunk_targets + first * e->target;
+    slice->pitch = e->values;
+    return GCONV_OK;
+  }
+  slice->inputs = slice->features = s->inputs;
+  slice->targets = s->targets;
+  slice->pitch = e->in;
+  return read_cases(p, p->begin + first, slice->count, s->inputs, s->targets);
+}
+
+/* A task: slices forward and backward. */
+static void whole_slices(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  gconv_cpu_seat *s = &e->seat[number];
+  size_t slices = divide_up(p->count, GCONV_LEARN_SLICE), begin = turn * p->size;
+  size_t count = slices - begin < p->size ? slices - begin : p->size;
+  for (size_t i = begin; i < begin + count; i++) {
+    slice_of slice;
+    if (!keeps_on(p, take_slice(p, s, i, &slice)))
+      return;
+    const float *y = forward_slice(e, s, &slice);
+    p->hits[turn] += gconv_learn_losses(e->net, y, GCONV_LEARN_PITCH, slice.targets, (int64_t)slice.count, p->factor,
+                                        &e->losses[p->begin + slice.first], p->learns ? s->gradients[0] : NULL);
+    if (!p->learns)
+      continue;
+    backward_slice(e, s, &slice, y, next_leaf(&s->slices, count, e->slice_sums[turn]));
+    add_leaf(&s->slices, count);
+  }
+  if (p->learns)
+    store_sum(&s->slices, count, e->slice_sums[turn]);
+}
+
+/* ---- Chunks --------------------------------------------------------------------------------------------------------------
+ */
+
+/* sums[0] = the sum of all, as a tree. */
+static void add_tasks(float **sums, size_t count, size_t floats) {
+  for (size_t step = 1; step < count; step *= 2)
+    for (size_t i = 0; i + step < count; i += 2 * step)
+      gconv_learn_add(sums[i + step], sums[i], floats);
+}
+
+static double add_losses(double *losses, size_t count) {
+  for (size_t step = 1; step < count; step *= 2)
+    for (size_t i = 0; i + step < count; i += 2 * step)
+      losses[i] += losses[i + step];
+  return losses[0];
+}
+
+/* Adds the hits of the tasks, and makes them 0. */
+static size_t take_hits(pass *p, size_t tasks) {
+  size_t hits = 0;
+  for (size_t i = 0; i < tasks; i++) {
+    hits += p->hits[i];
+    p->hits[i] = 0;
+  }
+  return hits;
+}
+
+/* Runs the cases of a chunk. Returns how many were given their class. */
+static size_t run_chunk(pass *p) {
+  gconv_cpu_engine *e = p->e;
+  size_t slices = divide_up(p->count, GCONV_LEARN_SLICE), slice_size = task_size(e, slices);
+  size_t slice_tasks = divide_up(slices, slice_size);
+  size_t case_size = task_size(e, p->count), case_tasks = divide_up(p->count, case_size), hits;
+  p->size = case_size;
+  if (!e->mixed && e->tail > 0) {
+    run_tasks(p, case_tasks, whole_cases);
+    hits = take_hits(p, case_tasks);
+  } else {
+    if (e->mixed)
+      run_tasks(p, case_tasks, cases_forward);
+    p->size = slice_size;
+    if (p->status == GCONV_OK)
+      run_tasks(p, slice_tasks, whole_slices);
+    hits = take_hits(p, slice_tasks);
+    p->size = case_size;
+    if (e->mixed && p->learns && p->status == GCONV_OK)
+      run_tasks(p, case_tasks, cases_backward);
+  }
+  if (p->learns && e->tail > 0)
+    add_tasks(e->case_sums, case_tasks, e->first);
+  if (p->learns && e->tail < e->net->count)
+    add_tasks(e->slice_sums, slice_tasks, e->all - e->first);
+  return hits;
+}
+
+static void push_chunk(gconv_cpu_engine *e) {
+  copy_floats(e->case_sums[0], e->first, gconv_tree_leaf(&e->case_chunks));
+  copy_floats(e->slice_sums[0], e->all - e->first, gconv_tree_leaf(&e->slice_chunks));
+  gconv_tree_push(&e->case_chunks);
+  gconv_tree_push(&e->slice_chunks);
+}
+
+static void sum_chunks(gconv_cpu_engine *e) {
+  float *gradient = e->arrays[GCONV_LEARN_GRADIENT];
+  copy_floats(gconv_tree_sum(&e->case_chunks), e->first, gradient);
+  copy_floats(gconv_tree_sum(&e->slice_chunks), e->all - e->first, gradient + e->first);
+}
+
+static gconv_status run_pass(pass *p, gconv_learn_sums *sums) {
+  gconv_cpu_engine *e = p->e;
+  size_t all = p->cases->count, chunk = e->mixed || p->learns ? e->chunk : all, hits = 0;
+  for (p->begin = 0; p->begin < all && p->status == GCONV_OK; p->begin += p->count) {
+    p->count = all - p->begin < chunk ? all - p->begin : chunk;
+    hits += run_chunk(p);
+    if (p->learns && p->count < all && p->status == GCONV_OK)
+      push_chunk(e);
+  }
+  if (p->status != GCONV_OK) {
+    e->case_chunks.full = e->slice_chunks.full = 0;
+    for (size_t i = 0; i < e->seats; i++)
+      e->seat[i].cases.full = e->seat[i].slices.full = 0;
+    return gconv_set_error(p->status, p->error);
+  }
+  if (p->learns && all > e->chunk)
+    sum_chunks(e);
+  *sums = (gconv_learn_sums){add_losses(e->losses, all), hits};
+  return GCONV_OK;
+}
+
+gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases *cases, bool learns,
+                                   gconv_learn_sums *sums) {
+  if (cases->count > e->losses_room) {
+    double *losses = realloc(e->losses, cases->count * sizeof *losses);
+    if (!losses)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the losses of %zu cases", cases->count);
+    e->losses = losses;
+    e->losses_room = cases->count;
+  }
+  pass p = {.e = e, .cases = cases, .learns = learns, .hits = calloc(most_tasks(e), sizeof *p.hits)};
+  if (!p.hits)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  p.factor = (float)gconv_learn_factor(e->net, cases->count);
+  pthread_mutex_init(&p.lock, NULL);
+  gconv_status status = run_pass(&p, sums);
+  pthread_mutex_destroy(&p.lock);
+  free(p.hits);
+  return status;
+}

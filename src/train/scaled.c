@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Targets of regression in a unit that networks learn: less their mean, over their standard deviation. The trainer sees a
+ * data set whose targets are scaled; the last layer of a network in its file has the scale in its weights, so that the
+ * network yields targets in their own unit wherever it is applied.
+ */
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The data set ---- */
+
+typedef struct scaled_set {
+  gconv_dataset base;
+  const gconv_dataset *whole;
+  const gconv_target_scale *scales; /* the trainer's */
+} scaled_set;
+
+static void scale_targets(const scaled_set *set, size_t cases, float *targets) {
+  const size_t outputs = set->base.info.outputs;
+  for (size_t i = 0; i < cases; i++)
+    for (size_t k = 0; k < outputs; k++)
+      targets[i * outputs + k] = (float)(((double)targets[i * outputs + k] - set->scales[k].offset) / set->scales[k].factor);
+}
+
+static gconv_status read_scaled(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                                float *inputs, float *targets) {
+  const scaled_set *set = (const scaled_set *)dataset;
+  GCONV_TRY(gconv_dataset_read(set->whole, epoch, cases, count, inputs, targets));
+  if (targets)
+    scale_targets(set, count, targets);
+  return GCONV_OK;
+}
+
+static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
+  const gconv_dataset *whole = ((const scaled_set *)dataset)->whole;
+  return whole->type->digest ? whole->type->digest(whole, hash) : hash;
+}
+
+static void free_scaled(gconv_dataset *dataset) {
+  free(dataset);
+}
+
+static const gconv_dataset_type type = {.read = read_scaled, .free = free_scaled, .digest = digest};
+
+gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_scale *scales, gconv_dataset **made) {
+  scaled_set *set = calloc(1, sizeof *set);
+  if (!set)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+  *set = (scaled_set){{.type = &type, .info = whole->info, .varies = whole->varies}, whole, scales};
+  set->base.info.notes = (gconv_column_notes){0};
+  *made = &set->base;
+  return GCONV_OK;
+}
+
+/* ---- Which scale ---- */
+
+/* Of an output: sums over targets, which are less the first of them. */
+typedef struct sums {
+  double first, moved, squares, least, most;
+} sums;
+
+static gconv_status sum_targets(const gconv_dataset *data, size_t room, size_t *cases, float *inputs, float *targets,
+                                sums *all) {
+  const size_t outputs = data->info.outputs;
+  for (size_t first = 0; first < data->info.cases; first += room) {
+    const size_t count = data->info.cases - first < room ? data->info.cases - first : room;
+    for (size_t i = 0; i < count; i++)
+      cases[i] = first + i;
+    GCONV_TRY(gconv_dataset_read(data, 0, cases, count, inputs, targets));
+    for (size_t i = 0; i < count * outputs; i++) {
+      sums *s = &all[i % outputs];
+      const double target = (double)targets[i];
+      if (first == 0 && i < outputs)
+        *s = (sums){.first = target, .least = target, .most = target};
+      s->moved += target - s->first;
+      s->squares += (target - s->first) * (target - s->first);
+      s->least = fmin(s->least, target);
+      s->most = fmax(s->most, target);
+    }
+  }
+  return GCONV_OK;
+}
+
+/* Targets near to what a new network yields stay as they are: -1 to 1, 0 and 1, or standardised ones. */
+static gconv_target_scale choose(const sums *s, size_t cases) {
+  const double n = (double)cases, moved = s->moved / n, variance = s->squares / n - moved * moved;
+  const double mean = s->first + moved, deviation = variance > 0 ? sqrt(variance) : 0;
+  const bool constant = deviation <= 1e-6 * fabs(mean), near = fabs(mean) <= 2 && deviation <= 4 && deviation >= 0.01;
+  if (near || (constant && fabs(mean) <= 2))
+    return (gconv_target_scale){0, 1};
+  return (gconv_target_scale){mean, constant ? 1 : deviation};
+}
+
+/* The least and the most that the last layer can yield. */
+static void find_limits(const gconv_learn_layer *last, double *least, double *most) {
+  const gconv_activation a = last->kind == GCONV_LAYER_CONV ? last->problem.activation : GCONV_ACTIVATION_NONE;
+  *least = a == GCONV_ACTIVATION_TANH ? -1
+           : a == GCONV_ACTIVATION_RELU || a == GCONV_ACTIVATION_SIGMOID || a == GCONV_ACTIVATION_SOFTMAX
+               ? 0
+               : -(double)INFINITY;
+  *most =
+      a == GCONV_ACTIVATION_TANH || a == GCONV_ACTIVATION_SIGMOID || a == GCONV_ACTIVATION_SOFTMAX ? 1 : (double)INFINITY;
+}
+
+static void warn_of_limits(const gconv_learn_layer *last, const sums *all, size_t outputs) {
+  double least, most;
+  find_limits(last, &least, &most);
+  for (size_t k = 0; k < outputs; k++)
+    if (all[k].least < least || all[k].most > most) {
+      gconv_warn(
+          "target %zu goes from %g to %g, and the activation of the last layer yields numbers from %g to %g alone: end the "
+          "network in a layer without one, \"dense %zu\"",
+          k + 1, all[k].least, all[k].most, least, most, outputs);
+      return;
+    }
+}
+
+static void tell_scales(const gconv_target_scale *scales, size_t outputs) {
+  for (size_t k = 0; k < outputs; k++)
+    if (scales[k].factor != 1 || scales[k].offset != 0) {
+      gconv_warn(
+          "targets are learned less their mean and over their standard deviation, of target %zu %.6g and %.6g: losses are "
+          "of scaled targets, and the network yields numbers in the unit of the targets",
+          k + 1, scales[k].offset, scales[k].factor);
+      return;
+    }
+}
+
+/* Whether the last layer can have a scale in its weights. */
+static bool is_linear(const gconv_learn_layer *last) {
+  return last->kind == GCONV_LAYER_CONV && gconv_learn_out_places(last) == 1 &&
+         last->problem.activation == GCONV_ACTIVATION_NONE;
+}
+
+gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales) {
+  enum { FLOATS = 1 << 18 };
+  const gconv_dataset_info *info = &data->info;
+  const gconv_learn_layer *last = &net->layers[net->count - 1];
+  const size_t width = gconv_dataset_input_floats(info), room = FLOATS / (width + info->outputs) + 1;
+  *scales = NULL;
+  if (net->classes || info->target_height > 1 || info->target_width > 1 || data->varies)
+    return GCONV_OK;
+  size_t *cases = malloc(room * sizeof *cases);
+  float *inputs = malloc(room * width * sizeof *inputs), *targets = malloc(room * info->outputs * sizeof *targets);
+  sums *all = calloc(info->outputs, sizeof *all);
+  gconv_target_scale *found = calloc(info->outputs, sizeof *found);
+  gconv_status status = cases && inputs && targets && all && found
+                            ? sum_targets(data, room, cases, inputs, targets, all)
+                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the scales of %zu targets", info->outputs);
+  bool any = false;
+  for (size_t k = 0; k < info->outputs && status == GCONV_OK; k++) {
+    found[k] = choose(&all[k], info->cases);
+    any = any || found[k].factor != 1 || found[k].offset != 0;
+  }
+  if (status == GCONV_OK)
+    warn_of_limits(last, all, info->outputs);
+  if (status == GCONV_OK && any && is_linear(last)) {
+    tell_scales(found, info->outputs);
+    *scales = found;
+    found = NULL;
+  }
+  free(cases);
+  free(inputs);
+  free(targets);
+  free(all);
+  free(found);
+  return status;
+}
+
+/* ---- The weights of the last layer ---- */
+
+/* Each output's weights and bias become those of factor * y + offset; or back. */
+static void move_weights(const gconv_learn_net *net, const gconv_target_scale *scales, bool back, float *parameters) {
+  const gconv_learn_layer *last = &net->layers[net->count - 1];
+  const size_t outputs = (size_t)last->problem.filters, taps = last->parameters / outputs - 1;
+  float *weights = parameters + last->weights, *biases = weights + outputs * taps;
+  for (size_t k = 0; k < outputs; k++) {
+    const double factor = back ? 1 / scales[k].factor : scales[k].factor;
+    for (size_t i = 0; i < taps; i++)
+      weights[k * taps + i] = (float)((double)weights[k * taps + i] * factor);
+    biases[k] = (float)(back ? ((double)biases[k] - scales[k].offset) / scales[k].factor
+                             : (double)biases[k] * scales[k].factor + scales[k].offset);
+  }
+}
+
+void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_scale *scales, float *parameters) {
+  if (scales)
+    move_weights(net, scales, false, parameters);
+}
+
+/* A network that was just made has biases of 0, and yields numbers of about 1 whatever the targets are. */
+static bool is_new(const gconv_network *network) {
+  const gconv_bank *last = &network->banks[network->count - 1];
+  bool zeroes = !network->trained;
+  for (int32_t k = 0; k < last->filters && zeroes && last->biases; k++)
+    zeroes = last->biases[k] == 0;
+  return zeroes;
+}
+
+void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_scale *scales, const gconv_network *network,
+                              float *parameters) {
+  if (scales && !is_new(network))
+    move_weights(net, scales, true, parameters);
+}

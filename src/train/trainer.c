@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT */
+/* The trainer: epochs and steps, the best weights, and why training ends. */
+#include "train/trainer.h"
+#include "bank/column_notes.h"
+#include "bank/network_file.h"
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "data/dataset.h"
+#include "data/random.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVALUATED = 1024 }; /* cases of the validation at a time */
+
+static const char *const endings[GCONV_ENDINGS] = {
+    [GCONV_ENDING_EPOCHS] = "all epochs are done",
+    [GCONV_ENDING_PATIENCE] = "the loss has not become smaller for as many epochs as patience allows",
+    [GCONV_ENDING_ERROR] = "the loss is no more than the one to stop at",
+    [GCONV_ENDING_DIVERGED] = "training diverged, as the loss or a weight is no longer finite; the best weights so far are "
+                              "kept: take a smaller rate, or normalise the inputs",
+};
+
+/* ---- Making one ---- */
+
+void gconv_trainer_free(gconv_trainer *trainer) {
+  if (!trainer)
+    return;
+  if (trainer->engine)
+    trainer->type->free(trainer->engine);
+  gconv_network_free(&trainer->network);
+  gconv_learn_net_free(&trainer->net);
+  gconv_dataset_free(trainer->scaled);
+  gconv_dataset_free(trainer->scaled_also);
+  free(trainer->scales);
+  free(trainer->class_weights);
+  free(trainer->save_to);
+  free(trainer->mean);
+  free(trainer->std);
+  free(trainer->order);
+  free(trainer->next);
+  free(trainer->chosen);
+  gconv_ahead_free(&trainer->ahead);
+  free(trainer);
+}
+
+static gconv_status check_validation(const gconv_dataset_info *data, const gconv_dataset_info *validation) {
+  bool same = data->channels == validation->channels && data->height == validation->height &&
+              data->width == validation->width && data->outputs == validation->outputs &&
+              data->class_count == validation->class_count;
+  if (!same)
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the cases of the validation are %d x %d x %d with %zu outputs, those of the training %d x %d x %d with "
+        "%zu",
+        validation->channels, validation->height, validation->width, validation->outputs, data->channels, data->height,
+        data->width, data->outputs);
+  for (size_t i = 0; i < data->class_count; i++)
+    if (data->classes && validation->classes && strcmp(data->classes[i], validation->classes[i]) != 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu is \"%s\" in the training, but \"%s\" in the validation", i + 1,
+                        data->classes[i], validation->classes[i]);
+  if (validation->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the validation has no cases");
+  return GCONV_OK;
+}
+
+/* Gives the network the data's classes; where it has its own, they must be the same. */
+static gconv_status take_classes(gconv_network *network, const gconv_dataset_info *info) {
+  if (network->class_count > 0 && network->class_count != info->class_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu classes, the data have %zu", network->class_count,
+                      info->class_count);
+  for (size_t i = 0; info->classes && i < network->class_count; i++)
+    if (strcmp(network->classes[i], info->classes[i]) != 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network is \"%s\", that of the data \"%s\"", i + 1,
+                        network->classes[i], info->classes[i]);
+  if (network->class_count > 0 || info->class_count == 0 || !info->classes)
+    return GCONV_OK;
+  network->classes = calloc(info->class_count, sizeof *network->classes);
+  network->class_count = network->classes ? info->class_count : 0;
+  for (size_t i = 0; i < network->class_count; i++) {
+    network->classes[i] = strdup(info->classes[i]);
+    if (!network->classes[i])
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+  }
+  return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+}
+
+/* Keeps what the column of targets is called, so that other tables need not be told. */
+static gconv_status take_label(gconv_network *network, const gconv_dataset_info *info) {
+  const char *label = info->label ? info->label : "";
+  if (network->label || !*label || !gconv_utf8_is_whole(label, strlen(label))) /* the file is UTF-8 */
+    return GCONV_OK;
+  network->label = strdup(label);
+  return network->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+}
+
+static bool are_utf8(const gconv_column_notes *notes) {
+  for (size_t i = 0; notes->names && i < notes->count; i++)
+    if (!gconv_utf8_is_whole(notes->names[i], strlen(notes->names[i])))
+      return false;
+  return true;
+}
+
+static void free_names(gconv_column_notes *notes) {
+  for (size_t i = 0; i < notes->count; i++)
+    free(notes->names[i]);
+  free(notes->names);
+  notes->names = NULL;
+}
+
+/* Keeps what is known of the columns. A network that goes on keeps its own, which the data must have been opened with. */
+static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
+  const gconv_column_notes *own = &network->notes, *found = &info->notes;
+  for (size_t c = 0; c < own->count && own->count == found->count; c++)
+    if ((own->origins ? own->origins[c] : 0) != (found->origins ? found->origins[c] : 0))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the network takes %.17g off the numbers of column %zu, and the data %.17g: open them with the "
+                        "network's notes as options.like",
+                        own->origins ? own->origins[c] : 0, c + 1, found->origins ? found->origins[c] : 0);
+  if (own->count > 0 || found->count != (size_t)network->channels)
+    return GCONV_OK;
+  GCONV_TRY(gconv_column_notes_copy(found, &network->notes));
+  if (!are_utf8(&network->notes)) {
+    gconv_warn(
+        "the names of the columns are no UTF-8, so that the network does not keep them: other tables must have the same "
+        "order of columns");
+    free_names(&network->notes);
+  }
+  return GCONV_OK;
+}
+
+/* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
+static gconv_status take_features(gconv_network *network, const gconv_dataset_info *info) {
+  if (!info->features)
+    return GCONV_OK;
+  if (network->features && strcmp(network->features, info->features) != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has other features than the data: %s", network->features);
+  for (size_t i = 0; i < network->count; i++)
+    if (!network->layers[i].bank || network->layers[i].bank->rows > 1 || network->layers[i].bank->columns > 1)
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
+          "features: take dense layers alone",
+          i + 1);
+  if (!network->features && !(network->features = strdup(info->features)))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  if (!network->palette && info->palette) {
+    network->palette = malloc(3 * info->class_count);
+    if (!network->palette)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+    memcpy(network->palette, info->palette, 3 * info->class_count);
+  }
+  return GCONV_OK;
+}
+
+/* *result = the number of each channel: one for all, or one each. */
+static gconv_status spread(const char *what, const float *values, int32_t count, int32_t channels, float otherwise,
+                           float **result) {
+  if (count != 0 && count != 1 && count != channels)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers of %s for %d channels: one is needed, or one each", count, what,
+                      channels);
+  float *spread_out = malloc((size_t)channels * sizeof *spread_out);
+  if (!spread_out)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
+  *result = spread_out;
+  for (int32_t c = 0; c < channels; c++)
+    spread_out[c] = count == 0 ? otherwise : values[count == 1 ? 0 : c];
+  for (int32_t c = 0; c < channels; c++)
+    if (!isfinite(spread_out[c]) || (otherwise == 1 && !(spread_out[c] > 0)))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "number %d of %s is %g", c + 1, what, (double)spread_out[c]);
+  return GCONV_OK;
+}
+
+/* Whether a step has all cases. They keep the order of the data. */
+static bool is_full(const gconv_trainer *t) {
+  return t->options.batch == gconv_dataset_get_info(t->data)->cases;
+}
+
+/* Draws the order of the cases of an epoch. */
+static void draw_order(const gconv_trainer *t, uint64_t epoch, size_t *order) {
+  const size_t cases = gconv_dataset_get_info(t->data)->cases;
+  for (size_t i = 0; i < cases; i++)
+    order[i] = i;
+  gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, epoch, order, cases);
+}
+
+/* The same of the next epoch, ahead of it: while a device works. */
+static void draw_next(gconv_trainer *t) {
+  const uint64_t next = t->state.epochs + 1;
+  if (is_full(t) || t->next_epoch == next || next >= t->options.epochs)
+    return;
+  if (!t->next)
+    t->next = calloc(gconv_dataset_get_info(t->data)->cases, sizeof *t->next);
+  if (!t->next)
+    return; /* it is drawn when it is wanted */
+  draw_order(t, next, t->next);
+  t->next_epoch = next;
+}
+
+/* Has the engine read what the next step needs, while the device works. Cases for validation would take its place. */
+static void prepare_next(gconv_trainer *t) {
+  const gconv_learn_cases next = {t->data, t->next_epoch, t->next, gconv_dataset_get_info(t->data)->cases, false};
+  if (t->type->prepare && !t->validation)
+    t->type->prepare(t->engine, t->next && t->next_epoch == t->state.epochs + 1 ? &next : NULL);
+}
+
+static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
+  t->type = GCONV_OF_DEVICE(device, gconv_engine);
+  gconv_engine_order order = {device,
+                              &t->net,
+                              t->mean,
+                              t->std,
+                              t->options.batch,
+                              t->options.memory,
+                              strcmp(t->options.algorithm, "exact") == 0,
+                              t->options.math};
+  GCONV_TRY(t->type->create(&order, &t->engine));
+  float *values = malloc(t->net.parameters * sizeof *values);
+  if (!values)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  gconv_learn_net_take(&t->net, &t->network, values);
+  gconv_target_scales_take(&t->net, t->scales, &t->network, values);
+  bool finite = true;
+  for (size_t i = 0; i < t->net.parameters; i++)
+    finite = finite && isfinite(values[i]);
+  t->type->set(t->engine, GCONV_LEARN_PARAMETERS, values);
+  t->type->set(t->engine, GCONV_LEARN_BEST, values);
+  for (size_t i = 0; i < t->net.parameters; i++)
+    values[i] = (float)t->options.rate;
+  if (t->options.optimizer == GCONV_OPTIMIZER_RPROP)
+    t->type->set(t->engine, GCONV_LEARN_SECOND, values);
+  free(values);
+  return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
+}
+
+/* Says what was chosen, and why. */
+static gconv_status explain(gconv_trainer *t, gconv_device *device) {
+  size_t size;
+  FILE *text = open_memstream(&t->chosen, &size);
+  if (!text)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  const bool exact = !t->type->is_exact || t->type->is_exact(t->engine);
+  fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for"
+        : exact                                    ? "exact, as no other is known to be faster here"
+                                                   : "bounded, as it is faster",
+        text);
+  if (t->type->explain) {
+    fputs("; ", text);
+    t->type->explain(t->engine, text);
+  }
+  if (fclose(text) != 0)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  const gconv_device_info *info = gconv_device_get_info(device);
+  gconv_remark("device %s (%s); algorithm %s", info->name, info->description, t->chosen);
+  return GCONV_OK;
+}
+
+/* Has targets learned in a unit of their own where theirs is far from what networks yield. */
+static gconv_status take_scales(gconv_trainer *t) {
+  GCONV_TRY(gconv_target_scales_find(&t->net, t->data, &t->scales));
+  if (!t->scales)
+    return GCONV_OK;
+  GCONV_TRY(gconv_dataset_scale(t->data, t->scales, &t->scaled));
+  t->data = t->scaled;
+  if (t->validation) {
+    GCONV_TRY(gconv_dataset_scale(t->validation, t->scales, &t->scaled_also));
+    t->validation = t->scaled_also;
+  }
+  return GCONV_OK;
+}
+
+/* The weight of each class; those that are not named have 1. */
+static gconv_status take_class_weights(gconv_trainer *t, const gconv_training_options *o) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  if (o->weight_count == 0)
+    return GCONV_OK;
+  if (info->class_count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "weights are for classes, and the data have none");
+  t->class_weights = malloc(info->class_count * sizeof *t->class_weights);
+  if (!t->class_weights)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the weights of classes");
+  for (size_t c = 0; c < info->class_count; c++)
+    t->class_weights[c] = 1;
+  for (size_t i = 0; i < o->weight_count; i++) {
+    size_t c = 0;
+    while (c < t->network.class_count && strcmp(t->network.classes[c], o->weights[i].class_name) != 0)
+      c++;
+    if (c == t->network.class_count)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "there is no class %s to weigh", o->weights[i].class_name);
+    t->class_weights[c] = (float)o->weights[i].weight;
+  }
+  t->net.class_weights = t->class_weights;
+  return GCONV_OK;
+}
+
+static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const gconv_network *network,
+                                 const gconv_training_options *given) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
+  GCONV_TRY(gconv_network_copy(network, &t->network));
+  GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
+  t->options.loss = t->network.loss = t->net.loss;
+  GCONV_TRY(take_classes(&t->network, info));
+  GCONV_TRY(take_label(&t->network, info));
+  GCONV_TRY(take_notes(&t->network, info));
+  GCONV_TRY(take_features(&t->network, info));
+  GCONV_TRY(take_class_weights(t, given));
+  t->saved_ms = gconv_now_ms();
+  if (given->save_to && !(t->save_to = strdup(given->save_to)))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_TRY(take_scales(t));
+  network = &t->network;
+  if (t->options.normalize)
+    GCONV_TRY(gconv_network_normalize(&t->network, t->data));
+  if (network->mean_count > 0 || network->std_count > 0) {
+    GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
+    GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
+  }
+  t->order = calloc(info->cases, sizeof *t->order);
+  if (!t->order)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
+  t->state.best_loss = INFINITY;
+  t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
+  GCONV_TRY(start_engine(t, device));
+  return explain(t, device);
+}
+
+gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
+                                  const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
+                                  gconv_trainer **trainer) {
+  GCONV_NEED(device);
+  GCONV_NEED(network);
+  GCONV_NEED(data);
+  GCONV_NEED(trainer);
+  gconv_training_options none = {0};
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  GCONV_TRY(gconv_training_check(options ? options : &none));
+  GCONV_TRY(gconv_network_check_given(network));
+  if (info->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the data have no cases to be trained on");
+  if (validation)
+    GCONV_TRY(check_validation(info, gconv_dataset_get_info(validation)));
+  gconv_trainer *t = calloc(1, sizeof *t);
+  if (!t)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  t->options = gconv_training_resolve(options ? options : &none, info->cases);
+  t->data = data;
+  t->validation = validation;
+  gconv_status status = fill_trainer(t, device, network, options ? options : &none);
+  if (status == GCONV_OK && checkpoint)
+    status = gconv_trainer_restore(t, checkpoint);
+  if (status != GCONV_OK) {
+    gconv_trainer_free(t);
+    return status;
+  }
+  *trainer = t;
+  return GCONV_OK;
+}
+
+/* ---- Steps ---- */
+
+/* Sets the order of the cases of the epoch. */
+static void set_order(gconv_trainer *t) {
+  const uint64_t epoch = t->state.epochs;
+  const size_t cases = gconv_dataset_get_info(t->data)->cases;
+  if (is_full(t)) {
+    for (size_t i = t->order[cases - 1] > 0 ? cases : 0; i < cases; i++) /* once */
+      t->order[i] = i;
+  } else if (epoch > 0 && t->next_epoch == epoch) {
+    size_t *drawn = t->next;
+    t->next = t->order;
+    t->order = drawn;
+    t->next_epoch = 0;
+  } else {
+    draw_order(t, epoch, t->order);
+  }
+}
+
+static void note_best(gconv_trainer *t, double loss) {
+  t->state.best_loss = loss;
+  t->state.best_epoch = t->state.epochs + 1;
+}
+
+/* A full batch without validation: its loss is that of the weights before the step. */
+static bool judges_before_step(const gconv_trainer *t) {
+  return !t->validation && is_full(t);
+}
+
+/* Adds what a step came to. Returns false if its loss is not finite: then training is at its end. */
+static bool add_sums(gconv_trainer *t, const gconv_learn_sums *sums) {
+  t->state.loss += sums->loss;
+  t->state.hits += sums->hits;
+  if (isfinite(sums->loss))
+    return true;
+  t->state.ending = GCONV_ENDING_DIVERGED;
+  t->state.at = gconv_dataset_get_info(t->data)->cases;
+  return false;
+}
+
+static void count_step(gconv_trainer *t, size_t left) {
+  t->state.steps++;
+  t->state.at += left < t->options.batch ? left : t->options.batch;
+}
+
+static gconv_status take_step(gconv_trainer *t, size_t left) {
+  gconv_learn_cases batch = {t->data, t->state.epochs, t->order + t->state.at, left, false};
+  batch.count = left < t->options.batch ? left : t->options.batch;
+  gconv_learn_sums sums = {0};
+  GCONV_TRY(t->type->backward(t->engine, &batch, &sums));
+  if (!add_sums(t, &sums))
+    return GCONV_OK;
+  double loss = sums.loss * gconv_learn_loss_factor(&t->net, batch.count);
+  if (judges_before_step(t) && loss < t->state.best_loss) {
+    t->type->keep(t->engine);
+    note_best(t, loss);
+  }
+  gconv_learn_step step = gconv_training_step(&t->options, t->state.epochs, t->state.steps + 1);
+  GCONV_TRY(t->type->update(t->engine, &step));
+  count_step(t, left);
+  return GCONV_OK;
+}
+
+/* A step of all cases, before which the engine kept the best weights. */
+static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
+  if (add_sums(t, sums))
+    count_step(t, t->options.batch);
+  double loss = sums->loss * gconv_learn_loss_factor(&t->net, t->options.batch);
+  if (loss < t->state.best_loss)
+    note_best(t, loss);
+}
+
+/* Takes as many steps of the epoch as the engine takes at a time. */
+static gconv_status take_steps(gconv_trainer *t) {
+  size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
+  double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
+  if (!t->type->start)
+    return take_step(t, left);
+  if (gconv_ahead_goes(t)) {
+    gconv_learn_sums sums;
+    GCONV_TRY(gconv_ahead_step(t, &sums));
+    tell_full_step(t, &sums);
+    return GCONV_OK;
+  }
+  t->ahead.finite = false;
+  for (; count < GCONV_TRAINER_STEPS && count * t->options.batch < left; count++)
+    t->steps[count] = gconv_training_step(&t->options, t->state.epochs, t->state.steps + count + 1);
+  gconv_learn_cases cases = {t->data, t->state.epochs, t->order + t->state.at, left, is_full(t)};
+  GCONV_TRY(t->type->start(t->engine, &cases, t->steps, count, best));
+  draw_next(t);
+  prepare_next(t);
+  GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
+  if (judges_before_step(t)) {
+    tell_full_step(t, &t->sums[0]);
+    return GCONV_OK;
+  }
+  for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
+    count_step(t, left);
+  return GCONV_OK;
+}
+
+/* ---- Epochs ---- */
+
+static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
+  size_t cases = gconv_dataset_get_info(t->validation)->cases, numbers[EVALUATED];
+  gconv_learn_sums all = {0};
+  for (size_t at = 0; at < cases;) {
+    gconv_learn_cases part = {t->validation, 0, numbers, 0, false};
+    while (part.count < EVALUATED && at < cases)
+      numbers[part.count++] = at++;
+    gconv_learn_sums sums = {0};
+    GCONV_TRY(t->type->evaluate(t->engine, &part, &sums));
+    all.loss += sums.loss;
+    all.hits += sums.hits;
+  }
+  epoch->validation_loss = all.loss * gconv_learn_loss_factor(&t->net, cases);
+  if (t->net.classes)
+    epoch->validation_accuracy = (double)all.hits / (double)cases;
+  return GCONV_OK;
+}
+
+/* Keeps the weights if they are the best so far, and finds whether training is at its end. */
+static void judge(gconv_trainer *t, gconv_epoch *epoch) {
+  gconv_training_state *s = &t->state;
+  const gconv_training_options *o = &t->options;
+  double loss = t->validation ? epoch->validation_loss : epoch->loss;
+  if (!isfinite(loss) || !(t->ahead.finite || t->type->is_finite(t->engine))) {
+    s->ending = GCONV_ENDING_DIVERGED;
+  } else if (!judges_before_step(t) && loss < s->best_loss) {
+    t->type->keep(t->engine);
+    note_best(t, loss);
+  }
+  epoch->best = s->best_epoch == s->epochs + 1;
+  s->epochs++;
+  epoch->number = (size_t)s->epochs;
+  if (s->ending == GCONV_ENDING_DIVERGED)
+    return;
+  if (o->stop_error > 0 && epoch->loss <= o->stop_error)
+    s->ending = GCONV_ENDING_ERROR;
+  else if (s->epochs >= o->epochs)
+    s->ending = GCONV_ENDING_EPOCHS;
+  else if (o->patience > 0 && s->epochs - s->best_epoch >= o->patience)
+    s->ending = GCONV_ENDING_PATIENCE;
+}
+
+static gconv_status end_epoch(gconv_trainer *t) {
+  gconv_training_state *s = &t->state;
+  size_t cases = gconv_dataset_get_info(t->data)->cases;
+  gconv_epoch epoch = {.accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
+  epoch.loss = s->loss * gconv_learn_loss_factor(&t->net, cases);
+  if (t->net.classes)
+    epoch.accuracy = (double)s->hits / (double)cases;
+  if (t->validation && s->ending != GCONV_ENDING_DIVERGED)
+    GCONV_TRY(validate(t, &epoch));
+  judge(t, &epoch);
+  s->at = s->hits = 0;
+  s->loss = 0;
+  s->last = epoch;
+  return GCONV_OK;
+}
+
+static bool shall_stop(const gconv_trainer *t) {
+  return t->options.stop && *t->options.stop;
+}
+
+/* Writes a checkpoint if it is time, whose failure does not end training. */
+static void save_in_time(gconv_trainer *t) {
+  if (!t->save_to || gconv_now_ms() - t->saved_ms < 1000 * t->options.save_seconds)
+    return;
+  if (gconv_trainer_save(t, t->save_to) != GCONV_OK)
+    gconv_warn("the checkpoint is not written: %s", gconv_last_error());
+  t->saved_ms = gconv_now_ms();
+}
+
+/* Interrupted: the loss is that of the cases so far. */
+static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
+  *epoch = t->state.last;
+  epoch->chosen = t->chosen;
+  size_t done = (size_t)t->state.at;
+  epoch->loss = t->state.loss * gconv_learn_loss_factor(&t->net, done);
+  epoch->accuracy = t->net.classes ? (double)t->state.hits / (double)done : NAN;
+  epoch->best = false;
+  epoch->interrupted = true;
+  epoch->number = (size_t)t->state.epochs;
+}
+
+gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
+  GCONV_NEED(trainer);
+  GCONV_NEED(epoch);
+  gconv_training_state *s = &trainer->state;
+  size_t cases = gconv_dataset_get_info(trainer->data)->cases;
+  if (s->ending == GCONV_ENDING_NONE) {
+    set_order(trainer);
+    while (s->at < cases) {
+      GCONV_TRY(take_steps(trainer));
+      const bool are_told = trainer->ahead.told == trainer->ahead.taken;
+      if (shall_stop(trainer) && are_told && s->ending == GCONV_ENDING_NONE) {
+        tell_part(trainer, epoch);
+        return GCONV_OK;
+      }
+      if (are_told && s->ending == GCONV_ENDING_NONE && s->at < cases)
+        save_in_time(trainer);
+    }
+    GCONV_TRY(end_epoch(trainer));
+    if (s->ending == GCONV_ENDING_NONE && trainer->ahead.told == trainer->ahead.taken)
+      save_in_time(trainer);
+  }
+  *epoch = s->last;
+  epoch->chosen = trainer->chosen;
+  epoch->ended = endings[s->ending];
+  epoch->diverged = s->ending == GCONV_ENDING_DIVERGED;
+  return GCONV_OK;
+}
+
+/* ---- Results ---- */
+
+static void add_number(json_t *json, const char *key, double value) {
+  if (isfinite(value))
+    json_object_set_new(json, key, json_real(value));
+}
+
+/* How it was trained, as JSON; NULL without memory. */
+static char *describe(const gconv_trainer *t, bool last) {
+  const gconv_training_options *o = &t->options;
+  const gconv_training_state *s = &t->state;
+  json_t *json = json_object();
+  json_object_set_new(json, "loss", json_string(gconv_loss_name(t->net.loss)));
+  json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
+  json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
+  add_number(json, "rate", o->rate);
+  if (o->optimizer == GCONV_OPTIMIZER_MOMENTUM)
+    add_number(json, "momentum", o->momentum);
+  if (o->weight_decay > 0)
+    add_number(json, "weight_decay", o->weight_decay);
+  if (o->elimination > 0) {
+    add_number(json, "elimination", o->elimination);
+    add_number(json, "elimination_scale", o->elimination_scale);
+  }
+  json_object_set_new(json, "batch", json_integer((json_int_t)o->batch));
+  json_object_set_new(json, "seed", json_integer((json_int_t)(o->seed & INT64_MAX)));
+  json_object_set_new(json, "cases", json_integer((json_int_t)gconv_dataset_get_info(t->data)->cases));
+  json_object_set_new(json, "epochs", json_integer((json_int_t)(last ? s->epochs : s->best_epoch)));
+  json_object_set_new(json, "steps", json_integer((json_int_t)s->steps));
+  add_number(json, "smallest_loss", s->best_loss);
+  if (t->validation)
+    json_object_set_new(json, "validation_cases", json_integer((json_int_t)gconv_dataset_get_info(t->validation)->cases));
+  char *text = json_dumps(json, JSON_COMPACT);
+  json_decref(json);
+  return text;
+}
+
+gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network) {
+  GCONV_NEED(trainer);
+  GCONV_NEED(network);
+  GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
+  GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* what others see of it stays the same */
+  float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
+  if (!parameters)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
+  trainer->type->get(trainer->engine, last ? GCONV_LEARN_PARAMETERS : GCONV_LEARN_BEST, parameters);
+  gconv_network copy = {0};
+  gconv_status status = gconv_network_copy(&trainer->network, &copy);
+  if (status == GCONV_OK) {
+    gconv_target_scales_give(&trainer->net, trainer->scales, parameters);
+    gconv_learn_net_give(&trainer->net, parameters, &copy);
+    if (copy.features)
+      copy.height = copy.width = 0;
+    free(copy.trained);
+    copy.trained = describe(trainer, last);
+    if (!copy.trained)
+      status = gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
+  }
+  free(parameters);
+  if (status == GCONV_OK)
+    *network = copy;
+  else
+    gconv_network_free(&copy);
+  return status;
+}
