@@ -14,7 +14,7 @@
  * epoch of N cases takes 9 N starts for a net of two layers, some 2 us each, whatever the net: that is what bounds it, until
  * layers have a million weights. A library is fast where it gets all cases in one call.
  */
-#include "../../library/cublas.cuh"
+#include "../library/cublas.cuh"
 #include "method.cuh"
 
 namespace {
