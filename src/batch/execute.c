@@ -129,20 +129,6 @@ void gconv_task_describe(gconv_task *task) {
 
 /* ---- Results in the memory of the last ones -------------------------------------------------------------------------- */
 
-void gconv_image_reshape(gconv_image *image, const gconv_image *header) {
-  gconv_image other = gconv_header_of(header);
-  other.row_bytes = (size_t)other.width * (other.planar ? 1 : (size_t)other.channels) * gconv_type_bytes(other.type);
-  other.plane_bytes = other.row_bytes * (size_t)other.height;
-  if (!image->data || gconv_image_bytes(image) != gconv_image_bytes(&other)) {
-    gconv_image_free(image);
-    return;
-  }
-  other.data = image->data;
-  image->data = NULL;
-  gconv_image_free(image); /* the metadata */
-  *image = other;
-}
-
 void gconv_worker_clear_results(gconv_worker *worker) {
   for (size_t k = 0; k < worker->result_count; k++)
     gconv_image_free(&worker->results[k]);

@@ -27,7 +27,7 @@ bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size
   const size_t most = 8;
   bool may = count <= most && !batch->verify;
   for (size_t n = 0; n < count && may; n++)
-    may = !gconv_output_is_sent(paths[n]);
+    may = !gconv_path_is_sent(paths[n]);
   return may;
 }
 

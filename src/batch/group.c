@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of the inputs, and which of them go together. */
-#include "batch/layout.h"
 #include "batch/run.h"
+#include "image/layout.h"
 #include "image/metadata.h"
 
 #include <math.h>
@@ -68,7 +68,7 @@ static shaped look_at(const gconv_run *run, size_t input) {
   const gconv_input *from = &batch->inputs->items[input];
   gconv_read_options options = gconv_run_reading(run);
   gconv_image whole = {0};
-  if (!gconv_input_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
+  if (!gconv_path_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
     return (shaped){.input = input, .first = input};
   shaped found = {gconv_header_of(&whole), (double)gconv_metadata_bytes(&whole), input, input};
   gconv_image_free(&whole);
@@ -141,7 +141,7 @@ static gconv_status check_header(const gconv_run *run, const gconv_input *input,
   const gconv_read_options options = gconv_run_reading(run);
   if (header->frames > 0)
     return GCONV_OK;
-  if (!gconv_input_is_file(input->file))
+  if (!gconv_path_is_file(input->file))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
                       "(-o results/ --format npy)",

@@ -88,7 +88,7 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   item->report.output_count = item->count;
   item->wanted = calloc(item->count, sizeof *item->wanted);
   for (size_t n = 0; n < item->count && !item->sent; n++)
-    item->sent = gconv_output_is_sent(item->paths[n]);
+    item->sent = gconv_path_is_sent(item->paths[n]);
   if (item->wanted && gconv_item_choose(run, item))
     return true;
   if (!item->wanted) {

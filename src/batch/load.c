@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding the images of a group. */
 #include "base/clock.h"
-#include "batch/layout.h"
 #include "batch/run.h"
+#include "image/layout.h"
 
 #include <stdlib.h>
 #include <string.h>

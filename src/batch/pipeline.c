@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "batch/arguments.h"
-#include "batch/layout.h"
 #include "batch/run.h"
+#include "image/layout.h"
+#include "names/texts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void run_workers(gconv_run *run) {
 
 /* An array whose rows must come in order is written by one worker. */
 static size_t most_workers(const gconv_batch *batch) {
-  bool in_order = batch->one_array && (batch->nhwc || gconv_output_is_sent(batch->outputs->paths.items[0]));
+  bool in_order = batch->one_array && (batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
   return in_order ? 1 : batch->inputs->count;
 }
 
@@ -124,7 +124,7 @@ static gconv_status begin_devices(gconv_run *run, size_t most) {
 static gconv_status remove_leftovers(const gconv_run *run) {
   enum { FEW = 10000, EACH = 100 };
   const gconv_texts *paths = &run->batch->outputs->paths;
-  bool files = !run->batch->manifest && paths->count > 0 && !gconv_output_is_sent(paths->items[0]);
+  bool files = !run->batch->manifest && paths->count > 0 && !gconv_path_is_sent(paths->items[0]);
   return files ? gconv_remove_leftovers(paths->items, paths->count, FEW + EACH * paths->count, &run->summary->leftovers)
                : GCONV_OK;
 }

@@ -21,10 +21,11 @@
 
 #include "base/threads.h"
 #include "batch/devices.h"
-#include "batch/manifest.h"
 #include "batch/plans.h"
 #include "image/look.h"
 #include "image/rows.h"
+#include "names/manifest.h"
+#include "names/outputs.h"
 #include "operation/losses.h"
 
 #include <pthread.h>
@@ -159,20 +160,6 @@ typedef struct gconv_task {
 
 /* Functions that return a status leave its text in gconv_last_error(). */
 
-/* The bytes of an image's pixels. */
-static inline size_t gconv_image_bytes(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
-}
-
-/* `count` frames of an image, from `first` on: its pixels, not a copy. */
-static inline gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
-  size_t planes = image->planar ? (size_t)image->channels : 1;
-  gconv_image part = *image;
-  part.frames = count;
-  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
-  return part;
-}
-
 /* ---- group.c ---- */
 
 /* Puts the inputs in order, and divides them into groups. */
@@ -304,9 +291,6 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t row
 void gconv_task_give_plan(gconv_worker *worker, gconv_task *task);
 /* Tells in the report what the plan does with one of the images. */
 void gconv_task_describe(gconv_task *task);
-/* Makes *image, which may have pixels, one like the header: its memory serves again if it has the right size, else it is
- * freed. */
-void gconv_image_reshape(gconv_image *image, const gconv_image *header);
 /* Frees the last results. */
 void gconv_worker_clear_results(gconv_worker *worker);
 /* Makes worker->results images that task->plan can write over: empty ones, or the last ones. */

@@ -2,8 +2,8 @@
 /* The way of a group: look up what is done, take memory, decode, plan, execute, write, report. */
 #include "base/clock.h"
 #include "base/nodata.h"
-#include "batch/layout.h"
 #include "batch/run.h"
+#include "image/layout.h"
 #include "image/metadata.h"
 
 #include <stdio.h>
@@ -150,7 +150,7 @@ static gconv_status open_reader(gconv_worker *worker, gconv_task *task, gconv_ro
     gconv_status status = gconv_row_reader_open(report->input->path, &options, reader);
     report->decode_ms += gconv_now_ms() - begin;
     GCONV_TRY(status);
-    settled = gconv_worker_settle_opening(worker, *reader, gconv_input_is_file(report->input->file));
+    settled = gconv_worker_settle_opening(worker, *reader, gconv_path_is_file(report->input->file));
     if (!settled)
       gconv_row_reader_close(*reader);
   }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worth.h"
-#include "batch/layout.h"
 #include "batch/run.h"
 #include "device/decoder.h"
 #include "image/gpu_codec.h"
+#include "image/layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
 static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_input *input, work *w) {
   gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
   gconv_row_reader *reader = NULL;
-  if (!gconv_input_is_file(input->file) || gconv_row_reader_open(input->path, &options, &reader) != GCONV_OK)
+  if (!gconv_path_is_file(input->file) || gconv_row_reader_open(input->path, &options, &reader) != GCONV_OK)
     return;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
   if (batch->nhwc)

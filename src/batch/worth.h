@@ -8,7 +8,7 @@
 #ifndef GCONV_BATCH_WORTH_H
 #define GCONV_BATCH_WORTH_H
 
-#include "batch/texts.h"
+#include "names/texts.h"
 
 typedef struct gconv_worth {
   bool cpu_can, gpu_can; /* the device has the algorithms that were asked for */

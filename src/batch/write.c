@@ -2,8 +2,8 @@
 /* The files of results, and the one array of all results. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "batch/layout.h"
 #include "batch/run.h"
+#include "image/layout.h"
 #include "image/metadata.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* Measuring: medians of runs on the device, with results that were checked. */
 #include "base/memory.h"
 #include "base/printable.h"
-#include "batch/texts.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
+#include "names/texts.h"
 #include "operation/operation.h"
 
 #include <stdlib.h>

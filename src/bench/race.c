@@ -6,9 +6,9 @@
  * value is wrong.
  */
 #include "base/printable.h"
-#include "batch/layout.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
+#include "image/layout.h"
 #include "operation/operation.h"
 
 #include <math.h>

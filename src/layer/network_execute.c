@@ -2,6 +2,7 @@
 /* What plans of networks do: with whole images, or with some rows of the output at a time. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "image/layout.h"
 #include "layer/network.h"
 #include "operation/stages.h"
 #include "operation/verify.h"

@@ -10,6 +10,7 @@
 #define GCONV_OPERATION_OPERATION_H
 
 #include "image/gpu_codec.h"
+#include "image/layout.h"
 #include "image/look.h"
 
 #include <pthread.h>
@@ -282,10 +283,6 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
 /* plan->type->verify(), or the error that tells who cannot be verified. */
 gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                              double budget, gconv_verification *result);
-
-/* The header of an image, without pixels and metadata; and the bytes of its pixels. */
-gconv_image gconv_header_of(const gconv_image *image);
-double gconv_pixel_bytes(const gconv_image *image);
 
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);

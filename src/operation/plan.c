@@ -11,22 +11,6 @@
 
 /* ---- What a plan is for ---- */
 
-gconv_image gconv_header_of(const gconv_image *image) {
-  return (gconv_image){.type = image->type,
-                       .frames = image->frames,
-                       .height = image->height,
-                       .width = image->width,
-                       .channels = image->channels,
-                       .planar = image->planar,
-                       .alpha = image->alpha,
-                       .has_nodata = image->has_nodata,
-                       .nodata = image->nodata};
-}
-
-double gconv_pixel_bytes(const gconv_image *image) {
-  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
 size_t gconv_plan_outputs(const gconv_plan *plan) {
   return plan ? plan->output_count : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Patterns with * ? and [. The part ** stands for any folders, one in the other, or none. */
-#include "batch/search.h"
+#include "names/search.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function calls itself for each folder of a pattern, and so many fit onto a small stack. Folders that ** leads to are
- * bounded likewise. */
+/* expand() calls itself for each folder of a pattern, and for each folder in a folder that ** leads to. So many calls fit
+ * onto a small stack. */
 enum { MOST_FOLDERS = 128 };
 
-/* What the functions below share. */
+/* The state of matching one pattern. */
 typedef struct matching {
   gconv_search *search;
   gconv_texts found;
@@ -23,7 +23,7 @@ typedef struct matching {
 static gconv_status expand(matching *m, const char *folder, const char *pattern);
 
 static gconv_status expand_in(matching *m, const char *folder, const char *name, const char *pattern) {
-  char *inner = gconv_search_join(folder, name), *slash = inner ? gconv_search_join(inner, "") : NULL;
+  char *inner = gconv_path_join(folder, name), *slash = inner ? gconv_path_join(inner, "") : NULL;
   gconv_status status = slash ? expand(m, slash, pattern) : gconv_complain_memory(m->search->message);
   free(inner);
   free(slash);
@@ -31,7 +31,7 @@ static gconv_status expand_in(matching *m, const char *folder, const char *name,
 }
 
 static gconv_status add_found(matching *m, const char *folder, const char *name) {
-  return gconv_texts_add(&m->found, gconv_search_join(folder, name)) ? GCONV_OK : gconv_complain_memory(m->search->message);
+  return gconv_texts_append(&m->found, gconv_path_join(folder, name), m->search->message);
 }
 
 static bool is_folder(const char *path, bool follows) {
@@ -39,7 +39,7 @@ static bool is_folder(const char *path, bool follows) {
   return (follows ? stat(path, &status) : lstat(path, &status)) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* `name` without backslashes before letters, on the heap. */
+/* Removes backslashes before letters. On the heap; NULL without memory. */
 static char *unescape(const char *name, size_t length) {
   char *text = malloc(length + 1), *to = text;
   for (size_t i = 0; text && i < length; i++) {
@@ -63,7 +63,7 @@ static bool is_fixed(const char *name, size_t length) {
 /* Takes a part of the pattern without wildcards. */
 static gconv_status take_fixed(matching *m, const char *folder, const char *part, size_t length, const char *rest) {
   struct stat status;
-  char *name = unescape(part, length), *path = name ? gconv_search_join(folder, name) : NULL;
+  char *name = unescape(part, length), *path = name ? gconv_path_join(folder, name) : NULL;
   gconv_status result = path ? GCONV_OK : gconv_complain_memory(m->search->message);
   if (path && rest && is_folder(path, true))
     result = expand_in(m, folder, name, rest);
@@ -74,23 +74,23 @@ static gconv_status take_fixed(matching *m, const char *folder, const char *part
   return result;
 }
 
-/* Whether a folder is passed over: by --exclude, or, by ** that stands for any, as it is that of the results. */
+/* Whether a folder is passed over: --exclude names it, or it is the folder of the results and ** (`any`) leads to it. */
 static bool is_left_out(const matching *m, const char *path, bool any) {
   struct stat status;
   return gconv_search_excludes(m->search, path) ||
          (any && stat(path, &status) == 0 && gconv_search_has_results(m->search, &status));
 }
 
-/* ** has searched the folder: results that lie there would be found by it. */
+/* Notes that ** has searched a folder. Results that lie there would be found by the next run. */
 static gconv_status note_folder(matching *m, const char *folder) {
-  return gconv_texts_add(&m->searched, strdup(folder[0] ? folder : ".")) ? GCONV_OK
-                                                                         : gconv_complain_memory(m->search->message);
+  return gconv_texts_append(&m->searched, strdup(folder[0] ? folder : "."), m->search->message);
 }
 
-/* Takes an entry of a folder for the part: `any` is **, which stands before the rest of the pattern again. */
+/* Takes an entry of a folder that the current part of the pattern matches. `any`: that part is **, and is matched again
+ * inside the entry. */
 static gconv_status take_entry(matching *m, const char *folder, const char *name, bool any, const char *pattern,
                                const char *rest) {
-  char *path = gconv_search_join(folder, name);
+  char *path = gconv_path_join(folder, name);
   if (!path)
     return gconv_complain_memory(m->search->message);
   bool goes_in = (any || rest) && is_folder(path, !any) && !is_left_out(m, path, any);
@@ -112,7 +112,7 @@ static gconv_status take_entries(matching *m, const char *folder, const char *pa
   return status;
 }
 
-/* Finds what matches the pattern below `folder`, "" or with a slash at its end. */
+/* Finds what matches the pattern below `folder`, which is "" or ends with a slash. */
 static gconv_status expand(matching *m, const char *folder, const char *pattern) {
   size_t length = strcspn(pattern, "/");
   const char *rest = pattern[length] ? pattern + length + strspn(pattern + length, "/") : NULL;
@@ -139,18 +139,14 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
 
 /* ---- Matches -------------------------------------------------------------------------------------------------------- */
 
-/* "." and "..", which the pattern ".*" matches too, are folders that nobody means; results would leave theirs by the latter.
- */
+/* Whether a path ends in "." or "..". The pattern ".*" matches them, but nobody means them, and ".." would lead results out
+ * of their folder. */
 static bool is_dots(const char *path) {
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *name = gconv_path_name(path);
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int compare_texts(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* All matches, in their order, with what folders that match hold, and behind them what links to folders lead to. */
+/* Adds the matches in their order, with the images of folders that match. The folders behind links come last. */
 static gconv_status add_matches(gconv_search *search, const gconv_texts *found) {
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < found->count && status == GCONV_OK; i++) {
@@ -163,7 +159,8 @@ static gconv_status add_matches(gconv_search *search, const gconv_texts *found) 
   return status == GCONV_OK ? gconv_search_noted(search, true) : status;
 }
 
-/* The length of the folders of `pattern` before its first wildcard: matches are mirrored from there on. */
+/* The length of the folders of `pattern` before its first wildcard. Below them, the folders of results mirror those of the
+ * inputs. */
 static size_t fixed_length(const char *pattern) {
   size_t length = strcspn(pattern, "*?[");
   while (length > 0 && pattern[length - 1] != '/')
@@ -182,11 +179,11 @@ static gconv_status check_length(const char *pattern, gconv_message *message) {
                         pattern, folders, MOST_FOLDERS);
 }
 
-/* The results of a pattern with ** must lie in folders that it does not search; those of any other must not match it. */
+/* Notes a pattern that results must not match. For a pattern with **, the folders that it searched are noted instead. */
 static gconv_status note_pattern(gconv_search *search, const char *pattern) {
   if (strstr(pattern, "**"))
     return GCONV_OK;
-  return gconv_texts_add(&search->inputs->patterns, strdup(pattern)) ? GCONV_OK : gconv_complain_memory(search->message);
+  return gconv_texts_append(&search->inputs->patterns, strdup(pattern), search->message);
 }
 
 static gconv_status complain_empty(const gconv_search *search, const char *pattern, bool matches, size_t missed) {
@@ -212,12 +209,11 @@ gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
     status = note_pattern(search, pattern);
   bool matches = m.found.count > 0;
   if (matches)
-    qsort(m.found.items, m.found.count, sizeof *m.found.items, compare_texts);
+    qsort(m.found.items, m.found.count, sizeof *m.found.items, gconv_texts_compare);
   if (status == GCONV_OK)
     status = add_matches(search, &m.found);
   for (size_t i = 0; i < m.searched.count && status == GCONV_OK; i++)
-    status = gconv_texts_add(&search->inputs->folders, strdup(m.searched.items[i])) ? status
-                                                                                    : gconv_complain_memory(search->message);
+    status = gconv_texts_append(&search->inputs->folders, strdup(m.searched.items[i]), search->message);
   gconv_search_end(search);
   gconv_texts_free(&m.searched);
   gconv_texts_free(&m.found);

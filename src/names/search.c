@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folders. Each is searched once, whatever names lead to it: so links that lead to each other end. Real folders come first,
- * and links after all of them. So a folder has its real name, if that lies in what is searched, and the name of the first
- * link otherwise. What was found is sorted in the end, as if each folder had been searched where its name comes.
+ * The search of folders. Each folder is searched once, whatever names lead to it: so links that lead to each other end.
+ * Links are followed after all real folders. So a folder has its real name if that name is found, and else the name of the
+ * first link. At the end, the inputs are sorted as if each folder had been searched at the place of its name.
  */
-#include "batch/search.h"
+#include "names/search.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -18,16 +19,33 @@
 #include <string.h>
 #include <strings.h>
 
-char *gconv_search_join(const char *folder, const char *name) {
-  size_t length = strlen(folder);
-  const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
-  char *text = NULL;
-  return asprintf(&text, "%s%s%s", folder, slash, name) < 0 ? NULL : text;
+gconv_status gconv_search_add(gconv_search *search, const char *path, const char *relative, bool found) {
+  gconv_inputs *inputs = search->inputs;
+  gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
+  if (!items)
+    return gconv_complain_memory(search->message);
+  inputs->items = items;
+  gconv_input *input = &items[inputs->count++];
+  *input = (gconv_input){
+      .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative), .found = found};
+  return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
-static const char *name_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
+void gconv_input_free(gconv_input *input) {
+  free(input->path);
+  free(input->file);
+  free(input->relative);
+}
+
+void gconv_search_begin(gconv_search *search, size_t above) {
+  search->next = search->inputs->folders.count;
+  search->above = above;
+}
+
+void gconv_search_end(gconv_search *search) {
+  tdestroy(search->seen, free);
+  search->seen = NULL;
+  gconv_texts_free(&search->links);
 }
 
 /* ---- What is passed over -------------------------------------------------------------------------------------------- */
@@ -37,7 +55,7 @@ static bool is_image_name(const char *name) {
   return format && format->reads;
 }
 
-/* Whether it has the extension of a format of images that is not read. */
+/* Whether the name has the extension of an image format that gconv does not read. */
 static bool is_unread_name(const char *name) {
   static const char *const extensions[] = {"tif", "tiff", "webp", "bmp", "gif", "heic", "heif", "avif", "jxl",
                                            "jp2", "j2k",  "svg",  "exr", "hdr", "psd",  "dng",  "cr2",  "cr3",
@@ -49,16 +67,16 @@ static bool is_unread_name(const char *name) {
   return false;
 }
 
-/* Counts it, and keeps the first. */
+/* Counts a path in a list of what is passed over, and keeps the first one. */
 static gconv_status pass_over(gconv_search *search, gconv_passed_over *all, const char *path) {
   if (all->count++ == 0)
     all->first = strdup(path);
   return all->first ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
-/* The kind of what is passed over: its extension, or what it is if it is no file. */
+/* Names the kind of an entry that is passed over: its extension, or "pipe" and the like if it is no file. */
 static void name_kind(const char *path, mode_t mode, char kind[24]) {
-  const char *name = name_of(path), *dot = strrchr(name, '.');
+  const char *name = gconv_path_name(path), *dot = strrchr(name, '.');
   const char *special = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : !S_ISREG(mode) ? "device" : NULL;
   bool has_extension = dot && dot > name && dot[1] && strlen(dot) < 12;
   snprintf(kind, 24, "%s", special ? special : has_extension ? dot : "without an extension");
@@ -87,9 +105,7 @@ gconv_status gconv_search_miss(gconv_search *search, const char *path, int error
                             "takes: go to a folder nearer to the images (cd), and name the input from there",
                             path, PATH_MAX - 1)
                  : asprintf(&text, "%s: cannot look into this folder: %s", path, strerror(error));
-  if (size < 0)
-    text = NULL;
-  return gconv_texts_add(&search->inputs->missed, text) ? GCONV_OK : gconv_complain_memory(search->message);
+  return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text, search->message);
 }
 
 bool gconv_search_excludes(const gconv_search *search, const char *path) {
@@ -100,7 +116,7 @@ bool gconv_search_excludes(const gconv_search *search, const char *path) {
     size_t length = strlen(pattern);
     char *plain = strndup(pattern, length > 0 && pattern[length - 1] == '/' ? length - 1 : length);
     bool by_path = plain && (patterns->items[i][0] == '/' || strchr(plain, '/'));
-    bool matches = plain && fnmatch(plain, by_path ? relative : name_of(path), FNM_PATHNAME) == 0;
+    bool matches = plain && fnmatch(plain, by_path ? relative : gconv_path_name(path), FNM_PATHNAME) == 0;
     free(plain);
     if (matches)
       return true;
@@ -114,7 +130,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
   return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
 }
 
-/* Notes that the folder was found; *first says whether that is new. */
+/* Notes that a folder was found. *first: it was not found before. */
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
   if (!key)
@@ -127,17 +143,17 @@ static gconv_status see(gconv_search *search, const struct stat *status, bool *f
   return node ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
-/* Notes a folder that is to be searched, once. */
+/* Notes a folder that is to be searched, unless it was noted before. */
 static gconv_status add_folder(gconv_search *search, const char *path, const struct stat *status) {
   bool first;
   GCONV_TRY(see(search, status, &first));
   if (!first)
     return pass_over(search, &search->inputs->linked, path);
-  return gconv_texts_add(&search->inputs->folders, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+  return gconv_texts_append(&search->inputs->folders, strdup(path), search->message);
 }
 
-/* An entry that cannot be looked at. It is passed over if it is gone, or a link that leads nowhere, or not wanted anyway. An
- * image fails when its turn comes. */
+/* Takes an entry that stat() cannot look at. It is passed over if it is gone, a link that leads nowhere, or no image. An
+ * image is added, and fails when it is read. */
 static gconv_status take_hidden(gconv_search *search, const char *path, bool folder, bool matched, int error) {
   struct stat link;
   bool wanted = folder ? search->recursive : matched || is_image_name(path);
@@ -166,7 +182,7 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
   if (matched && gconv_search_has_results(search, &status))
     return GCONV_OK;
   if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
-    return gconv_texts_add(&search->links, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+    return gconv_texts_append(&search->links, strdup(path), search->message);
   return gconv_search_has_results(search, &status) ? GCONV_OK : add_folder(search, path, &status);
 }
 
@@ -196,7 +212,7 @@ static gconv_status search_one(gconv_search *search, const char *path) {
   int count;
   gconv_status status = gconv_search_list(search, path, false, &entries, &count);
   for (int i = 0; i < count && status == GCONV_OK; i++) {
-    char *entry = gconv_search_join(path, entries[i]->d_name);
+    char *entry = gconv_path_join(path, entries[i]->d_name);
     status = entry ? gconv_search_entry(search, entry, entries[i]->d_type == DT_DIR, false)
                    : gconv_complain_memory(search->message);
     free(entry);
@@ -205,7 +221,7 @@ static gconv_status search_one(gconv_search *search, const char *path) {
   return status;
 }
 
-/* Searches the folders that were found, and those in them. */
+/* Searches the folders that were found, and their sub-folders. */
 static gconv_status search_folders(gconv_search *search) {
   gconv_status status = GCONV_OK;
   while (search->next < search->inputs->folders.count && status == GCONV_OK)
@@ -213,7 +229,7 @@ static gconv_status search_folders(gconv_search *search) {
   return status;
 }
 
-/* In the order in which a search that goes into each folder at once would find them: '/' comes before all other letters. */
+/* Orders paths as a search would find them that goes into each folder at once: '/' comes before all other letters. */
 static int compare_paths(const char *a, const char *b) {
   while (*a && *a == *b) {
     a++;
@@ -233,14 +249,15 @@ static int compare_inputs(const void *a, const void *b) {
   return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
 }
 
-/* Sorts what was found from `first` on. Returns `status`; after a failure, the last input may lack its names. */
+/* Sorts the inputs from `first` on. Returns `status`. After a failure, the last input may lack its names, and nothing is
+ * sorted. */
 static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
   if (status == GCONV_OK && inputs->count > first)
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
   return status;
 }
 
-/* Searches what the links lead to, and what links that are found there lead to, and so on. */
+/* Searches the folders behind the links. Links that are found there are followed in the next turn of the loop. */
 static gconv_status search_links(gconv_search *search) {
   gconv_status status = GCONV_OK;
   while (search->links.count > 0 && status == GCONV_OK) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
-#include "batch/arguments.h"
-#include "batch/outputs.h"
-#include "batch/texts.h"
+#include "names/outputs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +10,7 @@ enum { MOST_SHARDS = 1000000 };
 
 /* ---- What is asked for --------------------------------------------------------------------------------------------- */
 
-/* Reads a number from `least` to `most` in decimal digits, ended by `end`; returns what is behind it, or NULL. */
+/* Reads a number from `least` to `most` in decimal digits, which `end` must follow. Returns the text after it, or NULL. */
 static const char *parse_number(const char *text, int least, int most, char end, int *number) {
   char *behind;
   errno = 0;
@@ -23,7 +21,7 @@ static const char *parse_number(const char *text, int least, int most, char end,
   return behind + (end != '\0');
 }
 
-/* An environment variable that holds a number from 0 on. */
+/* Reads an environment variable that holds a number from 0 on. */
 static gconv_status read_variable(const char *name, int *number, gconv_message *message) {
   const char *text = getenv(name);
   if (!text)
@@ -33,7 +31,7 @@ static gconv_status read_variable(const char *name, int *number, gconv_message *
   return GCONV_OK;
 }
 
-/* The place of this task in its array. With gaps of different sizes it cannot be told. */
+/* Finds the place of this task in its array. The tasks must have equal distances, else their places are unknown. */
 static gconv_status ask_slurm(int expected, gconv_shard *shard, gconv_message *message) {
   int id, first, last, count;
   GCONV_TRY(read_variable("SLURM_ARRAY_TASK_ID", &id, message));
@@ -69,7 +67,7 @@ static gconv_status ask_kubernetes(int count, gconv_shard *shard, gconv_message 
   return GCONV_OK;
 }
 
-/* `count` is N of auto/N, or 0. */
+/* Finds the shard by the environment. `count`: N of auto/N, or 0. */
 static gconv_status ask_environment(int count, gconv_shard *shard, gconv_message *message) {
   if (getenv("SLURM_ARRAY_TASK_ID"))
     return ask_slurm(count, shard, message);
@@ -105,18 +103,19 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
 
 /* ---- Which part an input belongs to -------------------------------------------------------------------------------- */
 
-/* Mixes the bits of a hash, so that all of them depend on all (the last step of MurmurHash3). */
+/* Mixes a hash so that each bit depends on all bits (the last step of MurmurHash3). */
 static uint64_t mix(uint64_t hash) {
   hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
   hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
   return hash ^ hash >> 33;
 }
 
-/* The last number in the name of a file, but for its extension: the digits at *begin .. *end - 1 of the path. None: 0. */
+/* Finds the last number in the name of a file without its extension: digits *begin .. *end - 1 of the path. 0 if there is
+ * none. */
 static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+  const char *name = gconv_path_name(path);
   uint64_t number = 0;
-  *end = dot && dot > name ? (size_t)(dot - path) : strlen(path);
+  *end = (size_t)(name - path) + gconv_path_stem(name);
   while (path + *end > name && !(path[*end - 1] >= '0' && path[*end - 1] <= '9'))
     --*end;
   for (*begin = *end; path + *begin > name && path[*begin - 1] >= '0' && path[*begin - 1] <= '9';)
@@ -126,9 +125,8 @@ static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
   return number;
 }
 
-/* The shard, from 1 to `count`. The hash of a path without its number is a place on a circle of 2^64, and the number goes on
- * from there in steps of the golden ratio, by which any names in sequence are spread evenly. Each shard has a part of the
- * circle. */
+/* The shard of an input, from 1 to `count`. The hash of the path without its number is a place on a circle of 2^64. The
+ * number is added in steps of the golden ratio, which spread numbered files evenly. Each shard has a part of the circle. */
 static int shard_of(const char *relative, int count) {
   size_t begin, end;
   uint64_t number = find_number(relative, &begin, &end);
@@ -145,7 +143,7 @@ static bool is_mine(const gconv_input *input, size_t i, void *user) {
 
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
   gconv_shard own = shard ? *shard : (gconv_shard){0};
-  bool part = own.number >= 1 && own.number <= own.count; /* else there is none: all inputs stay */
+  bool part = own.number >= 1 && own.number <= own.count; /* otherwise all inputs stay */
   if (part && inputs && outputs && gconv_check_inputs(inputs, NULL) == GCONV_OK &&
       gconv_check_outputs(outputs, inputs, NULL) == GCONV_OK)
     gconv_outputs_keep(inputs, outputs, is_mine, &own);

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The arguments of the functions of gconv_jobs.h: what lists of a caller must have (base/arguments.h). */
-#ifndef GCONV_BATCH_ARGUMENTS_H
-#define GCONV_BATCH_ARGUMENTS_H
+/* Messages, lists of texts, and checks of the arguments of gconv_jobs.h (base/arguments.h has those of gconv.h). */
+#ifndef GCONV_NAMES_TEXTS_H
+#define GCONV_NAMES_TEXTS_H
 
 #include "base/arguments.h"
+#include "base/status.h"
 #include "gconv_jobs.h"
+
+/* GCONV_NO_MEMORY, with its text. */
+gconv_status gconv_complain_memory(gconv_message *message);
+
+/* gconv_texts_add(), as a status: GCONV_NO_MEMORY with its text if the text is NULL or there is no memory for the list. */
+gconv_status gconv_texts_append(gconv_texts *texts, char *text, gconv_message *message);
+
+/* Orders two elements of gconv_texts.items, for qsort() and bsearch(). */
+int gconv_texts_compare(const void *a, const void *b);
 
 /* Fails in the calling function, which has a `message`, if a pointer is NULL. */
 #define GCONV_NEED_TOLD(pointer, message)                                                                                   \
@@ -14,11 +24,14 @@
       return gconv_complain(message, gconv_need_status, "%s", gconv_last_error());                                          \
   } while (0)
 
-/* Fail if a text, or a list of them, is missing. `name` is for the error. */
+/* Fails if one of the texts is missing. `name` of the list is for the error. */
 gconv_status gconv_check_texts(const gconv_texts *texts, const char *name, gconv_message *message);
+
+/* Fails if an input or a text of the inputs is missing. */
 gconv_status gconv_check_inputs(const gconv_inputs *inputs, gconv_message *message);
 
-/* Fails if outputs lack a path, or do not tell which are those of each input. NULL: they are one array of all. */
+/* Fails if a path is missing, or if the outputs do not tell which paths belong to each input. `inputs` is NULL if all
+ * results go into one array. */
 gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_inputs *inputs, gconv_message *message);
 
 #endif

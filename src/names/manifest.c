@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/manifest.h"
+#include "names/manifest.h"
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "batch/arguments.h"
-#include "batch/template.h"
+#include "names/paths.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,19 +20,19 @@
 
 #define NAME ".gconv-manifest"
 
-/* A longer line is none of ours: its paths are escaped, and each could be opened. A larger file is refused. */
+/* Longer lines are passed over: no run writes them, as its paths can be opened. Larger files are refused. */
 enum { MOST_LINE = 5 * PATH_MAX, MOST_BYTES = 1 << 30 };
 
 /* A line. */
 typedef struct note {
-  char *path, *relative; /* as written: escaped, the path from the manifest's folder on; owned */
+  char *path, *relative; /* as they stand in the line: escaped, and the path from the manifest's folder on; owned */
   gconv_print result, input;
   uint64_t job;
 } note;
 
 struct gconv_manifest {
   char *folder; /* "", or ending with a slash */
-  char *path;   /* of the run's own */
+  char *path;   /* of the manifest to which the run appends */
   uint64_t job;
   note *records; /* sorted by path once all are read; a result may have several */
   size_t count;
@@ -53,7 +52,7 @@ static bool equal(gconv_print a, gconv_print b) {
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------- */
 
-/* For free(); NULL without memory. */
+/* A name as a line has it. For free(); NULL without memory. */
 static char *escaped(const char *name) {
   char *text = malloc(2 * strlen(name) + 1), *out = text;
   for (; text && *name; name++) {
@@ -67,7 +66,7 @@ static char *escaped(const char *name) {
   return text;
 }
 
-/* Cuts the field off that begins at *at, which goes on to the next; NULL if there is none. */
+/* Cuts off the field at *at, and moves *at to the next one. NULL if there is no field. */
 static char *cut_field(char **at) {
   return *at ? strsep(at, "\t") : NULL;
 }
@@ -88,7 +87,7 @@ static bool parse_print(char **at, gconv_print *print) {
   return print->known;
 }
 
-/* Whether the line, which is written to, is a whole record; its texts are in the line. */
+/* Parses a line, which is changed, and holds the texts of the record. False if it is no whole record. */
 static bool parse_line(char *line, note *record) {
   bool whole = parse_print(&line, &record->result) && parse_print(&line, &record->input) &&
                parse_field(&line, 16, UINT64_MAX, &record->job) && cut_field(&line);
@@ -110,20 +109,20 @@ static gconv_status add_record(gconv_manifest *manifest, note record, gconv_mess
   return record.path && record.relative ? GCONV_OK : gconv_complain_memory(message);
 }
 
-/* A file that is read in blocks. */
+/* The state of reading a file in blocks. */
 typedef struct blocks {
-  char *block;  /* of MOST_LINE bytes; owned */
-  size_t held;  /* bytes of it that are a line's so far */
-  bool passing; /* they follow others of a line that is too long */
+  char *block;  /* MOST_LINE bytes; owned */
+  size_t held;  /* bytes in it, of a line that has not ended yet */
+  bool passing; /* that line is too long, and is passed over */
 } blocks;
 
-/* A line, without its end; it is written to. */
+/* Takes a line without its end. The line is changed. */
 static gconv_status take_line(gconv_manifest *manifest, char *line, gconv_message *message) {
   note record;
   return line[0] != '#' && parse_line(line, &record) ? add_record(manifest, record, message) : GCONV_OK;
 }
 
-/* Takes the lines that end in the block, and keeps the rest. */
+/* Takes the lines that end in the block, and keeps the bytes after them. */
 static gconv_status take_block(gconv_manifest *manifest, blocks *b, gconv_message *message) {
   char *at = b->block, *end;
   for (; (end = memchr(at, '\n', b->held)); at = end + 1) {
@@ -141,7 +140,7 @@ static gconv_status take_block(gconv_manifest *manifest, blocks *b, gconv_messag
   return GCONV_OK;
 }
 
-/* What is no whole line, as one that was being written when the power went, tells nothing. */
+/* Reads all lines. Lines that are not whole are passed over: power may have failed while one was written. */
 static gconv_status read_lines(gconv_manifest *manifest, FILE *file, gconv_message *message) {
   blocks b = {.block = malloc(MOST_LINE)};
   gconv_status status = b.block ? GCONV_OK : gconv_complain_memory(message);
@@ -166,9 +165,9 @@ static gconv_status refuse_size(const char *path, gconv_message *message) {
                         path, MOST_BYTES);
 }
 
-/* One that cannot be read, or is a link or no file, tells nothing either. */
+/* Reads one manifest. Links, and what is no readable file, are passed over. */
 static gconv_status read_manifest(gconv_manifest *manifest, const char *path, gconv_message *message) {
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe of this name shall not hang us */
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* so that a pipe of this name is not waited for */
   off_t bytes;
   FILE *stream = file >= 0 && is_regular(file, &bytes) ? fdopen(file, "r") : NULL;
   if (!stream) {
@@ -227,8 +226,8 @@ static bool write_all(int file, const char *text, size_t size) {
   return true;
 }
 
-/* Two runs that make the same results would disturb each other. Where the file system has no locks, that is up to the user.
- */
+/* Locks the manifest, as two runs that make the same results would disturb each other. Some file systems have no locks: then
+ * nothing is checked. */
 static gconv_status lock_file(const gconv_manifest *manifest, bool shared, gconv_message *message) {
   if (flock(manifest->file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return GCONV_OK;
@@ -237,7 +236,7 @@ static gconv_status lock_file(const gconv_manifest *manifest, bool shared, gconv
                         manifest->path);
 }
 
-/* Begins a new line if the last one is torn, so that it does not tear the next. */
+/* Writes the heading of a new file. In an old one, ends a last line that is torn. */
 static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *message) {
   static const char heading[] = "# gconv: bytes and CRC-32 of a result, those of its input, job, version, result, input\n";
   char last;
@@ -249,7 +248,7 @@ static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *me
 }
 
 static gconv_status open_own(gconv_manifest *manifest, bool shared, gconv_message *message) {
-  GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
+  GCONV_TRY(gconv_path_make_folders(manifest->path, message));
   int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   off_t bytes;
   manifest->file = open(manifest->path, flags, 0666);
@@ -267,7 +266,7 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared, gconv_messag
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
 
-/* The folder of all results, and what lies in it. */
+/* Sets the folder of all results, and the path of the own manifest in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
                                gconv_message *message) {
   manifest->folder = strdup(outputs->folder);
@@ -291,20 +290,31 @@ static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs 
   return read_all(manifest, message);
 }
 
-gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **result, gconv_message *message) {
+static gconv_status open_record(gconv_manifest *manifest, const gconv_outputs *outputs, gconv_message *message) {
   const gconv_shard all = {0};
+  GCONV_TRY(name_files(manifest, outputs, &all, message));
+  return open_own(manifest, true, message);
+}
+
+static gconv_manifest *create(uint64_t job) {
   gconv_manifest *manifest = calloc(1, sizeof *manifest);
-  if (!manifest)
-    return gconv_complain_memory(message);
-  *manifest = (gconv_manifest){.file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
-  gconv_status status = name_files(manifest, outputs, &all, message);
-  if (status == GCONV_OK)
-    status = open_own(manifest, true, message);
+  if (manifest)
+    *manifest = (gconv_manifest){.job = job, .file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+  return manifest;
+}
+
+/* Hands the manifest over if `status` is GCONV_OK, and closes it otherwise. */
+static gconv_status hand_over(gconv_manifest *manifest, gconv_status status, gconv_manifest **result) {
   if (status == GCONV_OK)
     *result = manifest;
   else
     gconv_manifest_close(manifest);
   return status;
+}
+
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **result, gconv_message *message) {
+  gconv_manifest *manifest = create(0);
+  return manifest ? hand_over(manifest, open_record(manifest, outputs, message), result) : gconv_complain_memory(message);
 }
 
 gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
@@ -317,20 +327,12 @@ gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard
   if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
-  gconv_manifest *manifest = calloc(1, sizeof *manifest);
-  if (!manifest)
-    return gconv_complain_memory(message);
-  *manifest = (gconv_manifest){.job = job, .file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
-  gconv_status status = open_manifest(manifest, outputs, shard, removed, message);
-  if (status != GCONV_OK) {
-    gconv_manifest_close(manifest);
-    return status;
-  }
-  *result = manifest;
-  return GCONV_OK;
+  gconv_manifest *manifest = create(job);
+  return manifest ? hand_over(manifest, open_manifest(manifest, outputs, shard, removed, message), result)
+                  : gconv_complain_memory(message);
 }
 
-/* How far the record fits; GCONV_FOUND_OTHER_RESULT: all but the result, which has not been looked at. */
+/* Compares all of a record but its result. GCONV_FOUND_OTHER_RESULT if all agrees. */
 static gconv_finding compare_origin(const gconv_manifest *manifest, const note *record, const char *relative,
                                     gconv_print input) {
   if (record->job != manifest->job)
@@ -339,31 +341,35 @@ static gconv_finding compare_origin(const gconv_manifest *manifest, const note *
                                                                                 : GCONV_FOUND_OTHER_INPUT;
 }
 
-/* The first of the records of this path, as written. */
-static const note *find(const gconv_manifest *manifest, const char *path) {
-  size_t low = 0, high = manifest->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (strcmp(manifest->records[middle].path, path) < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return manifest->records + low;
+/* Whether a record, or the end of the records, is one of this escaped path. */
+static bool is_of(const gconv_manifest *manifest, const note *record, const char *path) {
+  return record < manifest->records + manifest->count && strcmp(record->path, path) == 0;
 }
 
-/* As the records have it: from the folder of the manifest on, escaped. */
+/* Finds the first record of an escaped path. Where there is none, the record at its place, or NULL without any record. */
+static const note *find(const gconv_manifest *manifest, const char *path) {
+  const note *at = manifest->records, *end = manifest->count > 0 ? at + manifest->count : at;
+  while (at < end) {
+    const note *middle = at + (end - at) / 2;
+    if (strcmp(middle->path, path) < 0)
+      at = middle + 1;
+    else
+      end = middle;
+  }
+  return at;
+}
+
+/* The name of a result as the records have it: from the folder of the manifest on, escaped. */
 static char *name_of(const gconv_manifest *manifest, const char *path) {
   return escaped(path + strlen(manifest->folder));
 }
 
-/* A result may have records of several runs. It is done if one of them agrees in job, input and content. */
+/* Looks through the records of a result: several runs may have made some. It is done if one of them agrees. */
 static gconv_finding look_up(const gconv_manifest *manifest, const char *path, const char *name, const char *relative,
                              gconv_print input) {
   gconv_finding best = GCONV_FOUND_NEW;
   gconv_print result = {0};
-  const note *end = manifest->records + manifest->count;
-  for (const note *at = find(manifest, name); at < end && strcmp(at->path, name) == 0; at++) {
+  for (const note *at = find(manifest, name); at && is_of(manifest, at, name); at++) {
     gconv_finding found = compare_origin(manifest, at, relative, input);
     if (found == GCONV_FOUND_OTHER_RESULT && best != GCONV_FOUND_OTHER_RESULT)
       result = gconv_print_of(path);
@@ -377,8 +383,7 @@ static gconv_finding look_up(const gconv_manifest *manifest, const char *path, c
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input) {
   char *name = name_of(manifest, path), *source = escaped(relative);
-  gconv_finding finding =
-      name && source && manifest->count > 0 ? look_up(manifest, path, name, source, input) : GCONV_FOUND_NEW;
+  gconv_finding finding = name && source ? look_up(manifest, path, name, source, input) : GCONV_FOUND_NEW;
   free(name);
   free(source);
   return finding;
@@ -388,9 +393,7 @@ bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path) {
   char *name = name_of(manifest, path);
   gconv_print print = {0};
   bool knows = false;
-  const bool some = name && manifest->count > 0;
-  const note *end = some ? manifest->records + manifest->count : NULL;
-  for (const note *at = some ? find(manifest, name) : NULL; at != end && strcmp(at->path, name) == 0; at++) {
+  for (const note *at = name ? find(manifest, name) : NULL; at && is_of(manifest, at, name); at++) {
     if (!print.known)
       print = gconv_print_of(path);
     knows |= equal(at->result, print);
@@ -406,7 +409,7 @@ gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *pa
   return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->file));
 }
 
-/* For free(); NULL without memory. */
+/* Makes the line of a result. For free(); NULL without memory. */
 static char *make_line(const gconv_manifest *manifest, const char *path, gconv_print result, const char *relative,
                        gconv_print input) {
   char *name = name_of(manifest, path), *source = escaped(relative), *line = NULL;
@@ -421,8 +424,9 @@ static char *make_line(const gconv_manifest *manifest, const char *path, gconv_p
 
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
                                 gconv_message *message) {
-  gconv_print result = input.known ? gconv_print_of(path) : (gconv_print){0}; /* of a pipe, nothing can be told again */
-  if (!result.known)                                                          /* a pipe, or a file that is gone again */
+  gconv_print result =
+      input.known ? gconv_print_of(path) : (gconv_print){0}; /* the content of a pipe cannot be looked up later */
+  if (!result.known)                                         /* it is a pipe, or a file that was removed */
     return GCONV_OK;
   char *line = make_line(manifest, path, result, relative, input);
   gconv_status status = line ? GCONV_OK : gconv_complain_memory(message);

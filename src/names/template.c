@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/template.h"
+#include "names/template.h"
+#include "names/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- Braces -------------------------------------------------------------------------------------------------------- */
 
@@ -11,7 +11,7 @@ static bool is_doubled(const char *at, const char *end) {
   return (*at == '{' || *at == '}') && at + 1 < end && at[1] == *at;
 }
 
-/* The bytes before the first field; all if there is none. */
+/* The bytes before the first field; all bytes if there is no field. */
 static size_t fixed_length(const char *template) {
   const char *at = template, *end = at + strlen(at);
   for (; at < end; at++)
@@ -35,17 +35,12 @@ static char *undouble(const char *text, size_t length) {
   return plain;
 }
 
-bool gconv_is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 bool gconv_template_is_one(const char *output) {
-  return output[fixed_length(output)] != '\0' && !gconv_is_folder(output);
+  return output[fixed_length(output)] != '\0' && !gconv_path_is_folder(output);
 }
 
 char *gconv_template_plain(const char *output) {
-  bool literal = !strchr(output, '{') || gconv_is_folder(output);
+  bool literal = !strchr(output, '{') || gconv_path_is_folder(output);
   return literal ? strdup(output) : undouble(output, strlen(output));
 }
 
@@ -85,7 +80,7 @@ static int digits(size_t number) {
   return snprintf(NULL, 0, "%zu", number);
 }
 
-/* Writes what the name in the `length` bytes at `name` stands for; false if there is no such name. */
+/* Writes the value of the field that the `length` bytes at `name` name. False if there is no such field. */
 static bool put_value(FILE *out, const char *name, size_t length, const gconv_template_values *values) {
   if (length == 4 && memcmp(name, "stem", 4) == 0)
     fprintf(out, "%.*s%s", values->stem_length, values->stem, values->suffix);

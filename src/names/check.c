@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the named results can be written without harm, as far as can be told before the work begins. */
-#include "base/folders.h"
-#include "batch/arguments.h"
-#include "batch/outputs.h"
-#include "batch/template.h"
+/* Checks of the named results before the work begins: whether they can be written, and do no harm. */
+#include "names/outputs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,51 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *gconv_path_folder(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash)
-    return strdup(".");
-  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-void gconv_path_append(char *real, const char *rest) {
-  for (size_t length; *rest; rest += length) {
-    rest += strspn(rest, "/");
-    length = strcspn(rest, "/");
-    char *end = real + strlen(real), *slash = strrchr(real, '/');
-    if (length == 2 && strncmp(rest, "..", 2) == 0)
-      slash[slash == real] = '\0';
-    else if (length > 0 && !(length == 1 && *rest == '.'))
-      sprintf(end, "%s%.*s", end == real + 1 ? "" : "/", (int)length, rest);
-  }
-}
-
-char *gconv_path_canonical(const char *path) {
-  char *there = strdup(path), *real = NULL, *result = NULL;
-  size_t length = strlen(path);
-  errno = 0;
-  if (there)
-    real = realpath(path, NULL);
-  while (there && !real && length > 0 && errno != ENOMEM) { /* without its last part */
-    while (length > 0 && there[length - 1] == '/')
-      length--;
-    while (length > 0 && there[length - 1] != '/')
-      length--;
-    there[length] = '\0';
-    real = realpath(length > 0 ? there : ".", NULL);
-  }
-  if (there && !real && errno != ENOMEM) /* the working folder is gone, and has no path any more: writing will tell */
-    real = strdup("/");
-  if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
-    gconv_path_append(strcpy(result, real), path + length);
-  free(there);
-  free(real);
-  return result;
-}
-
 /* ---- Where a result may lie ------------------------------------------------------------------------------------------- */
 
-/* The folder that all results must lie in, canonical, on the heap. NULL without memory. */
+/* The canonical name of the folder in which all results must lie. On the heap; NULL without memory. */
 static char *root_of(const gconv_outputs *outputs) {
   return gconv_path_canonical(outputs->folder[0] ? outputs->folder : ".");
 }
@@ -68,7 +23,7 @@ static bool lies_in(const char *root, const char *path) {
   return strncmp(path, root, length) == 0 && path[length] == '/';
 }
 
-/* Longer paths are refused by every call of the system. They are refused before any work in proportion to their folders. */
+/* Refuses paths that are longer than the system takes. */
 static gconv_status check_length(const char *path, gconv_message *message) {
   size_t length = strlen(path);
   if (length < PATH_MAX)
@@ -86,8 +41,8 @@ static bool has_parent(const char *path) {
   return false;
 }
 
-/* Decides where a result may lie, for all kinds of names: in the folder of -o, `root`, whatever stands for the fields of a
- * template (a filter or an image may be called ".."), and wherever links lead. `real`: the canonical path of the result. */
+/* Refuses a result outside of `root`, the folder of -o. The values of fields may lead out of it (a filter or an image may be
+ * called ".."), and so may links. `real`: the canonical path of the result. */
 static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real,
                                 gconv_message *message) {
   if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
@@ -108,7 +63,7 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
   gconv_status status = root && real ? check_place(outputs, root, path, real, message) : gconv_complain_memory(message);
   free(root);
   free(real);
-  return status == GCONV_OK ? gconv_outputs_make_folders(path, message) : status;
+  return status == GCONV_OK ? gconv_path_make_folders(path, message) : status;
 }
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */
@@ -124,7 +79,7 @@ static int compare_targets(const void *a, const void *b) {
   return order ? order : (left->index > right->index) - (left->index < right->index);
 }
 
-/* The input that result `index` is of. */
+/* The path of the input that result `index` belongs to. */
 static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t index) {
   size_t i = 0;
   while (outputs->first[i + 1] <= index)
@@ -132,13 +87,13 @@ static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *out
   return inputs->items[i].path;
 }
 
-/* The length of `path` without its extension. */
+/* The length of a path without its extension. */
 static size_t stem_length(const char *path) {
   const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
   return dot ? (size_t)(dot - path) : strlen(path);
 }
 
-/* Writes which of the `count` names the template lacks, "{stem}, {filter} or {index}", and a template that has the last. */
+/* Writes which of the `count` fields the template lacks, "{stem}, {filter} or {index}", and a template with the last one. */
 static void advise(const char *template, size_t count, const char *const *names, char *text, size_t size) {
   const char *lacking[4];
   size_t lacks = 0, used, stem = stem_length(template);
@@ -180,7 +135,7 @@ static int compare_cases(const void *a, const void *b) {
   return strcasecmp(((const struct target *)a)->path, ((const struct target *)b)->path);
 }
 
-/* Refuses what lies outside the folder of -o, and what lies in the place of another. Sorts the targets. */
+/* Refuses results outside the folder of -o, and two results at one place. Sorts the targets. */
 static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, struct target *targets,
                                   gconv_message *message) {
   size_t count = outputs->paths.count;
@@ -218,22 +173,7 @@ static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outp
 
 /* ---- Results that land on an input, or a filter -------------------------------------------------------------------- */
 
-int gconv_identity_compare(const void *a, const void *b) {
-  const gconv_identity *left = a, *right = b;
-  if (left->device != right->device)
-    return left->device < right->device ? -1 : 1;
-  return (left->inode > right->inode) - (left->inode < right->inode);
-}
-
-bool gconv_path_identify(const char *path, gconv_identity *identity) {
-  struct stat status;
-  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
-    return false;
-  *identity = (gconv_identity){status.st_dev, status.st_ino};
-  return true;
-}
-
-/* Sorts `known`, and refuses outputs that are one of them; `what` they are. */
+/* Sorts the known files, and refuses outputs that would replace one of them. `what`: "inputs", for the error. */
 static gconv_status refuse_known(gconv_identity *known, size_t count, const char *what, const gconv_outputs *outputs,
                                  gconv_message *message) {
   gconv_identity key;
@@ -261,7 +201,7 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
-/* The file of PATH:NAME. */
+/* Finds the identity of the file in PATH:NAME. */
 static bool identify_bank(const char *spec, gconv_identity *identity) {
   bool found = false;
   char *path = strdup(spec);
@@ -295,7 +235,7 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */
 
-/* The nearest folder around `folder` that exists, on the heap; NULL without memory. */
+/* The nearest folder around `folder` that exists. On the heap; NULL without memory. */
 static char *nearest_folder(const char *folder) {
   struct stat status;
   char *nearest = strdup(folder);
@@ -307,7 +247,7 @@ static char *nearest_folder(const char *folder) {
   return nearest;
 }
 
-/* Whether files can be made in a folder that exists. */
+/* Checks that files can be made in a folder that exists. */
 static gconv_status check_there(const char *folder, const char *path, gconv_message *message) {
   struct stat status;
   if (stat(folder, &status) != 0)
@@ -320,7 +260,7 @@ static gconv_status check_there(const char *folder, const char *path, gconv_mess
   return GCONV_OK;
 }
 
-/* Whether files can be made in `folder`; with `make`, in the nearest folder around it that exists, if it does not. */
+/* Checks that files can be made in `folder`. If it is missing, and `make` is set, checks the nearest folder around it. */
 static gconv_status check_folder(const char *folder, bool make, const char *path, gconv_message *message) {
   struct stat status;
   if (stat(folder, &status) == 0 || errno != ENOENT)
@@ -334,7 +274,7 @@ static gconv_status check_folder(const char *folder, bool make, const char *path
   return result;
 }
 
-/* *folder is the one checked last, for the many results that share theirs. */
+/* Checks the place of one result. *folder is the folder that was checked last: many results share one. */
 static gconv_status check_path(const char *path, bool make, char **folder, gconv_message *message) {
   struct stat status;
   if (stat(path, &status) == 0) {
@@ -361,54 +301,33 @@ static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *m
   return status;
 }
 
-/* Which inputs have results whose paths are not too long. */
-struct lengths {
-  bool *fits;
-};
-
 static bool does_fit(const gconv_input *input, size_t i, void *user) {
-  const struct lengths *lengths = user;
+  const bool *fits = user;
   (void)input;
-  return lengths->fits[i];
+  return fits[i];
 }
 
-/* Drops inputs whose results have too long a path, and tells of each; refuses that if no input is left. */
+/* Drops inputs whose results have too long a path, and notes each in inputs->missed. Fails if no input is left. */
 static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool array, gconv_message *message) {
-  struct lengths lengths = {.fits = calloc(inputs->count + 1, sizeof *lengths.fits)};
+  bool *fits = array ? NULL : calloc(inputs->count + 1, sizeof *fits);
   size_t fitting = 0;
-  if (!lengths.fits)
+  if (array)
+    return check_length(outputs->paths.items[0], message);
+  if (!fits)
     return gconv_complain_memory(message);
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < inputs->count && !array; i++) {
-    status = GCONV_OK;
+  for (size_t i = 0; i < inputs->count; i++) {
+    gconv_status status = GCONV_OK;
     for (size_t n = outputs->first[i]; n < outputs->first[i + 1] && status == GCONV_OK; n++)
       status = check_length(outputs->paths.items[n], message);
-    fitting += lengths.fits[i] = status == GCONV_OK;
+    fitting += fits[i] = status == GCONV_OK;
     if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(message->text)))
       break;
   }
-  if (array || fitting == inputs->count)
-    status = array ? check_length(outputs->paths.items[0], message) : GCONV_OK;
-  else if (fitting > 0) {
-    gconv_outputs_keep(inputs, outputs, does_fit, &lengths);
-    status = GCONV_OK;
-  } else {
-    status = check_length(outputs->paths.items[0], message);
-  }
-  free(lengths.fits);
-  return status;
-}
-
-bool gconv_output_exists(const char *path) {
-  struct stat status;
-  return path && strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-bool gconv_output_is_sent(const char *path) {
-  struct stat status;
-  if (strcmp(path, "-") == 0)
-    return true;
-  return strcmp(path, "/dev/null") != 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+  bool none = fitting == 0 && inputs->count > 0;
+  if (!none && fitting < inputs->count)
+    gconv_outputs_keep(inputs, outputs, does_fit, fits);
+  free(fits);
+  return none ? check_length(outputs->paths.items[0], message) : GCONV_OK;
 }
 
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
@@ -436,9 +355,4 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
   }
   GCONV_TRY(check_places(inputs, outputs, message));
   return check_folders(outputs, message);
-}
-
-gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message) {
-  gconv_status status = gconv_make_folders(path, 0777);
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }

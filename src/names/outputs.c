@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/outputs.h"
+#include "names/outputs.h"
 #include "base/memory.h"
-#include "batch/arguments.h"
-#include "batch/template.h"
 #include "image/rows.h"
+#include "names/search.h"
+#include "names/template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What all functions here share. */
+/* The state of naming the results. */
 struct namer {
   const gconv_inputs *inputs;
   const gconv_naming *naming;
   gconv_outputs *outputs;
   gconv_message *message;
-  const gconv_format_info **of_inputs; /* [inputs->count]: the formats of their results; owned */
+  const gconv_format_info **of_inputs; /* [inputs->count]: the format of the results of each input; owned */
 };
 
 /* ---- Templates ----------------------------------------------------------------------------------------------------- */
 
-/* Writes `part`, `length` bytes of a template, with its fields replaced; GCONV_BAD_ARGUMENT for one that is none. */
+/* Writes `length` bytes of a template with its fields replaced. GCONV_BAD_ARGUMENT if braces hold no field. */
 static gconv_status expand(const struct namer *namer, FILE *out, const char *part, size_t length,
                            const gconv_template_values *values) {
   size_t size;
@@ -36,21 +36,20 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
       namer->naming->output, (int)size, wrong);
 }
 
-/* Makes a path, for free(): the folders of the template, those of the input, then the file name. */
+/* Makes a path, for free(): the folders of the template, the folders of the input, and the file name of the template. */
 static gconv_status make_path(const struct namer *namer, const char *template, const char *relative,
                               const gconv_template_values *values, char **made) {
-  const char *slash = strrchr(template, '/'), *inner = strrchr(relative, '/');
-  size_t folders = slash ? (size_t)(slash + 1 - template) : 0, length = strlen(template);
+  const char *name = gconv_path_name(template), *inner = gconv_path_name(relative);
   char *path = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&path, &size);
   if (!out)
     return gconv_complain_memory(namer->message);
-  gconv_status status = expand(namer, out, template, folders, values);
-  if (namer->outputs->mirrors && inner)
-    fprintf(out, "%.*s", (int)(inner + 1 - relative), relative);
+  gconv_status status = expand(namer, out, template, (size_t)(name - template), values);
+  if (namer->outputs->mirrors)
+    fprintf(out, "%.*s", (int)(inner - relative), relative);
   if (status == GCONV_OK)
-    status = expand(namer, out, template + folders, length - folders, values);
+    status = expand(namer, out, name, strlen(name), values);
   bool whole = fclose(out) == 0;
   if (status == GCONV_OK && whole) {
     *made = path;
@@ -62,11 +61,12 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
 
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
+/* Whether a path is that of a folder, by its last letter or because a folder is there. */
 static bool is_folder(const char *path) {
-  return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
+  return (path[0] && path[strlen(path) - 1] == '/') || gconv_path_is_folder(path);
 }
 
-/* "png jpg jpeg ...": every extension that can be written. */
+/* "png jpg jpeg ...": all extensions that can be written. */
 static void list_extensions(char *text, size_t size) {
   const gconv_format_info *format;
   size_t used = 0;
@@ -76,7 +76,7 @@ static void list_extensions(char *text, size_t size) {
       used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", format->extensions);
 }
 
-/* Standard output, a pipe or a device. */
+/* Whether `path` is standard output, a pipe or a device. */
 static bool is_special(const char *path) {
   struct stat status;
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
@@ -113,7 +113,7 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   return GCONV_OK;
 }
 
-/* Names results in a folder, which is given as a template without fields. */
+/* Names results in a folder, which is a template without fields. */
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
@@ -129,6 +129,13 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
   return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
 
+/* Sets one template for all inputs, of one frame and of several. */
+static gconv_status set_pattern(struct namer *namer, const char *pattern) {
+  namer->outputs->pattern = strdup(pattern);
+  namer->outputs->of_frames = strdup(pattern);
+  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+}
+
 static gconv_status name_standard_output(struct namer *namer) {
   GCONV_TRY(choose_format(namer, false));
   if (isatty(STDOUT_FILENO))
@@ -137,23 +144,17 @@ static gconv_status name_standard_output(struct namer *namer) {
   return GCONV_OK;
 }
 
-/* Names results by a path without fields: a folder or a file. `fixed` is the path `plain` as a template has it. */
+/* Names results by the path `plain` of a folder or a file. `fixed`: the same path as a template without fields. */
 static gconv_status name_plainly(struct namer *namer, const char *plain, const char *fixed) {
   bool standard = strcmp(namer->naming->output, "-") == 0;
   if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
     return name_folder(namer, fixed);
-  namer->outputs->pattern = strdup(fixed);
-  namer->outputs->of_frames = strdup(fixed);
-  if (!namer->outputs->pattern || !namer->outputs->of_frames)
-    return gconv_complain_memory(namer->message);
+  GCONV_TRY(set_pattern(namer, fixed));
   return standard ? name_standard_output(namer) : choose_format(namer, true);
 }
 
 static gconv_status name_by_template(struct namer *namer) {
-  namer->outputs->pattern = strdup(namer->naming->output);
-  namer->outputs->of_frames = strdup(namer->naming->output);
-  if (!namer->outputs->pattern || !namer->outputs->of_frames)
-    return gconv_complain_memory(namer->message);
+  GCONV_TRY(set_pattern(namer, namer->naming->output));
   namer->outputs->mirrors = namer->outputs->make_folders = true;
   return choose_format(namer, true);
 }
@@ -181,8 +182,8 @@ static int compare_names(const void *a, const void *b) {
   return strcmp((*left)->name, (*right)->name);
 }
 
-/* For free(): whether another filter has the name of filter k. There may be thousands, so they are sorted. NULL without
- * memory. */
+/* For each filter, whether another one has the same name. For free(); NULL without memory. There may be thousands of
+ * filters, so they are sorted. */
 static bool *find_shared_names(const gconv_filters *filters) {
   const gconv_filter **sorted = calloc(filters->count, sizeof *sorted);
   bool *shared = calloc(filters->count, sizeof *shared);
@@ -200,7 +201,8 @@ static bool *find_shared_names(const gconv_filters *filters) {
   return made ? shared : NULL;
 }
 
-/* Writes the name of filter k, without what cannot be in a file name; numbered if another has the same. */
+/* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so its
+ * number follows. */
 static void put_label(FILE *out, const gconv_filters *filters, size_t k, bool shared) {
   for (const char *at = filters->items[k].name; *at; at++)
     fputc(*at == '/' || (unsigned char)*at < ' ' ? '_' : *at, out);
@@ -208,7 +210,7 @@ static void put_label(FILE *out, const gconv_filters *filters, size_t k, bool sh
     fprintf(out, "_%zu", k + 1);
 }
 
-/* Adds the label of the result that filters first .. first + count - 1 make: their names with + between them. */
+/* Adds the label of the result of filters first .. first + count - 1: their names with + between them. */
 static bool add_label(struct namer *namer, size_t first, size_t count, const bool *shared) {
   char *label = NULL;
   size_t size = 0;
@@ -221,7 +223,7 @@ static bool add_label(struct namer *namer, size_t first, size_t count, const boo
   return out && gconv_close_text(out, &label) && gconv_texts_add(&namer->outputs->labels, label);
 }
 
-/* One label a result of an input. */
+/* Makes one label for each result of an input. */
 static gconv_status make_labels(struct namer *namer) {
   size_t count = namer->naming->filters->count, step = namer->naming->each_filter ? 1 : count;
   bool *shared = count > 0 ? find_shared_names(namer->naming->filters) : NULL, made = shared || count == 0;
@@ -235,12 +237,12 @@ bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_in
   return !format->multiframe || gconv_template_has(outputs->pattern, "frame");
 }
 
-/* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
- * its turn comes. */
+/* Counts the files of one result of input i. An input that cannot be read counts as one file: its failure is reported when
+ * it is carried. */
 static size_t count_frames(const struct namer *namer, size_t i) {
   const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->file);
-  bool read = format && (format->multiframe || format->several) && gconv_input_is_file(input->file);
+  bool read = format && (format->multiframe || format->several) && gconv_path_is_file(input->file);
   if (!read || !gconv_outputs_are_apart(namer->outputs, namer->of_inputs[i]))
     return 1;
   gconv_image header = {0};
@@ -264,17 +266,17 @@ static gconv_status count_results(const struct namer *namer) {
 
 /* ---- Formats of inputs ---------------------------------------------------------------------------------------------- */
 
-/* The format of a file by its content; one that cannot be read, which its turn will tell, has that of its name. */
+/* Finds the format of a result by the content of its input, and by the name if the input cannot be read. */
 static const gconv_format_info *find_format(const gconv_input *input) {
   gconv_image header = {0};
   const gconv_format_info *format = NULL;
-  if (!gconv_input_is_file(input->file) || gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
+  if (!gconv_path_is_file(input->file) || gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
     format = gconv_format_by_path(input->file);
   gconv_image_free(&header);
   return format && format->writes ? format : gconv_format_by_name(format && format->tensors ? "npy" : "png");
 }
 
-/* Fills namer->of_inputs, and outputs->format if all are the same. */
+/* Fills namer->of_inputs, and outputs->format if all formats are the same. */
 static gconv_status find_formats(struct namer *namer) {
   size_t count = namer->inputs->count;
   gconv_outputs *outputs = namer->outputs;
@@ -320,7 +322,7 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
-/* With naming->same, a name that ends as those of another format does would lie. */
+/* With naming->same, refuses a name that has the extension of another format. */
 static gconv_status check_extension(const struct namer *namer, size_t i, const char *path) {
   const gconv_format_info *format = namer->of_inputs[i], *named = gconv_format_by_path(path);
   if (!namer->outputs->same || !named || named == format)
@@ -330,7 +332,7 @@ static gconv_status check_extension(const struct namer *namer, size_t i, const c
                         format->name, namer->inputs->items[i].path);
 }
 
-/* A suffix stands behind {stem}, so there must be one. */
+/* Checks and keeps the suffix. It stands behind {stem}, so the template must have that field. */
 static gconv_status check_suffix(const struct namer *namer) {
   const char *suffix = namer->naming->suffix;
   if (suffix && suffix[0] && !(namer->outputs->suffix = strdup(suffix)))
@@ -344,15 +346,14 @@ static gconv_status check_suffix(const struct namer *namer) {
                         namer->naming->output);
 }
 
-/* What the fields stand for, but for index and frame, in names of results of this format. */
+/* The values of all fields but {index} and {frame}, for results of this format. */
 static gconv_template_values values_of(const struct namer *namer, const gconv_format_info *format, size_t input,
                                        size_t result) {
-  const char *relative = namer->inputs->items[input].relative, *slash = strrchr(relative, '/');
-  const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
+  const char *stem = gconv_path_name(namer->inputs->items[input].relative), *dot = strrchr(stem, '.');
   bool own = dot && gconv_format_by_path(stem) == format;
   const char *extension = own ? dot + 1 : format->extensions;
   return (gconv_template_values){.stem = stem,
-                                 .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
+                                 .stem_length = (int)gconv_path_stem(stem),
                                  .suffix = namer->naming->suffix ? namer->naming->suffix : "",
                                  .extension = extension,
                                  .extension_length = own ? (int)strlen(extension) : (int)strcspn(extension, " "),
@@ -444,9 +445,7 @@ void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keep
       inputs->items[kept++] = *input;
       outputs->first[kept] = paths;
     } else {
-      free(input->path);
-      free(input->file);
-      free(input->relative);
+      gconv_input_free(input);
     }
   }
   inputs->count = kept;

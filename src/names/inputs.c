@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/memory.h"
-#include "batch/arguments.h"
-#include "batch/search.h"
-#include "batch/template.h"
+#include "names/search.h"
+#include "names/template.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-gconv_status gconv_search_add(gconv_search *search, const char *path, const char *relative, bool found) {
-  gconv_inputs *inputs = search->inputs;
-  gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
-  if (!items)
-    return gconv_complain_memory(search->message);
-  inputs->items = items;
-  gconv_input *input = &items[inputs->count++];
-  *input = (gconv_input){
-      .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative), .found = found};
-  return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
-}
-
-void gconv_search_begin(gconv_search *search, size_t above) {
-  search->next = search->inputs->folders.count;
-  search->above = above;
-}
-
-void gconv_search_end(gconv_search *search) {
-  tdestroy(search->seen, free);
-  search->seen = NULL;
-  gconv_texts_free(&search->links);
-}
 
 /* ---- Names ---------------------------------------------------------------------------------------------------------- */
 
@@ -43,13 +18,12 @@ static gconv_status find_standard_input(gconv_search *search) {
   return gconv_search_add(search, "-", "stdin", false);
 }
 
-/* Adds FILE:MEMBER, of which FILE has this length, under the name FILE_MEMBER. */
+/* Adds FILE:MEMBER, whose FILE has `length` bytes, under the name FILE_MEMBER. */
 static gconv_status add_member(gconv_search *search, const char *spec, size_t length) {
   char *file = strndup(spec, length), *relative = NULL;
-  const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : file;
-  const char *dot = name ? strrchr(name, '.') : NULL;
-  int stem = name ? (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name)) : 0;
-  if (!file || asprintf(&relative, "%.*s_%s%s", stem, name, spec + length + 1, dot && dot > name ? dot : "") < 0)
+  const char *name = file ? gconv_path_name(file) : "";
+  size_t stem = gconv_path_stem(name);
+  if (!file || asprintf(&relative, "%.*s_%s%s", (int)stem, name, spec + length + 1, name + stem) < 0)
     relative = NULL;
   for (char *at = relative; at && *at; at++)
     if (*at == '/' || (unsigned char)*at < ' ')
@@ -66,11 +40,9 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
     return find_standard_input(search);
   if (spec[0] == '\0')
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "the name of an input is empty");
-  if (stat(spec, &status) == 0) {
-    const char *slash = strrchr(spec, '/');
+  if (stat(spec, &status) == 0)
     return S_ISDIR(status.st_mode) ? gconv_search_folder(search, spec, &status)
-                                   : gconv_search_add(search, spec, slash ? slash + 1 : spec, false);
-  }
+                                   : gconv_search_add(search, spec, gconv_path_name(spec), false);
   int error = errno;
   size_t file = gconv_member_split(spec);
   if (spec[file] != '\0' && strncmp(spec, "-:", 2) != 0)
@@ -80,7 +52,8 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
 }
 
-/* The folder that `output` names, or, of a template, the one before its first field; none of standard output or a file. */
+/* Finds the folder that `output` names; of a template, the folder before its first field. Standard output and files have
+ * none. */
 static gconv_status find_results(gconv_search *search, const char *output) {
   char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
   if (!folder)
@@ -92,8 +65,7 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 
 /* ---- One file, whatever names it -------------------------------------------------------------------------------------- */
 
-/* A file is known by its path, whether that is written from here or from the root, with "." and ".." or without. A link to
- * it, or to its folder, is another name. */
+/* A file is known by its absolute path without "." and "..". A link to the file, or to its folder, is another name. */
 typedef struct known {
   char *key;
   size_t index; /* of the input */
@@ -105,7 +77,7 @@ static int compare_known(const void *a, const void *b) {
   return order ? order : (left->index > right->index) - (left->index < right->index);
 }
 
-/* The key of a path, on the heap. `here`: the working folder. NULL without memory. */
+/* Makes the key of a path, on the heap; NULL without memory. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
   if (strstr(path, "..")) /* which may lead through a link */
     return gconv_path_canonical(path);
@@ -125,14 +97,12 @@ static void drop(gconv_inputs *inputs, const bool *drops) {
     if (!drops[i]) {
       inputs->items[kept++] = inputs->items[i];
     } else {
-      free(inputs->items[i].path);
-      free(inputs->items[i].file);
-      free(inputs->items[i].relative);
+      gconv_input_free(&inputs->items[i]);
     }
   inputs->count = kept;
 }
 
-/* Of a file that several names lead to, the first counts. */
+/* Drops all names of a file but the first one. */
 static gconv_status drop_repeated(gconv_inputs *inputs, gconv_message *message) {
   size_t count = inputs->count;
   known *all = calloc(count + 1, sizeof *all);
@@ -205,19 +175,11 @@ gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const c
   return status;
 }
 
-bool gconv_input_is_file(const char *path) {
-  struct stat file;
-  return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode);
-}
-
 void gconv_inputs_free(gconv_inputs *inputs) {
   if (!inputs)
     return;
-  for (size_t i = 0; inputs->items && i < inputs->count; i++) {
-    free(inputs->items[i].path);
-    free(inputs->items[i].file);
-    free(inputs->items[i].relative);
-  }
+  for (size_t i = 0; inputs->items && i < inputs->count; i++)
+    gconv_input_free(&inputs->items[i]);
   free(inputs->items);
   free(inputs->unread.first);
   free(inputs->unread_kinds);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Results that lie among the inputs: those that the next run would filter again, those of an earlier run, and files that are
- * no results. */
-#include "base/file.h"
-#include "base/folders.h"
-#include "batch/manifest.h"
+/* Results that lie among the inputs. Three things could go wrong: the next run filters results again, results of an earlier
+ * run are filtered now, and a file that is no result is replaced. */
+#include "names/manifest.h"
+#include "names/outputs.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -16,22 +15,18 @@
 
 /* ---- Results among the inputs -------------------------------------------------------------------------------------- */
 
-/* `path` without "./" in front. */
+/* The path without "./" in front. */
 static const char *plain_path(const char *path) {
   while (strncmp(path, "./", 2) == 0)
     path += 2;
   return path;
 }
 
-static int compare_texts(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Whether `path` lies in a folder that was searched. `searched` is sorted. */
 static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
   char *own = gconv_path_folder(path), *canonical_own = own ? gconv_path_canonical(own) : NULL;
   bool good = canonical_own != NULL;
-  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, compare_texts);
+  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, gconv_texts_compare);
   free(own);
   free(canonical_own);
   return good ? GCONV_OK : gconv_complain_memory(message);
@@ -44,7 +39,7 @@ static bool is_matched(const gconv_texts *patterns, const char *path) {
   return false;
 }
 
-/* The next run would filter these results, too. */
+/* Refuses results that lie in a folder that was searched, or match a pattern. */
 static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched,
                                  gconv_message *message) {
   for (size_t i = 0; i < outputs->paths.count; i++) {
@@ -69,7 +64,7 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
   for (size_t i = 0; good && i < count; i++)
     good = (searched[i] = gconv_path_canonical(inputs->folders.items[i])) != NULL;
   if (good)
-    qsort(searched, count, sizeof *searched, compare_texts);
+    qsort(searched, count, sizeof *searched, gconv_texts_compare);
   gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
   for (size_t i = 0; searched && i < count; i++)
     free(searched[i]);
@@ -77,9 +72,9 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
   return status;
 }
 
-/* What results of earlier runs are known by: the files at the paths of results, sorted. */
+/* The files that lie at the paths of results: an earlier run made them. */
 struct earlier {
-  gconv_identity *known;
+  gconv_identity *known; /* sorted */
   size_t count;
   size_t *dropped;
 };
@@ -108,7 +103,7 @@ gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *out
 
 /* ---- Files that are no results --------------------------------------------------------------------------------------- */
 
-/* The folders in which inputs were found, canonical and sorted. */
+/* Lists the folders in which inputs were found: canonical names, sorted. */
 static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders, gconv_message *message) {
   char *last = NULL;
   bool good = true;
@@ -123,11 +118,11 @@ static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folder
   }
   free(last);
   if (folders->count > 0)
-    qsort(folders->items, folders->count, sizeof *folders->items, compare_texts);
+    qsort(folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
   return good ? GCONV_OK : gconv_complain_memory(message);
 }
 
-/* The attribute of a file that says that it is a result, with its bytes and CRC-32. */
+/* The extended attribute that marks a file as a result. Its value is the size and the CRC-32 of the file. */
 #define MARK "user.gconv.result"
 enum { MARK_BYTES = 64 };
 
@@ -149,8 +144,8 @@ static bool is_marked(const char *path) {
   return size > 0 && size == make_mark(path, mark) && memcmp(own, mark, (size_t)size) == 0;
 }
 
-/* Refuses a result that would replace the file at `path`, unless that is a result, by its mark or the manifests. *manifest
- * is opened when it is needed first. */
+/* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
+ * *manifest is opened when it is needed first. */
 static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest,
                                gconv_message *message) {
   const gconv_shard all = {0};
@@ -183,11 +178,10 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
   return status;
 }
 
-/* ---- What the file system of the results does --------------------------------------------------------------------------
- */
+/* ---- What the file system of the results does ------------------------------------------------------------------------ */
 
-/* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and tells whether it has also the name in which
- * these letters are capitals, and whether it takes attributes. */
+/* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and removes it. Finds out whether the name in
+ * capitals is the same file, and whether the file takes extended attributes. */
 static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool *takes_marks, gconv_message *message) {
   static const char name[] = ".gconv-probe-XXXXXX", capitals[] = ".GCONV-PROBE";
   char *path = NULL;
@@ -213,9 +207,7 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
   *takes_marks = false;
   if (!outputs->alike && !outputs->among)
     return GCONV_OK;
-  gconv_status status = gconv_make_folders(outputs->folder, 0777);
-  if (status != GCONV_OK)
-    return gconv_complain(message, status, "%s", gconv_last_error());
+  GCONV_TRY(gconv_path_make_folders(outputs->folder, message));
   GCONV_TRY(probe(outputs, &ignores_case, takes_marks, message));
   if (!outputs->alike || !ignores_case)
     return GCONV_OK;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Manifests: records of finished results, by which --resume continues a run that was stopped. A line of a manifest has the
+ * name and the checksum of a result and of its input, and a digest of the options. A result that agrees with its line is
+ * done. All other results are made again. So a manifest that is old, torn or missing costs only work.
+ *
+ * The file is .gconv-manifest, or .gconv-manifest-I-of-N for a shard. It lies in the folder before the first field of -o. A
+ * run appends to its own manifest, and reads all manifests of that folder. Lines that begin with # are remarks. Other lines
+ * have eight fields with tabs between them: size and CRC-32 of the result, size and CRC-32 of the input, digest of the
+ * options, version, name of the result from the folder of the manifest on, gconv_input.relative. In names, tabs, line ends
+ * and backslashes are written \t, \n and \\.
+ */
+#ifndef GCONV_NAMES_MANIFEST_H
+#define GCONV_NAMES_MANIFEST_H
+
+#include "names/texts.h"
+
+/* The content of a file. */
+typedef struct gconv_print {
+  bool known; /* false: the file could not be read. Such prints equal no other */
+  uint64_t bytes;
+  uint32_t crc32;
+} gconv_print;
+
+/* The print of a file; unknown if the file cannot be read, or is no regular file. */
+gconv_print gconv_print_of(const char *path);
+
+/* Looks up the result `path` of the input `relative`, whose content is `input`. Thread-safe. Reads the result. */
+gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
+                                     gconv_print input);
+
+/* Opens the manifest of a run without --resume, whose results lie among its inputs. It only records results, so that later
+ * runs know them. Several runs may have it open at the same time. */
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest, gconv_message *message);
+
+/* Whether a run has recorded the file at `path`, and it is unchanged. Reads the file. */
+bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
+
+/* Notes that a result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
+gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
+                                gconv_message *message);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "names/paths.h"
+#include "base/folders.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- By their letters ---------------------------------------------------------------------------------------------- */
+
+const char *gconv_path_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+size_t gconv_path_stem(const char *name) {
+  const char *dot = strrchr(name, '.');
+  return dot && dot > name ? (size_t)(dot - name) : strlen(name);
+}
+
+char *gconv_path_join(const char *folder, const char *name) {
+  size_t length = strlen(folder);
+  const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
+  char *text = NULL;
+  return asprintf(&text, "%s%s%s", folder, slash, name) < 0 ? NULL : text;
+}
+
+char *gconv_path_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+void gconv_path_append(char *real, const char *rest) {
+  for (size_t length; *rest; rest += length) {
+    rest += strspn(rest, "/");
+    length = strcspn(rest, "/");
+    char *end = real + strlen(real), *slash = strrchr(real, '/');
+    if (length == 2 && strncmp(rest, "..", 2) == 0)
+      slash[slash == real] = '\0';
+    else if (length > 0 && !(length == 1 && *rest == '.'))
+      sprintf(end, "%s%.*s", end == real + 1 ? "" : "/", (int)length, rest);
+  }
+}
+
+/* ---- By what lies there -------------------------------------------------------------------------------------------- */
+
+char *gconv_path_canonical(const char *path) {
+  char *there = strdup(path), *real = NULL, *result = NULL;
+  size_t length = strlen(path);
+  errno = 0;
+  if (there)
+    real = realpath(path, NULL);
+  while (there && !real && length > 0 && errno != ENOMEM) { /* without its last part */
+    while (length > 0 && there[length - 1] == '/')
+      length--;
+    while (length > 0 && there[length - 1] != '/')
+      length--;
+    there[length] = '\0';
+    real = realpath(length > 0 ? there : ".", NULL);
+  }
+  if (there && !real && errno != ENOMEM) /* the working folder was removed and has no path: writing will report it */
+    real = strdup("/");
+  if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
+    gconv_path_append(strcpy(result, real), path + length);
+  free(there);
+  free(real);
+  return result;
+}
+
+bool gconv_path_is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool gconv_path_is_file(const char *path) {
+  struct stat status;
+  return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool gconv_output_exists(const char *path) {
+  return path && gconv_path_is_file(path);
+}
+
+bool gconv_path_is_sent(const char *path) {
+  struct stat status;
+  if (strcmp(path, "-") == 0)
+    return true;
+  return strcmp(path, "/dev/null") != 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+bool gconv_path_identify(const char *path, gconv_identity *identity) {
+  struct stat status;
+  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  *identity = (gconv_identity){status.st_dev, status.st_ino};
+  return true;
+}
+
+int gconv_identity_compare(const void *a, const void *b) {
+  const gconv_identity *left = a, *right = b;
+  if (left->device != right->device)
+    return left->device < right->device ? -1 : 1;
+  return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+gconv_status gconv_path_make_folders(const char *path, gconv_message *message) {
+  gconv_status status = gconv_make_folders(path, 0777);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Braces in the argument of -o: {stem} is a field of a template, {{ and }} are braces of a name. */
+#ifndef GCONV_NAMES_TEMPLATE_H
+#define GCONV_NAMES_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* The values of the fields of a template, for one result. */
+typedef struct gconv_template_values {
+  const char *stem;
+  int stem_length;
+  const char *suffix; /* behind the stem; "" for none */
+  const char *extension;
+  int extension_length;
+  const char *filter;
+  size_t index, index_count; /* from 1 */
+  size_t frame, frame_count;
+} gconv_template_values;
+
+/* Whether `output` has a field. An existing folder of that very name is no template. */
+bool gconv_template_is_one(const char *output);
+
+/* The path that `output` names if it is no template: doubled braces become single ones, except in the name of an existing
+ * folder. Owned by the caller; NULL without memory. */
+char *gconv_template_plain(const char *output);
+
+/* Whether the template has the field `name`. */
+bool gconv_template_has(const char *template, const char *name);
+
+/* A template without fields that names `path`: its braces are doubled. Owned by the caller; NULL without memory. */
+char *gconv_template_escape(const char *path);
+
+/* The folder before the first field of the template, in which all results lie: "", or with a slash at the end. Owned by the
+ * caller; NULL without memory. */
+char *gconv_template_folder(const char *template);
+
+/* Writes `length` bytes of a template with the values of its fields. Returns NULL. If braces hold no field, returns their
+ * place, and their length in *wrong. */
+const char *gconv_template_expand(FILE *out, const char *part, size_t length, const gconv_template_values *values,
+                                  size_t *wrong);
+
+#endif

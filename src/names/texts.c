@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "names/texts.h"
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Messages ------------------------------------------------------------------------------------------------------ */
+
+gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...) {
+  char text[sizeof message->text];
+  if (!message || !format)
+    return status;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  memcpy(message->text, text, sizeof text);
+  return status;
+}
+
+gconv_status gconv_complain_memory(gconv_message *message) {
+  return gconv_complain(message, GCONV_NO_MEMORY, "out of memory");
+}
+
+/* ---- Lists --------------------------------------------------------------------------------------------------------- */
+
+bool gconv_texts_add(gconv_texts *texts, char *text) {
+  char **items = texts && text ? gconv_grown(texts->items, texts->count, sizeof *items) : NULL;
+  if (!items) {
+    free(text);
+    return false;
+  }
+  texts->items = items;
+  items[texts->count++] = text;
+  return true;
+}
+
+gconv_status gconv_texts_append(gconv_texts *texts, char *text, gconv_message *message) {
+  return gconv_texts_add(texts, text) ? GCONV_OK : gconv_complain_memory(message);
+}
+
+void gconv_texts_free(gconv_texts *texts) {
+  if (!texts)
+    return;
+  for (size_t i = 0; texts->items && i < texts->count; i++)
+    free(texts->items[i]);
+  free(texts->items);
+  *texts = (gconv_texts){0};
+}
+
+int gconv_texts_compare(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------------------------- */
+
+gconv_status gconv_check_texts(const gconv_texts *texts, const char *name, gconv_message *message) {
+  size_t i = 0;
+  while (texts->items && i < texts->count && texts->items[i])
+    i++;
+  return i == texts->count ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: text %zu is NULL", name, i + 1);
+}
+
+gconv_status gconv_check_inputs(const gconv_inputs *inputs, gconv_message *message) {
+  for (size_t i = 0; i < inputs->count; i++)
+    if (!inputs->items || !inputs->items[i].path || !inputs->items[i].file || !inputs->items[i].relative)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "input %zu lacks its path, file or relative name", i + 1);
+  GCONV_TRY(gconv_check_texts(&inputs->folders, "the folders of the inputs", message));
+  GCONV_TRY(gconv_check_texts(&inputs->missed, "the errors of the inputs", message));
+  return gconv_check_texts(&inputs->patterns, "the patterns of the inputs", message);
+}
+
+gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_inputs *inputs, gconv_message *message) {
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
+  for (size_t i = 0; inputs && i < inputs->count; i++)
+    if (!outputs->first || outputs->first[i] > outputs->first[i + 1] || outputs->first[i + 1] > outputs->paths.count)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: it is not told which are those of input %zu", i + 1);
+  return GCONV_OK;
+}
