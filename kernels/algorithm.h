@@ -34,6 +34,7 @@ typedef struct gconv_execution {
 
   /* CPU: the rows first_row .. end_row - 1 of image `image`, plane `plane`. CUDA: everything, on the stream. */
   int32_t image, plane, first_row, end_row;
+  bool exact;   /* CPU: the algorithm is of the exact family */
   void *stream; /* cudaStream_t */
 } gconv_execution;
 
@@ -83,8 +84,9 @@ typedef struct gconv_algorithm {
   /* The algorithm is there to learn from (kernels/cuda/classic). `auto` never takes it. */
   bool classic;
 
-  /* Whether samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. NULL: they are not. */
-  bool (*leaves_out_marks)(const gconv_problem *problem);
+  /* CUDA: samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. On the CPU they always are:
+   * gconv_store_samples() makes sums anew that are not finite. */
+  bool leaves_out_marks;
 
   /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:
    * their colours are divided by alpha, and an alpha of 0 must stay 0. */
@@ -111,10 +113,6 @@ double gconv_float64_bound(const gconv_problem *problem);
 
 /* Whether the algorithm leaves out places that are no taps, or needs not: there are none, or all samples are finite. */
 bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem);
-
-/* For rows that do so for all problems, and for those that do if all taps of 0 are marks. */
-bool gconv_knows_marks(const gconv_problem *problem);
-bool gconv_zeros_are_marks(const gconv_problem *problem);
 
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */
 double gconv_problem_flop(const gconv_problem *problem);

@@ -3,6 +3,8 @@
 #include "kernels/algorithm.h"
 #include "kernels/layer_algorithm.h"
 
+#include <string.h>
+
 /* Without CUDA, the rows of cuda are left out. */
 #define ROW_cpu(table, name) &gconv_##table##_cpu_##name,
 #ifdef GCONV_WITH_CUDA
@@ -58,18 +60,9 @@ double gconv_float64_bound(const gconv_problem *problem) {
   return 0x1p-24 + (double)problem->rows * problem->columns * 0x1p-52;
 }
 
-bool gconv_knows_marks(const gconv_problem *problem) {
-  (void)problem;
-  return true;
-}
-
-bool gconv_zeros_are_marks(const gconv_problem *problem) {
-  return problem->structure.marks + problem->structure.nonzero_taps == gconv_tap_count(problem);
-}
-
 bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem) {
-  return problem->structure.marks == 0 || problem->in_type != GCONV_F32 ||
-         (algorithm->leaves_out_marks && algorithm->leaves_out_marks(problem));
+  return problem->structure.marks == 0 || problem->in_type != GCONV_F32 || algorithm->leaves_out_marks ||
+         strcmp(algorithm->info.device, "cpu") == 0;
 }
 
 const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index) {

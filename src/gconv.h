@@ -305,9 +305,9 @@ typedef struct gconv_filter {
   int32_t anchor_column;
   float divisor; /* finite, not 0; 1 unless the file has a scale */
   float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
-  float *taps; /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN. -0 marks a place that is no tap:
-                  what lies there is left out, NaN and infinities, too, unless an algorithm was named that does not (a
-                  warning) */
+  float *taps;   /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN */
+  bool marked;   /* a tap of -0 marks a place that is no tap: what lies there is left out, NaN and infinities, too, unless an
+                    algorithm was named that does not (a warning). Readers of filters set this; false: -0 is 0 */
 } gconv_filter;
 
 typedef struct gconv_filters {

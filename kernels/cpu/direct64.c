@@ -31,8 +31,6 @@ GCONV_INLINE void add_taps_body(const float *const *rows, const int64_t *offsets
     for (int32_t r = 0; r < R; r++)
       for (int32_t s = 0; s < S; s++, tap++) {
         const float *from = rows[r] + offsets[s] + first + x;
-        if (gconv_is_mark(*tap))
-          continue;
         for (int i = 0; i < SIDE; i++) {
           floats samples_of_tap;
           memcpy(&samples_of_tap, from + i * LANES, sizeof samples_of_tap);
@@ -84,5 +82,4 @@ const gconv_algorithm gconv_algorithm_cpu_direct64 = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_float64_bound,
-    .leaves_out_marks = gconv_knows_marks,
 };

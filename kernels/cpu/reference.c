@@ -71,5 +71,4 @@ const gconv_algorithm gconv_algorithm_cpu_reference = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .leaves_out_marks = gconv_knows_marks,
 };

@@ -2,6 +2,7 @@
 #include "kernels/cpu/rows.h"
 #include "base/cpu.h"
 
+#include <math.h>
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -341,9 +342,46 @@ void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, s
   }
 }
 
+/* The sum of filter k for sample i of output row p, in float32 as the exact family has it, or in float64. */
+static float defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i) {
+  const gconv_problem *problem = execution->problem;
+  const int64_t C = problem->channels, left = i / C * problem->stride_x - problem->pad_left;
+  const float *tap = execution->weights + (int64_t)k * problem->rows * problem->columns;
+  float chain = 0;
+  double sum = 0;
+  for (int64_t r = 0; r < problem->rows && !isnan(chain); r++) {
+    int64_t y = p * problem->stride_y - problem->pad_top + r * problem->dilation_y;
+    y = gconv_border_index(problem->border, y, problem->height);
+    for (int64_t s = 0; s < problem->columns; s++, tap++) {
+      int64_t x = gconv_border_index(problem->border, left + s * problem->dilation_x, problem->width);
+      bool outside = y == GCONV_OUTSIDE || x == GCONV_OUTSIDE;
+      if (gconv_is_mark(*tap))
+        continue;
+      float level =
+          outside ? problem->border_level : gconv_level_at(problem->in_type, gconv_input_row(execution, y), x * C + i % C);
+      chain = fmaf(*tap, level, chain);
+      sum += (double)*tap * (double)level;
+    }
+  }
+  return execution->exact ? chain : (float)sum;
+}
+
+/* Makes sums that are not finite anew, without what lies at places that are no taps. */
+static void mend_sums(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
+                      size_t sums_stride) {
+  for (int32_t k = 0; k < execution->problem->filters; k++)
+    for (size_t i = 0; i < count; i++) {
+      float *sum = sums + (size_t)k * sums_stride + i;
+      if (!isfinite(*sum))
+        *sum = defined_sum(execution, k, p, (int64_t)(first + i));
+    }
+}
+
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride) {
   const gconv_problem *problem = execution->problem;
+  if (problem->structure.marks > 0 && problem->in_type == GCONV_F32)
+    mend_sums(execution, p, first, count, sums, sums_stride);
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
   if (problem->filters == 1 && !problem->keep_alpha && divisors[0] == 1.0f && biases[0] == 0.0f &&
       problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE &&

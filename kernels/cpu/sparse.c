@@ -10,8 +10,7 @@
  *
  * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
  * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
- * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps, unless those that are 0
- * are marks of places that are no taps.
+ * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
  */
 #include "kernels/sparse.h"
 #include "tile.h"
@@ -37,7 +36,7 @@ static void make_row(const gconv_window *window, int32_t j) {
 
 static void make_piece(const gconv_window *window) {
   for (int32_t j = 0; j < window->count; j++)
-    if (window->finite || gconv_zeros_are_marks(window->execution->problem))
+    if (window->finite)
       make_row(window, j);
     else
       gconv_tile_one_row(window, j, window->extra);
@@ -73,7 +72,6 @@ const gconv_algorithm gconv_algorithm_cpu_sparse = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .leaves_out_marks = gconv_zeros_are_marks,
     .prepared_floats = gconv_sparse_floats,
     .prepare = gconv_sparse_prepare,
 };

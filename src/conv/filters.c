@@ -20,6 +20,8 @@ static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", from->rows, from->columns);
   }
   memcpy(copy.taps, from->taps, bytes);
+  for (size_t i = 0; i < bytes / sizeof *copy.taps && !from->marked; i++)
+    copy.taps[i] += 0.0f; /* -0 becomes 0 */
   *to = copy;
   return GCONV_OK;
 }
@@ -38,12 +40,15 @@ static int32_t larger(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
-/* Puts a filter into a larger frame of zeros, anchor on anchor. */
+/* Puts a filter into a larger frame of places that are no taps, anchor on anchor. */
 static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
                                  int32_t anchor_column) {
-  float *taps = calloc(gconv_product(2, (size_t[]){(size_t)rows, (size_t)columns}), sizeof *taps);
+  const size_t count = (size_t)rows * (size_t)columns; /* at most MOST_FRAMED_TAPS */
+  float *taps = malloc(count * sizeof *taps);
   if (!taps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", rows, columns);
+  for (size_t i = 0; i < count; i++)
+    taps[i] = -0.0f;
   int32_t top = anchor_row - filter->anchor_row, left = anchor_column - filter->anchor_column;
   for (int32_t r = 0; r < filter->rows; r++)
     memcpy(taps + (size_t)(top + r) * (size_t)columns + left, filter->taps + (size_t)r * (size_t)filter->columns,

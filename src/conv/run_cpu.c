@@ -81,6 +81,7 @@ static void execute_strip(void *context, size_t turn, int thread) {
   gconv_execution execution = strips->execution;
   const gconv_problem *problem = execution.problem;
   size_t plane = turn / strips->strips, strip = turn % strips->strips;
+  execution.exact = strips->algorithm->info.exact;
   execution.workspace = strips->run->workspace + (size_t)thread * strips->run->workspace_bytes;
   execution.image = (int32_t)(plane / (size_t)problem->planes);
   execution.plane = (int32_t)(plane % (size_t)problem->planes);

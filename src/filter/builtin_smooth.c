@@ -15,7 +15,8 @@ static gconv_status make_identity(const gconv_builtin *self, const gconv_argumen
   GCONV_TRY(gconv_filter_check_size(self->name, arguments[0].rows, arguments[0].columns));
   GCONV_TRY(gconv_filters_add(list, arguments[0].rows, arguments[0].columns, &filter));
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    filter->taps[i] = -0.0f; /* no tap */
+    filter->taps[i] = -0.0f;
+  filter->marked = true;
   filter->taps[(size_t)filter->anchor_row * (size_t)filter->columns + (size_t)filter->anchor_column] = 1;
   return GCONV_OK;
 }

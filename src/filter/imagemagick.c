@@ -2,10 +2,9 @@
 /*
  * ImageMagick's kernel strings: "[W[xH][+X+Y][@|>|<]:] values", several separated by ';'.
  *
- * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood: no tap, which
- * is -0 in a filter. W alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1)
- * / 2, (H
- * - 1) / 2. The signs add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
+ * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood: no tap. W
+ * alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2, (H - 1) / 2.
+ * The signs add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
  *   @  the rotations of a 3 x 3 kernel by 45, 90, ... degrees, clockwise, until the first comes back;
  *   >  the rotations by 90, 180, 270 degrees, until the first comes back;
  *   <  the rotations by 180, 270 and 90 degrees, in this order, always.
@@ -266,8 +265,8 @@ static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
 /* Positions outside of a neighbourhood are no taps. */
 static void clear_outside(gconv_filter *filter) {
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    if (isnan(filter->taps[i]))
-      filter->taps[i] = -0.0f;
+    filter->taps[i] = isnan(filter->taps[i]) ? -0.0f : filter->taps[i] + 0.0f; /* -0 becomes 0 */
+  filter->marked = true;
 }
 
 static gconv_status parse(const gconv_content *content, gconv_filters *list) {

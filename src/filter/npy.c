@@ -55,7 +55,7 @@ static gconv_status read_filter(const gconv_content *content, const gconv_npy_he
                           "%s: the tap of filter %zu, row %zu, column %zu (from 0) is not finite in float32; "
                           "every tap must be",
                           content->name, k, r, s);
-      filter->taps[r * size->columns + s] = tap + 0.0f; /* -0 would mark a place that is no tap */
+      filter->taps[r * size->columns + s] = tap;
     }
   return GCONV_OK;
 }

@@ -26,7 +26,7 @@ gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list) {
   gconv_filter *filter;
   gconv_status status = gconv_filters_add(list, plane->rows, plane->columns, &filter);
   for (size_t i = 0; status == GCONV_OK && i < plane->count; i++)
-    filter->taps[i] = (float)plane->values[i] + 0.0f; /* -0 would mark a place that is no tap */
+    filter->taps[i] = (float)plane->values[i];
   gconv_plane_drop(plane);
   return status;
 }

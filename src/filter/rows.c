@@ -34,7 +34,7 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   if (!values)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its numbers", where);
   numbers->values = values;
-  numbers->values[numbers->count++] = value + 0.0f; /* -0 would mark a place that is no tap */
+  numbers->values[numbers->count++] = value;
   return GCONV_OK;
 }
 

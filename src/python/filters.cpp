@@ -57,7 +57,7 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
 
 /* ---- Filters ---- */
 
-/* Filters of Python: tuples of name, taps, anchor, divisor, offset. */
+/* Filters of Python: tuples of name, taps, anchor, divisor, offset, marked. */
 void read_filters_given(const nb::list &given, gconv_filters *filters) {
   filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
   if (!filters->items)
@@ -72,6 +72,7 @@ void read_filters_given(const nb::list &given, gconv_filters *filters) {
     filter->anchor_column = nb::cast<int32_t>(one[3]);
     filter->divisor = nb::cast<float>(one[4]);
     filter->offset = nb::cast<float>(one[5]);
+    filter->marked = nb::cast<bool>(one[6]);
     filter->taps = (float *)malloc(taps.size() * sizeof(float) + 1);
     if (!filter->name || !filter->taps)
       raise(GCONV_NO_MEMORY, "no memory for the filters");
@@ -92,7 +93,7 @@ nb::tuple filter_to_python(const gconv_filter &filter) {
   const char *name = filter.name ? filter.name : "";
   return nb::make_tuple(names_of(&name, 1)[0],
                         numpy_of(std::vector<float>(filter.taps, filter.taps + rows * columns), {rows, columns}),
-                        filter.anchor_row, filter.anchor_column, filter.divisor, filter.offset);
+                        filter.anchor_row, filter.anchor_column, filter.divisor, filter.offset, filter.marked);
 }
 
 /* (whether they are the two derivatives of a gradient, the filters) */

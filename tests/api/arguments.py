@@ -132,7 +132,7 @@ FIELDS = {
     "gconv_filter": {"name": ["NULL"], "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"],
                      "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"], "anchor_row": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"],
                      "anchor_column": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"], "divisor": ["!0", "!NAN", "!INFINITY"],
-                     "offset": ["!NAN", "!-INFINITY"], "taps": ["!NULL"]},
+                     "offset": ["!NAN", "!-INFINITY"], "taps": ["!NULL"], "marked": ANY},
     "gconv_filters": {"items": ["!NULL"], "count": ["!0"], "gradient": ANY},
     "gconv_options": {
         "flip": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "padding": ["!99", "!-1"], "pad_top": None,

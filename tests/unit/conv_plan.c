@@ -29,7 +29,7 @@ static float box[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 static float line[5] = {1, 0, -2, 0, 1};
 
 static gconv_filter box_filter(void) {
-  return (gconv_filter){"box", 3, 3, 1, 1, 9, 0, box};
+  return (gconv_filter){"box", 3, 3, 1, 1, 9, 0, box, false};
 }
 
 static gconv_image make_image(gconv_type type, int32_t channels, bool alpha) {
@@ -73,7 +73,7 @@ static void bad_filters(void **state) {
     filter.taps = taps;
     refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "not finite");
   }
-  gconv_filter edges = {"edges", 1, 5, 0, 2, 1, 0, line};
+  gconv_filter edges = {"edges", 1, 5, 0, 2, 1, 0, line, false};
   refuse(&image, edges, options, GCONV_BAD_ARGUMENT, "sums to 0");
   gconv_image_free(&image);
 }
@@ -148,7 +148,7 @@ static void outputs_are_not_the_input(void **state) {
 static void several_sizes_are_several_passes(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 1, false);
-  gconv_filter both[] = {box_filter(), {"line", 1, 5, 0, 2, 1, 0, line}};
+  gconv_filter both[] = {box_filter(), {"line", 1, 5, 0, 2, 1, 0, line, false}};
   gconv_filters filters = {.items = both, .count = 2};
   gconv_options options = gconv_options_default();
   options.padding = GCONV_PADDING_VALID;
@@ -288,7 +288,7 @@ static void taps_beyond_a_small_image_are_left_out(void **state) {
     taps[i] = i % 5 == 2 ? 0.0f : i % 97 == 3 ? -0.0f : i % 89 == 7 ? 1e-40f : (float)(i * 31 % 101 - 50) / 64;
   for (unsigned i = 0; i < 4 * 4 * 4 * 2 * 4; i++) {
     const int32_t *step = steps[i / 4 % 4], *anchor = anchors[i / 16 % 4];
-    gconv_filter filter = {"large", LARGE_R, LARGE_S, anchor[0], anchor[1], 1, 0, taps};
+    gconv_filter filter = {"large", LARGE_R, LARGE_S, anchor[0], anchor[1], 1, 0, taps, false};
     gconv_image image = {.type = i / 128 % 4 ? GCONV_F32 : GCONV_U8, .frames = 1, .height = SMALL_H, .width = SMALL_W};
     image.channels = 1 + (int32_t)(i / 128 % 3);
     gconv_options options = gconv_options_default();
@@ -311,7 +311,7 @@ static void other_borders_meet_all_taps(void **state) {
   float ones[31 * 31];
   for (int i = 0; i < 31 * 31; i++)
     ones[i] = 1;
-  gconv_filter filter = {"ones", 31, 31, 15, 15, 1, 0, ones};
+  gconv_filter filter = {"ones", 31, 31, 15, 15, 1, 0, ones, false};
   gconv_image image = {.type = GCONV_F32, .frames = 1, .height = 3, .width = 3, .channels = 1};
   assert_int_equal(gconv_image_allocate(&image), GCONV_OK);
   for (int i = 0; i < 9; i++)

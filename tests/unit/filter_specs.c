@@ -213,7 +213,7 @@ static void text_keeps_every_bit(void **state) {
   for (int turn = 0; turn < 3000; turn++) {
     float taps[25];
     int32_t rows = 1 + rand() % 5, columns = 1 + rand() % 5;
-    gconv_filter f = {"any", rows, columns, rows / 2, columns / 2, 1, 0, taps};
+    gconv_filter f = {"any", rows, columns, rows / 2, columns / 2, 1, 0, taps, false};
     bool small = turn % 3 == 0; /* like the sizes of a vips matrix */
     for (int i = 0; i < 25; i++)
       taps[i] = small ? (float)(1 + rand() % 4) : any_float();
@@ -235,7 +235,7 @@ static void text_keeps_every_bit(void **state) {
 static void text_states_its_syntax_only_in_doubt(void **state) {
   (void)state;
   char *text = NULL;
-  gconv_filter f = {"two\nlines", 3, 2, 1, 1, 1, 0, (float[]){2, 2, 1, 0.1F, 3, 4}};
+  gconv_filter f = {"two\nlines", 3, 2, 1, 1, 1, 0, (float[]){2, 2, 1, 0.1F, 3, 4}, false};
   assert_int_equal(gconv_filter_to_text(&f, &text), GCONV_OK);
   assert_string_equal(text, "# syntax: matrix\n# two?lines\n2 2\n1 0.100000001\n3 4\n");
   free(text);
@@ -262,15 +262,15 @@ static void refuses_what_is_no_filter(void **state) {
   char *text = NULL;
   gconv_filter_analysis analysis;
   const gconv_filter bad[] = {
-      {"a", 1, 2, 0, 2, 1, 0, (float[]){1, 2}},        {"b", 1, 2, 0, 0, 0, 0, (float[]){1, 2}},
-      {"c", 1, 2, 0, 0, 1, INFINITY, (float[]){1, 2}}, {"d", 1, 2, 0, 0, 1, 0, (float[]){1, NAN}},
-      {"e", 0, 2, 0, 0, 1, 0, (float[]){1, 2}},        {NULL, 1, 2, -1, 0, 1, 0, (float[]){1, 2}},
+      {"a", 1, 2, 0, 2, 1, 0, (float[]){1, 2}, false},        {"b", 1, 2, 0, 0, 0, 0, (float[]){1, 2}, false},
+      {"c", 1, 2, 0, 0, 1, INFINITY, (float[]){1, 2}, false}, {"d", 1, 2, 0, 0, 1, 0, (float[]){1, NAN}, false},
+      {"e", 0, 2, 0, 0, 1, 0, (float[]){1, 2}, false},        {NULL, 1, 2, -1, 0, 1, 0, (float[]){1, 2}, false},
   };
   for (size_t i = 0; i < COUNT(bad); i++) {
     assert_int_equal(gconv_filter_to_text(&bad[i], &text), GCONV_BAD_ARGUMENT);
     assert_int_equal(gconv_filter_analyze(&bad[i], &analysis), GCONV_BAD_ARGUMENT);
   }
-  const gconv_filter both = {"both", 1, 2, 0, 0, 2, 0, (float[]){1, 2}};
+  const gconv_filter both = {"both", 1, 2, 0, 0, 2, 0, (float[]){1, 2}, false};
   assert_int_equal(gconv_filter_to_text(&both, &text), GCONV_UNSUPPORTED);
   assert_null(text);
 }
@@ -326,7 +326,7 @@ static void finds_ranks_of_random_filters(void **state) {
   (void)state;
   enum { ROWS = 70, COLUMNS = 41 };
   static float taps[ROWS * COLUMNS];
-  gconv_filter f = {"random", ROWS, COLUMNS, 0, 0, 1, 0, taps};
+  gconv_filter f = {"random", ROWS, COLUMNS, 0, 0, 1, 0, taps, false};
   gconv_filter_analysis a;
   srand(3);
   for (int rank = 0; rank <= COLUMNS; rank += rank < 5 ? 1 : 12) {

@@ -76,5 +76,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct64 = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_float64_bound,
-    .leaves_out_marks = gconv_knows_marks,
+    .leaves_out_marks = true,
 };

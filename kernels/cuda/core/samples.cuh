@@ -76,10 +76,11 @@ __device__ inline float defined_sum(const arguments &a, const float *weights, in
   const float *tap = weights + k * problem.rows * problem.columns;
   float sum = 0;
   for (int64_t r = 0; r < problem.rows; r++)
-    for (int64_t s = 0; s < problem.columns; s++)
-      sum = fmaf(*tap++,
-                 sample_at<float>(problem, plane, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, c),
-                 sum);
+    for (int64_t s = 0; s < problem.columns; s++, tap++)
+      if (!gconv_is_mark(*tap))
+        sum = fmaf(
+            *tap, sample_at<float>(problem, plane, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, c),
+            sum);
   return sum;
 }
 

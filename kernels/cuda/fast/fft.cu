@@ -381,5 +381,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
     .error_bound = error_bound,
     .acquire = acquire,
     .dismiss = dismiss,
+    .leaves_out_marks = true,
     .spreads = true,
 };

@@ -53,12 +53,13 @@ DEVICE void add_tap(float tap, int offset, const float *tile, const int (&places
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
 }
 
-/* Adds all taps of a filter, the zeros too. For tiles with samples that are not finite. */
+/* Adds all taps of a filter, zeros that are taps too. For tiles with samples that are not finite. */
 DEVICE void add_all_taps(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
                          const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
   ROLLED_FOR (int r = 0; r < problem.rows; r++)
-    ROLLED_FOR (int s = 0; s < problem.columns; s++)
-      add_tap(*taps++, r * problem.dilation_y * pitch + s * problem.dilation_x * problem.channels, tile, places, sums);
+    ROLLED_FOR (int s = 0; s < problem.columns; s++, taps++)
+      if (!gconv_is_mark(*taps))
+        add_tap(*taps, r * problem.dilation_y * pitch + s * problem.dilation_x * problem.channels, tile, places, sums);
 }
 
 /* Returns whether all samples of the tile are finite. All threads get the same answer. */
@@ -252,4 +253,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
     .error_bound = gconv_chain_bound,
     .prepared_floats = gconv_sparse_floats,
     .prepare = gconv_sparse_prepare,
+    .leaves_out_marks = true,
 };

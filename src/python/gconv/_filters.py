@@ -20,12 +20,13 @@ class Filter:
     plus `offset`, which is in levels of 255ths.
 
     taps: R x S numbers, float32. anchor: the tap that lies on the pixel, (row, column); by default (R // 2, S // 2).
-    Raises ArgumentError for what is no filter.
+    marked: a tap of -0 marks a place that is no tap, and lets no NaN through; read_filters() sets this for `identity` and for
+    ImageMagick's marks. Else -0 is 0. Raises ArgumentError for what is no filter.
     """
 
-    __slots__ = ("name", "taps", "anchor", "divisor", "offset", "_key")
+    __slots__ = ("name", "taps", "anchor", "divisor", "offset", "marked", "_key")
 
-    def __init__(self, taps, *, name="kernel", anchor=None, divisor=1.0, offset=0.0):
+    def __init__(self, taps, *, name="kernel", anchor=None, divisor=1.0, offset=0.0, marked=False):
         taps = np.array(floats(taps, "a filter"))
         if taps.ndim != 2 or taps.size == 0:
             raise ArgumentError(f"a filter is a plane of numbers, rows x columns, and this has the shape {taps.shape}")
@@ -37,9 +38,9 @@ class Filter:
         if not (0 <= anchor[0] < rows and 0 <= anchor[1] < columns):
             raise ArgumentError(f"the anchor {anchor} lies outside the filter, which has {rows} x {columns} taps")
         for key, value in (("name", str(name)), ("taps", taps), ("anchor", anchor), ("divisor", real("divisor", divisor)),
-                           ("offset", real("offset", offset))):
+                           ("offset", real("offset", offset)), ("marked", bool(marked))):
             object.__setattr__(self, key, value)
-        object.__setattr__(self, "_key", (taps.tobytes(), taps.shape, anchor, self.divisor, self.offset))
+        object.__setattr__(self, "_key", (taps.tobytes(), taps.shape, anchor, self.divisor, self.offset, self.marked))
 
     def __setattr__(self, name, value):
         raise AttributeError("a filter never changes: make another one")
@@ -54,7 +55,7 @@ class Filter:
         return f"<gconv.Filter {self.name}: {self.taps.shape[0]} x {self.taps.shape[1]}>"
 
     def __reduce__(self):
-        return _filter_of, (self.taps, self.name, self.anchor, self.divisor, self.offset)
+        return _filter_of, (self.taps, self.name, self.anchor, self.divisor, self.offset, self.marked)
 
     def __array__(self, dtype=None, copy=None):
         """The coefficients, taps / divisor."""
@@ -70,11 +71,11 @@ class Filter:
         return _core.analyze([self._as_tuple()])
 
     def _as_tuple(self):
-        return (self.name, self.taps, *self.anchor, self.divisor, self.offset)
+        return (self.name, self.taps, *self.anchor, self.divisor, self.offset, self.marked)
 
 
-def _filter_of(taps, name, anchor, divisor, offset):
-    return Filter(taps, name=name, anchor=anchor, divisor=divisor, offset=offset)
+def _filter_of(taps, name, anchor, divisor, offset, marked=False):
+    return Filter(taps, name=name, anchor=anchor, divisor=divisor, offset=offset, marked=marked)
 
 
 class Filters(tuple):
@@ -117,8 +118,7 @@ def read_filters(spec, *, syntax=None):
         if shipped is None:
             raise
         gradient, filters = _core.read_filters(shipped, syntax)
-    return Filters((Filter(taps, name=name, anchor=(row, column), divisor=divisor, offset=offset)
-                    for name, taps, row, column, divisor, offset in filters), gradient)
+    return Filters((_filter_of(taps, name, (row, column), *rest) for name, taps, row, column, *rest in filters), gradient)
 
 
 def write_filters(path, filters):

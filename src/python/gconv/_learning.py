@@ -78,7 +78,7 @@ def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None
                "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63)}
     if border is not None:
         options["border"] = choose("border", border, BORDERS)
-    (name, taps, row, column, divisor, offset), exact, rest = _core.fit(pairs, options)
+    (name, taps, row, column, divisor, offset, _), exact, rest = _core.fit(pairs, options)
     found = Filter(taps, name=name or "fitted", anchor=(row, column), divisor=divisor, offset=offset)
     return Fit(found, exact, **rest)
 
