@@ -11,8 +11,7 @@
  *     gconv_batch_run()      reads, filters and writes; or gconv_batch_explain_first(), which says what it would do
  *
  * The rules of gconv.h hold here, with one difference. A function that can fail takes a gconv_message, and the reason of a
- * failure is there, not in gconv_last_error(): a job works on many threads. The texts of this header name the options of the
- * command line, such as --memory.
+ * failure is there, not in gconv_last_error(): a job works on many threads.
  */
 #ifndef GCONV_JOBS_H
 #define GCONV_JOBS_H

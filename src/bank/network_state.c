@@ -325,7 +325,7 @@ static gconv_status add_items(state *s, const char *text) {
     if (item.weights) {
       GCONV_TRY(add_normalizations(s, &next));
       if (next == s->modules.count)
-        return gconv_fail(GCONV_BAD_ARGUMENT, "--net: item %zu: the file has weights for no more layers", number);
+        return gconv_fail(GCONV_BAD_ARGUMENT, "item %zu of --net: the file has weights for no more layers", number);
       GCONV_TRY(take_all_steps(s, &s->modules.items[next], item.padded));
       GCONV_TRY(add_weights(s, &s->modules.items[next++], &item));
     }
@@ -337,9 +337,10 @@ static gconv_status add_items(state *s, const char *text) {
   if (next == s->modules.count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "--net has %zu item%s, and the next weights are '%.*s': each layer with weights needs an item, such as "
+                    "there is %s in --net for the weights '%.*s': each layer with weights needs an item, such as "
                     "relu, or none",
-                    number - 1, number == 2 ? "" : "s", SHOWN_BYTES, gconv_state_name(s->file, &s->modules.items[next]));
+                    number == 1 ? "no item" : "no further item", SHOWN_BYTES,
+                    gconv_state_name(s->file, &s->modules.items[next]));
 }
 
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gconv_network *network) {

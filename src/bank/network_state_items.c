@@ -157,7 +157,7 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
     if (length >= WORD_BYTES || !take_word(word, item))
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
-          "--net: item %zu: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax (one of them), dropout, identity, "
+          "item %zu of --net: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax (one of them), dropout, identity, "
           "flatten, /STRIDE, same, valid, padding:N, pad, replicate, symmetric, reflect, circular, dilation:N, groups:N, "
           "eps:E, ROWSxCOLUMNS of a dense layer, and, by itself, mean or residual",
           number, word);
@@ -166,13 +166,13 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
   *text = *at == ',' ? at + 1 : NULL;
   if (item->padded && layer->padding != GCONV_LAYER_EXPLICIT)
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "--net: item %zu: pad is a module of its own before the layer: say how much by "
+                      "item %zu of --net: pad is a module of its own before the layer: say how much by "
                       "padding:N, too",
                       number);
   if (item->weights || is_plain(item))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "--net: item %zu: mean and residual have no weights, and so no activation and no words of layers: put "
+                    "item %zu of --net: mean and residual have no weights, and so no activation and no words of layers: put "
                     "commas between",
                     number);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
+#include "base/fields.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@ gconv_status gconv_fail(gconv_status status, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  gconv_name_fields(text);
   memcpy(last_error, text, sizeof text);
   return status;
 }
@@ -41,6 +43,7 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
   va_end(arguments);
   append(text, ": ");
   append(text, last_error);
+  gconv_name_fields(text);
   memcpy(last_error, text, sizeof text);
   return status;
 }
@@ -64,6 +67,7 @@ static void log_text(gconv_log_level level, const char *format, va_list argument
     return;
   char text[TEXT_BYTES];
   vsnprintf(text, sizeof text, format, arguments);
+  gconv_name_fields(text);
   log_function(level, text, log_user);
 }
 

@@ -30,7 +30,7 @@ static const struct {
      "fastNlMeansDenoising() and skimage.restoration do it"},
     {" canny hough corner corners harris ",
      "this detector" IS_NOT_HERE
-     ". `vips canny IN OUT`, ImageMagick's `-canny` and OpenCV's Canny() do it; -f sobel gives the "
+     ". `vips canny IN OUT`, ImageMagick's `-canny` and OpenCV's Canny() do it; the filter sobel gives the "
      "strength of edges that it begins with"},
     {" resize scale shrink enlarge thumbnail downsample upsample zoom ",
      "another size" IS_NOT_HERE ". `vips resize`, `vipsthumbnail`, ImageMagick's `-resize` and OpenCV's resize() do it; "
@@ -45,9 +45,11 @@ static const struct {
      ". ImageMagick's `-threshold`, `-equalize` and `-levels`, `vips relational_const` "
      "and OpenCV's threshold() do it; --scale and --offset multiply and add: --scale -1 --offset 1 inverts"},
     {" convert compose composite watermark annotate draw text montage ",
-     "converting and composing" IS_NOT_HERE ". ImageMagick and vips do it; -f identity writes an image in another format"},
+     "converting and composing" IS_NOT_HERE
+     ". ImageMagick and vips do it; the filter identity writes an image in another format"},
     {" segment segmentation detect classify upscale superresolution inpaint deblur deconvolve deconvolution richardson ",
-     "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; -f takes the layers of a network (gconv help bank)"},
+     "this" IS_NOT_HERE
+     ". OpenCV, scikit-image and networks do it; gconv applies the layers of a network (gconv help bank)"},
 };
 
 /* Whether `word`, without '_' and '-' and in any case, stands in the list. */

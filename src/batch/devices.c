@@ -196,8 +196,9 @@ static gconv_status check_decoder(const gconv_batch *batch) {
   const char *obstacle = batch->decoder == GCONV_DECODER_GPU ? gconv_device_decoder_obstacle() : NULL;
   return !obstacle ? GCONV_OK
                    : gconv_fail(GCONV_UNSUPPORTED,
-                                "--decode gpu: %s: this takes a gconv that was built with CUDA, and nvJPEG, which is part "
-                                "of the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave the option out",
+                                "no GPU can decode (--decode gpu): %s: this takes a gconv that was built with CUDA, and "
+                                "nvJPEG, which is part "
+                                "of the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave it to the CPU",
                                 obstacle);
 }
 
@@ -240,7 +241,7 @@ static gconv_status check(const gconv_devices *devices, bool gpu) {
     return gconv_fail(GCONV_UNSUPPORTED, "device %s: %s", device, found.reason);
   if (lacking)
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
+                      "the algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
                       find_elsewhere(batch->operation, lacking), device);
   return check_decoder(batch);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An input on its way: which of its results are wanted, what becomes of each, and what is told of it. */
 #include "base/clock.h"
+#include "base/fields.h"
 #include "batch/run.h"
 
 #include <errno.h>
@@ -23,8 +24,10 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text) 
   const char *found = strcmp(path, "-") == 0 ? NULL : strstr(text, name);
   bool named = (found && found[strlen(name)] == ':') || strncmp(text, "standard ", 9) == 0;
   char *error = NULL;
-  if (asprintf(&error, "%s%s%s", named ? "" : path, named ? "" : ": ", text) >= 0)
-    gconv_texts_add(&item->errors, error);
+  if (asprintf(&error, "%s%s%s", named ? "" : path, named ? "" : ": ", text) < 0)
+    return;
+  gconv_name_fields(error);
+  gconv_texts_add(&item->errors, error);
 }
 
 void gconv_item_fail(gconv_item *item, const char *text) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
+#include "base/fields.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -133,6 +134,7 @@ static int end(int status) {
 
 int main(int count, char **words) {
   call c = {.count = count, .words = words};
+  gconv_name_options();
   open_standard_streams();
   watch_signals();
   ask_for_warning();

@@ -199,11 +199,11 @@ static gconv_status explain_fspecial(gconv_text *text) {
     name[length++] = *text->at++;
   name[length] = '\0';
   if (strcmp(name, "sobel") == 0 || strcmp(name, "prewitt") == 0)
-    return gconv_fail(GCONV_BAD_FILE, "%s: fspecial('%s') is the negative of -f %s_y here", text->name, name, name);
+    return gconv_fail(GCONV_BAD_FILE, "%s: fspecial('%s') is the negative of %s_y here", text->name, name, name);
   const gconv_builtin *builtin = gconv_builtin_find(name);
   if (!builtin)
-    return gconv_fail(GCONV_BAD_FILE,
-                      "%s: fspecial is not read here, but its filters are built in: -f gaussian:size=5,sigma=1", text->name);
+    return gconv_fail(GCONV_BAD_FILE, "%s: fspecial is not read here, but its filters are built in: gaussian:size=5,sigma=1",
+                      text->name);
   text->at += text->at < text->end;
   used = (size_t)snprintf(spec, sizeof spec, "%s", name);
   for (const gconv_parameter *p = builtin->parameters; p->name && gconv_array_take(text, ","); p++) {
@@ -216,7 +216,7 @@ static gconv_status explain_fspecial(gconv_text *text) {
     if (used < sizeof spec)
       used += (size_t)snprintf(spec + used, sizeof spec - used, "%c%s=%s", strchr(spec, ':') ? ',' : ':', p->name, value);
   }
-  return gconv_fail(GCONV_BAD_FILE, "%s: fspecial is built in: here this filter is -f %s", text->name, spec);
+  return gconv_fail(GCONV_BAD_FILE, "%s: fspecial is built in: here this filter is %s", text->name, spec);
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------------- */
@@ -412,7 +412,7 @@ static gconv_status read_all(gconv_text *text, gconv_matrix *result) {
   if (text->at == text->end)
     return GCONV_OK;
   return gconv_array_fail(text, "behind an array there may be '*' or '/' and a number, ' or .T, a dtype, and a ';', nothing "
-                                "else; several filters have an -f each");
+                                "else; give several filters one by one");
 }
 
 /* ---- The syntax ------------------------------------------------------------------------------------------------------- */

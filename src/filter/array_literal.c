@@ -122,7 +122,7 @@ static gconv_status read_inner_row(array *a, char closer) {
       break;
     if (strchr("[{", *a->text->at))
       return gconv_array_fail(a->text,
-                              "a filter has two levels of brackets: rows, and numbers; give several filters by an -f each");
+                              "a filter has two levels of brackets: rows, and numbers; give several filters one by one");
     if (*a->text->at == ',' && a->after_item) {
       a->after_item = false;
       a->text->at++;

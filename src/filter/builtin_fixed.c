@@ -94,7 +94,7 @@ static gconv_status make_pair(const gconv_builtin *self, const gconv_argument *a
   const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
                                                .gradient = true,                                                            \
                                                .help = "edges in all directions: the magnitude of " #name_ "_x and " #name_ \
-                                                       "_y; both by --combine none",                                        \
+                                                       "_y; both by combine none",                                          \
                                                .make = make_pair}
 
 PAIR(prewitt);

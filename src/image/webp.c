@@ -376,7 +376,7 @@ static void end(gconv_writer *writer) {
 const gconv_format gconv_format_webp = {
     .info = {.name = "webp",
              .extensions = "webp",
-             .help = "WebP: 8 bits, with loss unless --lossless, RGB and RGBA",
+             .help = "WebP: 8 bits, with loss unless lossless is asked for, RGB and RGBA",
              .reads = true,
              .writes = true,
              .holds = {true, false, false},

@@ -214,6 +214,6 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
   return gconv_complain(
       message, GCONV_BAD_ARGUMENT,
       "%s: this file system ignores upper and lower case, by which alone names of results differ: tell them "
-      "apart with {index}, such as -o '%s{stem}_{index}.png', or write elsewhere",
+      "apart with {index}, such as '%s{stem}_{index}.png', or write elsewhere",
       outputs->folder[0] ? outputs->folder : ".", outputs->folder);
 }

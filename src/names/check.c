@@ -47,12 +47,12 @@ static gconv_status check_place(const gconv_outputs *outputs, const char *root, 
                                 gconv_message *message) {
   if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
     return GCONV_OK;
-  const char *remedy = has_parent(path)
-                           ? "a \"..\" leads out of it: put {index} in place of a name that is \"..\", or let -o "
-                             "name the folder of the results"
-                           : "a link leads out of it: remove the link, or name its target by -o";
-  return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this result would be %s, which is not in %s, the folder of -o: %s",
-                        path, real, root, remedy);
+  const char *remedy = has_parent(path) ? "a \"..\" leads out of it: put {index} in place of a name that is \"..\", or "
+                                          "name the folder of the results"
+                                        : "a link leads out of it: remove the link, or name its target";
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%s: this result would be %s, which is not in %s, the folder of the results: %s", path, real, root,
+                        remedy);
 }
 
 gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path, gconv_message *message) {
@@ -107,7 +107,7 @@ static void advise(const char *template, size_t count, const char *const *names,
   }
   used = strlen(text);
   if (lacks > 0)
-    snprintf(text + used, size - used, ", such as -o '%.*s_%s%s'", (int)stem, template, lacking[lacks - 1], template + stem);
+    snprintf(text + used, size - used, ", such as '%.*s_%s%s'", (int)stem, template, lacking[lacks - 1], template + stem);
 }
 
 static bool differ_by_extension(const char *a, const char *b) {

@@ -287,7 +287,7 @@ static gconv_status find_formats(struct namer *namer) {
     const gconv_input *input = &namer->inputs->items[i];
     if (outputs->same && strcmp(input->path, "-") == 0)
       return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                            "--format same: what comes from standard input has no format before it is read: name one");
+                            "standard input has no format before it is read, which --format same would take: name one");
     namer->of_inputs[i] = outputs->same ? find_format(input) : outputs->format;
   }
   bool alike = true;
@@ -338,11 +338,11 @@ static gconv_status check_suffix(const struct namer *namer) {
   if (suffix && suffix[0] && !(namer->outputs->suffix = strdup(suffix)))
     return gconv_complain_memory(namer->message);
   if (suffix && strchr(suffix, '/'))
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "--suffix %s: it is a part of a name, without /", suffix);
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the suffix %s: it is a part of a name, without /", suffix);
   if (!suffix || gconv_template_has(namer->outputs->pattern, "stem"))
     return GCONV_OK;
   return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                        "--suffix: %s has no {stem} behind which it could stand: name a folder (-o results/) or a template",
+                        "%s has no {stem} behind which the suffix could stand: name a folder (-o results/) or a template",
                         namer->naming->output);
 }
 
@@ -394,7 +394,7 @@ static gconv_status name_results(struct namer *namer) {
   if (count > 1 && !namer->outputs->make_folders)
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
                           "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
-                          "{stem}, {filter}, {index} or {frame} (-o 'results/{stem}_{filter}.%.*s')",
+                          "{stem}, {filter}, {index} or {frame} ('results/{stem}_{filter}.%.*s')",
                           namer->naming->output, count,
                           namer->naming->each_filter && namer->naming->filters->count == count
                               ? "make one of all filters (--combine magnitude or mosaic), or "
@@ -464,7 +464,7 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
   if (!outputs->make_folders || !apart)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
-                          "(-o 'results/{stem}_{frame}.%.*s'), or a file of a format that holds several (-o results.ppm)",
+                          "('results/{stem}_{frame}.%.*s'), or a file of a format that holds several (results.ppm)",
                           strcmp(outputs->pattern, "-") == 0 ? "standard output" : outputs->pattern,
                           (int)strcspn(format->extensions, " "), format->extensions);
   gconv_template_values values = values_of(&namer, format, input, result);

@@ -174,9 +174,10 @@ static gconv_status check_length(const char *pattern, gconv_message *message) {
     folders += *at == '/';
   if (folders <= MOST_FOLDERS)
     return GCONV_OK;
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with -r",
-                        pattern, folders, MOST_FOLDERS);
+  return gconv_complain(
+      message, GCONV_BAD_ARGUMENT,
+      "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with --recursive", pattern,
+      folders, MOST_FOLDERS);
 }
 
 /* Notes a pattern that results must not match. For a pattern with **, the folders that it searched are noted instead. */
@@ -195,7 +196,7 @@ static gconv_status complain_empty(const gconv_search *search, const char *patte
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern);
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: only folders%s match this pattern%s", pattern,
                         inputs->unread.count > 0 ? " and what is no file" : "",
-                        search->recursive ? ", and they hold no images" : "; -r looks into them");
+                        search->recursive ? ", and they hold no images" : "; --recursive looks into them");
 }
 
 gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {

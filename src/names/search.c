@@ -313,7 +313,7 @@ static gconv_status complain_empty(const gconv_search *search, const char *path,
                           inputs->dangling.first);
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s%s)", path,
                         extensions, inputs->exclude && inputs->exclude->count > 0 ? ", without what --exclude names" : "",
-                        search->recursive ? "" : "; -r looks into its sub-folders too");
+                        search->recursive ? "" : "; --recursive looks into its sub-folders too");
 }
 
 gconv_status gconv_search_folder(gconv_search *search, const char *path, const struct stat *status) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/texts.h"
+#include "base/fields.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
@@ -17,6 +18,7 @@ gconv_status gconv_complain(gconv_message *message, gconv_status status, const c
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  gconv_name_fields(text);
   memcpy(message->text, text, sizeof text);
   return status;
 }

@@ -106,8 +106,8 @@ class Inputs(CommandTest):
         self.usage_error("nope.png: cannot find this input", "-i", "p/a.png", "-i", "nope.png", *rest)
         self.usage_error("p/a.png/x: cannot find this input: Not a directory", "-i", "p/a.png/x", *rest)
         self.usage_error("no images in this folder", "-i", "empty", *rest)
-        self.assertIn("-r looks into its sub-folders", self.gconv("-i", "empty", *rest, status=2).stderr)
-        self.assertNotIn("-r looks", self.gconv("-i", "empty", "-r", *rest, status=2).stderr)
+        self.assertIn("--recursive looks into its sub-folders", self.gconv("-i", "empty", *rest, status=2).stderr)
+        self.assertNotIn("--recursive looks", self.gconv("-i", "empty", "-r", *rest, status=2).stderr)
         self.usage_error("no file matches this pattern", "-i", "*.tiff", *rest)
         self.usage_error("only folders match", "-i", "em*", *rest)
         self.usage_error("the name of an input is empty", "-i", "", *rest)
@@ -248,7 +248,7 @@ class Outputs(CommandTest):
         self.usage_error("this output is one of the inputs", "-i", "{stem}", "-f", "identity", "-o", "{stem}")
         self.photo("q/a.png")
         said = self.usage_error("land on this file", "-i", "p/a.png", "-i", "q/a.png", "-f", "identity", "-o", "photos {2024}").stderr
-        self.assertIn("-o 'photos {{2024}}/{stem}_{index}.png'", said)  # which does what it says
+        self.assertIn("'photos {{2024}}/{stem}_{index}.png'", said)  # which does what it says
 
     def test_results_in_folders_with_braces_are_no_inputs(self):
         for output in ("p/{{out}}/", "p/{{out}}/{stem}.png", "p/{out}"):
@@ -283,16 +283,16 @@ class Outputs(CommandTest):
         different, similar = ("-i", "p/a.png", "-i", "q/a.png"), ("-i", "p/a.png", "-i", "p/a.jpg")
         only = ", which differ by their extension only,"
         for words, output, remark, advice in (
-                (different, "{filter}.png", "", "{stem} or {index}, such as -o '{filter}_{index}.png'"),
-                (different, "{stem}.png", "", "{index}, such as -o '{stem}_{index}.png'"),
-                (different, "d.d/", "", "{index}, such as -o 'd.d/{stem}_{index}.png'"),
-                (similar, "{filter}.png", only, "{index}, such as -o '{filter}_{index}.png'"),
-                (("-i", "p/a.png", "-i", "p/a.b.png"), "{filter}.png", "", "{stem} or {index}, such as -o '{filter}_{index}.png'"),
-                (similar, "out/", only, "{index}, such as -o 'out/{stem}_{index}.png'"),
+                (different, "{filter}.png", "", "{stem} or {index}, such as '{filter}_{index}.png'"),
+                (different, "{stem}.png", "", "{index}, such as '{stem}_{index}.png'"),
+                (different, "d.d/", "", "{index}, such as 'd.d/{stem}_{index}.png'"),
+                (similar, "{filter}.png", only, "{index}, such as '{filter}_{index}.png'"),
+                (("-i", "p/a.png", "-i", "p/a.b.png"), "{filter}.png", "", "{stem} or {index}, such as '{filter}_{index}.png'"),
+                (similar, "out/", only, "{index}, such as 'out/{stem}_{index}.png'"),
                 (("-i", "p/a.png", "-f", "sobel_x"), "{stem}.png", None,
-                 "{filter}, {frame} or {index}, such as -o '{stem}_{index}.png'"),
+                 "{filter}, {frame} or {index}, such as '{stem}_{index}.png'"),
                 (("-i", "p/a.png", "-f", "sobel_x"), "{stem}{frame}.png", None,
-                 "{filter} or {index}, such as -o '{stem}{frame}_{index}.png'")):
+                 "{filter} or {index}, such as '{stem}{frame}_{index}.png'")):
             result = self.usage_error("land on this file", *words, "-f", "identity", "-o", output)
             self.assertTrue(result.stderr.endswith(f": tell them apart with {advice}\n"), result.stderr)
             if remark is not None:
@@ -477,7 +477,7 @@ class Formats(CommandTest):
         self.assertEqual(self.files("in"), files)
         self.gconv("-i", "in/a.jpg", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/", "--suffix=-edges")
         self.assertEqual(self.files("out"), ["a-edges_sobel_x.png", "a-edges_sobel_y.png"])
-        self.usage_error("--suffix: x.png has no {stem}", "-i", "in/a.jpg", "-f", "identity", "-o", "x.png", "--suffix", "_b")
+        self.usage_error("x.png has no {stem}", "-i", "in/a.jpg", "-f", "identity", "-o", "x.png", "--suffix", "_b")
         self.usage_error("it is a part of a name", "-i", "in", "-f", "identity", "-o", "out/", "--suffix", "/b")
 
 

@@ -93,11 +93,11 @@ class Csv(DataTest):
             inputs, targets, info = self.read("table", "a.csv", label=label)
             self.assertEqual(inputs.reshape(2, 2).tolist(), [[1, 2], [3, 4]])
             self.assertEqual((info["classes"], info["columns"], targets.ravel().tolist()), (["b", "a"], ["x", "y"], [0, 1]))
-        self.fails(["a.csv:2: column 1 (kind) is \"b\", which is no number", "--label kind (now it is column 3 (y))"], "table", "a.csv")
+        self.fails(["a.csv:2: column 1 (kind) is \"b\", which is no number", "'label' kind (now it is column 3 (y))"], "table", "a.csv")
         self.fails("a.csv: there is no column 'z'; there are kind, x, y", "table", "a.csv", label="z")
         self.fails("there is no column '4'", "table", "a.csv", label="4")
         self.write("b.csv", "1,2\n3,4\n")
-        self.fails("the file has no header, so --label takes the number of the column, 1 to 2", "table", "b.csv", label="z")
+        self.fails("the file has no header, so 'label' takes the number of the column, 1 to 2", "table", "b.csv", label="z")
 
     def test_header_of_numbers_is_known_by_the_label(self):
         self.write("a.csv", "0,1,target\n5,6,1\n7,8,0\n")
@@ -119,7 +119,7 @@ class Csv(DataTest):
         inputs, targets, info = self.read("table", "a.csv", regression=1)
         self.assertEqual((info["classes"], targets.ravel().tolist(), info["outputs"]), ([], [10, 9, 9, 2], 1))
         self.write("a.csv", "x,y\n1,10\n2,9.5\n")
-        self.fails("labels are numbers with fractions, such as 9.5: say --regression", "table", "a.csv")
+        self.fails("labels are numbers with fractions, such as 9.5: say 'regression'", "table", "a.csv")
         self.write("a.csv", "x,y\n1,10\n2,b\n")
         self.fails("a.csv:3: column 2 (y), of the targets, is \"b\", which is no number", "table", "a.csv", regression=1)
 
@@ -130,7 +130,7 @@ class Csv(DataTest):
         write(prices)
         inputs, targets, info = self.read("table", "a.csv")
         self.assertEqual((info["classes"], info["outputs"], targets.ravel().tolist()), ([], 1, prices))
-        self.assertIn("a.csv: the labels of 60 cases are 60 whole numbers, and taken for numbers to be approximated, as by --regression: --classification", self.dump("table", "a.csv").stderr)
+        self.assertIn("a.csv: the labels of 60 cases are 60 whole numbers, and taken for numbers to be approximated, as by 'regression': 'classification'", self.dump("table", "a.csv").stderr)
         self.assertEqual(len(self.read("table", "a.csv", classification=1)[2]["classes"]), 60)
         self.assertNotIn("approximated", self.dump("table", "a.csv", classification=1).stderr)
         np.save(self.folder / "x.npy", np.zeros((60, 2)))
@@ -153,7 +153,7 @@ class Csv(DataTest):
 
     def test_missing(self):
         self.write("a.csv", "x,y,c\n1,2,a\n,4,b\n5,?,a\nNA,8,b\n")
-        self.fails("a.csv:3: column 1 (x) is missing: --missing mean", "table", "a.csv")
+        self.fails("a.csv:3: column 1 (x) is missing: missing=mean", "table", "a.csv")
         inputs, targets, info = self.read("table", "a.csv", missing="mean")
         np.testing.assert_array_equal(inputs.reshape(4, 2), np.float32([[1, 2], [3, 4], [5, 14 / 3], [3, 8]]))
         self.write("a.csv", "x,y,c\n1,2,a\n,4,b\n5,6,\n7,8,b\n")
@@ -194,7 +194,7 @@ class Csv(DataTest):
             inputs, _, _ = self.read("table", "a.csv", missing="mean")
             self.assertEqual(inputs[:, 0].ravel().tolist(), [1] + [2] * len(gaps) + [3])
             self.assertEqual(self.read("table", "a.csv", missing="drop")[0].ravel().tolist(), [1, 2, 3, 5])
-            self.fails("a.csv:3: column 1 (x) is missing: --missing mean", "table", "a.csv")
+            self.fails("a.csv:3: column 1 (x) is missing: missing=mean", "table", "a.csv")
         for gap in gaps:
             name = gap in ("None", "missing")  # which classes may be called
             self.write("a.csv", f"x,c\n1,a\n2,{gap}\n3,b\n4,a\n5,b\n")
@@ -209,7 +209,7 @@ class Csv(DataTest):
             else:
                 self.write("a.data", "1, 2\n7,1,2\n8,?,NaN\nNA,3,4\n")
             self.assertEqual(self.read("table", "a.data", missing="drop", syntax=wanted)[0].ravel().tolist(), [1, 2], wanted)
-            self.fails("a target is missing: --missing drop", "table", "a.data", missing="mean", syntax=wanted)
+            self.fails("a target is missing: missing=drop", "table", "a.data", missing="mean", syntax=wanted)
         self.write("#.csv", "#N/A,1,a\n2,3,b\n")  # no comment
         self.fails("#.csv:1: column 1 is missing", "table", "#.csv")
         self.write("#.csv", "# a comment\n#\n#,x,c\n1,2,a\n2,3,b\n")
@@ -288,11 +288,11 @@ class Csv(DataTest):
         for text, message in [
                 ("1,2,a\n3,b\n", "a.csv:2: has 2 fields, where line 1 has 3"),
                 ("1,2,a\n3,4,b\n5,6,7,a\n", "a.csv:3: has 4 fields, where line 1 has 3"),
-                ("1,2,a\n3,nan,b\n", "a.csv:2: column 2 is missing: --missing mean puts in"),
+                ("1,2,a\n3,nan,b\n", "a.csv:2: column 2 is missing: missing=mean puts in"),
                 ("1,2,a\n-inf,3,b\n", "a.csv:2: column 1 is -inf: numbers must be finite"),
                 ("1,2,a\n3,1e39,b\n", "a.csv:2: column 2 is 1e39: numbers must be finite, and fit into float32"),
                 ("1,2,a\n3,0x10,b\n", "a.csv:2: column 2 is \"0x10\", which is no number"),
-                ("1,2,3\n3,4,nan\n", "a.csv:2: column 3, of the labels, is missing (nan): --missing drop leaves such lines out"),
+                ("1,2,3\n3,4,nan\n", "a.csv:2: column 3, of the labels, is missing (nan): missing=drop leaves such lines out"),
                 ("1,2,3\n3,4,None\n5,4,2\n", "a.csv: a label is None, and all others are numbers: where the class is not known, leave"),
                 ("1,2,a\n3,#DIV/0!,b\n", "a.csv:2: column 2 is \"#DIV/0!\", which is no number"),
                 ("1,2,-inf\n3,4,1\n5,6,0\n", "a.csv: a label is -inf, and all others are numbers"),
@@ -355,7 +355,7 @@ class Csv(DataTest):
         self.write("t.csv", "1,.5\n")
         self.fails("t.csv: has the targets of 1 cases, and a.csv has 2", "table", "a.csv", targets="t.csv")
         self.write("t.csv", "kind\ndog\ncat\n")
-        self.fails("if its first line is the name of the column, give that name with --label", "table", "a.csv", targets="t.csv")
+        self.fails("if its first line is the name of the column, give that name with 'label'", "table", "a.csv", targets="t.csv")
         self.assertEqual(self.read("table", "a.csv", targets="t.csv", label="kind")[2]["classes"], ["dog", "cat"])
 
     def test_many_numbers_are_read_as_python_does(self):
@@ -379,7 +379,7 @@ class OtherSyntaxes(DataTest):
         self.assertEqual(self.read("table", "a.libsvm", regression=1)[1].ravel().tolist(), [1, -1, 1, -1])
         self.assertEqual(self.read("table", "a.libsvm", unlabelled=1)[2]["outputs"], 0)
         for line, message in [("1 0:1 0:1", "index 0 follows 0"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
-                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: --missing drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
+                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: missing=drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
                               ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
@@ -492,7 +492,7 @@ class OtherSyntaxes(DataTest):
             inputs, targets, info = self.read("table", "x.npy", targets="y.npy", missing="drop")
             self.assertEqual(([info["classes"][int(t)] for t in targets.ravel()], info["rows"]), (["kätzchen", "Hund", "Hund", "😀"], [0, 1, 3, 4]))
             np.testing.assert_array_equal(inputs.reshape(4, 2), x[[0, 1, 3, 4]].astype("f4"))
-        self.fails("y.npy: row 3, column 1 is missing: --missing drop leaves", "table", "x.npy", targets="y.npy")
+        self.fails("y.npy: row 3, column 1 is missing: missing=drop leaves", "table", "x.npy", targets="y.npy")
         self.npy("t.npy", np.array([["5.1", "a"], ["nan", "b"], ["7", "a"]]))  # as np.array() makes of rows with names
         inputs, targets, info = self.read("table", "t.npy", missing="mean")
         self.assertEqual((inputs.ravel().tolist(), info["classes"], targets.ravel().tolist()), ([np.float32(5.1), np.float32(6.05), 7], ["a", "b"], [0, 1, 0]))
@@ -563,7 +563,7 @@ class OtherSyntaxes(DataTest):
         array = np.arange(12.0).reshape(4, 3)
         array[2, 1] = np.nan
         self.npy("a.npy", array)
-        self.fails("a.npy: row 3, column 2 is missing: --missing mean", "table", "a.npy")
+        self.fails("a.npy: row 3, column 2 is missing: missing=mean", "table", "a.npy")
         self.assertEqual(self.read("table", "a.npy", missing="mean")[0][2].ravel().tolist(), [6, 5])
         array[2, 1] = np.inf
         self.npy("a.npy", array)
@@ -616,7 +616,7 @@ class Windows(DataTest):
         self.write("s.raw", b"1234567")
         self.fails("has 10 samples, and a window 11", "windows", "s.npy", window=11, unlabelled=1)
         self.fails("have no targets of their own", "windows", "s.npy", window=2)
-        self.fails("say with --raw", "windows", "s.raw", window=2, unlabelled=1)
+        self.fails("say in syntax", "windows", "s.raw", window=2, unlabelled=1)
         self.fails("no whole number of samples f32le", "windows", "s.raw", window=1, syntax="f32le", unlabelled=1)
         self.fails("there are no samples 'f64'", "windows", "s.raw", window=1, syntax="f64", unlabelled=1)
         np.save(self.folder / "t.npy", np.arange(7))
@@ -704,7 +704,7 @@ class Images(DataTest):
 
     def test_errors(self):
         self.photo("d/a/1.png"), self.photo("d/b/1.png", 8, 8)
-        self.fails(["d/a/1.png has 17 x 13 pixels, and d/b/1.png 8 x 8", "--patch N"], "classes", "d")
+        self.fails(["d/a/1.png has 17 x 13 pixels, and d/b/1.png 8 x 8", "patch=N"], "classes", "d")
         self.fails("d/b/1.png: has 8 x 8 pixels, less than the patches of 9 x 9", "classes", "d", patch=9)
         (self.folder / "d/c").mkdir()
         self.fails("d/c: the class \"c\" has no images", "classes", "d", patch=4)

@@ -163,13 +163,13 @@ class Arrays(CommandTest):
         self.assertIn("0.111111112 0.111111112 0.111111112", self.gconv("make", "box.m").stdout)
 
     def test_what_is_built_in(self):
-        for text, name in (("fspecial('gaussian',5,1)", "-f gaussian:size=5,sigma=1"),
-                           ("fspecial('gaussian',[3 5],1)", "-f gaussian:size=3x5,sigma=1"),
-                           ("fspecial('motion', 9, 45)", "-f motion:len=9,theta=45"), ("fspecial('disk')", "-f disk"),
-                           ("fspecial('sobel')", "is the negative of -f sobel_y")):
+        for text, name in (("fspecial('gaussian',5,1)", "filter is gaussian:size=5,sigma=1"),
+                           ("fspecial('gaussian',[3 5],1)", "filter is gaussian:size=3x5,sigma=1"),
+                           ("fspecial('motion', 9, 45)", "filter is motion:len=9,theta=45"), ("fspecial('disk')", "filter is disk"),
+                           ("fspecial('sobel')", "is the negative of sobel_y")):
             said = self.gconv("make", text, status=2).stderr
             self.assertIn(name, said)
-            spec = name.split("-f ")[1]
+            spec = name.split()[-1]
             self.gconv("make", spec)
 
 

@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "base/threads.h"
 #include "base/utf8.h"
+#include "gconv_jobs.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -33,6 +34,31 @@ static void errors_keep_their_text(void **state) {
   gconv_fail(GCONV_BAD_FILE, "%s", longer);
   gconv_fail_in(GCONV_BAD_FILE, "%s", longer);
   assert_in_range(strlen(gconv_last_error()), 1000, 19999);
+}
+
+/* What callers of the library read names fields; what stands first may be a path, and is left as it is. */
+static void texts_name_fields(void **state) {
+  (void)state;
+  static const char *const texts[][2] = {
+      {"raise it with --max-pixels 9", "raise it with 'max_pixels' 9"},
+      {"--max-pixels: no such file", "--max-pixels: no such file"},
+      {"(--padding, --alpha drop), by --depth float or --depth", "('padding', alpha=drop), by float32 or 'type'"},
+      {"a.txt: say with --raw, or --no-clobber, --skip-existing", "a.txt: say in syntax, or existing, existing=skip"},
+      {"-o results/ or a folder (-o results/)", "-o results/ or a folder (results/)"},
+      {"a --b.png, -- and --array=1-8 and x--gray stay, a - b too",
+       "a --b.png, -- and --array=1-8 and x--gray stay, a - b too"},
+      {"the last --gray", "the last 'gray'"},
+      {"--missing mean --missing drop", "--missing mean missing=drop"},
+      {"ends in -", "ends in -"},
+      {"ends in --", "ends in --"},
+  };
+  gconv_message message;
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    gconv_fail(GCONV_BAD_ARGUMENT, "%s", texts[i][0]);
+    assert_string_equal(gconv_last_error(), texts[i][1]);
+    gconv_complain(&message, GCONV_BAD_ARGUMENT, "%s", texts[i][0]);
+    assert_string_equal(message.text, texts[i][1]);
+  }
 }
 
 static void remember(gconv_log_level level, const char *text, void *user) {
@@ -604,6 +630,7 @@ static void suggestions_are_near(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(errors_keep_their_text),
+      cmocka_unit_test(texts_name_fields),
       cmocka_unit_test(log_reaches_the_function),
       cmocka_unit_test(products_do_not_overflow),
       cmocka_unit_test(suggestions_are_near),

@@ -151,7 +151,7 @@ static void test_bombs(void **state) {
   memcpy(bytes, png, sizeof png);
   write_file(path_of("bomb.png"), bytes, sizeof bytes);
   gconv_status status = gconv_image_read(path_of("bomb.png"), NULL, &image);
-  expect_error(status, GCONV_TOO_LARGE, "is 100000 x 100000 pixels; the limit is 1073741824: raise it with --max-pixels");
+  expect_error(status, GCONV_TOO_LARGE, "is 100000 x 100000 pixels; the limit is 1073741824: raise it with 'max_pixels'");
   assert_int_equal(gconv_image_read_header(path_of("bomb.png"), &image, NULL), GCONV_OK);
   assert_int_equal(image.width, 100000);
   gconv_image_free(&image);
