@@ -8,6 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+gconv_status gconv_onnx_no_memory(const gconv_onnx_graph *g) {
+  return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", g->model->file->path);
+}
+
+gconv_status gconv_onnx_add_layer(gconv_onnx_graph *g, gconv_layer_kind kind, gconv_layer **layer) {
+  gconv_network *network = g->network;
+  if (network->count == GCONV_NETWORK_MAX_LAYERS)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: the model has more than %d layers, which is the limit", g->model->file->path,
+                      GCONV_NETWORK_MAX_LAYERS);
+  network->layers[network->count] = (gconv_layer){.kind = kind};
+  *layer = &network->layers[network->count++];
+  if (kind == GCONV_LAYER_CONV)
+    (*layer)->bank = &network->banks[network->count - 1];
+  return GCONV_OK;
+}
+
+gconv_layer *gconv_onnx_open_layer(const gconv_onnx_graph *g) {
+  gconv_network *network = g->network;
+  gconv_layer *last = network->count > 0 ? &network->layers[network->count - 1] : NULL;
+  return last && last->kind == GCONV_LAYER_CONV && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
+}
+
+bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *g) {
+  return g->height == 1 && g->width == 1;
+}
+
 enum { MOST_USES = 64 /* of all weights, by the size of the file */ };
 
 static gconv_bank *bank_of(gconv_onnx_graph *g, const gconv_layer *layer) {

@@ -62,18 +62,6 @@ static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t col
   return GCONV_OK;
 }
 
-static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
-  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
-         a->anchor_column == b->anchor_column;
-}
-
-bool gconv_filters_have_one_frame(const gconv_filters *filters) {
-  for (size_t k = 1; k < filters->count; k++)
-    if (!same_frame(&filters->items[0], &filters->items[k]))
-      return false;
-  return true;
-}
-
 /* Taps that filters may have together once they have one frame: that of a column of 20000 taps and a row of 20000 would take
  * 3.2 GB. */
 enum { MOST_FRAMED_TAPS = 1 << 24 };
@@ -106,11 +94,6 @@ static gconv_status align_filters(gconv_filters *filters) {
 }
 
 /* ---- The operation ---- */
-
-gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input) {
-  gconv_type wanted = options->keep_type ? input : options->output_type;
-  return options->format ? gconv_format_type(options->format, wanted) : wanted;
-}
 
 static void free_operation(gconv_operation *base) {
   gconv_filter_operation *operation = (gconv_filter_operation *)base;

@@ -37,8 +37,6 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
 
 /* The verbs of its plans that have a file each. */
 void gconv_filter_explain(const gconv_plan *plan, FILE *text);
-gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                                 double budget, gconv_verification *result);
 
 /* losses.c */
 struct gconv_holes;

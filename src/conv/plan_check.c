@@ -5,6 +5,23 @@
 #include <float.h>
 #include <math.h>
 
+static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
+  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
+         a->anchor_column == b->anchor_column;
+}
+
+bool gconv_filters_have_one_frame(const gconv_filters *filters) {
+  for (size_t k = 1; k < filters->count; k++)
+    if (!same_frame(&filters->items[0], &filters->items[k]))
+      return false;
+  return true;
+}
+
+gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input) {
+  gconv_type wanted = options->keep_type ? input : options->output_type;
+  return options->format ? gconv_format_type(options->format, wanted) : wanted;
+}
+
 static gconv_status check_image(const gconv_image *image, const gconv_options *options) {
   if (image->planar && image->alpha)
     return gconv_fail(GCONV_BAD_ARGUMENT,

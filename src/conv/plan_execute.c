@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/holes.h"
+#include "conv/verify.h"
 #include "device/decoder.h"
 #include "kernels/border.h"
 #include "operation/stages.h"
@@ -289,6 +290,24 @@ static void free_plan(gconv_plan *base) {
   free(plan);
 }
 
+static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                           double budget, gconv_verification *result) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  gconv_holes holes;
+  gconv_status status = gconv_holes_find(plan, in, &holes);
+  const gconv_image *from = holes.filled.data ? &holes.filled : in;
+  gconv_image convolved = *from;
+  if (status == GCONV_OK && plan->before)
+    status = gconv_run_before(base->device->threads, &plan->options, &plan->convolved, from, &convolved);
+  bool made = status == GCONV_OK && plan->before;
+  for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
+    status = gconv_pass_verify(plan, &plan->passes[i], &convolved, &holes, outputs, tolerance, budget, result);
+  if (made)
+    gconv_image_free(&convolved);
+  gconv_holes_free(plan, &holes);
+  return status;
+}
+
 const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_plan),
                                                 .free = free_plan,
                                                 .execute = execute,
@@ -303,5 +322,5 @@ const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_pla
                                                 .png_bytes = png_bytes,
                                                 .measure = measure,
                                                 .explain = gconv_filter_explain,
-                                                .verify = gconv_filter_verify,
+                                                .verify = verify,
                                                 .find_need = find_need};

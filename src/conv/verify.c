@@ -392,9 +392,9 @@ static gconv_status compare_output(row_check *check, const gconv_comparison *com
   return GCONV_OK;
 }
 
-static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
-                                 const gconv_holes *holes, const gconv_image *outputs, double tolerance, double budget,
-                                 gconv_verification *result) {
+gconv_status gconv_pass_verify(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
+                               const gconv_holes *holes, const gconv_image *outputs, double tolerance, double budget,
+                               gconv_verification *result) {
   row_check check = {.plan = plan, .pass = pass, .in = in, .holes = holes->marks ? holes : NULL};
   gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check, plan->base.scope};
   check.largest = fmax(largest_level(in, &check.finite), fabs((double)pass->problem.border_level));
@@ -411,24 +411,6 @@ static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass
     status = compare_output(&check, &comparison, result);
   }
   free(check.tap_sums);
-  return status;
-}
-
-gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                                 double budget, gconv_verification *result) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  gconv_holes holes;
-  gconv_status status = gconv_holes_find(plan, in, &holes);
-  const gconv_image *from = holes.filled.data ? &holes.filled : in;
-  gconv_image convolved = *from;
-  if (status == GCONV_OK && plan->before)
-    status = gconv_run_before(base->device->threads, &plan->options, &plan->convolved, from, &convolved);
-  bool made = status == GCONV_OK && plan->before;
-  for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
-    status = compare_pass(plan, &plan->passes[i], &convolved, &holes, outputs, tolerance, budget, result);
-  if (made)
-    gconv_image_free(&convolved);
-  gconv_holes_free(plan, &holes);
   return status;
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What single samples of an output should be, in float64, by the machinery of verify.c. */
+/* What an output should be, in float64: all of it, which is verified, or single samples. */
 #ifndef GCONV_CONV_VERIFY_H
 #define GCONV_CONV_VERIFY_H
 
 #include "conv/hole_sums.h"
+
+/* Holds the outputs of a pass to the definition: as gconv_plan_verify(). `in` is what is convolved, `holes` its own. */
+gconv_status gconv_pass_verify(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
+                               const gconv_holes *holes, const gconv_image *outputs, double tolerance, double budget,
+                               gconv_verification *result);
 
 /* Output number k of a pass, of which single responses can be asked for. */
 typedef struct gconv_expected gconv_expected;

@@ -33,6 +33,16 @@ static bool is_lost(const gconv_spread *s) {
   return s->most > s->least && s->error * 0x1p14 > s->most - s->least;
 }
 
+void gconv_table_free_names(gconv_table *table) {
+  for (size_t i = 0; table->names && i < table->name_count; i++)
+    free(table->names[i]);
+  free(table->names);
+  free(table->label);
+  table->names = NULL;
+  table->label = NULL;
+  table->name_count = 0;
+}
+
 const char *gconv_table_column(const gconv_table *table, size_t index, char text[120]) {
   const char *name = table->names ? table->names[index] : "";
   snprintf(text, 120, *name ? "column %zu (%.80s)" : "column %zu", index + 1, name);

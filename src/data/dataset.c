@@ -6,14 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-size_t gconv_dataset_input_floats(const gconv_dataset_info *info) {
-  return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
-}
-
-size_t gconv_dataset_target_floats(const gconv_dataset_info *info) {
-  return info->class_count > 0 ? 1 : info->outputs;
-}
-
 const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset) {
   return dataset ? &dataset->info : NULL;
 }
@@ -88,10 +80,4 @@ gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_data
   else
     gconv_dataset_free(opened);
   return status;
-}
-
-uint64_t gconv_dataset_part(const gconv_dataset_options *options) {
-  enum { PARTS = 4, DEFAULT_PART = 1 << 30 };
-  uint64_t part = options->memory / PARTS;
-  return options->memory == 0 ? DEFAULT_PART : part > 0 ? part : 1;
 }

@@ -51,14 +51,22 @@ gconv_status gconv_dataset_fill(gconv_dataset *data);
 
 /* Floats of the input of a case, and of its target: the number of its class, or info.outputs targets; 0 where it has
  * neither. */
-size_t gconv_dataset_input_floats(const gconv_dataset_info *info);
-size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
+static inline size_t gconv_dataset_input_floats(const gconv_dataset_info *info) {
+  return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+}
+static inline size_t gconv_dataset_target_floats(const gconv_dataset_info *info) {
+  return info->class_count > 0 ? 1 : info->outputs;
+}
 
 /* Whether its cases are kept as entries. */
 bool gconv_dataset_is_sparse(const gconv_dataset *dataset);
 
 /* Bytes that a data set may keep in memory of one table, signal or list of decoded images, at least 1. */
-uint64_t gconv_dataset_part(const gconv_dataset_options *options);
+static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) {
+  enum { PARTS = 4, DEFAULT_PART = 1 << 30 };
+  uint64_t part = options->memory / PARTS;
+  return options->memory == 0 ? DEFAULT_PART : part > 0 ? part : 1;
+}
 
 /* Opens a data set of each kind; options and their texts are the caller's, and are not needed afterwards. */
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);

@@ -3,23 +3,12 @@
 #include "data/table.h"
 #include "base/checksum.h"
 #include "base/memory.h"
-#include "base/zip.h"
 #include "data/field.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-void gconv_table_free_names(gconv_table *table) {
-  for (size_t i = 0; table->names && i < table->name_count; i++)
-    free(table->names[i]);
-  free(table->names);
-  free(table->label);
-  table->names = NULL;
-  table->label = NULL;
-  table->name_count = 0;
-}
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------------- */
 
@@ -412,6 +401,17 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
   return finish(table);
 }
 
+static gconv_status read_archive(gconv_source *archive, gconv_table *table) {
+  gconv_zip zip = {0};
+  gconv_source member = {0};
+  gconv_status status = gconv_npz_open(archive, &zip, &member);
+  if (status == GCONV_OK)
+    status = gconv_table_read_source(&member, "npy", table);
+  gconv_source_close(&member);
+  gconv_zip_free(&zip);
+  return status;
+}
+
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
   gconv_source source;
   const uint8_t *bytes;
@@ -421,7 +421,7 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
   if (status == GCONV_OK)
     status = gconv_source_peek(&source, 4, &bytes, &got);
   if (status == GCONV_OK && gconv_zip_sniff(bytes, got))
-    status = gconv_npz_read(&source, table);
+    status = read_archive(&source, table);
   else if (status == GCONV_OK && named)
     status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: the file is no archive: leave out the ':%s'", path, source.member);
   else if (status == GCONV_OK)

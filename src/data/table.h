@@ -4,6 +4,7 @@
 #ifndef GCONV_LEARN_TABLE_H
 #define GCONV_LEARN_TABLE_H
 
+#include "base/zip.h"
 #include "data/dataset.h"
 #include "data/labels.h"
 #include "data/lines.h"
@@ -103,8 +104,9 @@ gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *n
 /* The same of an archive. */
 gconv_status gconv_npz_choose_of(gconv_source *archive, bool wants_targets, gconv_npz *npz);
 void gconv_npz_free(gconv_npz *npz);
-/* Reads the array that archive->member names, or the only one. */
-gconv_status gconv_npz_read(gconv_source *archive, gconv_table *table);
+/* Opens the array that archive->member names, or the only one. *zip and *member are zeroes before; the caller frees and
+ * closes them in any case, *member first. */
+gconv_status gconv_npz_open(gconv_source *archive, gconv_zip *zip, gconv_source *member);
 
 /* GCONV_UNSUPPORTED, with its name and what to do, if the file is one of another program, by its first bytes. */
 gconv_status gconv_table_refuse_others(const gconv_source *source, const uint8_t *bytes, size_t size);
@@ -167,6 +169,7 @@ size_t gconv_first_numbers(const uint8_t *bytes, size_t size, size_t index, doub
 /* Decides whether the first row is a header, where the syntax doubts it; it is no case then. */
 gconv_status gconv_table_resolve_doubt(gconv_table *table);
 
+/* Frees the names of the columns and of the labels (columns.c). */
 void gconv_table_free_names(gconv_table *table);
 
 #endif

@@ -151,21 +151,10 @@ void gconv_npz_free(gconv_npz *npz) {
   free(npz->targets);
 }
 
-gconv_status gconv_npz_read(gconv_source *archive, gconv_table *table) {
-  gconv_zip zip = {0};
-  gconv_source member;
+gconv_status gconv_npz_open(gconv_source *archive, gconv_zip *zip, gconv_source *member) {
   size_t index = 0;
-  gconv_status status = gconv_zip_read(archive, &zip);
-  if (status == GCONV_OK)
-    status = refuse_others(archive->name, &zip);
-  if (status == GCONV_OK)
-    status = gconv_zip_find_array(archive, &zip, archive->member, &index);
-  if (status == GCONV_OK) {
-    status = gconv_zip_open_member(archive, &zip.members[index], archive->name, &member);
-    if (status == GCONV_OK)
-      status = gconv_table_read_source(&member, "npy", table);
-    gconv_source_close(&member);
-  }
-  gconv_zip_free(&zip);
-  return status;
+  GCONV_TRY(gconv_zip_read(archive, zip));
+  GCONV_TRY(refuse_others(archive->name, zip));
+  GCONV_TRY(gconv_zip_find_array(archive, zip, archive->member, &index));
+  return gconv_zip_open_member(archive, &zip->members[index], archive->name, member);
 }

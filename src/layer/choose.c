@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+const char *gconv_math_name(gconv_math math) {
+  static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"};
+  return (size_t)math < sizeof names / sizeof names[0] ? names[math] : NULL;
+}
+
 /* How an algorithm would solve a layer. */
 typedef struct layer_candidate {
   gconv_layer_problem

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *gconv_math_name(gconv_math math) {
-  static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"};
-  return (size_t)math < sizeof names / sizeof names[0] ? names[math] : NULL;
-}
-
 const char *gconv_activation_name(gconv_activation activation) {
   static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
   return (size_t)activation < sizeof names / sizeof names[0] ? names[activation] : NULL;

@@ -31,11 +31,21 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation) {
 }
 
 static void discard(gconv_plan *plan) {
-  gconv_plan_turns_end(plan);
+  for (gconv_plan *spare = plan->spare, *next; spare; spare = next) {
+    next = spare->spare;
+    spare->spare = NULL;
+    gconv_plan_free(spare);
+  }
+  pthread_cond_destroy(&plan->idle);
+  pthread_mutex_destroy(&plan->lock);
   free(plan->outputs);
   free(plan->arrays);
   free(plan->losses);
   plan->type->free(plan);
+}
+
+size_t gconv_plan_passes(const gconv_plan *plan) {
+  return plan->type->passes ? plan->type->passes(plan) : 1;
 }
 
 static void warn_of_nodata(const gconv_image *like, const gconv_operation *operation) {
@@ -58,7 +68,8 @@ gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operatio
   plan->like = gconv_header_of(order->like);
   plan->kept = order->kept;
   plan->rows = order->rows;
-  gconv_plan_turns_begin(plan);
+  pthread_mutex_init(&plan->lock, NULL);
+  pthread_cond_init(&plan->idle, NULL);
   gconv_status status = operation->type->fill_plan(order, operation, plan);
   if (status == GCONV_OK && !(plan->arrays = calloc(plan->output_count, sizeof *plan->arrays)))
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");

@@ -207,9 +207,6 @@ gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image 
  * of the operation cannot be made again, the thread waits for `plan`. */
 gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered);
 void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered);
-/* Of gconv_plan_make() and gconv_plan_free(). */
-void gconv_plan_turns_begin(gconv_plan *plan);
-void gconv_plan_turns_end(gconv_plan *plan);
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);

@@ -364,10 +364,6 @@ gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window
                             : make_rows(plan, window, window_row, first, images, output_count, timings);
 }
 
-size_t gconv_plan_passes(const gconv_plan *plan) {
-  return plan->type->passes ? plan->type->passes(plan) : 1;
-}
-
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass) {
   if (number >= gconv_plan_passes(plan))
     return gconv_fail(GCONV_BAD_ARGUMENT, "pass %zu of a plan that makes %zu", number + 1, gconv_plan_passes(plan));

@@ -2,23 +2,6 @@
 /* Plans that several threads execute at once: each execution has a plan to itself, with its workspace. */
 #include "operation/operation.h"
 
-#include <stdlib.h>
-
-void gconv_plan_turns_begin(gconv_plan *plan) {
-  pthread_mutex_init(&plan->lock, NULL);
-  pthread_cond_init(&plan->idle, NULL);
-}
-
-void gconv_plan_turns_end(gconv_plan *plan) {
-  for (gconv_plan *spare = plan->spare, *next; spare; spare = next) {
-    next = spare->spare;
-    spare->spare = NULL;
-    gconv_plan_free(spare);
-  }
-  pthread_cond_destroy(&plan->idle);
-  pthread_mutex_destroy(&plan->lock);
-}
-
 /* Whether others like the plan can be made, and nothing of it counts beyond an execution. */
 static bool repeats(const gconv_plan *plan) {
   return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;

@@ -16,6 +16,15 @@ double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel,
   return (double)((const float *)(const void *)row)[index];
 }
 
+double gconv_scope_weight(const gconv_scope *scope, int64_t y, int64_t x) {
+  if (!scope)
+    return 1;
+  if (y < scope->top || y >= scope->bottom || x < scope->left || x >= scope->right)
+    return 0;
+  const gconv_image *mask = scope->mask;
+  return mask ? gconv_sample_at(mask, 0, 0, y, x) / gconv_level_of_white(mask->type) : 1;
+}
+
 static bool is_worse(const gconv_verification *a, const gconv_verification *b) {
   bool a_bad = a->max_error > a->allowed, b_bad = b->max_error > b->allowed;
   return a_bad == b_bad ? a->max_error > b->max_error : a_bad;

@@ -36,10 +36,6 @@ typedef struct within_plan {
 
 /* ---- Weights --------------------------------------------------------------------------------------------------------- */
 
-GCONV_INLINE double white_of(gconv_type type) {
-  return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
-}
-
 GCONV_INLINE double sample_at(gconv_type type, const void *row, size_t i) {
   return type == GCONV_U8    ? ((const uint8_t *)row)[i]
          : type == GCONV_U16 ? ((const uint16_t *)row)[i]
@@ -55,15 +51,6 @@ GCONV_INLINE void store(gconv_type type, void *row, size_t i, double value) {
     ((float *)row)[i] = (float)value;
 }
 
-double gconv_scope_weight(const gconv_scope *scope, int64_t y, int64_t x) {
-  if (!scope)
-    return 1;
-  if (y < scope->top || y >= scope->bottom || x < scope->left || x >= scope->right)
-    return 0;
-  const gconv_image *mask = scope->mask;
-  return mask ? gconv_sample_at(mask, 0, 0, y, x) / white_of(mask->type) : 1;
-}
-
 static void *row_of(const gconv_image *image, int32_t row) {
   return (uint8_t *)image->data + (size_t)row * image->row_bytes;
 }
@@ -71,7 +58,7 @@ static void *row_of(const gconv_image *image, int32_t row) {
 /* Weights of a row, from `grey`, of one channel, or two with alpha, by which they are multiplied. False if one is not from 0
  * to 1. */
 static bool store_weights(gconv_type type, bool alpha, const void *grey, void *weights, size_t pixels) {
-  double white = white_of(type);
+  double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
     double weight = sample_at(type, grey, alpha ? 2 * i : i);
     double opacity = alpha ? sample_at(type, grey, 2 * i + 1) : white;
@@ -162,7 +149,7 @@ typedef struct pixels {
 /* Where the weight is 0 or white, the bits are those of the input or of the result: by the sum, if samples are integers.
  * Both types are constants wherever this is inlined. */
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
-  const double white = white_of(mask);
+  const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++) {
     double weight = sample_at(mask, p->weights, i), rest = white - weight;
     for (size_t end = k + p->channels; k < end; k++) {
@@ -206,7 +193,7 @@ typedef struct blend {
 
 /* The same where samples may be no data: a blend with one is none. */
 static void blend_around_nodata(const gconv_image *image, gconv_type mask, const pixels *p) {
-  const double white = white_of(mask);
+  const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++)
     for (size_t end = k + p->channels; k < end; k++) {
       double weight = sample_at(mask, p->weights, i) / white, applied = sample_at(image->type, p->out, k);

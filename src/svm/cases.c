@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases of a support vector machine, and how their columns are scaled. */
+/* The cases of a support vector machine, how their columns are scaled, and their folds. */
 #include "base/memory.h"
 #include "data/dataset.h"
+#include "data/random.h"
 #include "svm/svm.h"
 
 #include <math.h>
@@ -282,4 +283,29 @@ void gconv_svm_range_free(gconv_svm_range *range) {
   free(range->most);
   free(range->fills);
   *range = (gconv_svm_range){0};
+}
+
+/* ---- Folds ---- */
+
+gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
+                            size_t folds, uint64_t seed, uint64_t stream, size_t *fold) {
+  size_t *order = malloc((count + 1) * sizeof *order), *dealt = calloc(class_count + 1, sizeof *dealt);
+  if (!order || !dealt) {
+    free(order);
+    free(dealt);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for folds of %zu cases", count);
+  }
+  for (size_t k = 0; k < count; k++)
+    order[k] = k;
+  gconv_random_shuffle(seed, GCONV_RANDOM_FOLDS, stream, order, count);
+  if (class_count == 0)
+    for (size_t k = 0; k < count; k++)
+      fold[order[k]] = k % folds;
+  for (size_t k = 0; k < count && class_count > 0; k++) {
+    size_t class = (size_t)cases->targets[members[order[k]]];
+    fold[order[k]] = (dealt[class]++ + class) % folds; /* so that small classes do not all begin with one fold */
+  }
+  free(order);
+  free(dealt);
+  return GCONV_OK;
 }

@@ -62,7 +62,12 @@ void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const f
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
 void gconv_svm_range_free(gconv_svm_range *range);
 
-/* ---- Kernel values (matrix.c) ---- */
+/* Deals members to folds: fold[k] for k < count; of each class its share, where class_count > 0. `stream` tells uses apart.
+ */
+gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
+                            size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
+
+/* ---- Options and progress (settings.c) ---- */
 
 /* Who is told how far training is. */
 typedef struct gconv_svm_watch {
@@ -82,6 +87,14 @@ typedef struct gconv_svm_settings {
   gconv_svm_watch *watch; /* NULL: nobody watches */
   bool own_cache;         /* cache_bytes were given */
 } gconv_svm_settings;
+
+/* GCONV_BAD_ARGUMENT names the option that is wrong. `columns` is for the default of gamma. */
+gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings);
+
+/* C times the weight of a class. */
+double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_name);
+
+/* ---- Kernel values (matrix.c) ---- */
 
 /* The kernel matrix of some cases, of which the rows that were used last are kept. */
 typedef struct gconv_svm_matrix gconv_svm_matrix;
@@ -201,23 +214,14 @@ gconv_status gconv_svm_model_prepare(gconv_svm *model);
 /* Reads the text of a model (text_read.c). */
 gconv_status gconv_svm_read_source(gconv_source *source, gconv_svm **model);
 
-/* ---- Training (train.c) ---- */
+/* ---- Models of machines (assemble.c) ---- */
 
-/* GCONV_BAD_ARGUMENT names the option that is wrong. `columns` is for the default of gamma. */
-gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings);
-
-/* A model of cases[members[0 .. count)]. */
-gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
-                                   gconv_svm **model);
-/* The same without probabilities; `cases` are scaled already. `weights`: a number a class. */
+/* A model of cases[members[0 .. count)], which are scaled already, without probabilities. */
 gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model);
 /* Whether the device is a GPU that computes kernel values of this form. tanh has other bits there. */
 bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula);
-/* C times the weight of a class. */
-double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_name);
 
 /* ---- Prediction (predict.c) ---- */
 
@@ -244,10 +248,12 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
                                          const size_t *members, size_t count, const char *const *names, size_t class_count,
                                          gconv_device *device, gconv_svm *model);
 
-/* Deals members to folds: fold[k] for k < count; of each class its share, where class_count > 0. `stream` tells uses apart.
- */
-gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
-                            size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
+/* ---- Training (train.c) ---- */
+
+/* A model of cases[members[0 .. count)], scaled and with probabilities as the options say. */
+gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
+                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
+                                   gconv_svm **model);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,8 @@ typedef struct gconv_svm_reading {
 /* Between words. */
 #define GCONV_SVM_BLANKS " \t"
 
+/* ---- text_words.c ---- */
+
 /* Whether the next word is a number of float64, whole and finite; moves *at behind it. */
 bool gconv_svm_text_number(char **at, double *number);
 /* The same of whole numbers from 0 to `most`. */
@@ -42,6 +44,8 @@ bool gconv_svm_text_is_end(const char *at);
 gconv_status gconv_svm_text_add(gconv_svm_numbers *numbers, double number);
 /* The next line that is not empty, without blanks behind; *found: there is one. */
 gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found);
+
+/* ---- text_notes.c ---- */
 
 /* Reads the lines behind the support vectors. */
 gconv_status gconv_svm_text_notes(gconv_svm_reading *r);

@@ -13,38 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool gconv_svm_text_number(char **at, double *number) {
-  char *word = *at + strspn(*at, GCONV_SVM_BLANKS), *end;
-  size_t length = strcspn(word, GCONV_SVM_BLANKS);
-  if (length == 0 || strspn(word, "+-.0123456789eE") != length)
-    return false;
-  errno = 0;
-  *number = strtod(word, &end);
-  *at = end;
-  return end == word + length && isfinite(*number);
-}
-
-bool gconv_svm_text_count(char **at, uint64_t most, uint64_t *count) {
-  double number;
-  if (!gconv_svm_text_number(at, &number) || number < 0 || number > (double)most || number != floor(number))
-    return false;
-  *count = (uint64_t)number;
-  return true;
-}
-
-bool gconv_svm_text_is_end(const char *at) {
-  return at[strspn(at, GCONV_SVM_BLANKS)] == '\0';
-}
-
-gconv_status gconv_svm_text_add(gconv_svm_numbers *l, double number) {
-  double *items = gconv_grown(l->items, l->count, sizeof *items);
-  if (!items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of a model");
-  l->items = items;
-  items[l->count++] = number;
-  return GCONV_OK;
-}
-
 /* ---- The header ---- */
 
 static gconv_status read_list(gconv_svm_reading *r, const char *keyword, char *at, gconv_svm_numbers *l) {
@@ -188,16 +156,6 @@ static gconv_status check_header(const gconv_svm_reading *r) {
   if (sum != (double)r->vectors)
     return gconv_fail(GCONV_BAD_FILE, "%s: the numbers of nr_sv add up to %g, where total_sv is %llu", name, sum,
                       (unsigned long long)r->vectors);
-  return GCONV_OK;
-}
-
-gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found) {
-  GCONV_TRY(gconv_lines_next_filled(&r->lines, found));
-  if (*found) { /* without blanks behind */
-    size_t length = strlen(r->lines.text);
-    while (length > 0 && strchr(GCONV_SVM_BLANKS, r->lines.text[length - 1]))
-      r->lines.text[--length] = '\0';
-  }
   return GCONV_OK;
 }
 

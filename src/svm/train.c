@@ -1,196 +1,149 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains support vector machines: options, cases by class, and the model that the machines make. */
+/* Trains support vector machines on data sets, and tells by cross-validation how good they are. */
+#include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/memory.h"
-#include "svm/machines.h"
+#include "device/device.h"
+#include "svm/svm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Options ---- */
+/* ---- Data ---- */
 
-static gconv_status check_number(const char *what, double value, bool above_zero) {
-  if (isfinite(value) && (!above_zero || value >= 0))
-    return GCONV_OK;
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %g: it must be a number%s", what, value, above_zero ? " above 0" : "");
-}
-
-gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings) {
-  gconv_svm_options *o = &settings->given;
-  *o = options ? *options : (gconv_svm_options){0};
-  GCONV_TRY(gconv_check_value("type", o->type, GCONV_SVM_C_SVC, GCONV_SVM_EPSILON_SVR));
-  GCONV_TRY(gconv_check_value("kernel", o->kernel, GCONV_SVM_RBF, GCONV_SVM_SIGMOID));
-  GCONV_TRY(gconv_check_value("scaling", o->scaling, GCONV_SVM_UNSCALED, GCONV_SVM_SCALE_STANDARD));
-  GCONV_TRY(gconv_check_value("degree", o->degree, 0, 1000));
-  GCONV_TRY(check_number("gamma", o->gamma, true));
-  GCONV_TRY(check_number("coef0", o->coef0, false));
-  GCONV_TRY(check_number("cost", o->cost, true));
-  GCONV_TRY(check_number("tube", o->tube, false));
-  GCONV_TRY(check_number("tolerance", o->tolerance, true));
-  if (o->weight_count > 0)
-    GCONV_NEED_AS(o->weights, "weights");
-  for (size_t i = 0; i < o->weight_count; i++) {
-    GCONV_NEED_AS(o->weights[i].class_name, "class_name");
-    if (!(o->weights[i].weight > 0) || !isfinite(o->weights[i].weight))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the weight of class %s is %g: it must be a number above 0",
-                        o->weights[i].class_name, o->weights[i].weight);
+static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settings *settings) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  if (info->cases == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there are no cases");
+  if (info->cases > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%zu cases: at most %d can be learned", info->cases, INT32_MAX);
+  if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the cases have no classes: regression takes targets that are numbers, and classification takes whole "
+                      "numbers for classes");
+  if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class, %s: a support vector machine parts two or more",
+                      info->classes[0]);
+  if (settings->given.type == GCONV_SVM_EPSILON_SVR && (info->class_count > 0 || info->outputs != 1))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "regression takes one target a case, which is a number: these have %zu %s",
+                      info->outputs, info->class_count > 0 ? "classes" : "targets");
+  for (size_t i = 0; i < settings->given.weight_count; i++) {
+    bool known = settings->given.type != GCONV_SVM_C_SVC;
+    for (size_t c = 0; c < info->class_count; c++)
+      known = known || strcmp(info->classes[c], settings->given.weights[i].class_name) == 0;
+    if (!known)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "there is no class %s to weigh", settings->given.weights[i].class_name);
   }
-  settings->watch = NULL;
-  o->degree = o->degree == 0 ? 3 : o->degree;
-  o->gamma = o->gamma == 0 ? 1 / (double)columns : o->gamma;
-  o->cost = o->cost == 0 ? 1 : o->cost;
-  o->tube = o->tube == 0 ? 0.1 : o->tube < 0 ? 0 : o->tube;
-  o->tolerance = o->tolerance == 0 ? 0.001 : o->tolerance;
-  settings->own_cache = o->cache_bytes > 0;
-  o->cache_bytes = o->cache_bytes == 0 ? 200000000 : o->cache_bytes;
   return GCONV_OK;
 }
 
-double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_name) {
-  const gconv_svm_options *o = &settings->given;
-  double cost = o->cost;
-  for (size_t i = 0; i < o->weight_count; i++)
-    if (strcmp(o->weights[i].class_name, class_name) == 0)
-      cost = o->cost * o->weights[i].weight;
-  return cost;
-}
+/* Standard deviations of columns. */
+typedef struct scales {
+  double least, most;
+  size_t least_column, most_column;
+} scales;
 
-/* ---- Progress ---- */
-
-void gconv_svm_watch_done(gconv_svm_watch *watch) {
-  if (!watch || !watch->progress)
-    return;
-  pthread_mutex_lock(&watch->lock);
-  watch->now.done++;
-  watch->progress(watch->user, &watch->now);
-  pthread_mutex_unlock(&watch->lock);
-}
-
-void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap) {
-  if (!watch || !watch->progress)
-    return;
-  pthread_mutex_lock(&watch->lock);
-  watch->now.gap = gap;
-  watch->progress(watch->user, &watch->now);
-  pthread_mutex_unlock(&watch->lock);
-}
-
-/* ---- The model ---- */
-
-/* Gathers the cases that any machine needs, and their coefficients. The coefficient of a vector of class i in the pair with
- * class j stands in row j - 1 for i < j, else in row j. */
-static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
-  size_t machines = gconv_svm_machines(model), rows = gconv_svm_coefficient_rows(model), n = t->count,
-         classes = t->class_count;
-  double *all = calloc(n * rows + 1, sizeof *all);
-  model->rho = malloc(machines * sizeof *model->rho);
-  gconv_status status = all && model->rho ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
-  for (size_t i = 0, k = 0; i < classes && status == GCONV_OK; i++)
-    for (size_t j = i + 1; j < classes; j++, k++) {
-      size_t first = t->begins[i + 1] - t->begins[i], second = t->begins[j + 1] - t->begins[j];
-      memcpy(all + (j - 1) * n + t->begins[i], t->solutions[k].b, first * sizeof *all);
-      memcpy(all + i * n + t->begins[j], t->solutions[k].b + first, second * sizeof *all);
+/* Of columns that few cases have, as words in texts, the deviation tells how rare they are. */
+static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
+  double *sums = calloc(3 * cases->columns + 1, sizeof *sums);
+  if (!sums)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the deviations of %zu columns", cases->columns);
+  *found = (scales){.least = (double)INFINITY};
+  for (size_t i = 0; i < cases->count; i++)
+    for (size_t k = 0; k < cases->rows[i].count; k++) {
+      const double value = (double)cases->rows[i].values[k];
+      double *of_column = sums + 3 * cases->rows[i].columns[k];
+      if (isnan(value))
+        continue;
+      of_column[0]++;
+      of_column[1] += value;
+      of_column[2] += value * value;
     }
-  if (classes == 0 && status == GCONV_OK)
-    memcpy(all, t->solutions[0].b, n * sizeof *all);
-  size_t vectors = 0, class = 0;
-  size_t *kept = status == GCONV_OK ? malloc((n + 1) * sizeof *kept) : NULL;
-  model->vectors.columns = t->cases->columns;
-  for (size_t k = 0; k < n && kept; k++) {
-    bool is_one = false;
-    for (size_t r = 0; r < rows; r++)
-      is_one = is_one || all[r * n + k] != 0;
-    while (classes > 0 && k >= t->begins[class + 1])
-      class ++;
-    if (is_one && classes > 0)
-      model->class_vectors[class]++;
-    if (is_one)
-      kept[vectors++] = k;
+  for (size_t c = 0; c < cases->columns; c++) {
+    const double n = (double)cases->count, mean = sums[3 * c + 1] / n, variance = sums[3 * c + 2] / n - mean * mean;
+    const double deviation = variance > 0 ? sqrt(variance) : 0;
+    if (2 * sums[3 * c] < n || deviation <= 1e-6 * fabs(mean)) /* rare, or constant but for rounding */
+      continue;
+    if (deviation < found->least)
+      found->least = deviation, found->least_column = c;
+    if (deviation > found->most)
+      found->most = deviation, found->most_column = c;
   }
-  model->coefficients = kept ? malloc((vectors * rows + 1) * sizeof *model->coefficients) : NULL;
-  if (status == GCONV_OK && (!kept || !model->coefficients))
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu support vectors", vectors);
-  for (size_t i = 0; i < vectors && status == GCONV_OK; i++) {
-    for (size_t r = 0; r < rows; r++)
-      model->coefficients[r * vectors + i] = all[r * n + kept[i]];
-    status = gconv_svm_cases_copy_row(&model->vectors, &t->cases->rows[t->sorted[kept[i]]]);
-  }
-  for (size_t k = 0; k < machines && status == GCONV_OK; k++) {
-    model->rho[k] = t->solutions[k].rho;
-    model->info.objective += t->solutions[k].objective;
-    model->info.bounded_count += t->solutions[k].bounded;
-  }
-  free(all);
-  free(kept);
-  if (status == GCONV_OK)
-    gconv_svm_model_finish(model);
-  return status;
-}
-
-/* Sorts members by class, in their order within each. */
-static gconv_status sort_members(const gconv_svm_cases *cases, const size_t *members, size_t count, const char *const *names,
-                                 size_t class_count, size_t *sorted, size_t *begins) {
-  size_t at = 0, filled = 0;
-  for (size_t c = 0; c < class_count; c++) {
-    begins[c] = at;
-    for (size_t k = 0; k < count; k++)
-      if ((size_t)cases->targets[members[k]] == c)
-        sorted[at++] = members[k];
-    filled += at > begins[c];
-    if (at == begins[c])
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the class %s has no case here: leave it out, or add cases", names[c]);
-  }
-  begins[class_count] = at;
-  if (class_count == 0)
-    memcpy(sorted, members, count * sizeof *sorted);
-  else if (filled < 2)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class: a support vector machine parts two or more");
+  free(sums);
   return GCONV_OK;
 }
 
-gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
-                                   gconv_svm *model) {
-  gconv_svm_training t = {.settings = settings, .cases = cases, .count = count, .class_count = class_count};
-  const gconv_svm_options *o = &settings->given;
-  model->info.type = o->type;
-  model->info.kernel = o->kernel;
-  model->info.scaling = o->scaling;
-  model->info.degree = o->degree;
-  model->info.gamma = o->gamma;
-  model->info.coef0 = o->coef0;
-  if (class_count > 0)
-    GCONV_TRY(gconv_svm_name_classes(model, names, class_count));
-  size_t machines = gconv_svm_machines(model), *sorted = malloc((count + 1) * sizeof *sorted);
-  size_t *begins = calloc(class_count + 1, sizeof *begins);
-  double *costs = calloc(class_count + 1, sizeof *costs), largest = 0;
-  model->class_vectors = calloc(class_count + 1, sizeof *model->class_vectors);
-  t.solutions = calloc(machines + 1, sizeof *t.solutions);
-  gconv_status status = sorted && begins && costs && model->class_vectors && t.solutions
-                            ? sort_members(cases, members, count, names, class_count, sorted, begins)
-                            : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", count);
-  for (size_t k = 0; k < count; k++)
-    largest = fmax(largest, cases->rows[members[k]].norm);
-  for (size_t c = 0; c < class_count && status == GCONV_OK; c++)
-    costs[c] = gconv_svm_cost_of(settings, names[c]);
-  t.formula = gconv_svm_formula_of(o->kernel, o->degree, o->gamma, o->coef0, largest);
-  t.sorted = sorted;
-  t.begins = begins;
-  t.costs = costs;
-  if (status == GCONV_OK)
-    status = gconv_svm_train_machines(&t, machines, device);
-  if (status == GCONV_OK)
-    status = assemble(&t, model);
-  model->info.on_gpu = t.on_gpu;
-  for (size_t k = 0; k < machines && t.solutions; k++)
-    free(t.solutions[k].b);
-  free(t.solutions);
-  free(sorted);
-  free(begins);
-  free(costs);
-  return status;
+/* Warns of columns of unequal scale: the largest decides alone, and the solver takes very many steps. */
+static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
+                                   const gconv_dataset_info *info) {
+  enum { UNEQUAL = 100 };
+  char *const *names = info->notes.names;
+  scales found = {0};
+  if (settings->given.scaling != GCONV_SVM_UNSCALED || info->features)
+    return GCONV_OK;
+  GCONV_TRY(find_scales(cases, &found));
+  if (found.most >= UNEQUAL * found.least)
+    gconv_warn(
+        "columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, of column %zu%s%.60s%s "
+        "%.3g, so that the former decides alone, and training takes long: --scale standard (scaling) makes them equal",
+        found.most_column + 1, names ? " (" : "", names ? names[found.most_column] : "", names ? ")" : "", found.most,
+        found.least_column + 1, names ? " (" : "", names ? names[found.least_column] : "", names ? ")" : "", found.least);
+  return GCONV_OK;
 }
+
+/* C and the tube of regression are in the unit of the targets, as LIBSVM has them: tells of those that do not fit. */
+static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cases *cases) {
+  const gconv_svm_options *o = &settings->given;
+  double sum = 0, squares = 0;
+  if (o->type != GCONV_SVM_EPSILON_SVR)
+    return;
+  for (size_t i = 0; i < cases->count; i++)
+    sum += (double)cases->targets[i];
+  const double n = (double)cases->count, mean = sum / n;
+  for (size_t i = 0; i < cases->count; i++)
+    squares += ((double)cases->targets[i] - mean) * ((double)cases->targets[i] - mean);
+  const double deviation = sqrt(squares / n);
+  if (deviation > 1e-6 * fabs(mean) && (deviation > 100 * o->cost || deviation < 2 * o->tube))
+    gconv_warn(
+        "the targets have a standard deviation of %.4g, and C, %.4g, and the tube, %.4g, are in their unit, as LIBSVM has "
+        "them: -c %.5g -p %.5g mean what -c 1 -p 0.1 mean for targets that are scaled",
+        deviation, o->cost, o->tube, deviation, deviation / 10);
+}
+
+/* The settings and cases of a data set, and the numbers of all cases. */
+static gconv_status take_data(const gconv_svm_options *options, const gconv_dataset *data, gconv_svm_settings *settings,
+                              gconv_svm_cases *cases, size_t **members) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  GCONV_TRY(gconv_svm_settle(options, (size_t)info->channels * (size_t)info->height * (size_t)info->width, settings));
+  GCONV_TRY(check_data(data, settings));
+  GCONV_TRY(gconv_svm_cases_read(data, cases));
+  GCONV_TRY(warn_of_scales(settings, cases, info));
+  warn_of_unit(settings, cases);
+  *members = malloc((cases->count + 1) * sizeof **members);
+  if (!*members)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count);
+  for (size_t i = 0; i < cases->count; i++)
+    (*members)[i] = i;
+  return GCONV_OK;
+}
+
+static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset_info *info) {
+  return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
+}
+
+/* Lets the settings tell the caller of `folds` trainings. */
+static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t folds, gconv_svm_watch *watch) {
+  const size_t machines = class_count > 0 ? class_count * (class_count - 1) / 2 : 1;
+  const size_t each = settings->given.probabilities ? 6 : 1; /* with 5 folds, which held out cases come from */
+  watch->progress = settings->given.progress;
+  watch->user = settings->given.user;
+  watch->now = (gconv_svm_progress){machines * each * folds, 0, (double)NAN};
+  settings->watch = watch;
+}
+
+/* Notes what the data set knows: the name of the column of targets; of pixels, features and colours. */
+/* ---- All cases ---- */
 
 gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
@@ -214,5 +167,184 @@ gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gco
     *model = made;
   else
     gconv_svm_free(made);
+  return status;
+}
+
+static gconv_status note_data(const gconv_dataset_info *info, gconv_svm *model) {
+  const size_t bytes = 3 * info->class_count;
+  model->label = info->label && *info->label ? strdup(info->label) : NULL;
+  model->features = info->features ? strdup(info->features) : NULL;
+  model->palette = info->features && info->palette ? malloc(bytes) : NULL;
+  if (!model->label != !(info->label && *info->label) || !model->features != !info->features ||
+      (info->features && !model->palette != !info->palette))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+  if (model->palette)
+    memcpy(model->palette, info->palette, bytes);
+  GCONV_TRY(gconv_column_notes_copy(&info->notes, &model->notes));
+  gconv_svm_model_finish(model);
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
+                             gconv_svm **model) {
+  GCONV_NEED(data);
+  GCONV_NEED(device);
+  GCONV_NEED(model);
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  gconv_svm_settings settings;
+  gconv_svm_cases cases = {0};
+  gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  size_t *members = NULL;
+  *model = NULL;
+  gconv_status status = take_data(options, data, &settings, &cases, &members);
+  if (status == GCONV_OK)
+    begin_watch(&settings, classes_of(&settings, info), 1, &watch);
+  if (status == GCONV_OK)
+    status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
+                                   device, model);
+  if (status == GCONV_OK)
+    status = note_data(info, *model);
+  if (status != GCONV_OK) {
+    gconv_svm_free(*model);
+    *model = NULL;
+  }
+  free(members);
+  gconv_svm_cases_free(&cases);
+  return status;
+}
+
+/* ---- Cross-validation ---- */
+
+/* Sums over the predictions of regression. */
+typedef struct sums {
+  double errors, predicted, predicted_squares, wanted, wanted_squares, products;
+} sums;
+
+static void add_prediction(sums *s, double predicted, double wanted) {
+  s->errors += (predicted - wanted) * (predicted - wanted);
+  s->predicted += predicted;
+  s->predicted_squares += predicted * predicted;
+  s->wanted += wanted;
+  s->wanted_squares += wanted * wanted;
+  s->products += predicted * wanted;
+}
+
+typedef struct validating {
+  const gconv_svm_settings *settings;
+  const gconv_svm_cases *cases;
+  const gconv_dataset_info *info;
+  size_t class_count;
+  gconv_device *device;
+  size_t *fold, *inside, *outside;
+  sums sums;
+  gconv_svm_validation *result;
+} validating;
+
+static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
+  size_t machines = gconv_svm_machines(model), columns = v->cases->columns;
+  gconv_svm_cases part = {.columns = columns}, scaled = {0};
+  double *values = malloc((count * machines + 1) * sizeof *values);
+  size_t *votes = calloc(v->class_count + 1, sizeof *votes);
+  part.targets = malloc((count + 1) * sizeof *part.targets);
+  gconv_status status =
+      values && votes && part.targets ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
+  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+    part.targets[k] = v->cases->targets[v->outside[k]];
+    status = gconv_svm_cases_copy_row(&part, &v->cases->rows[v->outside[k]]);
+  }
+  gconv_svm_cases_finish(&part);
+  if (status == GCONV_OK && gconv_svm_range_changes(&model->range))
+    status = gconv_svm_range_cases(&model->range, &part, &scaled);
+  if (status == GCONV_OK)
+    status =
+        gconv_svm_values(model, v->device, gconv_svm_range_changes(&model->range) ? scaled.rows : part.rows, count, values);
+  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+    v->result->cases++;
+    if (v->class_count == 0)
+      add_prediction(&v->sums, values[k], (double)part.targets[k]);
+    else
+      v->result->right += gconv_svm_vote(values + k * machines, v->class_count, votes) == (size_t)part.targets[k];
+  }
+  free(values);
+  free(votes);
+  gconv_svm_cases_free(&part);
+  gconv_svm_cases_free(&scaled);
+  return status;
+}
+
+static gconv_status do_fold(validating *v, size_t fold) {
+  size_t inside = 0, outside = 0;
+  gconv_svm *model = NULL;
+  for (size_t i = 0; i < v->cases->count; i++)
+    if (v->fold[i] == fold)
+      v->outside[outside++] = i;
+    else
+      v->inside[inside++] = i;
+  GCONV_TRY(
+      gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->device, &model));
+  v->result->on_gpu = v->result->on_gpu && gconv_svm_get_info(model)->on_gpu;
+  gconv_status status = judge(v, model, outside);
+  gconv_svm_free(model);
+  return status;
+}
+
+static gconv_status validate(validating *v, const size_t *members, size_t folds) {
+  size_t count = v->cases->count;
+  if (folds > count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu folds of %zu cases: each fold needs one", folds, count);
+  for (size_t c = 0; c < v->class_count; c++) {
+    size_t in_class = 0;
+    for (size_t i = 0; i < count; i++)
+      in_class += (size_t)v->cases->targets[i] == c;
+    if (in_class < 2)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the class %s has %zu case%s: cross-validation needs two, one to learn and one to test",
+                        v->info->classes[c], in_class, in_class == 1 ? "" : "s");
+  }
+  v->fold = malloc(3 * count * sizeof *v->fold);
+  if (!v->fold)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for folds of %zu cases", count);
+  v->inside = v->fold + count;
+  v->outside = v->inside + count;
+  GCONV_TRY(gconv_svm_deal(v->cases, members, count, v->class_count, folds, v->settings->given.seed, 0, v->fold));
+  gconv_svm_validation *r = v->result;
+  r->on_gpu = true;
+  for (size_t fold = 0; fold < folds; fold++)
+    GCONV_TRY(do_fold(v, fold));
+  double n = (double)count;
+  const sums *s = &v->sums;
+  r->accuracy = v->class_count > 0 ? (double)r->right / n : (double)NAN;
+  r->mse = v->class_count > 0 ? (double)NAN : s->errors / n;
+  double covariance = n * s->products - s->predicted * s->wanted;
+  double variances =
+      (n * s->predicted_squares - s->predicted * s->predicted) * (n * s->wanted_squares - s->wanted * s->wanted);
+  r->correlation = v->class_count > 0 ? (double)NAN : covariance * covariance / variances;
+  return GCONV_OK;
+}
+
+gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
+                                gconv_device *device, gconv_svm_validation *result) {
+  GCONV_NEED(data);
+  GCONV_NEED(device);
+  GCONV_NEED(result);
+  if (folds < 2)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "folds is %zu: cross-validation takes at least 2", folds);
+  gconv_svm_settings settings;
+  gconv_svm_cases cases = {0};
+  gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  size_t *members = NULL;
+  validating v = {.settings = &settings, .cases = &cases, .info = gconv_dataset_get_info(data), .result = result};
+  *result = (gconv_svm_validation){0};
+  gconv_status status = take_data(options, data, &settings, &cases, &members);
+  settings.given.probabilities = false;
+  v.class_count = status == GCONV_OK ? classes_of(&settings, v.info) : 0;
+  if (status == GCONV_OK)
+    begin_watch(&settings, v.class_count, folds, &watch);
+  v.device = device;
+  if (status == GCONV_OK)
+    status = validate(&v, members, folds);
+  free(v.fold);
+  free(members);
+  gconv_svm_cases_free(&cases);
   return status;
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The trainer: epochs and steps, the best weights, and why training ends. */
 #include "train/trainer.h"
-#include "bank/column_notes.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "data/dataset.h"
 #include "data/random.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,95 +62,6 @@ static gconv_status check_validation(const gconv_dataset_info *data, const gconv
                         data->classes[i], validation->classes[i]);
   if (validation->cases == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the validation has no cases");
-  return GCONV_OK;
-}
-
-/* Gives the network the data's classes; where it has its own, they must be the same. */
-static gconv_status take_classes(gconv_network *network, const gconv_dataset_info *info) {
-  if (network->class_count > 0 && network->class_count != info->class_count)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu classes, the data have %zu", network->class_count,
-                      info->class_count);
-  for (size_t i = 0; info->classes && i < network->class_count; i++)
-    if (strcmp(network->classes[i], info->classes[i]) != 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network is \"%s\", that of the data \"%s\"", i + 1,
-                        network->classes[i], info->classes[i]);
-  if (network->class_count > 0 || info->class_count == 0 || !info->classes)
-    return GCONV_OK;
-  network->classes = calloc(info->class_count, sizeof *network->classes);
-  network->class_count = network->classes ? info->class_count : 0;
-  for (size_t i = 0; i < network->class_count; i++) {
-    network->classes[i] = strdup(info->classes[i]);
-    if (!network->classes[i])
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
-  }
-  return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
-}
-
-/* Keeps what the column of targets is called, so that other tables need not be told. */
-static gconv_status take_label(gconv_network *network, const gconv_dataset_info *info) {
-  const char *label = info->label ? info->label : "";
-  if (network->label || !*label || !gconv_utf8_is_whole(label, strlen(label))) /* the file is UTF-8 */
-    return GCONV_OK;
-  network->label = strdup(label);
-  return network->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-}
-
-static bool are_utf8(const gconv_column_notes *notes) {
-  for (size_t i = 0; notes->names && i < notes->count; i++)
-    if (!gconv_utf8_is_whole(notes->names[i], strlen(notes->names[i])))
-      return false;
-  return true;
-}
-
-static void free_names(gconv_column_notes *notes) {
-  for (size_t i = 0; i < notes->count; i++)
-    free(notes->names[i]);
-  free(notes->names);
-  notes->names = NULL;
-}
-
-/* Keeps what is known of the columns. A network that goes on keeps its own, which the data must have been opened with. */
-static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
-  const gconv_column_notes *own = &network->notes, *found = &info->notes;
-  for (size_t c = 0; c < own->count && own->count == found->count; c++)
-    if ((own->origins ? own->origins[c] : 0) != (found->origins ? found->origins[c] : 0))
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the network takes %.17g off the numbers of column %zu, and the data %.17g: open them with the "
-                        "network's notes as options.like",
-                        own->origins ? own->origins[c] : 0, c + 1, found->origins ? found->origins[c] : 0);
-  if (own->count > 0 || found->count != (size_t)network->channels)
-    return GCONV_OK;
-  GCONV_TRY(gconv_column_notes_copy(found, &network->notes));
-  if (!are_utf8(&network->notes)) {
-    gconv_warn(
-        "the names of the columns are no UTF-8, so that the network does not keep them: other tables must have the same "
-        "order of columns");
-    free_names(&network->notes);
-  }
-  return GCONV_OK;
-}
-
-/* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
-static gconv_status take_features(gconv_network *network, const gconv_dataset_info *info) {
-  if (!info->features)
-    return GCONV_OK;
-  if (network->features && strcmp(network->features, info->features) != 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network has other features than the data: %s", network->features);
-  for (size_t i = 0; i < network->count; i++)
-    if (!network->layers[i].bank || network->layers[i].bank->rows > 1 || network->layers[i].bank->columns > 1)
-      return gconv_fail(
-          GCONV_BAD_ARGUMENT,
-          "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
-          "features: take dense layers alone",
-          i + 1);
-  if (!network->features && !(network->features = strdup(info->features)))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  if (!network->palette && info->palette) {
-    network->palette = malloc(3 * info->class_count);
-    if (!network->palette)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-    memcpy(network->palette, info->palette, 3 * info->class_count);
-  }
   return GCONV_OK;
 }
 
@@ -303,10 +211,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
   GCONV_TRY(gconv_network_copy(network, &t->network));
   GCONV_TRY(gconv_learn_net_make(&t->network, info, t->options.loss, &t->net));
   t->options.loss = t->network.loss = t->net.loss;
-  GCONV_TRY(take_classes(&t->network, info));
-  GCONV_TRY(take_label(&t->network, info));
-  GCONV_TRY(take_notes(&t->network, info));
-  GCONV_TRY(take_features(&t->network, info));
+  GCONV_TRY(gconv_network_take_data(&t->network, info));
   GCONV_TRY(take_class_weights(t, given));
   t->saved_ms = gconv_now_ms();
   if (given->save_to && !(t->save_to = strdup(given->save_to)))
@@ -572,70 +477,4 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   epoch->ended = endings[s->ending];
   epoch->diverged = s->ending == GCONV_ENDING_DIVERGED;
   return GCONV_OK;
-}
-
-/* ---- Results ---- */
-
-static void add_number(json_t *json, const char *key, double value) {
-  if (isfinite(value))
-    json_object_set_new(json, key, json_real(value));
-}
-
-/* How it was trained, as JSON; NULL without memory. */
-static char *describe(const gconv_trainer *t, bool last) {
-  const gconv_training_options *o = &t->options;
-  const gconv_training_state *s = &t->state;
-  json_t *json = json_object();
-  json_object_set_new(json, "loss", json_string(gconv_loss_name(t->net.loss)));
-  json_object_set_new(json, "optimizer", json_string(gconv_optimizer_name(o->optimizer)));
-  json_object_set_new(json, "schedule", json_string(gconv_schedule_name(o->schedule)));
-  add_number(json, "rate", o->rate);
-  if (o->optimizer == GCONV_OPTIMIZER_MOMENTUM)
-    add_number(json, "momentum", o->momentum);
-  if (o->weight_decay > 0)
-    add_number(json, "weight_decay", o->weight_decay);
-  if (o->elimination > 0) {
-    add_number(json, "elimination", o->elimination);
-    add_number(json, "elimination_scale", o->elimination_scale);
-  }
-  json_object_set_new(json, "batch", json_integer((json_int_t)o->batch));
-  json_object_set_new(json, "seed", json_integer((json_int_t)(o->seed & INT64_MAX)));
-  json_object_set_new(json, "cases", json_integer((json_int_t)gconv_dataset_get_info(t->data)->cases));
-  json_object_set_new(json, "epochs", json_integer((json_int_t)(last ? s->epochs : s->best_epoch)));
-  json_object_set_new(json, "steps", json_integer((json_int_t)s->steps));
-  add_number(json, "smallest_loss", s->best_loss);
-  if (t->validation)
-    json_object_set_new(json, "validation_cases", json_integer((json_int_t)gconv_dataset_get_info(t->validation)->cases));
-  char *text = json_dumps(json, JSON_COMPACT);
-  json_decref(json);
-  return text;
-}
-
-gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network) {
-  GCONV_NEED(trainer);
-  GCONV_NEED(network);
-  GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
-  GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* what others see of it stays the same */
-  float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
-  if (!parameters)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
-  trainer->type->get(trainer->engine, last ? GCONV_LEARN_PARAMETERS : GCONV_LEARN_BEST, parameters);
-  gconv_network copy = {0};
-  gconv_status status = gconv_network_copy(&trainer->network, &copy);
-  if (status == GCONV_OK) {
-    gconv_target_scales_give(&trainer->net, trainer->scales, parameters);
-    gconv_learn_net_give(&trainer->net, parameters, &copy);
-    if (copy.features)
-      copy.height = copy.width = 0;
-    free(copy.trained);
-    copy.trained = describe(trainer, last);
-    if (!copy.trained)
-      status = gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
-  }
-  free(parameters);
-  if (status == GCONV_OK)
-    *network = copy;
-  else
-    gconv_network_free(&copy);
-  return status;
 }

@@ -84,6 +84,10 @@ gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
 gconv_status gconv_ahead_settle(gconv_trainer *trainer);
 void gconv_ahead_free(gconv_ahead *ahead);
 
+/* Gives the network the classes of the data, the name of their column, what is known of the other columns, features and
+ * colours (trained.c). GCONV_BAD_ARGUMENT if it has other ones. */
+gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset_info *info);
+
 /* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);
 
