@@ -21,19 +21,19 @@ gconv_status gconv_bench_open_other(gconv_bench *bench) {
   return GCONV_OK;
 }
 
-void gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
+bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                const gconv_bench_row *shape) {
   gconv_device *own = bench->device;
   gconv_bench_row row = *shape;
   if (!bench->other || shape->workspace_mib > 0) /* workspaces are of the algorithms that are compared */
-    return;
+    return false;
   row.algorithm = "auto";
   row.against = true;
   bench->device = bench->other;
   gconv_bench_measure_layer(bench, data, padding, &row);
   bench->device = own;
   gconv_bench_keep(bench, &row);
-  gconv_bench_print_row(bench);
+  return true;
 }
 
 const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_row *row) {

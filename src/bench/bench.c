@@ -3,17 +3,7 @@
 #include "bench/bench.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
-
-void gconv_bench_say(const gconv_bench *bench, const char *format, ...) {
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  bench->say(text);
-}
 
 static void measure_algorithm(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,
                               const gconv_bench_row *shape, const char *algorithm) {
@@ -95,7 +85,7 @@ static gconv_status run_with(gconv_bench *bench, int threads) {
   if (bench->settings->profile && gconv_profiler_open(bench->device, &bench->profiler) != GCONV_OK)
     return gconv_fail_in(GCONV_UNSUPPORTED, "--profile");
   bench->patience_ms = HUGE_VAL;
-  bench->items = gconv_bench_items(bench->settings);
+  gconv_bench_take_words(bench);
   gconv_bench_print_head(bench);
   if (bench->settings->experiment)
     return gconv_bench_experiment(bench);

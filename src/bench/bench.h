@@ -115,7 +115,9 @@ typedef struct gconv_bench {
   bool unchecked;     /* results are not looked at */
   bool failed;        /* something did, which was told of */
   void *user;         /* what a gconv_bench_visit works on */
-  const char *items;  /* gconv_bench_items() */
+  /* Of an experiment with methods of its own (gconv_bench_take_words()): what it counts, "cases" or "GB", NULL for others;
+   * the name of the column behind the methods, "net" or "result"; the method that speed-ups are over, "one-core". */
+  const char *items, *kind, *base;
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -263,13 +265,8 @@ const char *gconv_bench_experiment_at(size_t index);
 /* Measures and reports that of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 
-/* What an experiment with methods of its own counts: "cases" or "windows", rbf "numbers", transfers "GB"; NULL for others,
- * and for none. */
-const char *gconv_bench_items(const gconv_bench_settings *settings);
-/* The name of the column that stands behind the methods: "net", of rbf "result", of transfers "part". */
-const char *gconv_bench_kind(const gconv_bench_settings *settings);
-/* The method that the others' speed-ups are over: "one-core", of transfers "pageable". */
-const char *gconv_bench_base(const gconv_bench_settings *settings);
+/* Sets bench->items, kind and base. */
+void gconv_bench_take_words(gconv_bench *bench);
 
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
@@ -291,8 +288,8 @@ void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
 /* The line of another device, and where this one overtakes it (against.c). Opens the device of --against, if there is one.
  */
 gconv_status gconv_bench_open_other(gconv_bench *bench);
-/* Measures a layer on it, with the algorithm that auto chooses there, as a row of its own. */
-void gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
+/* Measures a layer on it, with the algorithm that auto chooses there, as a row of its own. False: there is no such row. */
+bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                const gconv_bench_row *shape);
 /* From which place along x on the best row of the device is faster than that of the other, for the group that row number
  * `first` begins: false if there are no rows of both; *from is HUGE_VAL where it never is. */

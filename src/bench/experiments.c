@@ -160,7 +160,8 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
       gconv_bench_keep(bench, &row);
       gconv_bench_print_row(bench);
     }
-    gconv_bench_measure_other(bench, &data, GCONV_LAYER_VALID, shape);
+    if (gconv_bench_measure_other(bench, &data, GCONV_LAYER_VALID, shape))
+      gconv_bench_print_row(bench);
   }
   gconv_bench_free_layer(&data);
   return status;
@@ -222,19 +223,11 @@ static const char *choose_axes(const experiment *chosen) {
   return axes[chosen->axis == OVER_BATCH && last > 20 ? 3 : (int)chosen->axis];
 }
 
-const char *gconv_bench_items(const gconv_bench_settings *settings) {
-  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
-  return chosen ? chosen->items : NULL;
-}
-
-const char *gconv_bench_kind(const gconv_bench_settings *settings) {
-  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
-  return chosen && chosen->kind ? chosen->kind : "net";
-}
-
-const char *gconv_bench_base(const gconv_bench_settings *settings) {
-  const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
-  return chosen && chosen->base ? chosen->base : "one-core";
+void gconv_bench_take_words(gconv_bench *bench) {
+  const experiment *chosen = bench->settings->experiment ? find_experiment(bench->settings->experiment) : NULL;
+  bench->items = chosen ? chosen->items : NULL;
+  bench->kind = chosen && chosen->kind ? chosen->kind : "net";
+  bench->base = chosen && chosen->base ? chosen->base : "one-core";
 }
 
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
@@ -282,26 +275,4 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
     status = told;
   const char *axes = chosen->axes ? chosen->axes : choose_axes(chosen);
   return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, axes) : status;
-}
-
-/* ---- What experiments with nets share ---- */
-
-void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status) {
-  if (status == GCONV_OK && row->obstacle[0] == '\0' && !(row->ms > 0))
-    status = gconv_fail(GCONV_UNSUPPORTED, "no figure: it takes less than the clock can tell");
-  gconv_bench_take_status(bench, row, status);
-  gconv_bench_keep(bench, row);
-  const gconv_bench_row *one = NULL, *all = bench->rows;
-  const char *base = gconv_bench_base(bench->settings);
-  for (size_t i = 0; i < bench->count; i++)
-    if (strcmp(all[i].algorithm, base) == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
-      one = &all[i];
-  if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
-    bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
-  gconv_bench_print_row(bench);
-}
-
-void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods) {
-  if (strcmp(bench->type_name, "cuda") != 0)
-    gconv_bench_say(bench, "note: %s need a GPU, and are left out on the CPU (gconv devices tells of GPUs)", methods);
 }

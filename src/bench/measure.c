@@ -7,8 +7,18 @@
 #include "names/texts.h"
 #include "operation/operation.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+void gconv_bench_say(const gconv_bench *bench, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  bench->say(text);
+}
 
 static int compare_numbers(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;

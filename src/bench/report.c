@@ -91,10 +91,10 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
 static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char error[24] = "", a_second[24], over[24];
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
-  snprintf(over, sizeof over, "x %s", gconv_bench_base(bench->settings));
+  snprintf(over, sizeof over, "x %s", bench->base);
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method",
-            gconv_bench_kind(bench->settings), "ms", "+-", a_second, over, "error");
+    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method", bench->kind, "ms", "+-",
+            a_second, over, "error");
   else if (strcmp(row->filter, row[-1].filter) != 0)
     fprintf(bench->out, "\n");
   if (row->obstacle[0] != '\0') {
@@ -119,8 +119,8 @@ static void print_csv_head(const gconv_bench *bench) {
 }
 
 static void print_net_csv_head(const gconv_bench *bench) {
-  fprintf(bench->out, "device,method,%s,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n",
-          gconv_bench_kind(bench->settings), bench->items, bench->items);
+  fprintf(bench->out, "device,method,%s,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n", bench->kind,
+          bench->items, bench->items);
 }
 
 static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) {
@@ -182,12 +182,11 @@ static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row
   char a_second[24];
   snprintf(a_second, sizeof a_second, "%s_per_s", bench->items);
   if (row->obstacle[0] != '\0')
-    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, gconv_bench_kind(bench->settings), row->filter, "obstacle",
+    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, bench->kind, row->filter, "obstacle",
                      gconv_json_text(row->obstacle));
-  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm,
-                   gconv_bench_kind(bench->settings), row->filter, "threads", row->threads, bench->items, row->items, "ms",
-                   row->ms, "spread_ms", row->spread_ms, a_second, row->items / row->ms * 1e3, "speed_up", row->speed_up,
-                   "error", row->error, "allowed", row->allowed);
+  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm, bench->kind, row->filter,
+                   "threads", row->threads, bench->items, row->items, "ms", row->ms, "spread_ms", row->spread_ms, a_second,
+                   row->items / row->ms * 1e3, "speed_up", row->speed_up, "error", row->error, "allowed", row->allowed);
 }
 
 static json_t *json_profile(const gconv_profile *profile) {
@@ -277,4 +276,25 @@ void gconv_bench_print_row(const gconv_bench *bench) {
 
 gconv_status gconv_bench_print_end(const gconv_bench *bench) {
   return bench->settings->json ? print_json(bench) : GCONV_OK;
+}
+
+/* ---- What experiments with nets share ---- */
+
+void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status) {
+  if (status == GCONV_OK && row->obstacle[0] == '\0' && !(row->ms > 0))
+    status = gconv_fail(GCONV_UNSUPPORTED, "no figure: it takes less than the clock can tell");
+  gconv_bench_take_status(bench, row, status);
+  gconv_bench_keep(bench, row);
+  const gconv_bench_row *one = NULL, *all = bench->rows;
+  for (size_t i = 0; i < bench->count; i++)
+    if (strcmp(all[i].algorithm, bench->base) == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
+      one = &all[i];
+  if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
+    bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
+  gconv_bench_print_row(bench);
+}
+
+void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods) {
+  if (strcmp(bench->type_name, "cuda") != 0)
+    gconv_bench_say(bench, "note: %s need a GPU, and are left out on the CPU (gconv devices tells of GPUs)", methods);
 }
