@@ -26,7 +26,7 @@ typedef struct gconv_bench_block {
   int32_t width, height; /* threads; 0 x 0: the algorithm's own */
 } gconv_bench_block;
 
-/* In the order of their names in src/cli/table.c. */
+/* In the order of their names in src/cli/cmd_bench.c. */
 typedef enum gconv_bench_plot_kind {
   GCONV_PLOT_FILTER,
   GCONV_PLOT_IMAGE,

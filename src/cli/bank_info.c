@@ -245,8 +245,17 @@ static int print_json(struct info *info) {
   return GCONV_EXIT_FAILED;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *specs) {
-  struct info info = {.syntax = settings->last.syntax, .json = settings->json};
+#define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION(0, "json", NULL, flag, json, .help = "print JSON"),
+    GCONV_BANK_SYNTAX_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *specs) {
+  const gconv_common *settings = record;
+  struct info info = {.syntax = settings->syntax, .json = settings->json};
   gconv_tally tally = {0};
   gconv_sandbox_file(settings, NULL);
   if (specs->count == 0) {
@@ -264,11 +273,11 @@ static int run(gconv_settings *settings, const gconv_texts *specs) {
   return tally.failed == 0 ? status : gconv_tally_end(&tally);
 }
 
-const gconv_command gconv_bank_info = {
+const gconv_command gconv_command_bank_info = {
     .name = "bank info",
     .synopsis = "bank info SPEC... [OPTION...]",
     .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
-    .of = GCONV_OF_BANK_INFO,
+    .options = options,
     .words = GCONV_WORDS_FILES,
     .run = run,
 };

@@ -23,6 +23,26 @@ static int say_failure(gconv_status status) {
 
 /* ---- show ---- */
 
+typedef struct show_settings {
+  gconv_common common;
+  gconv_bank_sheet sheet; /* its zoom and columns */
+  int scale;              /* 0: each filter by its own largest weight, 1: all by that of all */
+} show_settings;
+
+#define OPTION(...) GCONV_OPTION(show_settings, __VA_ARGS__)
+static const gconv_option show_options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION('o', "output", "FILE", once, common.output, .help = "the picture to write; - is standard output, as PNG"),
+    OPTION(0, "zoom", "N", integer, sheet.zoom, .least = 1, .most = GCONV_BANK_MAX_ZOOM,
+           .help = "pixels of a weight, along each side; default: what makes a sheet of a good size"),
+    OPTION(0, "columns", "N", integer, sheet.columns, .least = 1, .most = 1 << 20,
+           .help = "filters side by side; default: what makes a sheet of a good shape"),
+    OPTION(0, "scale", "each|all", word, scale, .words = "each|all",
+           .help = "scale each filter by its largest weight, or all by the largest of all; default: each"),
+    GCONV_BANK_SYNTAX_ROW,
+    GCONV_OPTIONS_END,
+};
+
 /* The format of a picture. /dev/stdout may be a file that has another name. */
 static const gconv_format_info *choose_format(const char *path) {
   bool standard = strcmp(path, "/dev/stdout") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
@@ -30,8 +50,8 @@ static const gconv_format_info *choose_format(const char *path) {
 }
 
 /* Whether there is a place for the picture, and a format; else it is said. */
-static bool check_output(const gconv_settings *settings, const gconv_texts *specs) {
-  const char *path = settings->naming.output;
+static bool check_output(const show_settings *settings, const gconv_texts *specs) {
+  const char *path = settings->common.output;
   if (!path)
     gconv_say("bank show: say with -o which picture to write");
   else if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO))
@@ -48,77 +68,100 @@ static gconv_status write_picture(const char *path, const gconv_image *image) {
   return gconv_image_write(path, &options, image);
 }
 
-static int show(gconv_settings *settings, const gconv_texts *specs) {
+static int show(void *record, const gconv_texts *specs) {
+  show_settings *settings = record;
   gconv_bank bank = {0};
   gconv_image image = {0};
   gconv_message message;
-  gconv_sandbox_file(settings, settings->naming.output);
+  gconv_sandbox_file(&settings->common, settings->common.output);
   if (!check_output(settings, specs))
     return GCONV_EXIT_USAGE;
-  if (gconv_bank_load(specs, settings->last.syntax, &bank, &message) != GCONV_OK)
+  if (gconv_bank_load(specs, settings->common.syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
-  settings->sheet.one_scale = settings->sheet_scale == 1;
+  settings->sheet.one_scale = settings->scale == 1;
   gconv_status status = gconv_bank_draw(&bank, &settings->sheet, &image);
   if (status == GCONV_OK)
-    status = write_picture(settings->naming.output, &image);
+    status = write_picture(settings->common.output, &image);
   gconv_bank_free(&bank);
   gconv_image_free(&image);
   return say_failure(status);
 }
 
-const gconv_command gconv_bank_show = {
+const gconv_command gconv_command_bank_show = {
     .name = "bank show",
     .synopsis = "bank show SPEC... -o FILE [OPTION...]",
     .help = "draw the filters of a bank as a contact sheet",
     .details = "Filters of 3 channels are coloured; of others, each channel has a tile, side by side. Weights of 0 are\n"
                "mid-grey.\n",
-    .of = GCONV_OF_BANK_SHOW,
+    .options = show_options,
+    .record_bytes = GCONV_RECORD_BYTES(show_settings, common),
     .words = GCONV_WORDS_FILES,
     .run = show,
 };
 
 /* ---- convert ---- */
 
+typedef struct convert_settings {
+  gconv_common common;
+  const char *format; /* NULL: by the extension */
+  const char *net;    /* NULL: not given */
+} convert_settings;
+
+#undef OPTION
+#define OPTION(...) GCONV_OPTION(convert_settings, __VA_ARGS__)
+static const gconv_option convert_options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION('o', "output", "FILE", once, common.output,
+           .help = "write to this file, .txt, .npy or .safetensors; default: text on standard output"),
+    OPTION(0, "format", "FORMAT", text, format, .words = "bank|npy|safetensors",
+           .help = "bank (text), npy or safetensors; default: by the extension"),
+    OPTION(0, "net", "LAYERS", text, net,
+           .help =
+               "what follows each layer of a PyTorch state_dict, which becomes a network: 'relu, /2 relu, mean, softmax'"),
+    GCONV_BANK_SYNTAX_ROW,
+    GCONV_OPTIONS_END,
+};
+
 /* Whether the result is a network: of a file, not of a part of it, that is an ONNX model, a network or a checkpoint; or of
  * weights and --net. */
-static bool makes_network(const gconv_settings *settings, const gconv_texts *specs) {
-  const char *path = settings->naming.output;
+static bool makes_network(const convert_settings *settings, const gconv_texts *specs) {
+  const char *path = settings->common.output;
   size_t length = path ? strlen(path) : 0, ending = strlen(".safetensors");
   bool named = length > ending && strcasecmp(path + length - ending, ".safetensors") == 0;
-  bool safetensors = settings->bank_format ? strcmp(settings->bank_format, "safetensors") == 0 : named;
-  if (specs->count != 1 || (!settings->net && (!safetensors || settings->last.syntax)))
+  bool safetensors = settings->format ? strcmp(settings->format, "safetensors") == 0 : named;
+  if (specs->count != 1 || (!settings->net && (!safetensors || settings->common.syntax)))
     return false;
   return settings->net || gconv_network_is_one(specs->items[0]) || gconv_model_is_one(specs->items[0]);
 }
 
-static int convert_network(const gconv_settings *settings, const char *path) {
+static int convert_network(const convert_settings *settings, const char *path) {
   gconv_network network = {0};
   gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
                                                                      : gconv_network_import(path, settings->net, &network);
   if (status == GCONV_OK)
-    status = gconv_network_write(settings->naming.output ? settings->naming.output : "-", &network);
+    status = gconv_network_write(settings->common.output ? settings->common.output : "-", &network);
   gconv_network_free(&network);
   return say_failure(status);
 }
 
-static int convert(gconv_settings *settings, const gconv_texts *specs) {
+static int convert(void *record, const gconv_texts *specs) {
+  const convert_settings *settings = record;
   gconv_bank bank = {0};
   gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
-  gconv_sandbox_file(settings, settings->naming.output);
-  if (!gconv_command_may_write(specs, true, settings->naming.output))
+  gconv_sandbox_file(&settings->common, settings->common.output);
+  if (!gconv_command_may_write(specs, true, settings->common.output))
     return GCONV_EXIT_USAGE;
   if (makes_network(settings, specs))
     return convert_network(settings, specs->items[0]);
-  if (gconv_bank_load(specs, settings->last.syntax, &bank, &message) != GCONV_OK)
+  if (gconv_bank_load(specs, settings->common.syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
-  gconv_status status =
-      gconv_bank_write(settings->naming.output ? settings->naming.output : "-", settings->bank_format, &bank);
+  gconv_status status = gconv_bank_write(settings->common.output ? settings->common.output : "-", settings->format, &bank);
   gconv_bank_free(&bank);
   return say_failure(status);
 }
 
-const gconv_command gconv_bank_convert = {
+const gconv_command gconv_command_bank_convert = {
     .name = "bank convert",
     .synopsis = "bank convert SPEC... [-o FILE] [OPTION...]",
     .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors; or a model as a network",
@@ -129,7 +172,8 @@ const gconv_command gconv_bank_convert = {
         "a dense layer sees; mean and residual stand alone. BatchNorm is folded into the layer before it.\n\n"
         "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
         "stride, padding, dilation and groups, nor the names of filters.\n",
-    .of = GCONV_OF_BANK_CONVERT,
+    .options = convert_options,
+    .record_bytes = GCONV_RECORD_BYTES(convert_settings, common),
     .words = GCONV_WORDS_FILES,
     .run = convert,
 };

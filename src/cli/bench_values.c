@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that single options of bench have: shapes, and lists of them. */
+#include "bench/bench.h"
 #include "cli/options.h"
 
 #include <string.h>
@@ -84,6 +85,13 @@ static gconv_status parse_sweep(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_algorithms = {parse_algorithms, NULL}, gconv_value_images = {parse_images, NULL},
-                 gconv_value_types = {parse_types, NULL}, gconv_value_sizes = {parse_sizes, NULL},
-                 gconv_value_blocks = {parse_blocks, NULL}, gconv_value_sweep = {parse_sweep, NULL};
+static gconv_status parse_file_or_output(const gconv_given *given) {
+  *(const char **)given->field = given->value ? given->value : "-";
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_algorithms = {parse_algorithms, NULL, gconv_release_texts},
+                 gconv_value_images = {parse_images, NULL, NULL}, gconv_value_types = {parse_types, NULL, NULL},
+                 gconv_value_sizes = {parse_sizes, NULL, NULL}, gconv_value_blocks = {parse_blocks, NULL, NULL},
+                 gconv_value_sweep = {parse_sweep, NULL, NULL},
+                 gconv_value_file_or_output = {parse_file_or_output, NULL, NULL};

@@ -26,9 +26,10 @@ void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gc
   json_decref(json);
 }
 
-void gconv_classify_print(const gconv_settings *settings, const gconv_confusion *found, const gconv_chosen_device *device) {
-  FILE *out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
-  if (settings->json) {
+void gconv_classify_print(const gconv_classify_settings *settings, const gconv_confusion *found,
+                          const gconv_chosen_device *device) {
+  FILE *out = settings->job.common.output && strcmp(settings->job.common.output, "-") == 0 ? stderr : stdout;
+  if (settings->job.common.json) {
     gconv_classify_print_json(out, found, device);
     return;
   }
@@ -48,7 +49,7 @@ void gconv_classify_print_errors(FILE *out, size_t numbers, double squares, doub
 /* ---- Predictions ------------------------------------------------------------------------------------------------------ */
 
 typedef struct applying {
-  const gconv_settings *settings;
+  const gconv_classify_settings *settings;
   const char *input;
   gconv_svm *model;
   const gconv_svm_info *info;
@@ -79,7 +80,7 @@ static gconv_status put_header(applying *a) {
   if (is_regression(a))
     return gconv_sink_print(a->sink, "case,output1\n");
   return gconv_sink_print(a->sink, "case,class%s%s\n", a->info->probabilities ? ",probability" : "",
-                          a->settings->learn.evaluate ? ",label" : "");
+                          a->settings->evaluate ? ",label" : "");
 }
 
 /* The number of the row of a case, from 1 on. */
@@ -96,7 +97,7 @@ static gconv_status put_case(applying *a, const batch *b, size_t i) {
   GCONV_TRY(gconv_rows_field(a->sink, a->terminal, a->info->classes[class]));
   if (b->probabilities)
     GCONV_TRY(gconv_sink_print(a->sink, ",%.6g", b->probabilities[i * a->info->class_count + class]));
-  if (a->settings->learn.evaluate) {
+  if (a->settings->evaluate) {
     GCONV_TRY(gconv_sink_print(a->sink, ","));
     GCONV_TRY(gconv_rows_field(a->sink, a->terminal, gconv_confusion_name(&a->confusion, (size_t)b->targets[i])));
   }
@@ -107,7 +108,7 @@ static gconv_status judge_class(applying *a, const batch *b, size_t i) {
   const size_t class = (size_t)b->targets[i], taken_for = (size_t)b->classes[i];
   char name[24];
   gconv_confusion_add(&a->confusion, class, taken_for);
-  if (class == taken_for || !a->settings->learn.report)
+  if (class == taken_for || !a->settings->job.common.report)
     return GCONV_OK;
   snprintf(name, sizeof name, "%zu", row_of(a, b->cases[i]));
   return gconv_mistakes_add(&a->mistakes, name, class, taken_for,
@@ -115,7 +116,7 @@ static gconv_status judge_class(applying *a, const batch *b, size_t i) {
 }
 
 static gconv_status judge(applying *a, const batch *b, size_t i) {
-  if (!a->settings->learn.evaluate)
+  if (!a->settings->evaluate)
     return GCONV_OK;
   if (!is_regression(a))
     return judge_class(a, b, i);
@@ -133,7 +134,7 @@ static gconv_status apply(applying *a, batch *b) {
     size_t count = all - first < b->room ? all - first : b->room;
     for (size_t i = 0; i < count; i++)
       b->cases[i] = first + i;
-    GCONV_TRY(gconv_dataset_read(a->data, 0, b->cases, count, b->inputs, a->settings->learn.evaluate ? b->targets : NULL));
+    GCONV_TRY(gconv_dataset_read(a->data, 0, b->cases, count, b->inputs, a->settings->evaluate ? b->targets : NULL));
     GCONV_TRY(gconv_svm_predict(a->model, a->device, b->inputs, count, b->classes, b->values, b->probabilities));
     for (size_t i = 0; i < count; i++) {
       GCONV_TRY(judge(a, b, i));
@@ -175,24 +176,24 @@ static gconv_status apply_all(applying *a) {
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
 static gconv_status open_data(applying *a, gconv_message *message) {
-  const gconv_learn_settings *learn = &a->settings->learn;
+  const gconv_cases *learn = &a->settings->cases;
   const size_t columns = a->info->columns;
   char label[24];
   gconv_dataset_options options = learn->data;
-  if (learn->data.window > 0 || learn->raw)
+  if (a->settings->job.windows.samples > 0 || a->settings->job.raw)
     return gconv_refuse(message, "--windows and --raw are for networks: a support vector machine takes the rows of a table");
   options.kind = GCONV_DATASET_TABLE;
   options.inputs = a->input;
   options.targets = learn->targets;
-  options.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  options.missing = gconv_cases_missing(learn);
   options.columns = columns;
   options.classes = a->info->classes;
   options.class_count = a->info->class_count;
   options.regression = is_regression(a);
   options.usual_label = a->info->label;
   options.like = a->info->notes;
-  options.unlabelled = !learn->evaluate;
-  options.others = learn->evaluate;
+  options.unlabelled = !a->settings->evaluate;
+  options.others = a->settings->evaluate;
   gconv_status status = gconv_dataset_open(&options, &a->data);
   bool fits = status == GCONV_OK && (size_t)gconv_dataset_get_info(a->data)->channels == columns;
   if (fits)
@@ -206,7 +207,7 @@ static gconv_status open_data(applying *a, gconv_message *message) {
     if (gconv_dataset_open(&options, &without) == GCONV_OK && (size_t)gconv_dataset_get_info(without)->channels == columns) {
       gconv_dataset_free(a->data);
       a->data = without;
-      if (!a->settings->quiet)
+      if (!a->settings->job.common.quiet)
         gconv_say("%s: its last column is taken for labels, and passed over", a->input);
       return GCONV_OK;
     }
@@ -215,52 +216,53 @@ static gconv_status open_data(applying *a, gconv_message *message) {
   if (status != GCONV_OK)
     return status;
   return gconv_refuse(message, "%s: has %zu columns%s, where the model takes %zu%s", a->input, found,
-                      learn->evaluate ? " beside the labels" : "", columns,
+                      a->settings->evaluate ? " beside the labels" : "", columns,
                       learn->data.label ? "" : "; --label names the column of labels");
 }
 
 static gconv_status open_device(applying *a) {
-  const gconv_settings *s = a->settings;
-  const bool tanh = a->info->kernel == GCONV_SVM_SIGMOID, any = !s->job.device || strcmp(s->job.device, "auto") == 0;
-  const int threads = gconv_settle_threads(s->job.threads, s->quiet);
+  const gconv_classify_settings *s = a->settings;
+  const bool tanh = a->info->kernel == GCONV_SVM_SIGMOID,
+             any = !s->job.common.device || strcmp(s->job.common.device, "auto") == 0;
+  const int threads = gconv_settle_threads(s->job.common.threads, s->job.common.quiet);
   const double cases = (double)gconv_dataset_get_info(a->data)->cases;
   const gconv_svm_effort effort = {cases * (double)a->info->vector_count, (double)a->info->columns, 0};
-  const char *name = tanh ? "cpu" : s->job.device;
+  const char *name = tanh ? "cpu" : s->job.common.device;
   char why[120];
   if (!gconv_svm_choose(name, &effort, threads, &name, why, sizeof why))
     snprintf(why, sizeof why, "%s", tanh ? "tanh has other bits on a GPU" : any ? GCONV_WHY_NO_GPU : "");
   GCONV_TRY(gconv_device_open(name, threads, &a->device));
   gconv_device_choose(&a->chosen, gconv_device_get_info(a->device)->name, why);
-  gconv_device_tell(s, &a->chosen);
+  gconv_device_tell(&s->job.common, &a->chosen);
   return GCONV_OK;
 }
 
 static gconv_status prepare(applying *a, const char *path, gconv_message *message) {
-  const gconv_settings *s = a->settings;
-  const char *output = s->naming.output;
+  const gconv_classify_settings *s = a->settings;
+  const char *output = s->job.common.output;
   char *paths[] = {(char *)path, (char *)a->input};
   const gconv_texts read = {paths, 2};
-  const char *outputs[] = {output, s->learn.report};
-  gconv_sandbox_files(s, outputs, 2, true);
-  GCONV_TRY(gconv_evaluation_check_report(s, &read, message));
+  const char *outputs[] = {output, s->job.common.report};
+  gconv_sandbox_files(&s->job.common, outputs, 2, true);
+  GCONV_TRY(gconv_evaluation_check_report(s->job.common.report, s->evaluate, &read, message));
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, "csv txt", "a list of predictions", &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_svm_read(path, &a->model), message));
   a->info = gconv_svm_get_info(a->model);
-  if (s->learn.report && is_regression(a))
+  if (s->job.common.report && is_regression(a))
     return gconv_refuse(message, "--report: is about classes, and %s has none", path);
   GCONV_TRY(open_data(a, message));
   GCONV_TRY(gconv_learn_complain(open_device(a), message));
   bool standard = !output || strcmp(output, "-") == 0;
   a->terminal = standard && isatty(STDOUT_FILENO);
-  if (s->learn.evaluate && !is_regression(a))
+  if (s->evaluate && !is_regression(a))
     GCONV_TRY(gconv_learn_complain(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &a->confusion), message));
-  if (output || !s->learn.evaluate)
+  if (output || !s->evaluate)
     GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &a->sink), message));
   return GCONV_OK;
 }
 
-int gconv_classify_svm(const gconv_settings *settings, const char *path, const char *input) {
+int gconv_classify_svm(const gconv_classify_settings *settings, const char *path, const char *input) {
   applying a = {.settings = settings, .input = input};
   gconv_message message;
   gconv_status status = prepare(&a, path, &message);
@@ -272,12 +274,12 @@ int gconv_classify_svm(const gconv_settings *settings, const char *path, const c
   } else {
     gconv_sink_discard(a.sink);
   }
-  if (status == GCONV_OK && settings->learn.report) {
+  if (status == GCONV_OK && settings->job.common.report) {
     const gconv_evaluation_page page = {
         .model = path, .input = input, .unit = "case", .found = &a.confusion, .mistakes = &a.mistakes};
-    status = gconv_learn_complain(gconv_evaluation_write(settings->learn.report, &page), &message);
+    status = gconv_learn_complain(gconv_evaluation_write(settings->job.common.report, &page), &message);
   }
-  if (status == GCONV_OK && !settings->quiet)
+  if (status == GCONV_OK && !settings->job.common.quiet)
     gconv_confusion_tell_others(&a.confusion, input, "case");
   if (status == GCONV_OK && a.confusion.classes > 0)
     gconv_classify_print(settings, &a.confusion, &a.chosen);

@@ -11,7 +11,7 @@ void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *ob
   putchar('\n');
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *settings, const gconv_texts *words) {
   (void)settings, (void)words;
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
@@ -29,6 +29,5 @@ const gconv_command gconv_command_algorithms = {
     .details =
         "Exact algorithms give the same bits on every device; the others state a bound on their error, which --verify\n"
         "holds them to. Some are made of a library, and say so where it is missing.\n",
-    .of = GCONV_OF_REST,
     .run = run,
 };

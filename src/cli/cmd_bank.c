@@ -75,7 +75,7 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
 }
 
 /* Without the name of a part, which is a command of its own. */
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *settings, const gconv_texts *words) {
   (void)settings;
   gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",
             words->count > 0 ? words->items[0] : "", words->count > 0 ? ": " : "");
@@ -102,7 +102,6 @@ const gconv_command gconv_command_bank = {
         "  gconv bank show weights.safetensors:conv1.weight -o filters.png\n"
         "  gconv bank convert model.onnx:Conv_0 -o bank.txt\n"
         "  gconv bank convert sobel_x sobel_y -o edges.npy\n",
-    .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

@@ -1,12 +1,110 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv bench: its options are in table.c, the work is in src/bench. */
+/* gconv bench: the work is in src/bench. */
 #include "base/ending.h"
 #include "base/file.h"
+#include "bench/bench.h"
 #include "cli/command.h"
+#include "cli/documented.h"
 #include "cli/terminal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct bench_settings {
+  gconv_common common;
+  gconv_bench_settings bench;
+} bench_settings;
+
+/* ---- Options ---- */
+
+static const char *experiment_at(size_t i) {
+  return i == 0 ? "list" : gconv_bench_experiment_at(i - 1);
+}
+
+static const gconv_synonym type_words[] = {
+    {"uint8 8", "u8", NULL}, {"uint16 16", "u16", NULL}, {"float float32 single", "f32", NULL}, {NULL, NULL, NULL}};
+
+#define OPTION(...) GCONV_OPTION(bench_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_HEADING("What is measured"),
+    OPTION(0, "image", "WxH[xC[p]]", images, bench,
+           .help = "an image of random samples, interleaved or, with p, as planes; may be repeated; default: 3840x2160x3"),
+    OPTION(0, "planar", NULL, flag, bench.planar, .help = "all images as planes"),
+    OPTION(0, "type", "TYPE,...", types, bench, .words = "u8|u16|f32", /* gconv_type */
+           .synonyms = type_words,
+           .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
+    OPTION(0, "sizes", "N,N...", sizes, bench.sizes, .most = 4096,
+           .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
+           .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
+                   "unless there are "
+                   "filters"),
+    OPTION('f', "filter", "FILTER...", filters, bench.filters, .several = true,
+           .help = "filters, as for the main job; may be repeated"),
+    OPTION('a', "algorithm", "NAME...", algorithms, bench.algorithms, .several = true, .word_at = gconv_word_algorithm_at,
+           .lack = gconv_documented_lack,
+           .help =
+               "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
+               "all but reference"),
+    OPTION(0, "block", "WxH,...", blocks, bench,
+           .help = "threads of a block on a GPU, for direct and tiled; the others have blocks of their own; may be "
+                   "repeated"),
+    OPTION(0, "grid", "N,N...", sizes, bench.grids, .most = INT_MAX,
+           .takes = "numbers of blocks with commas between: 132,264,528",
+           .help = "blocks of a grid on a GPU at most, for direct, tiled and sparse; the others have grids of "
+                   "their own"),
+    OPTION(0, "sweep", "KIND", sweep, bench, .words = "block|grid",
+           .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
+    OPTION(0, "figure", "NAME", name, bench.figure, .word_at = gconv_bench_figure_at,
+           .help = "a grid that is known by name: below; other options still count"),
+    OPTION(0, "experiment", "NAME", name, bench.experiment, .word_at = experiment_at,
+           .excludes = "planar type filter block grid sweep figure verify auto-check plot-kind",
+           .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --batches, --filters, --against, "
+                       "--algorithm, --device, --threads, --runs, --csv, --json and --plot",
+           .help = "layers or nets instead of images: below; --image, --sizes, --batches, --filters and -a change what is "
+                   "measured; `list` lists them"),
+    OPTION(0, "batches", "N,N...", sizes, bench.batches, .most = 65536,
+           .takes = "numbers of images with commas between: 1,4,16",
+           .help = "of experiments with layers: how many images a layer gets"),
+    OPTION(0, "filters", "N,N...", sizes, bench.layer_filters, .most = 65536,
+           .takes = "numbers of filters with commas between: 8,64",
+           .help = "of experiments with layers: how many filters a layer has"),
+    OPTION(0, "against", "DEVICE", text, bench.against, .words = "cpu|cuda", .synonyms = gconv_device_words,
+           .help = "of experiments with layers: measure this device, too, with the algorithm that auto chooses there, and "
+                   "tell where --device overtakes it"),
+    GCONV_HEADING("How"),
+    GCONV_ANY_DEVICE_ROW,
+    OPTION(0, "threads", "N,N...", sizes, bench.threads, .most = GCONV_MOST_THREADS,
+           .takes = "numbers of threads with commas between: 1,2,4",
+           .help = GCONV_THREADS_HELP "; several are measured in turn"),
+    OPTION(0, "runs", "N", integer, bench.runs, .least = 1, .most = 10000,
+           .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
+    OPTION(0, "verify", NULL, flag, bench.verify,
+           .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
+    OPTION(0, "profile", NULL, flag, bench.profile,
+           .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
+                   "there, and what they wait for"),
+    OPTION(0, "auto-check", NULL, flag, bench.auto_check, .excludes = "csv json plot algorithm profile",
+           .excluded = "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot, --profile and "
+                       "--algorithm are for the others",
+           .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
+    GCONV_HEADING("Reports"),
+    OPTION(0, "csv", "[FILE]", file_or_output, bench.csv, .excludes = "json",
+           .help = "rows with commas, into FILE.csv; by itself, to standard output"),
+    OPTION(0, "json", "[FILE]", file_or_output, bench.json,
+           .help = "one JSON document, into FILE.json; by itself, to standard output"),
+    OPTION(0, "plot", "FILE", text, common.plot, .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
+    OPTION(0, "plot-kind", "KIND", word, bench.plot_kind,
+           .words = "filter|image|block|grid|roofline", /* gconv_bench_plot_kind */
+           .help = "time against filter (default), image, block or grid; or a roofline: rate against arithmetic intensity"),
+    GCONV_OPTIONS_END,
+};
+
+static void begin(void *record) {
+  ((bench_settings *)record)->bench.plot_kind = -1;
+}
+
+/* ---- The work ---- */
 
 /* Runs it, with the report in a file of these extensions; NULL or "-": on standard output. The file appears when it is
  * whole. */
@@ -33,9 +131,12 @@ static gconv_status run_into(gconv_bench *bench, const char *path, const char *e
   return status;
 }
 
-static int run(gconv_settings *all, const gconv_texts *words) {
+static int run(void *record, const gconv_texts *words) {
   (void)words;
+  bench_settings *all = record;
   gconv_bench_settings *settings = &all->bench;
+  settings->device = all->common.device;
+  settings->plot = all->common.plot;
   gconv_bench bench = {.settings = settings, .out = stdout, .say = gconv_say_text};
   if (settings->experiment && strcmp(settings->experiment, "list") == 0) {
     fputs(GCONV_BENCH_EXPERIMENTS, stdout);
@@ -67,6 +168,8 @@ const gconv_command gconv_command_bench = {
         "hold, and behind `waiting for` stand the three reasons why they issue no instruction most of the time, as\n"
         "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
-    .of = GCONV_OF_BENCH,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(bench_settings, common),
+    .begin = begin,
     .run = run,
 };

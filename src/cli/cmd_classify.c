@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 typedef struct classifying {
-  const gconv_settings *settings;
+  const gconv_classify_settings *settings;
   const char *path, *input; /* of the network; of the data */
   gconv_network network;
   gconv_device *device;
@@ -49,7 +49,7 @@ static gconv_status put_header(classifying *c, size_t outputs) {
   GCONV_TRY(gconv_sink_print(c->sink, "%s", c->unit));
   if (c->network.class_count > 0) {
     GCONV_TRY(gconv_sink_print(c->sink, ",class,%s", yields_probabilities(&c->network) ? "probability" : "output"));
-    return gconv_sink_print(c->sink, "%s", c->settings->learn.evaluate ? ",label\n" : "\n");
+    return gconv_sink_print(c->sink, "%s", c->settings->evaluate ? ",label\n" : "\n");
   }
   for (size_t k = 0; k < outputs; k++)
     GCONV_TRY(gconv_sink_print(c->sink, ",output%zu", k + 1));
@@ -67,7 +67,7 @@ static gconv_status put_prediction(classifying *c, const gconv_prediction *p) {
   GCONV_TRY(gconv_sink_print(c->sink, ","));
   GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->network.classes[best]));
   GCONV_TRY(gconv_sink_print(c->sink, ",%.6g", (double)p->outputs[best]));
-  if (c->settings->learn.evaluate) {
+  if (c->settings->evaluate) {
     GCONV_TRY(gconv_sink_print(c->sink, ","));
     GCONV_TRY(gconv_rows_field(c->sink, c->terminal, gconv_confusion_name(&c->confusion, p->class)));
   }
@@ -87,7 +87,7 @@ static void compare_targets(classifying *c, const gconv_prediction *p) {
 static gconv_status take_case(void *user, const gconv_prediction *p) {
   classifying *c = user;
   compare_targets(c, p);
-  if (c->settings->learn.report && p->class != SIZE_MAX) {
+  if (c->settings->job.common.report && p->class != SIZE_MAX) {
     size_t best = gconv_predict_best(p->outputs, p->count);
     char name[24];
     snprintf(name, sizeof name, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1);
@@ -104,23 +104,25 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
 /* ---- Tables and signals ----------------------------------------------------------------------------------------------- */
 
 static gconv_dataset_options name_data(const classifying *c) {
-  const gconv_learn_settings *learn = &c->settings->learn;
+  const gconv_cases *learn = &c->settings->cases;
   gconv_dataset_options options = learn->data;
-  bool windows = c->network.width > 1 || learn->data.window > 0;
+  const gconv_windows signal = c->settings->job.windows;
+  bool windows = c->network.width > 1 || c->settings->job.windows.samples > 0;
   options.kind = windows ? GCONV_DATASET_WINDOWS : GCONV_DATASET_TABLE;
   options.inputs = c->input;
   options.targets = learn->targets;
-  options.syntax = windows ? learn->raw : options.syntax;
-  options.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
-  options.window = windows && options.window == 0 ? c->network.width : options.window;
+  options.syntax = windows ? c->settings->job.raw : options.syntax;
+  options.missing = gconv_cases_missing(learn);
+  options.window = windows && signal.samples == 0 ? c->network.width : signal.samples;
+  options.hop = signal.hop;
   options.columns = (size_t)c->network.channels;
   options.classes = (const char *const *)c->network.classes;
   options.class_count = c->network.class_count;
   options.regression = c->network.class_count == 0;
   options.usual_label = c->network.label;
   options.like = &c->network.notes;
-  options.unlabelled = !learn->evaluate;
-  options.others = learn->evaluate;
+  options.unlabelled = !c->settings->evaluate;
+  options.others = c->settings->evaluate;
   return options;
 }
 
@@ -149,7 +151,7 @@ static gconv_status open_unlabelled(const classifying *c, gconv_dataset_options 
   }
   gconv_dataset_free(*data);
   *data = without;
-  if (!c->settings->quiet)
+  if (!c->settings->job.common.quiet)
     gconv_say("%s: its last column is taken for labels, and passed over", options.inputs);
   return GCONV_OK;
 }
@@ -168,18 +170,17 @@ static gconv_status open_data(const classifying *c, gconv_dataset **data, gconv_
                         options.inputs, (int)info->width, (int)info->channels, (int)c->network.width,
                         (int)c->network.channels);
   return gconv_refuse(message, "%s: has %d columns%s, where the network takes %d%s", options.inputs, (int)info->channels,
-                      c->settings->learn.evaluate ? " beside the labels" : "", (int)c->network.channels,
+                      c->settings->evaluate ? " beside the labels" : "", (int)c->network.channels,
                       options.label ? "" : "; --label names the column of labels");
 }
 
 static gconv_status classify_data(classifying *c, gconv_message *message) {
   gconv_dataset *data = NULL;
   gconv_status status = open_data(c, &data, message);
-  const gconv_learn_settings *learn = &c->settings->learn;
   c->unit = "case";
-  if (status == GCONV_OK && (c->network.width > 1 || learn->data.window > 0)) {
+  if (status == GCONV_OK && (c->network.width > 1 || c->settings->job.windows.samples > 0)) {
     c->unit = "sample";
-    c->hop = (size_t)(learn->data.hop > 0 ? learn->data.hop : gconv_dataset_get_info(data)->width);
+    c->hop = (size_t)(c->settings->job.windows.hop > 0 ? c->settings->job.windows.hop : gconv_dataset_get_info(data)->width);
   }
   if (status == GCONV_OK) {
     status = gconv_learn_complain(gconv_predict_all(&c->network, c->device, data, &c->confusion, take_case, c), message);
@@ -256,7 +257,7 @@ static gconv_status find_class(classifying *c, const gconv_input *input, size_t 
 static gconv_status classify_image(classifying *c, image_plan *p, const gconv_input *input) {
   gconv_image image = {0};
   gconv_prediction found = {.class = SIZE_MAX};
-  if (c->settings->learn.evaluate)
+  if (c->settings->evaluate)
     GCONV_TRY(find_class(c, input, &found.class));
   GCONV_TRY(gconv_image_read(input->path, NULL, &image));
   bool grey = image.channels - image.alpha == 1 && image.frames == 1 && c->network.channels == 3;
@@ -270,7 +271,7 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
   if (found.class != SIZE_MAX) {
     size_t best = gconv_predict_best(found.outputs, found.count);
     gconv_confusion_add(&c->confusion, found.class, best);
-    if (best != found.class && c->settings->learn.report)
+    if (best != found.class && c->settings->job.common.report)
       GCONV_TRY(gconv_mistakes_add(&c->mistakes, input->path, found.class, best, (double)found.outputs[best]));
   }
   if (!c->sink)
@@ -283,12 +284,12 @@ static gconv_status classify_image(classifying *c, image_plan *p, const gconv_in
 static gconv_status classify_images(classifying *c, gconv_message *message) {
   gconv_inputs inputs = {0};
   image_plan p = {0};
-  const gconv_network_options options = {.gray = c->settings->learn.data.gray || c->network.channels == 1};
+  const gconv_network_options options = {.gray = c->settings->cases.data.gray || c->network.channels == 1};
   c->unit = "path";
   char *input = (char *)c->input;
   const gconv_texts named = {&input, 1};
   gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs, message);
-  if (status == GCONV_OK && c->settings->learn.evaluate)
+  if (status == GCONV_OK && c->settings->evaluate)
     status = gconv_learn_complain(
         gconv_confusion_begin((const char *const *)c->network.classes, c->network.class_count, &c->confusion), message);
   if (status == GCONV_OK)
@@ -303,25 +304,6 @@ static gconv_status classify_images(classifying *c, gconv_message *message) {
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
-
-const char *gconv_classify_map_option(const gconv_settings *s) {
-  return s->resume                                       ? "resume"
-         : s->shard.count > 0                            ? "shard"
-         : s->no_clobber                                 ? "no-clobber"
-         : s->skip_existing                              ? "skip-existing"
-         : s->dry_run                                    ? "dry-run"
-         : s->timings                                    ? "timings"
-         : s->job.memory > 0                             ? "memory"
-         : s->job.jobs > 0                               ? "jobs"
-         : s->job.fail_fast                              ? "fail-fast"
-         : s->job.explain                                ? "explain"
-         : s->job.tiff_compression != GCONV_TIFF_NONE    ? "tiff-compression"
-         : s->png_level >= 0                             ? "png-level"
-         : s->naming.format || s->naming.same || s->rows ? "format"
-         : s->naming.suffix                              ? "suffix"
-         : s->learn.probabilities                        ? "probabilities"
-                                                         : NULL;
-}
 
 /* Refuses an option of maps. What is wrong with the model is told first: a damaged one may be of pixels. */
 static gconv_status refuse_map_option(const char *path, const char *option, gconv_message *message) {
@@ -365,51 +347,52 @@ static gconv_status check_model(const char *path, gconv_message *message) {
 }
 
 static gconv_status check_words(classifying *c, const gconv_texts *words, gconv_message *message) {
-  const gconv_settings *settings = c->settings;
+  const gconv_classify_settings *settings = c->settings;
   if (words->count < 1 || words->count > 2)
     return gconv_refuse(message, "classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
   c->path = words->items[0];
   GCONV_TRY(check_model(c->path, message));
-  if (settings->inputs.count + words->count != 2)
+  if (settings->job.common.inputs.count + words->count != 2)
     return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
-  c->input = words->count == 2 ? words->items[1] : settings->inputs.items[0];
-  if (settings->json && !settings->learn.evaluate)
+  c->input = words->count == 2 ? words->items[1] : settings->job.common.inputs.items[0];
+  if (settings->job.common.json && !settings->evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
   const char *of_maps = gconv_classify_map_option(settings);
   if (!of_maps)
-    of_maps = settings->recursive ? "recursive" : settings->job.max_pixels > 0 ? "max-pixels" : NULL;
+    of_maps = settings->job.common.recursive ? "recursive" : settings->job.common.max_pixels > 0 ? "max-pixels" : NULL;
   if (of_maps)
     return refuse_map_option(c->path, of_maps, message);
-  if (settings->learn.targets && !settings->learn.evaluate)
+  if (settings->cases.targets && !settings->evaluate)
     return gconv_refuse(message, "-t names labels, which --evaluate compares with");
   GCONV_TRY(gconv_check_is_there(c->path, message));
   return gconv_check_is_there(c->input, message);
 }
 
 static gconv_status prepare(classifying *c, gconv_message *message) {
-  const gconv_settings *settings = c->settings;
-  const char *output = settings->naming.output;
+  const gconv_classify_settings *settings = c->settings;
+  const char *output = settings->job.common.output;
   char *paths[] = {(char *)c->path, (char *)c->input};
   const gconv_texts read = {paths, 2};
-  const char *outputs[] = {output, settings->learn.report};
-  gconv_sandbox_files(settings, outputs, 2, true);
-  GCONV_TRY(gconv_evaluation_check_report(settings, &read, message));
+  const char *outputs[] = {output, settings->job.common.report};
+  gconv_sandbox_files(&settings->job.common, outputs, 2, true);
+  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read, message));
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, "csv txt", "a list of predictions", &read, message));
   GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &c->network), message));
-  if (settings->learn.evaluate && c->network.class_count == 0 && c->network.height != 1)
+  if (settings->evaluate && c->network.class_count == 0 && c->network.height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
-  if (settings->learn.report && c->network.class_count == 0)
+  if (settings->job.common.report && c->network.class_count == 0)
     return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
-  GCONV_TRY(gconv_learn_complain(gconv_device_open(settings->job.device ? settings->job.device : "cpu",
-                                                   gconv_settle_threads(settings->job.threads, settings->quiet), &c->device),
-                                 message));
+  GCONV_TRY(gconv_learn_complain(
+      gconv_device_open(settings->job.common.device ? settings->job.common.device : "cpu",
+                        gconv_settle_threads(settings->job.common.threads, settings->job.common.quiet), &c->device),
+      message));
   gconv_device_choose(&c->chosen, gconv_device_get_info(c->device)->name,
-                      settings->job.device ? NULL : "networks run on the CPU, unless -d names another device");
-  gconv_device_tell(settings, &c->chosen);
+                      settings->job.common.device ? NULL : "networks run on the CPU, unless -d names another device");
+  gconv_device_tell(&settings->job.common, &c->chosen);
   bool standard = !output || strcmp(output, "-") == 0;
   c->terminal = standard && isatty(STDOUT_FILENO);
-  if (output || !settings->learn.evaluate)
+  if (output || !settings->evaluate)
     GCONV_TRY(gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message));
   return GCONV_OK;
 }
@@ -438,7 +421,7 @@ static gconv_status write_report(const classifying *c) {
                                       .found = &c->confusion,
                                       .mistakes = &c->mistakes,
                                       .pictures = !numbers};
-  return gconv_evaluation_write(c->settings->learn.report, &page);
+  return gconv_evaluation_write(c->settings->job.common.report, &page);
 }
 
 static bool is_machine_of_pixels(const char *path) {
@@ -459,16 +442,46 @@ static bool is_of_pixels(const gconv_texts *words) {
   return is;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+#define OPTION(...) GCONV_OPTION(gconv_classify_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    {.maps = gconv_job_options},
+    GCONV_NO_SANDBOX_ROW,
+    GCONV_HEADING("Data"),
+    OPTION('i', "input", "PATH", texts, job.common.inputs,
+           .help = "a table, or images: one, a folder of them, or with --evaluate a folder for each class"),
+    OPTION('t', "targets", "FILE", once, cases.targets, .help = "the labels, if they are in another file"),
+    GCONV_WINDOWS_ROWS(gconv_classify_settings, job.windows, job.raw),
+    GCONV_LABEL_ROW(gconv_classify_settings, cases),
+    GCONV_TABLE_ROWS(gconv_classify_settings, cases),
+    GCONV_GRAY_ROW(gconv_classify_settings, cases),
+    OPTION('d', "device", "NAME", text, job.common.device, .words = "auto|cpu|cuda", .synonyms = gconv_device_words,
+           .help = "cpu, cuda, cuda:N or auto; default: cpu, of support vector machines auto, a GPU where it pays"),
+    GCONV_THREADS_ROW,
+    GCONV_HEADING("Results"),
+    OPTION('o', "output", "FILE", once, job.common.output,
+           .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
+    OPTION(0, "report", "FILE", text, job.common.report, .also = "html",
+           .help = "with --evaluate: a page of HTML without outside parts: confusion, IoU and F1, the worst mistakes"),
+    OPTION(0, "evaluate", NULL, flag, evaluate, .also = "eval",
+           .help =
+               "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
+    GCONV_PROBABILITIES_ROW(gconv_classify_settings, job.probabilities),
+    GCONV_CASES_JSON_ROW,
+    GCONV_QUIET_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  gconv_classify_settings *settings = record;
   if (is_of_pixels(words))
     return gconv_classify_pixels(settings, words);
   classifying c = {.settings = settings};
   gconv_message message;
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  gconv_set_log(settings->job.common.quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = check_words(&c, words, &message);
   const bool is_machine = status == GCONV_OK && gconv_svm_is_one(c.path);
-  if (is_machine && !settings->job.device)
-    settings->job.device = "auto";
+  if (is_machine && !settings->job.common.device)
+    settings->job.common.device = "auto";
   if (is_machine)
     return gconv_classify_svm(settings, c.path, c.input);
   if (status == GCONV_OK)
@@ -481,11 +494,11 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   } else {
     gconv_sink_discard(c.sink);
   }
-  if (status == GCONV_OK && settings->learn.report)
+  if (status == GCONV_OK && settings->job.common.report)
     status = gconv_learn_complain(write_report(&c), &message);
-  if (status == GCONV_OK && !settings->quiet)
+  if (status == GCONV_OK && !settings->job.common.quiet)
     gconv_confusion_tell_others(&c.confusion, c.input, is_of_numbers(&c.network) ? c.unit : "image");
-  if (status == GCONV_OK && settings->learn.evaluate)
+  if (status == GCONV_OK && settings->evaluate)
     print_evaluation(&c);
   if (status != GCONV_OK)
     gconv_say("%s", message.text);
@@ -514,7 +527,10 @@ const gconv_command gconv_command_classify = {
         "in both of all that are in either (IoU), and F1. Without -i, the words behind MODEL are images; the last one\n"
         "names the masks, if --evaluate is there and -t is not.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
-    .of = GCONV_OF_CLASSIFY,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_classify_settings, job.common),
+    .begin = gconv_job_settings_begin,
+    .end = gconv_job_settings_end,
     .words = GCONV_WORDS_FILES,
     .run = run,
 };

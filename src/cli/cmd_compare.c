@@ -21,17 +21,17 @@ typedef struct frame_report {
 } frame_report;
 
 static bool speaks(const gconv_comparison *c) {
-  return !c->settings->quiet && !c->settings->json;
+  return !c->settings->common.quiet && !c->settings->common.json;
 }
 
 static void report_frame(const gconv_difference *found, void *user) {
   const frame_report *report = user;
   if (found->a.frames < 2)
     return;
-  if (report->comparison->settings->json) {
+  if (report->comparison->settings->common.json) {
     json_t *frames = report->pair->frames ? report->pair->frames : (report->pair->frames = json_array());
     json_array_append_new(frames, gconv_compare_describe(found));
-  } else if (!report->comparison->settings->quiet && !report->comparison->folders) {
+  } else if (!report->comparison->settings->common.quiet && !report->comparison->folders) {
     fprintf(report->comparison->out, "frame %d: ", (int)found->frame + 1);
     gconv_compare_print_line(report->comparison->out, found);
   }
@@ -52,7 +52,7 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
   const gconv_compared a = {.path = p->a}, b = {.path = p->b};
   const gconv_write_options write = {.format = c->pictures.format};
   frame_report report = {c, p};
-  const gconv_compare_options options = {.max_pixels = c->settings->job.max_pixels,
+  const gconv_compare_options options = {.max_pixels = c->settings->common.max_pixels,
                                          .threads = gconv_device_threads(c->device),
                                          .picture = p->picture,
                                          .write = &write,
@@ -79,8 +79,8 @@ static bool is_folder(const char *path) {
 
 static gconv_status find_side(gconv_comparison *c, char *spec, gconv_inputs *side, gconv_message *message) {
   gconv_texts specs = {&spec, 1};
-  const char *output = c->settings->naming.output ? c->settings->naming.output : "-";
-  GCONV_TRY(gconv_inputs_find_all(&specs, c->settings->recursive, output, side, message));
+  const char *output = c->settings->common.output ? c->settings->common.output : "-";
+  GCONV_TRY(gconv_inputs_find_all(&specs, c->settings->common.recursive, output, side, message));
   if (!c->folders && side->count != 1)
     return gconv_refuse(message, "%s: is %zu files: name one image, or a folder", spec, side->count);
   return GCONV_OK;
@@ -99,10 +99,11 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words, gconv
   GCONV_TRY(find_side(c, a, &c->sides[0], message));
   GCONV_TRY(find_side(c, b, &c->sides[1], message));
   GCONV_TRY(gconv_compare_find_pairs(c, message));
-  if (c->settings->naming.output)
+  if (c->settings->common.output)
     GCONV_TRY(gconv_compare_name_pictures(c, message));
-  gconv_sandbox_outputs(c->settings, &c->pictures);
-  if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
+  gconv_sandbox_outputs(&c->settings->common, &c->pictures);
+  if (gconv_device_open("cpu", gconv_settle_threads(c->settings->common.threads, c->settings->common.quiet), &c->device) !=
+      GCONV_OK)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
   return GCONV_OK;
 }
@@ -125,17 +126,41 @@ static int compare_all(gconv_comparison *c) {
   }
   if (speaks(c) && c->folders)
     gconv_compare_print_folders(c);
-  if (c->settings->json && !c->settings->quiet && !gconv_compare_print_json(c))
+  if (c->settings->common.json && !c->settings->common.quiet && !gconv_compare_print_json(c))
     worst = TROUBLE;
   return gconv_output_is_lost() ? TROUBLE : worst;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+#define OPTION(...) GCONV_OPTION(gconv_compare_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION(0, "tolerance", "T", from_zero, tolerance,
+           .takes = "a number from 0 on, where 1 is white: 0.01, or 2/255 for two levels of 8 bits",
+           .also = "threshold epsilon delta",
+           .help =
+               "exit with 1 only if a sample differs by more than T, where 1 is white: 0.01, or 2/255 for two levels of 8 "
+               "bits; default: 0"),
+    OPTION('o', "output", "PATH", once, common.output, .also = "difference diff picture",
+           .help = "write a picture of the differences, in any format; of folders, a folder of pictures, or a template with "
+                   "{stem}"),
+    OPTION(0, "suffix", "TEXT", text, suffix, .also = "postfix", .near = "append",
+           .help = "put TEXT behind {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
+                   "files that are called so are not compared"),
+    OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also compare the sub-folders of folders"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; null is what is infinite or not defined"),
+    GCONV_MAX_PIXELS_ROW(),
+    GCONV_THREADS_ROW,
+    OPTION('q', "quiet", NULL, flag, common.quiet, .help = "print only errors: the exit status tells the rest"),
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  const gconv_compare_settings *settings = record;
   gconv_comparison c = {.settings = settings};
   gconv_message message;
   int status = TROUBLE;
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
-  c.out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
+  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
+  c.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
   if (prepare(&c, words, &message) == GCONV_OK)
     status = compare_all(&c);
   else
@@ -164,7 +189,8 @@ const gconv_command gconv_command_compare = {
                "65535, if samples are finer) is the grey level 32; each doubling adds the same, up to white.\n\n"
                "Exit status: 0 if no sample differs by more than the tolerance, 1 if one does or a folder lacks a file,\n"
                "2 if the request was wrong or images could not be compared.\n",
-    .of = GCONV_OF_COMPARE,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_compare_settings, common),
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

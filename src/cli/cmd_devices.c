@@ -3,7 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *settings, const gconv_texts *words) {
   (void)settings, (void)words;
   gconv_device_info info;
   for (size_t i = 0; gconv_device_at(i, &info); i++)
@@ -16,6 +16,5 @@ const gconv_command gconv_command_devices = {
     .name = "devices",
     .synopsis = "devices",
     .help = "the devices of this machine, or why they cannot be used",
-    .of = GCONV_OF_REST,
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The main command: images in, filtered images out. */
 #include "base/printable.h"
+#include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/memory_limit.h"
@@ -15,12 +16,13 @@
 /* ---- Before the images --------------------------------------------------------------------------------------------- */
 
 static gconv_status open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
-  return gconv_memory_limit_explain(job->settings, gconv_job_open_manifest(job, writes, message), message);
+  return gconv_memory_limit_explain(job->settings->common.memory, gconv_job_open_manifest(job, writes, message), message);
 }
 
 /* The last step: from here on, memory is counted by images. */
 static gconv_status make_operation(gconv_main_job *job, gconv_message *message) {
-  gconv_status status = gconv_memory_limit_explain(job->settings, gconv_job_make_operation(job, message), message);
+  gconv_status status =
+      gconv_memory_limit_explain(job->settings->common.memory, gconv_job_make_operation(job, message), message);
   gconv_memory_limit_end();
   return status;
 }
@@ -29,7 +31,7 @@ static gconv_status make_operation(gconv_main_job *job, gconv_message *message) 
 
 /* Whether any result would be written: not if those that exist are kept, and all do. */
 static bool writes_any(const gconv_main_job *job) {
-  if (!job->settings->no_clobber && !job->settings->skip_existing)
+  if (!job->settings->common.no_clobber && !job->settings->skip_existing)
     return true;
   for (size_t n = 0; n < job->outputs.paths.count; n++)
     if (!gconv_output_exists(job->outputs.paths.items[n]))
@@ -74,7 +76,7 @@ static const char *remark_on(const gconv_main_job *job, const gconv_input *input
     return gconv_manifest_find(job->manifest, path, input) == GCONV_FOUND_DONE ? " (done: passed over)" : "";
   if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
     return "";
-  if (job->settings->no_clobber)
+  if (job->settings->common.no_clobber)
     return " (exists: kept)";
   return job->settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
 }
@@ -127,7 +129,7 @@ static int work(gconv_main_job *job) {
   }
   job->total.out = job->out;
   job->total.style = job->settings->timings;
-  job->progress = job->inputs.count > 1 && !job->settings->quiet && gconv_terminal_can_erase();
+  job->progress = job->inputs.count > 1 && !job->settings->common.quiet && gconv_terminal_can_erase();
   gconv_status status = make_operation(job, &message);
   gconv_job_count_for_signals(job);
   if (status == GCONV_OK)
@@ -148,47 +150,47 @@ static int work(gconv_main_job *job) {
 
 /* This shard got no image: there are more shards than images, or the hash gave it none. */
 static int remark_on_no_share(const gconv_main_job *job) {
-  if (!job->settings->quiet)
+  if (!job->settings->common.quiet)
     gconv_say("shard %d/%d has none of the images", job->settings->shard.number, job->settings->shard.count);
   return GCONV_EXIT_OK;
 }
 
 /* Everything before the first image is filtered. Rights are given up as soon as it is known which are needed. */
 static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
-  gconv_settings *settings = job->settings;
-  GCONV_TRY(gconv_settings_finish(settings, message));
+  gconv_job_settings *settings = job->settings;
+  GCONV_TRY(gconv_job_settings_finish(settings, message));
   if (settings->dry_run)
-    gconv_sandbox_outputs(settings, NULL);
+    gconv_sandbox_outputs(&settings->common, NULL);
   GCONV_TRY(gconv_job_prepare(job, message));
   if (job->inputs.count == 0) /* of this shard */
     return GCONV_OK;
   if (!settings->dry_run)
-    gconv_sandbox_outputs(settings, &job->outputs);
+    gconv_sandbox_outputs(&settings->common, &job->outputs);
   return gconv_job_read_mask(job, message);
 }
 
 static int run_job(gconv_main_job *job) {
   gconv_message message;
-  gconv_memory_limit_begin(job->settings);
-  gconv_set_log(gconv_log_of(job->settings->quiet, job->settings->verbose), NULL);
-  if (gconv_memory_limit_explain(job->settings, prepare(job, &message), &message) != GCONV_OK) {
+  gconv_memory_limit_begin(job->settings->common.memory);
+  gconv_set_log(gconv_log_of(job->settings->common.quiet, job->settings->common.verbose), NULL);
+  if (gconv_memory_limit_explain(job->settings->common.memory, prepare(job, &message), &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_USAGE;
   }
-  job->out = strcmp(job->settings->naming.output, "-") == 0 ? stderr : stdout;
+  job->out = strcmp(job->settings->common.output, "-") == 0 ? stderr : stdout;
   if (job->settings->dry_run) {
     int status = dry_run(job);
     return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;
   }
   if (job->inputs.count == 0)
     return remark_on_no_share(job);
-  int status = gconv_settings_want_race(job->settings) ? race(job) : GCONV_EXIT_OK;
+  int status = gconv_job_settings_want_race(job->settings) ? race(job) : GCONV_EXIT_OK;
   if (status == GCONV_EXIT_OK)
     status = work(job);
   return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;
 }
 
-int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {
+int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {
   gconv_main_job job = {.settings = settings};
   int status = run_job(&job);
   if (status == GCONV_EXIT_OK && then)
@@ -199,12 +201,13 @@ int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *jo
   return status;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *record, const gconv_texts *words) {
+  gconv_job_settings *settings = record;
   gconv_message message;
-  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK) {
-    if (settings->naming.output)
-      gconv_end_when_unread(settings->naming.output);
-    return settings->learn.data.window > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
+  if (gconv_job_settings_take_words(settings, words, &message) == GCONV_OK) {
+    if (settings->common.output)
+      gconv_end_when_unread(settings->common.output);
+    return settings->windows.samples > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
   }
   gconv_say("%s", message.text);
   return GCONV_EXIT_USAGE;
@@ -212,8 +215,8 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
 
 /* What the values of options mean, where lines show it. */
 static void print_drawings(FILE *out) {
-  const gconv_option *row = gconv_option_table;
-  for (; (row = gconv_option_next(row, GCONV_OF_FILTER)); row++)
+  const gconv_option *row;
+  for (gconv_option_walk walk = {gconv_job_options, NULL}; (row = gconv_option_next(&walk));)
     if (row->drawing)
       fprintf(out, "\n%s", row->drawing);
 }
@@ -235,7 +238,10 @@ const gconv_command gconv_command_filter = {
                "Exit status: 0 if all went well, 1 if everything failed, 2 if the request was wrong and nothing was done,\n"
                "3 if some results failed, 128 + N if signal N ended it: finished results stay.\n",
     .more = print_formats,
-    .of = GCONV_OF_FILTER,
+    .options = gconv_job_options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_job_settings, common),
+    .begin = gconv_job_settings_begin,
+    .end = gconv_job_settings_end,
     .words = GCONV_WORDS_FILES,
     .writes = true,
     .run = run,

@@ -80,7 +80,7 @@ size_t gconv_filters_list(const gconv_texts *words) {
   return printed + print_folder(words);
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *settings, const gconv_texts *words) {
   (void)settings;
   if (gconv_filters_list(words) > 0)
     return GCONV_EXIT_OK;
@@ -92,7 +92,6 @@ const gconv_command gconv_command_filters = {
     .name = "filters",
     .synopsis = "filters [WORD...]",
     .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
-    .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

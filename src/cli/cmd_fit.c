@@ -13,16 +13,16 @@
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
-static gconv_status check_given(const gconv_settings *s, gconv_message *message) {
-  if (s->inputs.count == 0)
+static gconv_status check_given(const gconv_fit_settings *s, gconv_message *message) {
+  if (s->common.inputs.count == 0)
     return gconv_refuse(message, "fit: no image before the filter: name one, or a folder, with -i");
   if (s->targets.count == 0)
     return gconv_refuse(message, "fit: no image after the filter: name one, or a folder, with -t");
   if (s->fit.rows == 0)
     return gconv_refuse(message, "fit: how large is the filter? Say --size 7, or --size ROWSxCOLUMNS");
   size_t standard_input = 0;
-  for (size_t i = 0; i < s->inputs.count; i++)
-    standard_input += strcmp(s->inputs.items[i], "-") == 0;
+  for (size_t i = 0; i < s->common.inputs.count; i++)
+    standard_input += strcmp(s->common.inputs.items[i], "-") == 0;
   for (size_t i = 0; i < s->targets.count; i++)
     standard_input += strcmp(s->targets.items[i], "-") == 0;
   if (standard_input > 1)
@@ -57,7 +57,7 @@ static bool is_same_file(const char *a, const char *b) {
 }
 
 static gconv_status check_output(const gconv_fitting *f, gconv_message *message) {
-  const char *output = f->settings->naming.output;
+  const char *output = f->settings->common.output;
   if (!output || strcmp(output, "-") == 0)
     return GCONV_OK;
   if (gconv_check_ending(output, "txt", "a filter", "gconv bank convert FILE.txt -o FILE.npy makes an array of it") !=
@@ -67,27 +67,27 @@ static gconv_status check_output(const gconv_fitting *f, gconv_message *message)
     for (size_t i = 0; i < f->sides[side].count; i++)
       if (is_same_file(output, f->sides[side].items[i].file))
         return gconv_refuse(message, "%s: the filter would replace an image: choose another name with -o", output);
-  if (f->settings->no_clobber && gconv_output_exists(output))
+  if (f->settings->common.no_clobber && gconv_output_exists(output))
     return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", output);
   return GCONV_OK;
 }
 
 static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
-  const gconv_settings *s = f->settings;
-  const char *output = s->naming.output ? s->naming.output : "-";
+  const gconv_fit_settings *s = f->settings;
+  const char *output = s->common.output ? s->common.output : "-";
   GCONV_TRY(check_given(s, message));
-  GCONV_TRY(gconv_inputs_find_all(&s->inputs, s->recursive, output, &f->sides[0], message));
-  GCONV_TRY(gconv_inputs_find_all(&s->targets, s->recursive, output, &f->sides[1], message));
+  GCONV_TRY(gconv_inputs_find_all(&s->common.inputs, s->common.recursive, output, &f->sides[0], message));
+  GCONV_TRY(gconv_inputs_find_all(&s->targets, s->common.recursive, output, &f->sides[1], message));
   GCONV_TRY(find_pairs(f, message));
   GCONV_TRY(check_output(f, message));
   f->fit = s->fit;
-  f->fit.whole = s->border_given;
-  f->fit.border = s->options.border;
-  f->fit.border_value = s->options.border_value;
-  f->fit.max_pixels = s->job.max_pixels;
+  f->fit.whole = s->border.given;
+  f->fit.border = s->border.border;
+  f->fit.border_value = s->border.value;
+  f->fit.max_pixels = s->common.max_pixels;
   f->by_rows = floor((double)f->pairs * s->holdout) < 1;
-  gconv_sandbox_file(s, s->naming.output);
-  if (gconv_device_open("cpu", gconv_settle_threads(s->job.threads, s->quiet), &f->device) != GCONV_OK)
+  gconv_sandbox_file(&s->common, s->common.output);
+  if (gconv_device_open("cpu", gconv_settle_threads(s->common.threads, s->common.quiet), &f->device) != GCONV_OK)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
   return GCONV_OK;
 }
@@ -115,25 +115,60 @@ static gconv_status add_pairs(gconv_fitting *f) {
 }
 
 static int fit(gconv_fitting *f) {
-  const gconv_settings *s = f->settings;
-  if (f->alone > 0 && !s->quiet)
+  const gconv_fit_settings *s = f->settings;
+  if (f->alone > 0 && !s->common.quiet)
     gconv_say("fit: %zu file%s no partner, such as %s", f->alone, f->alone == 1 ? " has" : "s have", f->alone_one->path);
   gconv_status status = add_pairs(f);
   if (status == GCONV_OK)
     status = gconv_fit_solve(&f->fit, f->device, &f->result);
   if (status == GCONV_OK)
-    status = gconv_filters_write(s->naming.output ? s->naming.output : "-", &f->result.filters);
-  bool reported = status != GCONV_OK || (s->quiet && !s->json) || gconv_fit_report(f);
+    status = gconv_filters_write(s->common.output ? s->common.output : "-", &f->result.filters);
+  bool reported = status != GCONV_OK || (s->common.quiet && !s->common.json) || gconv_fit_report(f);
   return gconv_command_end(status, !reported);
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+#define OPTION(...) GCONV_OPTION(gconv_fit_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION('i', "input", "PATH...", texts, common.inputs, .also = "before", .several = true,
+           .help = "the images before the filter: files, folders, quoted patterns, or - for standard input"),
+    OPTION('t', "target", "PATH...", texts, targets, .also = "after targets", .several = true,
+           .help = "the images after it; of several, those whose names are the same, but for the extension, are a pair"),
+    OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),
+    OPTION('s', "size", "N|RxS", size, fit.rows, .most = GCONV_FIT_MAX_TAPS,
+           .help = "the size of the filter: N x N, or R rows and S columns, such as 5x9"),
+    OPTION('o', "output", "FILE", once, common.output, .also = "out",
+           .help = "write the filter to this file, as text; default: to standard output"),
+    OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .also = "no-overwrite keep-existing",
+           .help = "fail if the file of -o exists; default: replace it"),
+    OPTION(0, "bias", NULL, flag, fit.bias, .near = "offset constant",
+           .help = "also fit a constant, which is added to the response: the offset of the file"),
+    OPTION(0, "ridge", "X", from_zero, fit.ridge, .takes = "a number from 0 on, such as 1e-6",
+           .also = "regularization lambda",
+           .help = "prefer small taps: add X times the mean square of the samples times the sum of the squares of the taps "
+                   "to the mean squared error; default: 0"),
+    OPTION(0, "border", "MODE", border, border, .also = "boundary", .near = "edge", .word_at = gconv_word_border_at,
+           .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
+           .help = "what the filter saw outside the image: zero, constant:V, replicate, symmetric, reflect101 or wrap; "
+                   "default: only the pixels count where it lies inside"),
+    OPTION(0, "holdout", "SHARE", share, holdout, .near = "validate test",
+           .help = "hold out this share of the pairs, of one pair of its rows, such as 20%, and tell how well the filter "
+                   "explains it"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; null is what is not defined"),
+    GCONV_MAX_PIXELS_ROW(),
+    GCONV_THREADS_ROW,
+    OPTION('q', "quiet", NULL, flag, common.quiet, .help = "print only errors"),
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  const gconv_fit_settings *settings = record;
   gconv_fitting f = {.settings = settings};
   gconv_message message;
   int status;
   (void)words;
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
-  f.out = settings->naming.output && strcmp(settings->naming.output, "-") != 0 ? stdout : stderr;
+  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
+  f.out = settings->common.output && strcmp(settings->common.output, "-") != 0 ? stdout : stderr;
   gconv_status prepared = prepare(&f, &message);
   if (prepared == GCONV_OK) {
     status = fit(&f);
@@ -164,7 +199,8 @@ const gconv_command gconv_command_fit = {
         "It is said if no filter of this size explains the images (R2 is below 0.95, and residuals of neighbours\n"
         "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, and if the filter looks cut\n"
         "off.\n",
-    .of = GCONV_OF_FIT,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_fit_settings, common),
     .words = GCONV_WORDS_NONE,
     .run = run,
 };

@@ -72,10 +72,10 @@ static bool print_option(const char *word) {
   char name[64];
   snprintf(name, sizeof name, "%s%s", word[0] == '-' ? "" : "--", word);
   for (size_t i = 0; strlen(name) > 1 && (command = gconv_command_at(i)); i++) {
-    const gconv_option *option = gconv_option_find(command->of, name, strlen(name));
+    const gconv_option *option = gconv_option_find(gconv_command_options(command), name, strlen(name));
     if (!option)
       continue;
-    if (command->of != GCONV_OF_FILTER)
+    if (command != &gconv_command_filter)
       printf("Option of gconv %s:\n", command->name);
     gconv_option_print(stdout, option);
     gconv_option_print_more(stdout, option);
@@ -123,12 +123,23 @@ static bool print_parameter(const char *word) {
   return printed > 0;
 }
 
-/* A value of an option of some commands, by its name here or elsewhere. */
-static bool print_value_of(unsigned commands, const char *word) {
-  const gconv_option *row = gconv_option_table;
-  bool printed = false;
-  for (; (row = gconv_option_next(row, commands)); row++)
-    if (row->name && gconv_option_has_value(row, word)) {
+/* Whether one of the commands before has the same row. */
+static bool is_row_before(const gconv_option *row, size_t commands) {
+  const gconv_option *other;
+  for (size_t i = 0; i < commands; i++) {
+    const gconv_option *table = gconv_command_options(gconv_command_at(i));
+    for (gconv_option_walk walk = {table, NULL}; (other = gconv_option_next_named(&walk));)
+      if (strcmp(other->name, row->name) == 0 && strcmp(other->help, row->help) == 0)
+        return true;
+  }
+  return false;
+}
+
+/* A value of an option of command number `index`, by its name here or elsewhere. */
+static bool print_value_of(size_t index, const char *word, bool printed) {
+  const gconv_option *row, *table = gconv_command_options(gconv_command_at(index));
+  for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
+    if (gconv_option_has_value(row, word) && !is_row_before(row, index)) {
       gconv_print(stdout, "%s%s is a value of\n", printed ? "\n" : "", word);
       gconv_option_print(stdout, row);
       gconv_option_print_more(stdout, row);
@@ -139,7 +150,12 @@ static bool print_value_of(unsigned commands, const char *word) {
 
 /* The main job first; other commands where that has no such value. */
 static bool print_value(const char *word) {
-  return print_value_of(GCONV_OF_FILTER, word) || print_value_of(~0U, word);
+  bool printed = false;
+  if (print_value_of(0, word, false))
+    return true;
+  for (size_t i = 1; gconv_command_at(i); i++)
+    printed = print_value_of(i, word, printed);
+  return printed;
 }
 
 /* The paragraphs on exit statuses in the help of the commands. Those of most commands are those of the main job. */
@@ -198,9 +214,11 @@ static void suggest(gconv_suggestion *best, const char *word) {
     gconv_suggest(best, word, gconv_command_at(i)->name);
   for (size_t i = 0; gconv_builtin_at(i); i++)
     gconv_suggest(best, word, gconv_builtin_at(i)->name);
-  for (const gconv_option *row = gconv_option_table; row->name || row->heading; row++)
-    if (row->name)
+  for (size_t i = 0; gconv_command_at(i); i++) {
+    const gconv_option *row, *table = gconv_command_options(gconv_command_at(i));
+    for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
       gconv_suggest(best, word + strspn(word, "-"), row->name);
+  }
   for (size_t i = 0; gconv_algorithm_at(i); i++)
     gconv_suggest(best, word, gconv_algorithm_at(i)->name);
   for (size_t i = 0; gconv_format_at(i); i++)
@@ -225,7 +243,7 @@ static int answer_or_say(const char *word) {
 }
 
 /* Several words may be one: "bank info", "exact family". Else they are answered one by one. */
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *settings, const gconv_texts *words) {
   (void)settings;
   char phrase[128] = "";
   int status = GCONV_EXIT_OK;
@@ -244,7 +262,6 @@ const gconv_command gconv_command_help = {
     .name = "help",
     .synopsis = "help [WORD...]",
     .help = "what a command, option, filter, algorithm, format or word of the documentation is",
-    .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ALL,
     .run = run,
 };

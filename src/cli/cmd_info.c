@@ -17,7 +17,7 @@ enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */
 
 /* What the command tells, and how. */
 typedef struct telling {
-  const gconv_settings *settings;
+  const gconv_common *settings;
   json_t *list; /* with --json: what was found so far; owned */
 } telling;
 
@@ -134,7 +134,7 @@ static gconv_status tell_filter(const telling *t, const gconv_filter *filter) {
 
 static gconv_status inform_filter(const telling *t, const char *spec) {
   gconv_filters filters = {0};
-  gconv_status status = gconv_filters_read(spec, t->settings->last.syntax, &filters);
+  gconv_status status = gconv_filters_read(spec, t->settings->syntax, &filters);
   for (size_t i = 0; i < filters.count && status == GCONV_OK; i++)
     status = tell_filter(t, &filters.items[i]);
   gconv_filters_free(&filters);
@@ -195,7 +195,7 @@ static gconv_status inform_model(const telling *t, const char *word, bool *is_on
 
 /* A file that is an image by its content is an image, whatever else it might be; all the rest is a bank or a filter. */
 static gconv_status inform(const telling *t, const char *word) {
-  const char *syntax = t->settings->last.syntax;
+  const char *syntax = t->settings->syntax;
   gconv_message why_no_image = {.text = ""};
   bool file = access(word, F_OK) == 0, image_name = gconv_format_by_path(word) != NULL, is_model = false;
   gconv_status as_image = GCONV_BAD_FILE;
@@ -249,7 +249,18 @@ static bool is_folder(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+#define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION('r', "recursive", NULL, flag, recursive, .help = "also the sub-folders of folders"),
+    OPTION(0, "json", NULL, flag, json,
+           .help = "print JSON of images and filters: a list; banks and networks have bank info --json"),
+    GCONV_FILTER_SYNTAX_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  const gconv_common *settings = record;
   gconv_tally tally = {0};
   telling t = {.settings = settings, .list = settings->json ? json_array() : NULL};
   gconv_sandbox_file(settings, NULL);
@@ -276,7 +287,7 @@ const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
     .help = "what an image, a folder of images, a filter, a bank or a network is: size, depth; taps; tensors; layers",
-    .of = GCONV_OF_INFO,
+    .options = options,
     .words = GCONV_WORDS_FILTERS,
     .run = run,
 };

@@ -19,34 +19,34 @@
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
 static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
-  const gconv_settings *s = run->settings;
+  const gconv_svm_settings *s = run->settings;
   for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
     if (access(words->items[i], F_OK) != 0)
       return gconv_refuse(message,
                           "svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
                           "gconv svm TABLE -b -o FILE.model",
                           words->items[i]);
-  if (words->count == 2 || s->inputs.count > 0)
+  if (words->count == 2 || s->common.inputs.count > 0)
     return gconv_refuse(message, "svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
                                  "--features default -o FILE.model");
   if (words->count != 1)
     return gconv_refuse(message, "svm: name one table: gconv svm TABLE -o FILE.model");
-  if (s->learn.samples > 0 || s->learn.data.gray)
+  if (s->cases.samples > 0 || s->cases.data.gray)
     return gconv_refuse(message, "--%s is for the pixels of images, which --features learns",
-                        s->learn.data.gray ? "gray" : "samples");
+                        s->cases.data.gray ? "gray" : "samples");
   run->data_options.kind = GCONV_DATASET_TABLE;
   run->path = words->items[0];
-  run->targets = s->learn.targets;
+  run->targets = s->cases.targets;
   return GCONV_OK;
 }
 
 /* Images and masks are two words, or what -i and -t name. */
 static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   enum { DEFAULT_SAMPLES = 10000 };
-  const gconv_settings *s = run->settings;
-  const gconv_learn_settings *learn = &s->learn;
-  const bool named = s->inputs.count == 1 && learn->targets && words->count == 0;
-  if (!named && (words->count != 2 || s->inputs.count > 0 || learn->targets))
+  const gconv_svm_settings *s = run->settings;
+  const gconv_cases *learn = &s->cases;
+  const bool named = s->common.inputs.count == 1 && learn->targets && words->count == 0;
+  if (!named && (words->count != 2 || s->common.inputs.count > 0 || learn->targets))
     return gconv_refuse(message,
                         "svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
                         "--features %s -o FILE.model",
@@ -59,49 +59,48 @@ static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gc
   run->data_options.kind = GCONV_DATASET_PIXELS;
   run->data_options.most_cases = learn->samples > 0 ? (size_t)learn->samples : DEFAULT_SAMPLES;
   run->data_options.seed = (uint64_t)learn->seed;
-  run->path = named ? s->inputs.items[0] : words->items[0];
+  run->path = named ? s->common.inputs.items[0] : words->items[0];
   run->targets = named ? learn->targets : words->items[1];
   return GCONV_OK;
 }
 
 static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
-  const gconv_settings *s = run->settings;
-  const gconv_svm_request *svm = &s->svm;
-  GCONV_TRY(s->learn.data.features ? name_images(run, words, message) : name_table(run, words, message));
-  if (!s->naming.output && svm->folds == 0 && !svm->grid)
+  const gconv_svm_settings *s = run->settings;
+  GCONV_TRY(s->cases.data.features ? name_images(run, words, message) : name_table(run, words, message));
+  if (!s->common.output && s->folds == 0 && !s->grid)
     return gconv_refuse(message,
                         "svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
                         "judged by");
-  if (!svm->grid && (svm->grid_cost.step != 0 || svm->grid_gamma.step != 0))
+  if (!s->grid && (s->grid_cost.step != 0 || s->grid_gamma.step != 0))
     return gconv_refuse(message, "--log2c and --log2g are for --grid");
-  if (svm->grid && svm->options.kernel == GCONV_SVM_LINEAR && svm->grid_gamma.step != 0)
+  if (s->grid && s->options.kernel == GCONV_SVM_LINEAR && s->grid_gamma.step != 0)
     return gconv_refuse(message, "--log2g: the linear kernel has no gamma");
-  if (!svm->grid && s->learn.plot)
+  if (!s->grid && s->common.plot)
     return gconv_refuse(message, "--plot is the picture of --grid");
   GCONV_TRY(gconv_check_is_there(run->path, message));
-  run->options = svm->options;
-  run->options.scaling = svm->scaling > 0         ? (gconv_svm_scaling)(svm->scaling - 1)
-                         : s->learn.data.features ? GCONV_SVM_SCALE_STANDARD
+  run->options = s->options;
+  run->options.scaling = s->scaling > 0           ? (gconv_svm_scaling)(s->scaling - 1)
+                         : s->cases.data.features ? GCONV_SVM_SCALE_STANDARD
                                                   : GCONV_SVM_UNSCALED;
-  run->options.no_shrinking = svm->shrinking == 2;
-  run->options.seed = (uint64_t)s->learn.seed;
-  if (s->learn.data.regression)
+  run->options.no_shrinking = s->shrinking == 2;
+  run->options.seed = (uint64_t)s->cases.seed;
+  if (s->cases.data.regression)
     run->options.type = GCONV_SVM_EPSILON_SVR;
   run->regression = run->options.type == GCONV_SVM_EPSILON_SVR;
-  if (run->regression && s->learn.data.classification)
+  if (run->regression && s->cases.data.classification)
     return gconv_refuse(message, "--classification and --regression: give one of them");
-  if (run->regression && s->learn.data.features)
+  if (run->regression && s->cases.data.features)
     return gconv_refuse(message, "--type epsilon-svr: masks tell classes, not numbers");
-  if (run->regression && s->learn.class_weights.count > 0)
+  if (run->regression && s->cases.class_weights.count > 0)
     return gconv_refuse(message, "--weight is for classes");
-  GCONV_TRY(gconv_class_weights_read(&s->learn.class_weights, &run->weights, message));
+  GCONV_TRY(gconv_class_weights_read(&s->cases.class_weights, &run->weights, message));
   run->options.weights = run->weights;
-  run->options.weight_count = s->learn.class_weights.count;
+  run->options.weight_count = s->cases.class_weights.count;
   return GCONV_OK;
 }
 
 static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
-  const gconv_learn_settings *learn = &run->settings->learn;
+  const gconv_cases *learn = &run->settings->cases;
   gconv_dataset_options data = learn->data;
   data.kind = run->data_options.kind;
   data.most_cases = run->data_options.most_cases;
@@ -109,7 +108,7 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   data.inputs = run->path;
   data.targets = run->targets;
   data.regression = run->regression;
-  data.missing = learn->missing == 0 ? NULL : learn->missing == 1 ? "mean" : "drop";
+  data.missing = gconv_cases_missing(learn);
   data.classification |= learn->class_weights.count > 0;
   GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&data, &run->data), message));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
@@ -118,56 +117,24 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
 }
 
 static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
-  const gconv_settings *s = run->settings;
-  const char *output = s->naming.output, *outputs[] = {output, s->learn.plot};
+  const gconv_svm_settings *s = run->settings;
+  const char *output = s->common.output, *outputs[] = {output, s->common.plot};
   GCONV_TRY(check_words(run, words, message));
   char *paths[] = {(char *)run->path, (char *)run->targets};
   const gconv_texts read = {paths, run->targets ? 2 : 1};
-  gconv_sandbox_files(s, outputs, 2, true);
+  gconv_sandbox_files(&s->common, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, "model txt", "a model", &read, message));
-  if (s->learn.plot)
-    GCONV_TRY(gconv_data_check_output("--plot", s->learn.plot, "svg", "the picture of a grid", &read, message));
+  if (s->common.plot)
+    GCONV_TRY(gconv_data_check_output("--plot", s->common.plot, "svg", "the picture of a grid", &read, message));
   GCONV_TRY(open_data(run, message));
   return gconv_svm_open_device(run, message);
-}
-
-/* ---- Progress -------------------------------------------------------------------------------------------------------- */
-
-static void show_progress(void *user, const gconv_svm_progress *p) {
-  enum { PROGRESS_MS = 100, BAR_WIDTH = 24 };
-  gconv_svm_run *run = user;
-  char bar[BAR_WIDTH + 1], text[160];
-  const double now = gconv_now_ms();
-  if (now - run->shown < PROGRESS_MS)
-    return;
-  run->shown = now;
-  size_t filled = p->done < p->machines ? p->done * BAR_WIDTH / p->machines : BAR_WIDTH;
-  memset(bar, '#', filled);
-  memset(bar + filled, '.', BAR_WIDTH - filled);
-  bar[BAR_WIDTH] = '\0';
-  double seconds = (now - run->begin) / 1000, tolerance = run->options.tolerance > 0 ? run->options.tolerance : 0.001;
-  size_t used = (size_t)snprintf(text, sizeof text, "[%s] %zu/%zu machines", bar, p->done, p->machines);
-  if (p->machines - p->done <= 1 && isfinite(p->gap))
-    used +=
-        (size_t)snprintf(text + used, sizeof text - used, ", misses its optimum by %.2g, down to %.2g", p->gap, tolerance);
-  else if (p->done > 0)
-    used += (size_t)snprintf(text + used, sizeof text - used, ", %.0f s left",
-                             seconds * (double)(p->machines - p->done) / (double)p->done);
-  gconv_progress_show(text);
-}
-
-void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options) {
-  const gconv_settings *s = run->settings;
-  run->begin = gconv_now_ms();
-  options->progress = !s->quiet && !s->json && gconv_terminal_can_erase() ? show_progress : NULL;
-  options->user = run;
 }
 
 /* ---- Reports --------------------------------------------------------------------------------------------------------- */
 
 static void print_validation(const gconv_svm_run *run, const gconv_svm_validation *v) {
-  int folds = run->settings->svm.folds;
+  int folds = run->settings->folds;
   if (run->regression)
     fprintf(run->out, "cross-validation, %d folds: MSE %.6g, squared correlation %.6g\n", folds, v->mse, v->correlation);
   else
@@ -223,9 +190,9 @@ static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *me
   gconv_svm_validation found;
   gconv_svm_begin_progress(run, &run->options);
   GCONV_TRY(gconv_learn_complain(
-      gconv_svm_validate(&run->options, run->data, (size_t)run->settings->svm.folds, run->device, &found), message));
+      gconv_svm_validate(&run->options, run->data, (size_t)run->settings->folds, run->device, &found), message));
   gconv_svm_note_device(run, found.on_gpu);
-  if (run->settings->json)
+  if (run->settings->common.json)
     json_object_set_new(json, "validation", validation_json(&found));
   else
     print_validation(run, &found);
@@ -242,59 +209,130 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
   if (status == GCONV_OK)
     gconv_svm_note_device(run, gconv_svm_get_info(model)->on_gpu);
   if (status == GCONV_OK)
-    status = gconv_svm_write(run->settings->naming.output, model);
-  if (status == GCONV_OK && run->settings->json)
+    status = gconv_svm_write(run->settings->common.output, model);
+  if (status == GCONV_OK && run->settings->common.json)
     json_object_set_new(json, "model", model_json(model, seconds));
-  else if (status == GCONV_OK && !run->settings->quiet)
+  else if (status == GCONV_OK && !run->settings->common.quiet)
     print_model(run, model, seconds);
   gconv_svm_free(model);
   return gconv_learn_complain(status, message);
 }
 
 static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {
-  const gconv_settings *s = run->settings;
+  const gconv_svm_settings *s = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   char text[200];
-  if (!s->quiet && !s->json && gconv_terminal_can_erase()) {
+  if (!s->common.quiet && !s->common.json && gconv_terminal_can_erase()) {
     gconv_data_describe(info, run->data_options.kind, text, sizeof text);
     gconv_print(stderr, "%s: %s\n", run->path, text);
   }
-  if (!s->quiet && !s->json && run->data_options.kind == GCONV_DATASET_PIXELS)
+  if (!s->common.quiet && !s->common.json && run->data_options.kind == GCONV_DATASET_PIXELS)
     gconv_data_print_pixels(run->targets, info);
-  if (s->svm.grid)
+  if (s->grid)
     GCONV_TRY(gconv_svm_search(run, json, message));
-  else if (s->svm.folds > 0)
+  else if (s->folds > 0)
     GCONV_TRY(validate(run, json, message));
-  return s->naming.output ? train(run, json, message) : GCONV_OK;
+  return s->common.output ? train(run, json, message) : GCONV_OK;
 }
 
-static int run_svm(gconv_settings *settings, const gconv_texts *words) {
+static const gconv_synonym svm_type_words[] = {
+    {"svc classification 0", "c-svc", NULL}, {"svr regression 3", "epsilon-svr", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},
+                                                 {"0", "linear", NULL},
+                                                 {"poly 1", "polynomial", NULL},
+                                                 {"3", "sigmoid", NULL},
+                                                 {NULL, NULL, NULL}};
+static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL},
+                                                {"0,1", "unit", NULL},
+                                                {"standardize standardise zscore", "standard", NULL},
+                                                {NULL, NULL, NULL}};
+
+#define OPTION(...) GCONV_OPTION(gconv_svm_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    GCONV_HEADING("Data"),
+    OPTION('i', "input", "PATH", texts, common.inputs, .help = "with --features: an image, or a folder of them ..."),
+    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
+           .help = "... and its mask, or a folder of masks of the same names; of a table: a file with the labels"),
+    GCONV_LABEL_ROW(gconv_svm_settings, cases),
+    GCONV_APPROXIMATED_ROWS(gconv_svm_settings, cases),
+    GCONV_TABLE_ROWS(gconv_svm_settings, cases),
+    GCONV_FEATURES_ROWS(gconv_svm_settings, cases),
+    GCONV_GRAY_ROW(gconv_svm_settings, cases),
+    GCONV_HEADING("Model"),
+    OPTION('o', "output", "FILE", once, common.output, .help = "the trained model: FILE.model, text as LIBSVM's"),
+    OPTION(0, "type", "NAME", word, options.type, .words = "c-svc|epsilon-svr", /* gconv_svm_type */
+           .synonyms = svm_type_words,
+           .help = "c-svc, of classes (default), or epsilon-svr, of numbers, as --regression says"),
+    OPTION('k', "kernel", "NAME", word, options.kernel, .words = "rbf|linear|polynomial|sigmoid", /* gconv_svm_kernel */
+           .synonyms = svm_kernel_words,
+           .help = "rbf (default), exp(-gamma |x-y|^2); linear, x y; polynomial, (gamma x y + coef0)^degree; sigmoid, "
+                   "tanh(gamma x y + coef0)"),
+    OPTION('c', "cost", "C", positive, options.cost, .also = "C", .help = "what an error costs; default: 1"),
+    OPTION('g', "gamma", "G", positive, options.gamma, .help = "of the kernel; default: 1 / columns"),
+    OPTION(0, "degree", "N", integer, options.degree, .least = 1, .most = 1000, .help = "of the polynomial; default: 3"),
+    OPTION(0, "coef0", "X", number, options.coef0, .help = "of polynomial and sigmoid; default: 0"),
+    OPTION('p', "tube", "E", tube, options.tube, .near = "epsilon",
+           .help = "of regression: errors up to E cost nothing; default: 0.1"),
+    GCONV_WEIGHT_ROW(gconv_svm_settings, cases),
+    OPTION(0, "scale", "RANGE", word, scaling, .words = "none|symmetric|unit|standard", .least = 1,
+           .synonyms = svm_scale_words, /* gconv_svm_scaling + 1 */
+           .help = "scale each column, to -1 .. 1 (symmetric), 0 .. 1 (unit), or a mean of 0 and a standard deviation of 1 "
+                   "(standard); the model keeps how; default: none, of pixels standard"),
+    OPTION('b', "probabilities", NULL, flag, options.probabilities, .also = "probability",
+           .help = "the model also yields probabilities; takes some 5 times as long"),
+    GCONV_HEADING("Training"),
+    OPTION('v', "folds", "N", integer, folds, .also = "cross-validation cv", .least = 2, .most = INT_MAX,
+           .help = "cross-validation: tell how good a model will be, from N parts of the cases"),
+    OPTION(0, "grid", NULL, flag, grid,
+           .help = "cross-validate over C and gamma, print the table, and train with the best of them"),
+    OPTION(0, "log2c", "A:B:STEP", powers, grid_cost, .help = "powers of two of the grid; default: -5:15:2"),
+    OPTION(0, "log2g", "A:B:STEP", powers, grid_gamma, .help = "the same of gamma; default: 3:-15:-2"),
+    OPTION('e', "tolerance", "E", positive, options.tolerance,
+           .help = "training ends where the conditions of the optimum are missed by less; default: 0.001"),
+    OPTION('m', "cache", "MB", megabytes, options.cache_bytes,
+           .help = "memory for kernel values, in MB; results are the same; default: 200"),
+    OPTION(0, "shrinking", "yes|no", word, shrinking, .words = "yes|no", .least = 1,
+           .help = "leave cases out that have settled, until the end; default: yes"),
+    GCONV_SEED_ROW(gconv_svm_settings, cases),
+    OPTION('d', "device", "NAME", text, common.device, .words = "auto|cpu|cuda", .synonyms = gconv_device_words,
+           .help = "auto (default): a GPU where it pays; cpu, cuda or cuda:N. The model is the same"),
+    GCONV_THREADS_ROW,
+    GCONV_HEADING("Reports"),
+    OPTION(0, "plot", "FILE", text, common.plot, .help = "a picture of --grid: FILE.svg"),
+    GCONV_CASES_JSON_ROW,
+    GCONV_QUIET_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run_svm(void *record, const gconv_texts *words) {
+  gconv_svm_settings *settings = record;
   gconv_svm_run run = {.settings = settings};
   gconv_message message;
-  if (!settings->job.device)
-    settings->job.device = "auto";
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
-  run.out = settings->naming.output && strcmp(settings->naming.output, "-") == 0 ? stderr : stdout;
+  if (!settings->common.device)
+    settings->common.device = "auto";
+  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
+  run.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
   json_t *json = json_object();
   gconv_status status = prepare(&run, words, &message);
-  gconv_interrupt_say(settings->quiet           ? NULL
-                      : settings->naming.output ? "gconv: interrupted: no model is written\n"
+  gconv_interrupt_say(settings->common.quiet    ? NULL
+                      : settings->common.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
   if (status == GCONV_OK)
     status = work(&run, json, &message);
-  if (status == GCONV_OK && settings->json) {
+  if (status == GCONV_OK && settings->common.json) {
     json_object_set_new(json, "device", json_string(gconv_svm_device_name(&run)));
     if (run.why[0])
       json_object_set_new(json, "why", json_string(run.why));
   }
   gconv_interrupt_say(NULL);
   gconv_progress_hide();
-  if (status == GCONV_OK && settings->json)
+  if (status == GCONV_OK && settings->common.json)
     gconv_json_print(run.out, json, JSON_INDENT(2));
   if (status != GCONV_OK)
     gconv_say("%s", message.text);
   json_decref(json);
-  gconv_class_weights_free(run.weights, settings->learn.class_weights.count);
+  gconv_class_weights_free(run.weights, settings->cases.class_weights.count);
   gconv_dataset_free(run.data);
   gconv_device_close(run.device);
   return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -314,7 +352,8 @@ const gconv_command gconv_command_svm = {
         "  gconv svm letter.csv --label Letter --scale unit -c 8 -g 16 -o letters.model\n"
         "  gconv svm train.libsvm -v 5 --grid -o best.model\n"
         "  gconv classify letters.model -i test.csv --evaluate\n",
-    .of = GCONV_OF_SVM,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_svm_settings, common),
     .words = GCONV_WORDS_FILES,
     .more = gconv_data_print_features,
     .run = run_svm,

@@ -30,10 +30,9 @@ static bool ends_in(const char *path, const char *ending) {
   return length > end && strcmp(path + length - end, ending) == 0;
 }
 
-static gconv_status check_options(const gconv_settings *settings, gconv_message *message) {
-  const gconv_learn_settings *learn = &settings->learn;
-  const char *output = settings->naming.output;
-  if (!learn->net)
+static gconv_status check_options(const gconv_train_settings *settings, gconv_message *message) {
+  const char *output = settings->common.output;
+  if (!settings->net)
     return gconv_refuse(message, "no network: say with --net which layers it has, such as --net 'dense 63 tanh, dense 26 "
                                  "softmax' for 26 classes; gconv train --help has more");
   if (!output)
@@ -42,18 +41,18 @@ static gconv_status check_options(const gconv_settings *settings, gconv_message 
     return gconv_refuse(message, "-o -: a network is a file: name one, FILE.safetensors");
   if (!ends_in(output, ".safetensors"))
     return gconv_refuse(message, "-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
-  if (learn->plot && !ends_in(learn->plot, ".svg"))
-    return gconv_refuse(message, "--plot %s: the curves are drawn as SVG: --plot %s.svg", learn->plot, learn->plot);
+  if (settings->common.plot && !ends_in(settings->common.plot, ".svg"))
+    return gconv_refuse(message, "--plot %s: the curves are drawn as SVG: --plot %s.svg", settings->common.plot,
+                        settings->common.plot);
   return GCONV_OK;
 }
 
-static gconv_status check_outputs(const gconv_settings *settings, const gconv_texts *inputs, gconv_message *message) {
-  const gconv_learn_settings *learn = &settings->learn;
-  GCONV_TRY(gconv_data_check_output("-o", settings->naming.output, "safetensors", "a network", inputs, message));
-  if (learn->plot)
-    GCONV_TRY(gconv_data_check_output("--plot", learn->plot, "svg", "a plot", inputs, message));
-  if (learn->report)
-    GCONV_TRY(gconv_page_check(learn->report, inputs, message));
+static gconv_status check_outputs(const gconv_train_settings *settings, const gconv_texts *inputs, gconv_message *message) {
+  GCONV_TRY(gconv_data_check_output("-o", settings->common.output, "safetensors", "a network", inputs, message));
+  if (settings->common.plot)
+    GCONV_TRY(gconv_data_check_output("--plot", settings->common.plot, "svg", "a plot", inputs, message));
+  if (settings->common.report)
+    GCONV_TRY(gconv_page_check(settings->common.report, inputs, message));
   return GCONV_OK;
 }
 
@@ -61,33 +60,33 @@ static gconv_status check_outputs(const gconv_settings *settings, const gconv_te
 
 /* Images have any size where patches are learned, and in pairs. */
 static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
-  const gconv_learn_settings *learn = &run->settings->learn;
+  const gconv_train_settings *learn = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
-  bool pairs = learn->data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->data.patch > 0;
+  bool pairs = learn->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->cases.data.patch > 0;
   return gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                 pairs ? 0 : info->outputs, (uint64_t)learn->seed, &run->network),
+                                                 pairs ? 0 : info->outputs, (uint64_t)learn->cases.seed, &run->network),
                               message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
                                    gconv_message *message) {
-  const gconv_learn_settings *learn = &run->settings->learn;
+  const gconv_train_settings *learn = run->settings;
   gconv_training_options options = learn->training;
   options.epochs = (size_t)learn->epochs;
   options.patience = (size_t)learn->patience;
-  options.seed = (uint64_t)learn->seed;
-  options.memory = run->settings->job.memory / MEMORY_PARTS;
+  options.seed = (uint64_t)learn->cases.seed;
+  options.memory = run->settings->common.memory / MEMORY_PARTS;
   options.algorithm = learn->algorithm ? "exact" : NULL;
-  bool images = learn->data.kind == GCONV_DATASET_PAIRS || learn->data.kind == GCONV_DATASET_CLASSES;
+  bool images = learn->cases.data.kind == GCONV_DATASET_PAIRS || learn->cases.data.kind == GCONV_DATASET_CLASSES;
   options.normalize = learn->normalize == 1 || (learn->normalize == 0 && !images);
   options.stop = &gconv_interrupted;
   options.save_to = checkpoint;
   options.weights = run->weights;
-  options.weight_count = learn->class_weights.count;
+  options.weight_count = learn->cases.class_weights.count;
   bool resume = run->settings->resume, there = access(checkpoint, F_OK) == 0;
-  if (resume && !there && access(run->settings->naming.output, F_OK) == 0)
+  if (resume && !there && access(run->settings->common.output, F_OK) == 0)
     return gconv_refuse(message, "--resume: there is no %s, which a run that is stopped leaves, and %s is complete",
-                        checkpoint, run->settings->naming.output);
+                        checkpoint, run->settings->common.output);
   if (resume && !there)
     gconv_say("--resume: there is no %s: training begins", checkpoint);
   resume = resume && there;
@@ -98,25 +97,26 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
 
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
                             gconv_message *message) {
-  const gconv_settings *settings = run->settings;
-  const char *device = settings->job.device ? settings->job.device : "cpu";
-  const char *outputs[] = {settings->naming.output, checkpoint, settings->learn.plot, settings->learn.report};
-  gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
+  const gconv_train_settings *settings = run->settings;
+  const char *device = settings->common.device ? settings->common.device : "cpu";
+  const char *outputs[] = {settings->common.output, checkpoint, settings->common.plot, settings->common.report};
+  gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_learn_complain(
-      gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
+      gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device),
+      message));
   if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
-    gconv_memory_limit_begin(settings);
+    gconv_memory_limit_begin(settings->common.memory);
   GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
   GCONV_TRY(make_network(run, message));
-  GCONV_TRY(gconv_class_weights_read(&settings->learn.class_weights, &run->weights, message));
+  GCONV_TRY(gconv_class_weights_read(&settings->cases.class_weights, &run->weights, message));
   return create_trainer(run, checkpoint, trainer, message);
 }
 
 /* ---- Epochs ----------------------------------------------------------------------------------------------------------- */
 
 static size_t all_epochs(const gconv_training_run *run) {
-  return run->settings->learn.epochs > 0 ? (size_t)run->settings->learn.epochs : GCONV_DEFAULT_EPOCHS;
+  return run->settings->epochs > 0 ? (size_t)run->settings->epochs : GCONV_DEFAULT_EPOCHS;
 }
 
 static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epoch, double seconds_left, char *text,
@@ -154,7 +154,7 @@ static void show_progress(const gconv_training_run *run, const gconv_epoch *epoc
   size_t all = all_epochs(run), tenth = (all + 9) / 10;
   double each = (now - begin) / 1000 / (double)run->epoch_count;
   bool terminal = gconv_terminal_can_erase();
-  if (run->settings->quiet || run->settings->json)
+  if (run->settings->common.quiet || run->settings->common.json)
     return;
   describe_epoch(run, epoch, each * (double)(all - epoch->number), text, sizeof text);
   if (terminal && now - *shown >= PROGRESS_MS) {
@@ -194,7 +194,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer) {
       break;
     now = gconv_now_ms();
     GCONV_TRY(keep_epoch(run, &epoch));
-    if (run->settings->json)
+    if (run->settings->common.json)
       print_epoch_json(&epoch, (now - begin) / 1000);
     show_progress(run, &epoch, now, begin, &shown);
   }
@@ -221,18 +221,18 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
 /* Of the report: what is taken for what. */
 static gconv_status evaluate(gconv_training_run *run) {
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
-  if (!run->settings->learn.report || gconv_dataset_get_info(data)->class_count == 0)
+  if (!run->settings->common.report || gconv_dataset_get_info(data)->class_count == 0)
     return GCONV_OK;
   return gconv_predict_all(&run->network, run->device, data, &run->confusion, NULL, NULL);
 }
 
 static gconv_status write_results(gconv_training_run *run) {
-  const gconv_learn_settings *learn = &run->settings->learn;
-  GCONV_TRY(gconv_network_write(run->settings->naming.output, &run->network));
-  if (learn->plot)
-    GCONV_TRY(gconv_train_write_plot(run, learn->plot));
+  const gconv_train_settings *learn = run->settings;
+  GCONV_TRY(gconv_network_write(run->settings->common.output, &run->network));
+  if (learn->common.plot)
+    GCONV_TRY(gconv_train_write_plot(run, learn->common.plot));
   GCONV_TRY(evaluate(run));
-  return learn->report ? gconv_train_write_report(run, learn->report) : GCONV_OK;
+  return learn->common.report ? gconv_train_write_report(run, learn->common.report) : GCONV_OK;
 }
 
 static double cases_a_second(const gconv_training_run *run) {
@@ -243,7 +243,7 @@ static double cases_a_second(const gconv_training_run *run) {
 static void print_summary_json(const gconv_training_run *run) {
   const gconv_device_info *device = gconv_device_get_info(run->device);
   json_t *json = json_object();
-  json_object_set_new(json, "network", gconv_json_text(run->settings->naming.output));
+  json_object_set_new(json, "network", gconv_json_text(run->settings->common.output));
   json_object_set_new(json, "ended", gconv_json_text(run->ended));
   json_object_set_new(json, "epochs", json_integer((json_int_t)run->epoch_count));
   json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
@@ -259,7 +259,7 @@ static void print_summary_json(const gconv_training_run *run) {
 
 static void print_summary(const gconv_training_run *run) {
   const gconv_epoch *best = &run->best;
-  gconv_print(stdout, "%s: %s\n", run->settings->naming.output, run->ended ? run->ended : "");
+  gconv_print(stdout, "%s: %s\n", run->settings->common.output, run->ended ? run->ended : "");
   if (best->number > 0) {
     printf("  best epoch  %zu\n", best->number);
     printf("  training    loss %.6g", best->loss);
@@ -299,9 +299,9 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
   }
   if (access(checkpoint, F_OK) == 0) /* it would lead back */
     unlink(checkpoint);
-  if (run->settings->json)
+  if (run->settings->common.json)
     print_summary_json(run);
-  else if (!run->settings->quiet)
+  else if (!run->settings->common.quiet)
     print_summary(run);
   return run->diverged ? GCONV_EXIT_PARTLY : GCONV_EXIT_OK;
 }
@@ -311,15 +311,15 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
 static void print_beginning(const gconv_training_run *run, const char *checkpoint) {
   char text[200];
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
-  if (run->settings->quiet || run->settings->json)
+  if (run->settings->common.quiet || run->settings->common.json)
     return;
-  gconv_data_describe(info, run->settings->learn.data.kind, text, sizeof text);
-  gconv_print(stderr, "%s: %s", run->settings->learn.data.inputs, text);
+  gconv_data_describe(info, run->settings->cases.data.kind, text, sizeof text);
+  gconv_print(stderr, "%s: %s", run->settings->cases.data.inputs, text);
   if (run->data.validation)
     fprintf(stderr, "; %zu for validation", gconv_dataset_get_info(run->data.validation)->cases);
   fputc('\n', stderr);
-  if (run->settings->learn.data.kind == GCONV_DATASET_PIXELS)
-    gconv_data_print_pixels(run->settings->learn.data.targets, info);
+  if (run->settings->cases.data.kind == GCONV_DATASET_PIXELS)
+    gconv_data_print_pixels(run->settings->cases.data.targets, info);
   if (!run->settings->resume && access(checkpoint, F_OK) == 0)
     gconv_say("warning: %s is there, of a run that was stopped: --resume would go on with it", checkpoint);
 }
@@ -327,7 +327,8 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
 static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
   gconv_trainer *trainer = NULL;
   bool resumed = run->settings->resume && access(checkpoint, F_OK) == 0;
-  gconv_status status = gconv_memory_limit_explain(run->settings, prepare(run, checkpoint, &trainer, message), message);
+  gconv_status status =
+      gconv_memory_limit_explain(run->settings->common.memory, prepare(run, checkpoint, &trainer, message), message);
   if (status != GCONV_OK) {
     gconv_say("%s", message->text);
     return status == GCONV_BAD_ARGUMENT || status == GCONV_UNSUPPORTED ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -336,7 +337,7 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   gconv_interrupt_catch(true);
   status = train(run, trainer);
   int result = GCONV_EXIT_FAILED;
-  status = gconv_memory_limit_explain(run->settings, gconv_learn_complain(status, message), message);
+  status = gconv_memory_limit_explain(run->settings->common.memory, gconv_learn_complain(status, message), message);
   if (status != GCONV_OK)
     gconv_say("%s", message->text);
   else if (!run->ended)
@@ -350,12 +351,95 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   return result;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+#define OPTION(...) GCONV_OPTION(gconv_train_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    GCONV_HEADING("Data"),
+    OPTION(0, "table", "FILE", text, table, .also = "csv data",
+           .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text, .npy or .npz; known by its content"),
+    OPTION(0, "classes", "FOLDER", text, classes, .help = "cases are images, in a folder for each class"),
+    OPTION('i', "input", "PATH", texts, common.inputs, .help = "cases are images, a folder of them or one ..."),
+    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
+           .help = "... and what is wanted of each, of the same name; of a table or signal: a file with the targets"),
+    OPTION(0, "signal", "FILE", text, signal,
+           .help = "cases are windows of a signal, .npy or raw; -t has a label or targets for each window, or each sample"),
+    GCONV_WINDOWS_ROWS(gconv_train_settings, cases.windows, cases.raw),
+    GCONV_LABEL_ROW(gconv_train_settings, cases),
+    GCONV_APPROXIMATED_ROWS(gconv_train_settings, cases),
+    GCONV_TABLE_ROWS(gconv_train_settings, cases),
+    OPTION(0, "patch", "N", integer, cases.data.patch, .least = 1, .most = 32768,
+           .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
+    GCONV_FEATURES_ROWS(gconv_train_settings, cases),
+    OPTION(0, "augment", NULL, flag, cases.data.augment, .help = "mirror images at random, and turn them by 90 degrees"),
+    GCONV_GRAY_ROW(gconv_train_settings, cases),
+    OPTION(0, "normalize", "yes|no", word, normalize, .also = "normalise standardize", .words = "yes|no", .least = 1,
+           .help = "subtract the mean of each column or channel, and divide by its standard deviation, which the network "
+                   "keeps; default: yes, of images no"),
+    OPTION(0, "validate", "P%|PATH", text, validate, .also = "validation",
+           .help = "measure each epoch with cases that are not learned: a share of the data, or other data, as "
+                   "PATH[:TARGETS]; the weights that are best there are kept"),
+    GCONV_HEADING("Network"),
+    OPTION(0, "net", "TEXT", text, net, .also = "network layers",
+           .help = "its layers: 'dense 63 tanh, dense 26 softmax', '4*(conv 16 3x3 relu), conv 1 3x3, residual'"),
+    OPTION('o', "output", "FILE", once, common.output, .help = "the trained network: FILE.safetensors"),
+    GCONV_WEIGHT_ROW(gconv_train_settings, cases),
+    GCONV_HEADING("Training"),
+    OPTION(0, "epochs", "N", integer, epochs, .least = 1, .most = INT_MAX,
+           .help = "how often all cases are learned; default: 100"),
+    OPTION(0, "batch", "N|full", batch, training.batch, .also = "batch-size", .help = "cases of a step; default: 32"),
+    OPTION(0, "rate", "R", number, training.rate, .also = "lr learning-rate",
+           .help = "of a step; default: of adam 0.001, sgd 0.1, momentum 0.02, rprop 0.01"),
+    OPTION(0, "optimizer", "NAME", word, training.optimizer, .also = "optimiser",
+           .words = "adam|sgd|momentum|rprop", /* gconv_optimizer */
+           .help = "adam (default), sgd, momentum or rprop"),
+    OPTION(0, "momentum", "M", number, training.momentum, .help = "of momentum; default: 0.9"),
+    OPTION(0, "loss", "NAME", word, training.loss, .words = "sse|mse|mae|cross-entropy", .least = 1,
+           .help = "what becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: cross-entropy "
+                   "behind softmax, else mse"), /* gconv_loss, from 1 on */
+    OPTION(0, "schedule", "NAME", word, training.schedule, .words = "constant|linear|cosine|step", /* gconv_schedule */
+           .help = "how the rate goes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
+    OPTION(0, "weight-decay", "D", number, training.weight_decay,
+           .help = "each step takes rate * D of a weight off it; default: 0"),
+    OPTION(0, "elimination", "L[:W0]", elimination, training,
+           .help = "weight elimination: adds L * sum of (w/W0)^2 / (1 + (w/W0)^2) to the loss; default: 0, and W0 1"),
+    OPTION(0, "patience", "N", integer, patience, .least = 1, .most = INT_MAX,
+           .help = "end after N epochs without a smaller loss; default: never"),
+    OPTION(0, "stop-error", "E", number, training.stop_error, .help = "end once the loss is no more than E; default: never"),
+    GCONV_SEED_ROW(gconv_train_settings, cases),
+    OPTION('a', "algorithm", "NAME", word, algorithm, .words = "auto|exact",
+           .help = "auto (default), the fastest, or exact: the same bytes on every device"),
+    OPTION(0, "math", "MODE", word, training.math, .word_at = gconv_word_math_at, .synonyms = gconv_math_words,
+           .help = "precision to which products may be rounded: fp32 (default) or tf32, on GPUs that gain by it"),
+    OPTION(0, "save-every", "SECONDS", positive, training.save_seconds, .near = "checkpoint",
+           .help = "how often a checkpoint is written beside the output, from which --resume goes on; default: 120"),
+    OPTION(0, "resume", NULL, flag, resume, .also = "continue",
+           .help = "go on with a run that was stopped, from FILE.safetensors.checkpoint: the result is the same"),
+    OPTION(
+        0, "memory", "SIZE", count, common.memory, .takes = "a number of bytes, such as 2G",
+        .help =
+            "memory of the host that training may take in all; k, M and G may follow. Numbers beyond it are kept in a file "
+            "in $TMPDIR, and images decoded anew. Default: 1 GiB for each table, and for decoded images"),
+    OPTION('d', "device", "NAME", text, common.device, .words = "cpu|cuda", .synonyms = gconv_device_words,
+           .help = "cpu (default), cuda or cuda:N"),
+    GCONV_THREADS_ROW,
+    GCONV_HEADING("Reports"),
+    OPTION(0, "report", "FILE", text, common.report, .also = "html",
+           .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
+    OPTION(0, "plot", "FILE", text, common.plot, .help = "the curves of loss and accuracy: FILE.svg"),
+    OPTION('v', "verbose", NULL, flag, common.verbose, .excludes = "quiet", .also = "explain",
+           .help = "also print which device and algorithm were chosen, and why"),
+    GCONV_CASES_JSON_ROW,
+    GCONV_QUIET_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  gconv_train_settings *settings = record;
   gconv_training_run training = {.settings = settings};
   gconv_message message;
   int result = GCONV_EXIT_USAGE;
-  gconv_set_log(gconv_log_of(settings->quiet, settings->verbose), NULL);
-  char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
+  gconv_set_log(gconv_log_of(settings->common.quiet, settings->common.verbose), NULL);
+  char *checkpoint = gconv_format_text("%s.checkpoint", settings->common.output ? settings->common.output : "");
   gconv_status status = checkpoint ? gconv_data_take_words(settings, words, &message) : gconv_complain_memory(&message);
   if (status == GCONV_OK)
     status = check_options(settings, &message);
@@ -365,7 +449,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     result = run_training(&training, checkpoint, &message);
   else
     gconv_say("%s", message.text);
-  gconv_class_weights_free(training.weights, settings->learn.class_weights.count);
+  gconv_class_weights_free(training.weights, settings->cases.class_weights.count);
   gconv_confusion_free(&training.confusion);
   gconv_network_free(&training.network);
   gconv_data_close(&training.data);
@@ -395,7 +479,8 @@ const gconv_command gconv_command_train = {
         "Exit status: 0 if all went well, 1 if training failed, 2 if the request was wrong, 3 if training diverged, and\n"
         "the best weights before were written.\n",
     .more = gconv_data_print_features,
-    .of = GCONV_OF_TRAIN,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_train_settings, common),
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv tune: its options are in table.c, the work is in src/bench. */
+/* gconv tune: the work is in src/bench. */
 #include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+
+typedef struct tune_settings {
+  gconv_common common;
+  bool show, forget, quick;
+} tune_settings;
+
+#define OPTION(...) GCONV_OPTION(tune_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_ANY_DEVICE_ROW,
+    OPTION(0, "threads", "N", integer, common.threads, .least = 1, .most = GCONV_MOST_THREADS, .help = GCONV_THREADS_HELP),
+    OPTION(0, "quick", NULL, flag, quick, .help = "u8 and three sizes of filters only"),
+    OPTION(0, "show", NULL, flag, show, .excludes = "forget", .help = "print what is remembered, and measure nothing"),
+    OPTION(0, "forget", NULL, flag, forget, .help = "remove what is remembered, and measure nothing"),
+    GCONV_OPTIONS_END,
+};
 
 static gconv_status tune(gconv_bench *bench, bool quick) {
   bench->progress = gconv_terminal_can_erase() ? gconv_progress_show : NULL;
@@ -15,12 +30,13 @@ static gconv_status tune(gconv_bench *bench, bool quick) {
   return status;
 }
 
-static int run(gconv_settings *settings, const gconv_texts *words) {
+static int run(void *record, const gconv_texts *words) {
+  const tune_settings *settings = record;
   (void)words;
   gconv_bench bench = {.out = stdout, .say = gconv_say_text};
   gconv_set_log(gconv_say_warning, NULL);
   gconv_status status =
-      gconv_bench_open(&bench, settings->bench.device, gconv_settle_threads(settings->tune_threads, false));
+      gconv_bench_open(&bench, settings->common.device, gconv_settle_threads(settings->common.threads, false));
   if (status == GCONV_OK && settings->show)
     gconv_tune_print(stdout, bench.device);
   else if (status == GCONV_OK)
@@ -40,7 +56,8 @@ const gconv_command gconv_command_tune = {
         "or version of gconv makes it void. There is one file for a device. Of the CPU it is used with any number of\n"
         "threads, whatever --threads was when it was measured: images of a folder are filtered by one thread each,\n"
         "which --threads 1 measures.\n",
-    .of = GCONV_OF_TUNE,
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(tune_settings, common),
     .writes = true,
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A subcommand: one file cmd_NAME.c, one descriptor in it, one row in the table of command.c. */
+/* A subcommand: one file cmd_NAME.c, with its record, its rows and its descriptor; one row in commands.def. */
 #ifndef GCONV_CLI_COMMAND_H
 #define GCONV_CLI_COMMAND_H
 
-#include "cli/options.h"
+#include "cli/common.h"
 
 /* What the program ends with. */
 enum {
@@ -14,40 +14,59 @@ enum {
 };
 
 typedef struct gconv_command {
-  const char *name;        /* "make"; "bank info" is a part of bank */
-  const char *synopsis;    /* what follows "gconv ": "make SPEC... [OPTION...]" */
-  const char *help;        /* one line */
-  const char *details;     /* printed by --help after the options; may be NULL */
-  void (*more)(FILE *out); /* prints what comes after the details; may be NULL */
-  unsigned of;             /* which rows of the table of options it has: GCONV_OF_... */
+  const char *name;              /* "make"; "bank info" is a part of bank */
+  const char *synopsis;          /* what follows "gconv ": "make SPEC... [OPTION...]" */
+  const char *help;              /* one line */
+  const char *details;           /* printed by --help after the options; may be NULL */
+  void (*more)(FILE *out);       /* prints what comes after the details; may be NULL */
+  const gconv_option *options;   /* NULL: --help alone */
+  size_t record_bytes;           /* of its record: GCONV_RECORD_BYTES(); 0: a gconv_common */
+  void (*begin)(void *settings); /* sets what holds where no option is given; NULL: zeros */
+  void (*end)(void *settings);   /* frees what the rows of options do not; NULL: nothing */
   /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
    * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
   /* Writes files that no option names: by its words, or its own. */
   bool writes;
-  /* Does the work; returns what the program ends with. */
-  int (*run)(gconv_settings *settings, const gconv_texts *words);
+  /* Does the work of the record `settings`; returns what the program ends with. */
+  int (*run)(void *settings, const gconv_texts *words);
 } gconv_command;
 
-extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_compare,
-    gconv_command_devices, gconv_command_filter, gconv_command_filters, gconv_command_fit, gconv_command_help,
-    gconv_command_info, gconv_command_make, gconv_command_tune, gconv_command_train, gconv_command_svm,
-    gconv_command_classify;
-extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
+#define GCONV_COMMAND(name) extern const gconv_command gconv_command_##name;
+#include "cli/commands.def"
+#undef GCONV_COMMAND
+
+/* ---- commands.c ---- */
 
 /* The subcommands, in the order of the help; NULL past the end. */
 const gconv_command *gconv_command_at(size_t index);
+/* Its rows. */
+const gconv_option *gconv_command_options(const gconv_command *command);
 /* Whether it is a part of another, whose help tells of it. */
 bool gconv_command_is_part(const gconv_command *command);
 /* The subcommand of this name, or NULL. */
 const gconv_command *gconv_command_find(const char *name);
 /* The subcommand that the first one or two words name, or NULL; *used tells how many. */
 const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
-/* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
-void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
+/* Prints how a command is used, with its options. */
+void gconv_command_print(FILE *out, const gconv_command *command);
 
-/* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
-size_t gconv_filters_list(const gconv_texts *words);
+/* Does what the words behind the name of the command ask for. Returns what the program ends with. */
+int gconv_command_run(const gconv_command *command, int count, char *const *words);
+
+/* ---- run.c ---- */
+
+/* Does what the words behind the name of the program ask for: finds the command that is meant. */
+int gconv_run(int count, char *const *words);
+
+/* ---- complete.c ---- */
+
+/* Prints what the last of the words, those behind the name of the program, may become: a candidate a line, for shells
+ * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
+ * ends with. */
+int gconv_complete(int count, char *const *words);
+
+/* ---- words.c ---- */
 
 /* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
 const gconv_builtin_info *gconv_word_builtin(const char *word);
@@ -55,27 +74,15 @@ const gconv_builtin_info *gconv_word_builtin(const char *word);
 /* Whether the word, perhaps with parameters, is the name of a built-in or shipped filter, whatever files there are. */
 bool gconv_word_is_filter(const char *word);
 
-/* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
-int gconv_command_unknown(const char *name);
+/* ---- Of single commands ---- */
 
-/* Does what the words behind the name of the command ask for. Returns what the program ends with. */
-int gconv_command_run(const gconv_command *command, int count, char *const *words);
+/* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
+void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
 
-/* The same of the words behind the name of the program: finds the command that is meant. */
-int gconv_run(int count, char *const *words);
+/* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
+size_t gconv_filters_list(const gconv_texts *words);
 
-/* Prints what the last of the words, those behind the name of the program, may become: a candidate a line, for shells
- * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
- * ends with. */
-int gconv_complete(int count, char *const *words);
-
-/* main.c: where nothing is written but standard output: from now on a reader that goes away, as that of `| head` does, ends
- * the program by SIGPIPE and without a word, as it ends other programs. What also writes files goes on without a reader.
- * `output`: the path of the results; NULL: there is none. Before threads begin. */
-void gconv_end_when_unread(const char *output);
-
-/* Prints how a command is used, with its options. */
-void gconv_command_print(FILE *out, const gconv_command *command);
+/* ---- command.c ---- */
 
 /* For commands that write what they make of `specs`, filters or banks as -f takes them, to `output`, which may be NULL.
  * False, and it is said, if it would replace one of their files. */

@@ -17,8 +17,14 @@ typedef struct gconv_pair {
   gconv_difference found;
 } gconv_pair;
 
+typedef struct gconv_compare_settings {
+  gconv_common common;
+  const char *suffix; /* of the names of pictures; NULL: none */
+  double tolerance;   /* the largest difference allowed, where 1 is white */
+} gconv_compare_settings;
+
 typedef struct gconv_comparison {
-  const gconv_settings *settings;
+  const gconv_compare_settings *settings;
   gconv_device *device;
   FILE *out; /* where the report goes: standard output, unless a picture goes there */
   gconv_inputs sides[2];

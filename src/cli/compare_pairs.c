@@ -8,8 +8,7 @@
 
 gconv_status gconv_compare_find_pairs(gconv_comparison *c, gconv_message *message) {
   gconv_matched *matched = NULL;
-  GCONV_TRY(
-      gconv_pairs_find(&c->sides[0], &c->sides[1], c->folders, c->settings->naming.suffix, &matched, &c->count, message));
+  GCONV_TRY(gconv_pairs_find(&c->sides[0], &c->sides[1], c->folders, c->settings->suffix, &matched, &c->count, message));
   c->pairs = calloc(c->count + 1, sizeof *c->pairs);
   for (size_t i = 0; c->pairs && i < c->count; i++) {
     const gconv_input *x = matched[i].a, *y = matched[i].b;
@@ -48,8 +47,7 @@ static gconv_status check_pictures(gconv_comparison *c, gconv_inputs *named, gco
 gconv_status gconv_compare_name_pictures(gconv_comparison *c, gconv_message *message) {
   gconv_filter label = {.name = "difference"};
   const gconv_filters labels = {.items = &label, .count = 1};
-  const gconv_naming naming = {
-      .output = c->settings->naming.output, .suffix = c->settings->naming.suffix, .filters = &labels};
+  const gconv_naming naming = {.output = c->settings->common.output, .suffix = c->settings->suffix, .filters = &labels};
   gconv_inputs named = {.items = calloc(c->count + 1, sizeof *named.items), .count = c->count, .many = c->folders};
   if (!named.items)
     return gconv_complain_memory(message);

@@ -94,39 +94,39 @@ static void offer_commands(int count, char *const *words) {
 
 /* ---- The word ------------------------------------------------------------------------------------------------------- */
 
-static void offer_options(unsigned command, const char *word) {
+static void offer_options(const gconv_option *table, const char *word) {
   size_t length = strcspn(word, "=");
-  const gconv_option *option = word[length] == '=' ? gconv_option_find(command, word, length) : NULL;
+  const gconv_option *option = word[length] == '=' ? gconv_option_find(table, word, length) : NULL;
   char before[96];
   if (option) {
     snprintf(before, sizeof before, "%.*s=", (int)length, word);
     offer_values(option, word, before);
     return;
   }
-  for (const gconv_option *row = gconv_option_table; (row = gconv_option_next(row, command)); row++)
-    if (row->name)
-      offer(word, "--", row->name);
+  const gconv_option *row;
+  for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
+    offer(word, "--", row->name);
 }
 
 /* The option whose value the last word is, or may be; NULL if it is none. Behind the first value, a dash begins an option.
  */
-static const gconv_option *option_before(unsigned command, int count, char *const *words) {
+static const gconv_option *option_before(const gconv_option *table, int count, char *const *words) {
   int at = count - 2;
   while (at >= 0 && (words[at][0] != '-' || words[at][1] == '\0'))
     at--;
   const gconv_option *option =
-      at >= 0 && !strchr(words[at], '=') ? gconv_option_find(command, words[at], strlen(words[at])) : NULL;
+      at >= 0 && !strchr(words[at], '=') ? gconv_option_find(table, words[at], strlen(words[at])) : NULL;
   bool takes = option && gconv_option_takes_value(option);
   return takes && (at == count - 2 || (option->several && words[count - 1][0] != '-')) ? option : NULL;
 }
 
 static void complete(const gconv_command *command, int count, char *const *words) {
   const char *word = words[count - 1];
-  const gconv_option *option = option_before(command->of, count, words);
+  const gconv_option *option = option_before(gconv_command_options(command), count, words);
   if (option)
     offer_values(option, word, "");
   else if (word[0] == '-')
-    offer_options(command->of, word);
+    offer_options(gconv_command_options(command), word);
   else if (command->words >= GCONV_WORDS_FILTERS)
     offer_filters(word, "");
   if (!option && word[0] != '-' && (command->words == GCONV_WORDS_FILES || command->words == GCONV_WORDS_FILTERS))

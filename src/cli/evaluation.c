@@ -181,11 +181,11 @@ gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_pag
   return gconv_page_write(path, put_page, page);
 }
 
-gconv_status gconv_evaluation_check_report(const gconv_settings *settings, const gconv_texts *read, gconv_message *message) {
-  const char *path = settings->learn.report;
+gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read,
+                                           gconv_message *message) {
   if (!path)
     return GCONV_OK;
-  if (!settings->learn.evaluate)
+  if (!evaluates)
     return gconv_refuse(message, "--report %s: is a page of what --evaluate finds", path);
   return gconv_page_check(path, read, message);
 }

@@ -4,7 +4,6 @@
 #define GCONV_CLI_EVALUATION_H
 
 #include "cli/predict.h"
-#include "cli/settings.h"
 
 #include <stdio.h>
 
@@ -41,8 +40,10 @@ typedef struct gconv_evaluation_page {
   void *user; /* NULL, or: puts what follows on the page */
 } gconv_evaluation_page;
 
-/* Refuses a --report that is no page of HTML, or cannot be written. `read`: the files that are read. */
-gconv_status gconv_evaluation_check_report(const gconv_settings *settings, const gconv_texts *read, gconv_message *message);
+/* Refuses a --report, `path` or NULL, that comes without --evaluate, is no page of HTML, or cannot be written. `read`: the
+ * files that are read. */
+gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read,
+                                           gconv_message *message);
 
 /* Writes the page whole or not at all. */
 gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_page *page);

@@ -5,9 +5,18 @@
 
 #include "cli/command.h"
 #include "cli/pairs.h"
+#include "gconv_learn.h"
+
+typedef struct gconv_fit_settings {
+  gconv_common common;
+  gconv_texts targets;       /* the images after */
+  gconv_fit fit;             /* its size, bias, ridge */
+  gconv_given_border border; /* outside the image */
+  double holdout;            /* the share that is held out; 0: none */
+} gconv_fit_settings;
 
 typedef struct gconv_fitting {
-  const gconv_settings *settings;
+  const gconv_fit_settings *settings;
   gconv_device *device;
   gconv_inputs sides[2];  /* before, after */
   gconv_matched *matched; /* owned: pairs, and files without a partner */

@@ -115,7 +115,7 @@ static bool print_json(const gconv_fitting *f) {
 }
 
 bool gconv_fit_report(const gconv_fitting *f) {
-  if (f->settings->json)
+  if (f->settings->common.json)
     return print_json(f);
   print_text(f);
   return true;

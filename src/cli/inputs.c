@@ -14,19 +14,19 @@
 enum { MOST_LIST_BYTES = 1 << 28 };
 
 /* Takes one name. One that is no file or folder is left out, and told of. */
-static gconv_status take_name(gconv_settings *settings, const char *name, gconv_message *message) {
+static gconv_status take_name(gconv_job_settings *settings, const char *name, gconv_message *message) {
   gconv_message missing;
   bool there = gconv_check_is_there(name, &missing) == GCONV_OK;
   if (strcmp(name, "-") == 0)
     return gconv_refuse(message, "--files-from %s: has the name -, which is standard input: name it with -i",
                         settings->files_from);
-  bool taken =
-      there ? gconv_texts_add(&settings->inputs, strdup(name)) : gconv_texts_add(&settings->missed, strdup(missing.text));
+  bool taken = there ? gconv_texts_add(&settings->common.inputs, strdup(name))
+                     : gconv_texts_add(&settings->missed, strdup(missing.text));
   return taken ? GCONV_OK : gconv_complain_memory(message);
 }
 
 /* Takes the names of a text, which ends with a 0 byte. */
-static gconv_status take_names(gconv_settings *settings, char *text, size_t size, gconv_message *message) {
+static gconv_status take_names(gconv_job_settings *settings, char *text, size_t size, gconv_message *message) {
   if (!settings->null_ends && memchr(text, '\0', size))
     return gconv_refuse(message, "--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
   for (char *at = text, *end = text + size; at < end;) {
@@ -50,7 +50,7 @@ static gconv_status read_list(const char *path, uint8_t **text, size_t *size) {
   return status;
 }
 
-gconv_status gconv_settings_take_list(gconv_settings *settings, gconv_message *message) {
+gconv_status gconv_job_settings_take_list(gconv_job_settings *settings, gconv_message *message) {
   uint8_t *text = NULL;
   size_t size = 0;
   if (!settings->files_from)
@@ -60,10 +60,10 @@ gconv_status gconv_settings_take_list(gconv_settings *settings, gconv_message *m
     return gconv_refuse(message, "--files-from: %s", gconv_last_error());
   gconv_status status = take_names(settings, (char *)text, size, message);
   gconv_release(text);
-  if (status == GCONV_OK && settings->inputs.count == 0 && settings->missed.count > 0)
+  if (status == GCONV_OK && settings->common.inputs.count == 0 && settings->missed.count > 0)
     return gconv_refuse(message, "--files-from %s: none of its files is there: %s", settings->files_from,
                         settings->missed.items[0]);
-  return status != GCONV_OK || settings->inputs.count > 0
+  return status != GCONV_OK || settings->common.inputs.count > 0
              ? status
              : gconv_refuse(message, "--files-from %s: has no names", settings->files_from);
 }
@@ -98,9 +98,10 @@ gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, con
 }
 
 gconv_status gconv_job_find_inputs(gconv_main_job *job, gconv_message *message) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   job->inputs.exclude = &settings->exclude;
-  GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
+  GCONV_TRY(gconv_inputs_find(&settings->common.inputs, settings->common.recursive, settings->common.output, &job->inputs,
+                              message));
   job->inputs.many |= settings->files_from != NULL;
   for (size_t i = 0; i < settings->missed.count; i++)
     if (!gconv_texts_add(&job->inputs.missed, strdup(settings->missed.items[i])))

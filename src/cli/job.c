@@ -33,7 +33,7 @@ static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters 
 }
 
 static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   job->before = calloc(settings->before_count + 1, sizeof *job->before);
   if (!job->before)
     return gconv_complain_memory(message);
@@ -45,7 +45,7 @@ static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
       return gconv_refuse(message, "--then: %zu filters stand before it, and the next ones take one image: name one there",
                           job->before[i].count);
   }
-  if (settings->before_count > 0 && gconv_settings_want_race(settings))
+  if (settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all times the filters of one image: leave out --then");
   return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters, message);
 }
@@ -64,7 +64,7 @@ static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *ban
 }
 
 static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   size_t count = settings->before_count + 1;
   job->banks = calloc(count, sizeof *job->banks);
   job->layers = calloc(count, sizeof *job->layers);
@@ -76,8 +76,8 @@ static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
     GCONV_TRY(read_bank(layer, &job->banks[i], message));
     job->layers[i] = layer->layer;
     job->layers[i].bank = &job->banks[i];
-    job->layers[i].border = settings->options.border;
-    job->layers[i].border_value = settings->options.border_value;
+    job->layers[i].border = settings->border.border;
+    job->layers[i].border_value = settings->border.value;
   }
   job->layers[count - 1].algorithm = NULL; /* it is that of all layers without their own */
   return GCONV_OK;
@@ -110,8 +110,10 @@ static void make_plain_options(gconv_layer *layer, gconv_options *options) {
 }
 
 /* Fills the options that filters and banks share. */
-static void make_options(gconv_settings *settings) {
+static void make_options(gconv_job_settings *settings) {
   gconv_options *options = &settings->options;
+  options->border = settings->border.border;
+  options->border_value = settings->border.value;
   options->combine = settings->combine == GCONV_COMBINE_MOSAIC ? GCONV_COMBINE_NONE : (gconv_combine)settings->combine;
   options->range = settings->range < 0 ? GCONV_RANGE_CLAMP : (gconv_range)settings->range;
   options->keep_type = settings->depth < 0;
@@ -120,11 +122,11 @@ static void make_options(gconv_settings *settings) {
   options->workspace_bytes = settings->workspace < SIZE_MAX / 2 ? (size_t)settings->workspace : SIZE_MAX / 2;
   if (!settings->last.layer.algorithm)
     settings->last.layer.algorithm = "auto";
-  options->algorithm = gconv_settings_want_race(settings) ? "auto" : settings->last.layer.algorithm;
+  options->algorithm = gconv_job_settings_want_race(settings) ? "auto" : settings->last.layer.algorithm;
 }
 
 /* Fills the options of banks. */
-static void make_network_options(gconv_network_options *network, const gconv_settings *settings) {
+static void make_network_options(gconv_network_options *network, const gconv_job_settings *settings) {
   const gconv_options *options = &settings->options;
   network->gray = options->gray;
   network->mean = settings->mean.items;
@@ -140,7 +142,7 @@ static void make_network_options(gconv_network_options *network, const gconv_set
 
 /* Fills the batch from the settings, except the inputs, the outputs and the operation. */
 static void make_batch(gconv_main_job *job) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
   if (!job->has_banks)
     make_plain_options(&settings->last.layer, &settings->options);
@@ -151,6 +153,10 @@ static void make_batch(gconv_main_job *job) {
   job->network = settings->network;
   make_network_options(&job->network, settings);
   *batch = settings->job;
+  batch->device = settings->common.device;
+  batch->threads = settings->common.threads;
+  batch->memory = settings->common.memory;
+  batch->max_pixels = settings->common.max_pixels;
   batch->inputs = &job->inputs;
   batch->outputs = &job->outputs;
   batch->nhwc = job->has_banks && settings->layout == 1;
@@ -158,10 +164,10 @@ static void make_batch(gconv_main_job *job) {
   batch->store = settings->depth == GCONV_DEPTH_I16   ? GCONV_STORE_I16
                  : settings->depth == GCONV_DEPTH_F16 ? GCONV_STORE_F16
                                                       : GCONV_STORE_F32;
-  batch->existing = settings->no_clobber      ? GCONV_EXISTING_KEEP
-                    : settings->skip_existing ? GCONV_EXISTING_SKIP
-                                              : GCONV_EXISTING_REPLACE;
-  batch->watch = !settings->quiet;
+  batch->existing = settings->common.no_clobber ? GCONV_EXISTING_KEEP
+                    : settings->skip_existing   ? GCONV_EXISTING_SKIP
+                                                : GCONV_EXISTING_REPLACE;
+  batch->watch = !settings->common.quiet;
   batch->written = &job->written;
   batch->leaves_threads = true; /* main.c ends by _exit() */
   batch->report = gconv_job_report;
@@ -178,9 +184,9 @@ static bool has_use_for_border(const gconv_main_job *job) {
 
 /* Refuses options that plain filters alone have and, in a race, layers with an algorithm of their own. */
 static gconv_status check_bank_options(const gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   const gconv_options *options = &job->options;
-  if (settings->border_given && !has_use_for_border(job))
+  if (settings->border.given && !has_use_for_border(job))
     return gconv_refuse(message, "--border: %s says for each layer what lies outside its input: leave it out",
                         settings->last.filters.items[0]);
   const char *option = options->linear                           ? "--linear"
@@ -189,7 +195,7 @@ static gconv_status check_bank_options(const gconv_main_job *job, gconv_message 
                                                                  : NULL;
   if (option)
     return gconv_refuse(message, "%s is not for banks: apply it in a run of its own", option);
-  for (size_t i = 0; i < settings->before_count && gconv_settings_want_race(settings); i++)
+  for (size_t i = 0; i < settings->before_count && gconv_job_settings_want_race(settings); i++)
     if (settings->before[i].layer.algorithm)
       return gconv_refuse(message, "--algorithm all times all layers together, but layer %zu has an --algorithm of its own",
                           i + 1);
@@ -220,7 +226,7 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
   return good ? GCONV_OK : gconv_complain_memory(message);
 }
 
-static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
+static gconv_presentation choose_presentation(const gconv_job_settings *settings, const gconv_format_info *format) {
   if (settings->combine == GCONV_COMBINE_MOSAIC)
     return GCONV_PRESENT_MOSAIC;
   if (format->tensors)
@@ -305,7 +311,7 @@ static int32_t planes_of_first(const gconv_main_job *job) {
 
 /* Names the results of banks, and finds out whether all inputs go into one array. */
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
   bool one_file, whole = gconv_job_last_network(job) || job->svm;
   const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
@@ -320,7 +326,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
     named.count = 1;
   gconv_filters labels = {0};
   gconv_naming naming = settings->naming;
-  naming.keeps = settings->no_clobber || settings->skip_existing;
+  naming.keeps = settings->common.no_clobber || settings->skip_existing;
   naming.filters = &labels;
   naming.planes = planes_of_first(job);
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
@@ -365,7 +371,7 @@ static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status statu
 
 static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
   gconv_naming naming = job->settings->naming;
-  naming.keeps = job->settings->no_clobber || job->settings->skip_existing;
+  naming.keeps = job->settings->common.no_clobber || job->settings->skip_existing;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
   gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, message);
@@ -376,7 +382,7 @@ static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message)
 
 /* Results must not replace a file of filters. */
 static gconv_status check_filters(const gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   bool banks = job->has_banks || job->has_networks;
   GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, banks, &job->outputs, message));
   for (size_t i = 0; i < settings->before_count; i++)
@@ -401,25 +407,25 @@ static gconv_status check_depth(const gconv_main_job *job, gconv_message *messag
 }
 
 /* Refuses a mask that --memory has no room for: its picture, twice where that is turned or put together, and its weights. */
-static gconv_status check_mask_memory(const gconv_settings *settings, gconv_message *message) {
+static gconv_status check_mask_memory(const gconv_job_settings *settings, gconv_message *message) {
   const double program = 10e6;
   gconv_image header = {0};
-  if (settings->job.memory == 0 || strcmp(settings->mask, "-") == 0 ||
+  if (settings->common.memory == 0 || strcmp(settings->mask, "-") == 0 ||
       gconv_image_read_header(settings->mask, &header, NULL) != GCONV_OK)
     return GCONV_OK; /* reading it says why */
   double samples = (double)header.frames * header.height * header.width * (2 * header.channels + 1);
   double bytes = program + samples * (double)gconv_type_bytes(header.type);
   gconv_image_free(&header);
-  if (bytes <= (double)settings->job.memory)
+  if (bytes <= (double)settings->common.memory)
     return GCONV_OK;
   return gconv_complain(message, GCONV_TOO_LARGE,
                         "--mask %s: takes about %.0f MB of memory, and --memory allows %.0f MB: raise it to %.0fM",
-                        settings->mask, ceil(bytes / 1e6), ceil((double)settings->job.memory / 1e6), ceil(bytes / 1e6));
+                        settings->mask, ceil(bytes / 1e6), ceil((double)settings->common.memory / 1e6), ceil(bytes / 1e6));
 }
 
 static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
-  const gconv_read_options options = {.max_pixels = settings->job.max_pixels, .max_bytes = settings->job.memory};
+  const gconv_job_settings *settings = job->settings;
+  const gconv_read_options options = {.max_pixels = settings->common.max_pixels, .max_bytes = settings->common.memory};
   GCONV_TRY(check_mask_memory(settings, message));
   gconv_status status = gconv_image_read(settings->mask, &options, &job->mask);
   return status == GCONV_OK ? status : gconv_complain(message, status, "--mask %s", gconv_last_error());
@@ -427,7 +433,7 @@ static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
 
 /* --region and --mask are for filters, and no result may replace the mask. */
 static gconv_status check_area(const gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   char *path = (char *)settings->mask;
   if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE && (path || settings->area.width > 0))
     return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input",
@@ -437,7 +443,7 @@ static gconv_status check_area(const gconv_main_job *job, gconv_message *message
 
 /* Options that only some formats have. */
 static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   const gconv_format_info *format = job->outputs.format; /* NULL: of several, of which some may have them */
   GCONV_TRY(check_depth(job, message));
   if (!format)
@@ -455,7 +461,7 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
 
 /* What banks cannot do. */
 static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   if (job->batch.one_array && settings->shard.count > 1)
     return gconv_refuse(message, "--shard: one array of all results cannot be divided: name a folder");
   if (job->batch.one_array && settings->resume)
@@ -475,9 +481,9 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
 }
 
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   GCONV_TRY(gconv_job_read_networks(job, message));
-  job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_settings_want_banks(settings);
+  job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_job_settings_want_banks(settings);
   job->combine_given = settings->combine >= 0;
   if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
     return gconv_refuse(message, "--combine argmax and mosaic are for what a bank or a network makes, not for filters");
@@ -489,10 +495,10 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   GCONV_TRY(gconv_job_find_inputs(job, message));
   GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
-  job->missed = gconv_inputs_tell(&job->inputs, settings->quiet);
+  job->missed = gconv_inputs_tell(&job->inputs, settings->common.quiet);
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */
   settings->naming.same = job->outputs.same;
-  if (job->outputs.earlier > 0 && !settings->quiet)
+  if (job->outputs.earlier > 0 && !settings->common.quiet)
     gconv_say("%zu result%s of an earlier run %s among the inputs, and passed over", job->outputs.earlier,
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(check_filters(job, message));
@@ -558,7 +564,7 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
 
 /* Stage number `i`; the last one is behind the last --then. */
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   const gconv_network *network = &job->networks[i];
   if (i == settings->before_count && job->svm)
     return gconv_operation_svm(job->svm, &job->network, operation);
@@ -622,7 +628,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
 }
 
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   if (!settings->resume || job->manifest)
     return GCONV_OK;
   uint64_t number;

@@ -13,12 +13,12 @@
 #ifndef GCONV_CLI_JOB_H
 #define GCONV_CLI_JOB_H
 
-#include "cli/settings.h"
+#include "cli/job_settings.h"
 #include "gconv_classify.h"
 
 /* Zero-initialise all but the settings. */
 typedef struct gconv_main_job {
-  gconv_settings *settings;
+  gconv_job_settings *settings;
   gconv_inputs inputs;
   gconv_outputs outputs;
   bool has_banks; /* what makes the results is a bank or a network; else filters */
@@ -66,7 +66,7 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
 
 /* What cmd_filter.c does for another command: runs the job of settings whose words were taken, and calls `then`, unless it
  * is NULL, if all went well, whose status counts then. Returns what the program ends with. */
-int gconv_job_run(gconv_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user);
+int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user);
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);

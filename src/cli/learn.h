@@ -1,36 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv train and gconv classify share: data sets as options name them. */
+/* What gconv train, svm and classify share: cases as options name them, and what is told of them. */
 #ifndef GCONV_CLI_LEARN_H
 #define GCONV_CLI_LEARN_H
 
+#include "cli/common.h"
 #include "cli/predict.h"
-#include "cli/settings.h"
 
 #include <jansson.h>
+#include <limits.h>
 
-/* What is learned from. Zero-initialise before first use. */
-typedef struct gconv_data {
-  gconv_dataset *all;        /* the data that are named */
-  gconv_dataset *first;      /* the part of them that is learned, where some are for validation; else NULL */
-  gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
-  gconv_texts paths;         /* of everything that is read */
-} gconv_data;
+/* Which cases: a part of the records of these commands. */
+typedef struct gconv_cases {
+  gconv_dataset_options data; /* what options set directly; kind and inputs follow from what names the data */
+  const char *targets;
+  gconv_windows windows;     /* of a signal */
+  const char *raw;           /* its samples */
+  int missing;               /* 0: not given, 1: mean, 2: drop */
+  gconv_texts class_weights; /* "CLASS:W" */
+  uint64_t samples;          /* of pixels: how many are learned, at most; 0: not given */
+  int seed;
+} gconv_cases;
+
+/* ---- Rows of options ---- */
+
+#define GCONV_WINDOWS_ROWS(record_, windows_, raw_)                                                                         \
+  GCONV_OPTION(record_, 0, "windows", "S[:HOP]", windows, windows_,                                                         \
+               .help = "windows of S samples, which begin HOP samples apart; default: S"),                                  \
+      GCONV_OPTION(record_, 0, "raw", "TYPE[:C]", text, raw_,                                                               \
+                   .help = "the signal has no header: f32le, s16le or u8, of C channels")
+#define GCONV_LABEL_ROW(record_, cases_)                                                                                    \
+  GCONV_OPTION(record_, 0, "label", "NAME|N", text, cases_.data.label, .near = "target column",                             \
+               .help = "the column of labels, by its name or its number from 1 on; default: the last")
+#define GCONV_APPROXIMATED_ROWS(record_, cases_)                                                                            \
+  GCONV_OPTION(record_, 0, "regression", NULL, flag, cases_.data.regression,                                                \
+               .help = "labels that are numbers are to be approximated; default: they are classes"),                        \
+      GCONV_OPTION(record_, 0, "classification", NULL, flag, cases_.data.classification,                                    \
+                   .help =                                                                                                  \
+                       "whole numbers are classes, also if nearly each case has its own; default: these are approximated")
+#define GCONV_TABLE_ROWS(record_, cases_)                                                                                   \
+  GCONV_OPTION(record_, 0, "table-format", "SYNTAX", text, cases_.data.syntax, .words = "csv|libsvm|fann|letters|npy",      \
+               .help = "the syntax of tables: csv, libsvm, fann, letters or npy; default: by the content"),                 \
+      GCONV_OPTION(record_, 0, "separator", "CHAR", separator, cases_.data.separator, .near = "delimiter",                  \
+                   .help = "between the fields of CSV: a character, or tab; default: found from the first lines"),          \
+      GCONV_OPTION(                                                                                                         \
+          record_, 0, "missing", "mean|drop", word, cases_.missing, .words = "mean|drop", .least = 1,                       \
+          .help =                                                                                                           \
+              "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error")
+#define GCONV_FEATURES_ROWS(record_, cases_)                                                                                \
+  GCONV_OPTION(                                                                                                             \
+      record_, 0, "features", "LIST", text, cases_.data.features, .near = "feature filters",                                \
+      .help = "cases are the pixels of -i that the masks of -t label, and these are known by features: default, ilastik, "  \
+              "skimage, or kinds with sigmas, 'gaussian 1 2 4, log 1 2' (docs/pixels.md)"),                                 \
+      GCONV_OPTION(record_, 0, "samples", "N", count, cases_.samples, .takes = "a number of pixels, such as 20k",           \
+                   .help =                                                                                                  \
+                       "with --features: learn at most N of the pixels that are labelled, of each class as many, drawn by " \
+                       "--seed; default: svm 10000, train all")
+#define GCONV_GRAY_ROW(record_, cases_)                                                                                     \
+  GCONV_OPTION(record_, 0, "gray", NULL, flag, cases_.data.gray, .also = "grey grayscale greyscale",                        \
+               .help = "make images grey first")
+#define GCONV_WEIGHT_ROW(record_, cases_)                                                                                   \
+  GCONV_OPTION(                                                                                                             \
+      record_, 'w', "weight", "CLASS:W", texts, cases_.class_weights, .also = "class-weight",                               \
+      .help = "an error in this class costs W times as much: C, or the loss of its cases; may be repeated; default: 1")
+#define GCONV_SEED_ROW(record_, cases_)                                                                                     \
+  GCONV_OPTION(record_, 0, "seed", "N", integer, cases_.seed, .least = 0, .most = INT_MAX,                                  \
+               .help = "of all random numbers: one seed, one result; default: 0")
+#define GCONV_CASES_JSON_ROW GCONV_COMMON_OPTION(0, "json", NULL, flag, json, .help = "print JSON; train: a line an epoch")
+
+/* ---- Data ---- */
+
+/* What data.missing is for a value of --missing. */
+const char *gconv_cases_missing(const gconv_cases *cases);
 
 /* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
 gconv_status gconv_learn_complain(gconv_status status, gconv_message *message);
-
-/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder is images by class, another file
- * than a picture a table, or, with --windows, a signal. A second word is the targets. */
-gconv_status gconv_data_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message);
-
-/* GCONV_OK if the options name one kind of data, with the kind and paths in settings->learn.data. */
-gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message);
-
-/* Opens what the options name. */
-gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, gconv_message *message);
-/* The cases that are learned. */
-const gconv_dataset *gconv_data_cases(const gconv_data *data);
-void gconv_data_close(gconv_data *data);
 
 /* Refuses an output that cannot be made, would replace one of the files that are read, or promises another format by its
  * name than it gets. `what` is the option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */

@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that options of learning have. */
 #include "cli/options.h"
+#include "gconv_learn.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static gconv_status parse_windows(const gconv_given *given) {
-  gconv_dataset_options *data = given->field;
-  const char *colon = strchr(given->value, ':');
-  char *window = strndup(given->value, strcspn(given->value, ":"));
-  int64_t samples = 0, hop = 0;
-  bool good = window && gconv_parse_integer(window, 1, 1 << 24, &samples) &&
-              (!colon || gconv_parse_integer(colon + 1, 1, 1 << 24, &hop));
-  free(window);
-  data->window = (int32_t)samples;
-  data->hop = (int32_t)hop;
-  return good ? GCONV_OK
-              : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
-                                             "distance from one to the next: 200:50");
-}
-
-const gconv_kind gconv_value_windows = {parse_windows, NULL};
 
 static gconv_status parse_batch(const gconv_given *given) {
   uint64_t count = SIZE_MAX;
@@ -30,7 +15,7 @@ static gconv_status parse_batch(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_batch = {parse_batch, NULL};
+const gconv_kind gconv_value_batch = {parse_batch, NULL, NULL};
 
 static gconv_status parse_elimination(const gconv_given *given) {
   gconv_training_options *training = given->field;
@@ -43,7 +28,7 @@ static gconv_status parse_elimination(const gconv_given *given) {
               : gconv_refuse(given->message, "this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
 }
 
-const gconv_kind gconv_value_elimination = {parse_elimination, NULL};
+const gconv_kind gconv_value_elimination = {parse_elimination, NULL, NULL};
 
 static gconv_status parse_separator(const gconv_given *given) {
   bool tab = strcmp(given->value, "tab") == 0 || strcmp(given->value, "\\t") == 0;
@@ -54,26 +39,7 @@ static gconv_status parse_separator(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_separator = {parse_separator, NULL};
-
-bool gconv_parse_share(const char *text, double *share) {
-  size_t length = strlen(text), percent = length > 0 && text[length - 1] == '%';
-  char *number = strndup(text, length - percent);
-  bool good = number && gconv_parse_number(number, share);
-  if (good && percent)
-    *share /= 100;
-  free(number);
-  return good;
-}
-
-static gconv_status parse_share(const gconv_given *given) {
-  double *share = given->field;
-  if (!gconv_parse_share(given->value, share) || !(*share > 0 && *share < 1))
-    return gconv_refuse(given->message, "this takes a share above 0 and below 100%%, such as 20%% or 0.2");
-  return GCONV_OK;
-}
-
-const gconv_kind gconv_value_share = {parse_share, NULL};
+const gconv_kind gconv_value_separator = {parse_separator, NULL, NULL};
 
 static gconv_status parse_size(const gconv_given *given) {
   char text[32];
@@ -93,13 +59,47 @@ static gconv_status parse_size(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_size = {parse_size, NULL};
+const gconv_kind gconv_value_size = {parse_size, NULL, NULL};
 
-static gconv_status parse_ridge(const gconv_given *given) {
-  double *ridge = given->field;
-  if (!gconv_parse_number(given->value, ridge) || *ridge < 0)
-    return gconv_refuse(given->message, "this takes a number from 0 on, such as 1e-6");
+static gconv_status parse_tube(const gconv_given *given) {
+  double *number = given->field;
+  if (!gconv_parse_number(given->value, number) || !(*number >= 0))
+    return gconv_refuse(given->message, "this takes a number from 0 on");
+  if (*number == 0)
+    *number = -1;
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_ridge = {parse_ridge, NULL};
+const gconv_kind gconv_value_tube = {parse_tube, NULL, NULL};
+
+static gconv_status parse_megabytes(const gconv_given *given) {
+  const double most = 1e9; /* which no machine has */
+  double number;
+  if (!gconv_parse_number(given->value, &number) || !(number > 0 && number <= most))
+    return gconv_refuse(given->message, "this takes a number of megabytes above 0, such as 1000");
+  *(uint64_t *)given->field = (uint64_t)fmax(1, number * 1e6);
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_megabytes = {parse_megabytes, NULL, NULL};
+
+static gconv_status parse_powers(const gconv_given *given) {
+  enum { MOST_POWERS = 1000 };
+  gconv_powers *powers = given->field;
+  double *fields[] = {&powers->first, &powers->last, &powers->step};
+  const char *at = given->value;
+  bool good = true;
+  for (int i = 0; i < 3 && good; i++) {
+    char *number = strndup(at, strcspn(at, ":"));
+    good = number && gconv_parse_number(number, fields[i]) && fabs(*fields[i]) <= MOST_POWERS;
+    at += strcspn(at, ":");
+    good = good && (i == 2 ? *at == '\0' : *at++ == ':');
+    free(number);
+  }
+  good = good && powers->step != 0 && (powers->last - powers->first) / powers->step >= 0 &&
+         (powers->last - powers->first) / powers->step < MOST_POWERS;
+  return good ? GCONV_OK
+              : gconv_refuse(given->message, "this takes exponents of 2: the first, the last and the step, such as -5:15:2");
+}
+
+const gconv_kind gconv_value_powers = {parse_powers, NULL, NULL};

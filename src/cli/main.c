@@ -47,13 +47,6 @@ static void watch_signals(void) {
   signal(SIGXFSZ, SIG_IGN); /* so is a file that grows beyond the limit (ulimit -f) */
 }
 
-void gconv_end_when_unread(const char *output) {
-  if (!output || strcmp(output, "-") == 0 || strcmp(output, "/dev/stdout") == 0) {
-    signal(SIGPIPE, SIG_DFL);
-    gconv_end_process_when_unread();
-  }
-}
-
 /* A shell's `ulimit -t` sets both limits of processor time, and at the hard one the system kills: the signal comes a second
  * before it. */
 static void ask_for_warning(void) {

@@ -40,10 +40,10 @@ static void keep_no_freed_memory(void) {
 #endif
 }
 
-void gconv_memory_limit_begin(const gconv_settings *settings) {
-  if (settings->job.memory > 0)
+void gconv_memory_limit_begin(uint64_t memory) {
+  if (memory > 0)
     keep_no_freed_memory();
-  uint64_t memory = settings->job.memory, now = permitted && memory > 0 ? bytes_now() : 0;
+  uint64_t now = permitted && memory > 0 ? bytes_now() : 0;
   uint64_t most = memory > PROGRAM_BYTES + LEAST_BYTES ? memory - PROGRAM_BYTES : LEAST_BYTES;
   if (now == 0 || most > UINT64_MAX / 2 || getrlimit(RLIMIT_DATA, &before) != 0 || before.rlim_cur <= now + most)
     return;
@@ -57,9 +57,8 @@ void gconv_memory_limit_end(void) {
   limited = false;
 }
 
-gconv_status gconv_memory_limit_explain(const gconv_settings *settings, gconv_status status, gconv_message *message) {
+gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status, gconv_message *message) {
   if (!limited || status != GCONV_NO_MEMORY)
     return status;
-  return gconv_complain(message, status, "%s: --memory allows %.0f MB: raise it", message->text,
-                        ceil((double)settings->job.memory / 1e6));
+  return gconv_complain(message, status, "%s: --memory allows %.0f MB: raise it", message->text, ceil((double)memory / 1e6));
 }

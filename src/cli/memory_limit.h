@@ -8,19 +8,19 @@
 #ifndef GCONV_CLI_MEMORY_LIMIT_H
 #define GCONV_CLI_MEMORY_LIMIT_H
 
-#include "cli/settings.h"
+#include "cli/options.h"
 
 /* Without this call, the next two do nothing. For main(): this process runs one command, and ends. */
 void gconv_memory_limit_permit(void);
 
 /* From now on, what the process takes ends at the value of --memory, if that is given, but for what any command needs; and
  * what it frees goes back to the system. */
-void gconv_memory_limit_begin(const gconv_settings *settings);
+void gconv_memory_limit_begin(uint64_t memory);
 
 /* From now on, images are counted. The next call does nothing. */
 void gconv_memory_limit_end(void);
 
 /* Returns `status`. Where the limit may be the cause of it, the message gets what to do about that. */
-gconv_status gconv_memory_limit_explain(const gconv_settings *settings, gconv_status status, gconv_message *message);
+gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status, gconv_message *message);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gconv_layer_settings *stage_at(const gconv_settings *settings, size_t i) {
+static const gconv_layer_settings *stage_at(const gconv_job_settings *settings, size_t i) {
   return i < settings->before_count ? &settings->before[i] : &settings->last;
 }
 
@@ -55,21 +55,21 @@ static gconv_status check_beside(const gconv_layer_settings *stage, gconv_messag
 
 /* What classifies pixels stands at the end. */
 static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message *message) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   const char *path = stage_at(settings, i)->filters.items[0];
   if (i < settings->before_count)
     return gconv_refuse(message, "%s: names the classes of pixels, which are no image for what follows --then: put it last",
                         path);
-  if (gconv_settings_want_race(settings))
+  if (gconv_job_settings_want_race(settings))
     return gconv_refuse(message, "%s: classifies pixels by features, which have one algorithm: leave out --algorithm all",
                         path);
   if (settings->job.verify)
     return gconv_refuse(message, "%s: classifies pixels by features, which are never whole in memory: leave out --verify",
                         path);
-  if (settings->job.device && strcmp(settings->job.device, "auto") == 0 && !gconv_has_gpu()) {
-    settings->job.device = "cpu"; /* which then may go by rows */
+  if (settings->common.device && strcmp(settings->common.device, "auto") == 0 && !gconv_has_gpu()) {
+    settings->common.device = "cpu"; /* which then may go by rows */
     gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
-    gconv_device_tell(settings, &job->device);
+    gconv_device_tell(&settings->common, &job->device);
   }
   return GCONV_OK;
 }
@@ -107,7 +107,7 @@ static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found, gco
 }
 
 gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
   size_t found = 0;
   job->networks = calloc(count, sizeof *job->networks);
@@ -130,7 +130,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message
   for (size_t i = 0; i < count && found > 0; i++)
     if (!job->networks[i].layers && !(job->svm && i + 1 == count))
       GCONV_TRY(check_beside(stage_at(settings, i), message));
-  if (found > 0 && settings->before_count > 0 && gconv_settings_want_race(settings))
+  if (found > 0 && settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all times the layers of one network: leave out --then");
   return GCONV_OK;
 }
@@ -245,7 +245,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
                         format->name);
   if (most <= UINT8_MAX)
     job->batch.palette = &job->palette;
-  else if (!job->settings->quiet)
+  else if (!job->settings->common.quiet)
     gconv_say("classes have numbers up to %u: the maps have 16 bits, and no colours", most);
   return GCONV_OK;
 }
@@ -253,11 +253,11 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
 /* Maps of classes, or, with --probabilities, a number for each class. */
 static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
                                    gconv_message *message) {
-  gconv_settings *settings = job->settings;
+  gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
   if (job->combine_given)
     return gconv_refuse(message, "--combine: %s names the classes of pixels; --probabilities yields its outputs", path);
-  if (!settings->learn.probabilities && by->class_count > 0)
+  if (!settings->probabilities && by->class_count > 0)
     return present_classes(job, by, format, message);
   if (job->svm && !gconv_svm_get_info(job->svm)->probabilities)
     return gconv_refuse(message, "--probabilities: %s yields none: train it with them, gconv svm -b", path);
@@ -271,12 +271,12 @@ static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *
 
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
   const gconv_network *network = gconv_job_last_network(job);
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
   gconv_classifier by;
   if (gconv_job_find_classifier(job, &by))
     return present_pixels(job, &by, format, message);
-  if (settings->learn.probabilities)
+  if (settings->probabilities)
     return gconv_refuse(message, "--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))
     return GCONV_OK; /* as of a bank */

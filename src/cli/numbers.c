@@ -81,3 +81,13 @@ int gconv_parse_integers(const char *text, int limit, int64_t least, int64_t mos
   }
   return 0;
 }
+
+bool gconv_parse_share(const char *text, double *share) {
+  size_t length = strlen(text), percent = length > 0 && text[length - 1] == '%';
+  char *number = strndup(text, length - percent);
+  bool good = number && gconv_parse_number(number, share);
+  if (good && percent)
+    *share /= 100;
+  free(number);
+  return good;
+}

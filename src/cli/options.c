@@ -8,17 +8,27 @@
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-const gconv_option *gconv_option_next(const gconv_option *row, unsigned command) {
-  for (; row->heading || row->name; row++)
-    if (row->of & command)
+const gconv_option *gconv_option_next(gconv_option_walk *walk) {
+  for (;;) {
+    const gconv_option *row = walk->row++;
+    if ((row->heading || row->name) && (!walk->back || row->of_maps))
       return row;
-  return NULL;
+    if (row->maps) {
+      walk->back = walk->row;
+      walk->row = row->maps;
+    } else if (!row->heading && !row->name) { /* the end of a table */
+      if (!walk->back)
+        return NULL;
+      walk->row = walk->back;
+      walk->back = NULL;
+    }
+  }
 }
 
-/* The same, past headings. */
-static const gconv_option *next_option(const gconv_option *row, unsigned command) {
-  while ((row = gconv_option_next(row, command)) && row->heading)
-    row++;
+const gconv_option *gconv_option_next_named(gconv_option_walk *walk) {
+  const gconv_option *row = gconv_option_next(walk);
+  while (row && row->heading)
+    row = gconv_option_next(walk);
   return row;
 }
 
@@ -30,9 +40,9 @@ static bool is_among(const char *words, const char *name, size_t length) {
   return false;
 }
 
-const gconv_option *gconv_option_find(unsigned command, const char *word, size_t length) {
-  const gconv_option *other = NULL;
-  for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++)
+const gconv_option *gconv_option_find(const gconv_option *table, const char *word, size_t length) {
+  const gconv_option *other = NULL, *row;
+  for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
     if (word[1] != '-' ? length == 2 && row->letter == word[1] : is_among(row->name, word + 2, length - 2))
       return row;
     else if (word[1] == '-' && is_among(row->also, word + 2, length - 2))
@@ -40,8 +50,8 @@ const gconv_option *gconv_option_find(unsigned command, const char *word, size_t
   return other;
 }
 
-static const gconv_option *find_letter(unsigned command, char letter) {
-  return gconv_option_find(command, (char[]){'-', letter}, 2);
+static const gconv_option *find_letter(const gconv_option *table, char letter) {
+  return gconv_option_find(table, (char[]){'-', letter}, 2);
 }
 
 bool gconv_option_takes_value(const gconv_option *option) {
@@ -61,9 +71,10 @@ static bool is_option(const char *word) {
 }
 
 /* The option that `name` may have meant: by what others call it, or by its letters. */
-static void find_meant(unsigned command, const char *name, gconv_suggestion *best) {
+static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
+  const gconv_option *row;
   bool elsewhere = gconv_elsewhere(name) != NULL; /* that text says more than a name of similar letters */
-  for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++) {
+  for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));) {
     if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
       return;
@@ -74,20 +85,21 @@ static void find_meant(unsigned command, const char *name, gconv_suggestion *bes
 }
 
 /* "-rv": letters of options that take no value. */
-static bool are_flags(unsigned command, const char *word) {
+static bool are_flags(const gconv_option *table, const char *word) {
   for (const char *letter = word + 1; *letter; letter++) {
-    const gconv_option *option = find_letter(command, *letter);
+    const gconv_option *option = find_letter(table, *letter);
     if (!option || gconv_option_takes_value(option))
       return false;
   }
   return true;
 }
 
-static gconv_status complain_unknown(unsigned command, const char *word, int length, gconv_message *message) {
-  if (are_flags(command, word))
+static gconv_status complain_unknown(const gconv_option *table, const char *lists_all, const char *word, int length,
+                                     gconv_message *message) {
+  if (are_flags(table, word))
     return gconv_refuse(message, "unknown option %s: options of one letter stand apart: -%c -%c%s", word, word[1], word[2],
                         word[3] ? " ..." : "");
-  const gconv_option *glued = word[1] == '-' ? NULL : find_letter(command, word[1]);
+  const gconv_option *glued = word[1] == '-' ? NULL : find_letter(table, word[1]);
   if (glued && gconv_option_takes_value(glued))
     return gconv_refuse(message, "unknown option %s: the value stands apart: -%c %s", word, word[1],
                         word + 2 + (word[2] == '='));
@@ -96,29 +108,29 @@ static gconv_status complain_unknown(unsigned command, const char *word, int len
   gconv_suggestion best = {.any = true};
   const char *elsewhere = gconv_elsewhere(name);
   if (word[1] == '-')
-    find_meant(command, name, &best);
+    find_meant(table, name, &best);
   if (elsewhere && best.name[0] == '\0')
     return gconv_refuse(message, "%.*s: %s", length, word, elsewhere);
   if (best.name[0])
     return gconv_refuse(message, "unknown option %.*s: did you mean --%s?", length, word, best.name);
-  return gconv_refuse(message, "unknown option %.*s: %s lists all", length, word,
-                      command == GCONV_OF_FILTER ? "gconv help filter" : "--help"); /* gconv --help lists commands */
+  return gconv_refuse(message, "unknown option %.*s: %s lists all", length, word, lists_all);
 }
 
 typedef struct parsing {
-  unsigned command;
+  const gconv_option *table;
+  const char *lists_all;
   int count;
   char *const *words;
-  gconv_settings *settings;
-  bool *help;
+  gconv_parsed *parsed;
   const gconv_option *given[256]; /* as many as can matter: a further one excludes none, and is not excluded */
   size_t given_count;
 } parsing;
 
 static gconv_status take_value(parsing *p, const gconv_option *option, const char *value, gconv_message *message) {
+  void *record = p->parsed->record;
   if (value)
-    GCONV_TRY(gconv_option_meaning(option, value, p->settings, &value, message));
-  const gconv_given given = {option, value, p->settings, (char *)p->settings + option->field, message};
+    GCONV_TRY(gconv_option_meaning(option, value, &p->parsed->meanings, &value, message));
+  const gconv_given given = {option, value, record, (char *)record + option->field, message};
   return option->kind->parse(&given);
 }
 
@@ -128,15 +140,22 @@ static bool is_further_value(const gconv_option *option, const char *word) {
   return option->several && !is_option(word) && (!image || strcmp(image->name, "npy") == 0);
 }
 
+/* Notes the name of the first of several options. */
+static void note(void *record, const gconv_option *option) {
+  const char **name = (const char **)(void *)((char *)record + option->noted);
+  if (!*name)
+    *name = option->name;
+}
+
 /* Parses the option that begins at words[*at], and leaves *at at its last word. */
 static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
   const char *word = p->words[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
   int length = equals ? (int)(equals - word) : (int)strlen(word);
-  const gconv_option *option = gconv_option_find(p->command, word, (size_t)length);
+  const gconv_option *option = gconv_option_find(p->table, word, (size_t)length);
   if (!option)
-    return complain_unknown(p->command, word, length, message);
-  *p->help = !option->kind;
-  if (*p->help)
+    return complain_unknown(p->table, p->lists_all, word, length, message);
+  p->parsed->help = !option->kind;
+  if (p->parsed->help)
     return GCONV_OK;
   const char *value = equals ? equals + 1 : NULL;
   if (value && !option->value)
@@ -155,8 +174,8 @@ static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
   if (status != GCONV_OK)
     return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "",
                           message->text);
-  if (option->of_banks && !p->settings->of_banks)
-    p->settings->of_banks = option->name;
+  if (option->noted > 0)
+    note(p->parsed->record, option);
   if (p->given_count < sizeof p->given / sizeof *p->given)
     p->given[p->given_count++] = option;
   return GCONV_OK;
@@ -176,19 +195,26 @@ static gconv_status check_excluded(const parsing *p, gconv_message *message) {
   return GCONV_OK;
 }
 
-gconv_status gconv_options_parse(unsigned command, int count, char *const *words, gconv_settings *settings,
-                                 gconv_texts *operands, bool *help, gconv_message *message) {
-  parsing p = {.command = command, .count = count, .words = words, .settings = settings, .help = help};
+gconv_status gconv_options_parse(const gconv_option *table, const char *lists_all, int count, char *const *words,
+                                 gconv_parsed *parsed, gconv_message *message) {
+  parsing p = {.table = table, .lists_all = lists_all, .count = count, .words = words, .parsed = parsed};
   bool options = true;
-  for (int i = 0; i < count && !*help; i++) {
+  for (int i = 0; i < count && !parsed->help; i++) {
     if (options && strcmp(words[i], "--") == 0)
       options = false;
     else if (options && is_option(words[i]))
       GCONV_TRY(parse_option(&p, &i, message));
-    else if (!gconv_texts_add(operands, strdup(words[i])))
+    else if (!gconv_texts_add(&parsed->operands, strdup(words[i])))
       return gconv_complain_memory(message);
   }
-  return *help ? GCONV_OK : check_excluded(&p, message);
+  return parsed->help ? GCONV_OK : check_excluded(&p, message);
+}
+
+void gconv_options_release(const gconv_option *table, void *record) {
+  const gconv_option *row;
+  for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
+    if (row->kind && row->kind->release)
+      row->kind->release((char *)record + row->field);
 }
 
 /* ---- Help ------------------------------------------------------------------------------------------------------------ */
@@ -247,42 +273,14 @@ void gconv_option_print_more(FILE *out, const gconv_option *option) {
     fprintf(out, "\n%s", option->drawing);
 }
 
-void gconv_options_print(FILE *out, unsigned command) {
-  const gconv_option *row = gconv_option_next(gconv_option_table, command);
+void gconv_options_print(FILE *out, const gconv_option *table) {
+  gconv_option_walk walk = {table, NULL};
+  const gconv_option *row = gconv_option_next(&walk);
   if (row && !row->heading)
     fputs("\nOptions:\n", out);
-  for (; row; row = gconv_option_next(row + 1, command))
+  for (; row; row = gconv_option_next(&walk))
     if (row->heading)
       fprintf(out, "\n%s:\n", row->heading);
     else
       gconv_option_print(out, row);
-}
-
-/* ---- Digest ---------------------------------------------------------------------------------------------------------- */
-
-/* Prints what changes results, of the settings, or, with `layer`, of that layer alone. */
-static void print_values(FILE *out, const void *base, bool of_layer) {
-  const size_t begin = offsetof(gconv_settings, last), end = begin + sizeof(gconv_layer_settings);
-  for (const gconv_option *row = gconv_option_table; (row = next_option(row, GCONV_OF_FILTER)); row++)
-    if (row->changes_results && (row->field >= begin && row->field < end) == of_layer) {
-      fprintf(out, "%s ", row->name);
-      row->kind->print(out, (const char *)base + row->field - (of_layer ? begin : 0));
-      fputc('\n', out);
-    }
-}
-
-char *gconv_options_digest(const gconv_settings *settings) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out)
-    return NULL;
-  print_values(out, settings, false);
-  for (size_t i = 0; i < settings->before_count; i++)
-    print_values(out, &settings->before[i], true);
-  print_values(out, &settings->last, true);
-  if (fclose(out) == 0)
-    return text;
-  free(text);
-  return NULL;
 }

@@ -4,8 +4,8 @@
 #define GCONV_CLI_PAGE_H
 
 #include "base/memory.h"
+#include "cli/common.h"
 #include "cli/predict.h"
-#include "cli/settings.h"
 
 #include <stdio.h>
 

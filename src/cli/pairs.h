@@ -3,7 +3,7 @@
 #ifndef GCONV_CLI_PAIRS_H
 #define GCONV_CLI_PAIRS_H
 
-#include "cli/settings.h"
+#include "cli/common.h"
 
 /* Two files; one is NULL: it has no partner. */
 typedef struct gconv_matched {

@@ -25,7 +25,7 @@ typedef struct compared {
 } compared;
 
 typedef struct evaluation {
-  gconv_settings *settings;
+  gconv_classify_settings *settings;
   gconv_texts masks;    /* as they were named */
   gconv_main_job own;   /* of an evaluation that writes no maps: the model, and the operation that makes them */
   gconv_device *device; /* the same */
@@ -42,9 +42,10 @@ typedef struct evaluation {
 /* ---- Comparing maps with masks ---------------------------------------------------------------------------------------- */
 
 /* Reads a mask, or a map, which is one. */
-static gconv_status read_numbers(const char *path, const gconv_settings *settings, gconv_image *image) {
+static gconv_status read_numbers(const char *path, const gconv_classify_settings *settings, gconv_image *image) {
   gconv_palette palette;
-  return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = settings->job.max_pixels}, image);
+  return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = settings->job.common.max_pixels},
+                         image);
 }
 
 static double share_of(const compared *c) {
@@ -93,7 +94,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
     }
   if (c->labelled > 0)
     note_worst(e, c);
-  else if (!e->settings->quiet)
+  else if (!e->settings->job.common.quiet)
     gconv_say("warning: %s: labels no pixel, as all are 0: it does not count", path);
   return GCONV_OK;
 }
@@ -101,7 +102,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
 /* Makes the map of an image, where none is written. */
 static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) {
   gconv_image image = {0};
-  const gconv_read_options options = {.max_pixels = e->settings->job.max_pixels};
+  const gconv_read_options options = {.max_pixels = e->settings->job.common.max_pixels};
   GCONV_TRY(gconv_image_read(path, &options, &image));
   gconv_status status = GCONV_OK;
   if (image.frames > 1)
@@ -142,7 +143,7 @@ static gconv_status compare_pair(evaluation *e, compared *c, gconv_message *mess
 static void show_progress(const evaluation *e, size_t done, size_t count) {
   char text[80];
   snprintf(text, sizeof text, "%zu/%zu images compared", done, count);
-  if (!e->settings->quiet && count > 1 && gconv_terminal_can_erase())
+  if (!e->settings->job.common.quiet && count > 1 && gconv_terminal_can_erase())
     gconv_progress_show(text);
 }
 
@@ -173,9 +174,9 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
 
 static void print_evaluation(const evaluation *e) {
   const gconv_confusion *c = &e->found;
-  const char *output = e->settings->naming.output;
+  const char *output = e->settings->job.common.output;
   FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
-  if (e->settings->json) {
+  if (e->settings->job.common.json) {
     gconv_classify_print_json(out, c, &e->chosen);
     return;
   }
@@ -217,14 +218,14 @@ static void put_overlays(FILE *out, void *user) {
 }
 
 static gconv_status write_report(evaluation *e, const char *input) {
-  const gconv_evaluation_page page = {.model = e->settings->last.filters.items[0],
+  const gconv_evaluation_page page = {.model = e->settings->job.last.filters.items[0],
                                       .input = input,
                                       .unit = "labelled pixel",
                                       .found = &e->found,
                                       .colours = e->colours,
                                       .more = put_overlays,
                                       .user = e};
-  return gconv_evaluation_write(e->settings->learn.report, &page);
+  return gconv_evaluation_write(e->settings->job.common.report, &page);
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
@@ -258,23 +259,23 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   gconv_inputs masks = {0};
   gconv_job_find_classifier(job, &e->by);
   if (e->by.class_count == 0)
-    return gconv_refuse(message, "--evaluate: %s has no classes to compare", e->settings->last.filters.items[0]);
+    return gconv_refuse(message, "--evaluate: %s has no classes to compare", e->settings->job.last.filters.items[0]);
   GCONV_TRY(gconv_learn_complain(find_classes(e, &e->by), message));
   GCONV_TRY(gconv_learn_complain(find_colours(e), message));
   GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
   if (!e->found.counts)
     return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
-  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->recursive, "-", &masks, message);
+  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks, message);
   if (status == GCONV_OK)
     status = compare_all(e, inputs, outputs, &masks, message);
   if (status == GCONV_OK && e->found.cases == 0)
     status = gconv_complain(message, GCONV_BAD_FILE,
                             "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
                             e->masks.items[0]);
-  if (status == GCONV_OK && e->settings->learn.report)
-    status = gconv_learn_complain(write_report(e, e->settings->inputs.items[0]), message);
+  if (status == GCONV_OK && e->settings->job.common.report)
+    status = gconv_learn_complain(write_report(e, e->settings->job.common.inputs.items[0]), message);
   gconv_inputs_free(&masks);
-  if (status == GCONV_OK && !e->settings->quiet)
+  if (status == GCONV_OK && !e->settings->job.common.quiet)
     gconv_confusion_tell_others(&e->found, e->masks.items[0], "labelled pixel");
   if (status == GCONV_OK)
     print_evaluation(e);
@@ -299,7 +300,7 @@ static int end(gconv_status status, const gconv_message *message) {
 static int evaluate(const gconv_main_job *job, void *user) {
   evaluation *e = user;
   gconv_message message;
-  if (e->settings->dry_run)
+  if (e->settings->job.dry_run)
     return GCONV_EXIT_OK;
   e->chosen = job->device;
   gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs, &message);
@@ -308,8 +309,8 @@ static int evaluate(const gconv_main_job *job, void *user) {
 
 /* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
 static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_message *message) {
-  const char *report = e->settings->learn.report;
-  gconv_sandbox_files(e->settings, &report, 1, false);
+  const char *report = e->settings->job.common.report;
+  gconv_sandbox_files(&e->settings->job.common, &report, 1, false);
   GCONV_TRY(gconv_job_read_networks(job, message));
   job->network.presentation = GCONV_PRESENT_CLASSES;
   job->network.combine = GCONV_COMBINE_ARGMAX;
@@ -317,14 +318,15 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
   gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
                                  : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
   if (status == GCONV_OK)
-    status = gconv_device_open(e->settings->job.device, gconv_settle_threads(e->settings->job.threads, e->settings->quiet),
-                               &e->device);
+    status =
+        gconv_device_open(e->settings->job.common.device,
+                          gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet), &e->device);
   GCONV_TRY(gconv_learn_complain(status, message));
   e->chosen = job->device;
   if (!e->chosen.name[0]) {
-    const bool any = strcmp(e->settings->job.device, "auto") == 0;
+    const bool any = strcmp(e->settings->job.common.device, "auto") == 0;
     gconv_device_choose(&e->chosen, gconv_device_get_info(e->device)->name, any ? "a GPU can be used" : NULL);
-    gconv_device_tell(e->settings, &e->chosen);
+    gconv_device_tell(&e->settings->job.common, &e->chosen);
   }
   return GCONV_OK;
 }
@@ -334,11 +336,12 @@ static int evaluate_only(evaluation *e) {
   gconv_main_job *job = &e->own;
   gconv_inputs inputs = {0};
   gconv_message message;
-  gconv_set_log(e->settings->quiet ? NULL : gconv_say_warning, NULL);
-  job->settings = e->settings;
+  gconv_set_log(e->settings->job.common.quiet ? NULL : gconv_say_warning, NULL);
+  job->settings = &e->settings->job;
   gconv_status status = prepare_own(e, job, &message);
   if (status == GCONV_OK)
-    status = gconv_inputs_find_all(&e->settings->inputs, e->settings->recursive, "-", &inputs, &message);
+    status =
+        gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs, &message);
   if (status == GCONV_OK)
     status = evaluate_all(e, job, &inputs, NULL, &message);
   gconv_plan_free(e->plan);
@@ -348,69 +351,87 @@ static int evaluate_only(evaluation *e) {
   return end(status, &message);
 }
 
+const char *gconv_classify_map_option(const gconv_classify_settings *s) {
+  return s->job.resume                                               ? "resume"
+         : s->job.shard.count > 0                                    ? "shard"
+         : s->job.common.no_clobber                                  ? "no-clobber"
+         : s->job.skip_existing                                      ? "skip-existing"
+         : s->job.dry_run                                            ? "dry-run"
+         : s->job.timings                                            ? "timings"
+         : s->job.common.memory > 0                                  ? "memory"
+         : s->job.job.jobs > 0                                       ? "jobs"
+         : s->job.job.fail_fast                                      ? "fail-fast"
+         : s->job.job.explain                                        ? "explain"
+         : s->job.job.tiff_compression != GCONV_TIFF_NONE            ? "tiff-compression"
+         : s->job.png_level >= 0                                     ? "png-level"
+         : s->job.naming.format || s->job.naming.same || s->job.rows ? "format"
+         : s->job.naming.suffix                                      ? "suffix"
+         : s->job.probabilities                                      ? "probabilities"
+                                                                     : NULL;
+}
+
 /* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
  */
-static gconv_status sort_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
-  gconv_learn_settings *learn = &settings->learn;
-  const bool given = settings->inputs.count > 0;
+static gconv_status sort_words(gconv_classify_settings *settings, const gconv_texts *words, gconv_message *message) {
+  const bool given = settings->job.common.inputs.count > 0;
   size_t end = words->count;
-  if (learn->evaluate && !learn->targets && end > (given ? 1 : 2))
-    learn->targets = words->items[--end];
+  if (settings->evaluate && !settings->cases.targets && end > (given ? 1 : 2))
+    settings->cases.targets = words->items[--end];
   if (given && end > 1)
     return gconv_refuse(message,
                         "%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
                         words->items[words->count - 1]);
   for (size_t i = 1; i < end; i++)
-    if (!gconv_texts_add(&settings->inputs, strdup(words->items[i])))
+    if (!gconv_texts_add(&settings->job.common.inputs, strdup(words->items[i])))
       return gconv_complain_memory(message);
   return GCONV_OK;
 }
 
-static gconv_status check(gconv_settings *settings, const gconv_texts *words, evaluation *e, gconv_message *message) {
-  gconv_learn_settings *learn = &settings->learn;
+static gconv_status check(gconv_classify_settings *settings, const gconv_texts *words, evaluation *e,
+                          gconv_message *message) {
   const char *network = words->items[0];
   struct stat status;
   GCONV_TRY(sort_words(settings, words, message));
-  if (settings->inputs.count == 0)
+  if (settings->job.common.inputs.count == 0)
     return gconv_refuse(message, "%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
-  if (!settings->naming.output && !learn->evaluate)
+  if (!settings->job.common.output && !settings->evaluate)
     return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
                         network);
-  const char *of_maps = settings->naming.output ? NULL : gconv_classify_map_option(settings);
+  const char *of_maps = settings->job.common.output ? NULL : gconv_classify_map_option(settings);
   if (of_maps)
     return gconv_refuse(message, "--%s is for maps that are written: say with -o where they go", of_maps);
-  if (learn->targets && !learn->evaluate)
+  if (settings->cases.targets && !settings->evaluate)
     return gconv_refuse(message, "-t names masks, which --evaluate compares with");
-  if (learn->evaluate && !learn->targets)
+  if (settings->evaluate && !settings->cases.targets)
     return gconv_refuse(message, "--evaluate: name the masks to compare with: --evaluate masks/");
-  const bool piped = settings->naming.output && strcmp(settings->naming.output, "-") == 0;
-  if (learn->evaluate && (learn->probabilities || piped))
+  const bool piped = settings->job.common.output && strcmp(settings->job.common.output, "-") == 0;
+  if (settings->evaluate && (settings->job.probabilities || piped))
     return gconv_refuse(message, "--evaluate reads the maps of classes again: leave out %s",
-                        learn->probabilities ? "--probabilities" : "-o -");
-  if (learn->evaluate && stat(learn->targets, &status) != 0)
-    return gconv_refuse(message, "--evaluate %s: there is no such file or folder", learn->targets);
-  char *paths[] = {(char *)network, settings->inputs.items[0], (char *)learn->targets};
-  const gconv_texts read = {paths, learn->targets ? 3 : 2};
-  GCONV_TRY(gconv_evaluation_check_report(settings, &read, message));
-  if (settings->json && !learn->evaluate)
+                        settings->job.probabilities ? "--probabilities" : "-o -");
+  if (settings->evaluate && stat(settings->cases.targets, &status) != 0)
+    return gconv_refuse(message, "--evaluate %s: there is no such file or folder", settings->cases.targets);
+  char *paths[] = {(char *)network, settings->job.common.inputs.items[0], (char *)settings->cases.targets};
+  const gconv_texts read = {paths, settings->cases.targets ? 3 : 2};
+  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read, message));
+  if (settings->job.common.json && !settings->evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds");
-  settings->options.gray = false; /* the network's features tell */
-  if (!settings->job.device)
-    settings->job.device = "auto";
-  if (!gconv_texts_add(&settings->last.filters, strdup(network)) ||
-      (learn->targets && !gconv_texts_add(&e->masks, strdup(learn->targets))))
+  settings->job.options.gray = false; /* the network's features tell */
+  if (!settings->job.common.device)
+    settings->job.common.device = "auto";
+  if (!gconv_texts_add(&settings->job.last.filters, strdup(network)) ||
+      (settings->cases.targets && !gconv_texts_add(&e->masks, strdup(settings->cases.targets))))
     return gconv_complain_memory(message);
   return GCONV_OK;
 }
 
-int gconv_classify_pixels(gconv_settings *settings, const gconv_texts *words) {
+int gconv_classify_pixels(gconv_classify_settings *settings, const gconv_texts *words) {
   evaluation e = {.settings = settings};
   gconv_message message;
   int result = GCONV_EXIT_USAGE;
   if (check(settings, words, &e, &message) != GCONV_OK)
     gconv_say("%s", message.text);
-  else if (settings->naming.output)
-    result = gconv_job_run(settings, settings->learn.evaluate ? evaluate : NULL, &e);
+  else if (settings->job.common.output)
+    result = gconv_job_run(&settings->job, settings->evaluate ? evaluate : NULL, &e);
   else
     result = evaluate_only(&e);
   free_evaluation(&e);

@@ -3,10 +3,10 @@
 #ifndef GCONV_CLI_PIXELS_H
 #define GCONV_CLI_PIXELS_H
 
-#include "cli/settings.h"
+#include "cli/classify.h"
 
 /* Makes maps of classes of the inputs, as the main job does, and compares them with masks if that is asked for. The first
  * word is the model; with --evaluate, a second one names the masks. Returns what the program ends with. */
-int gconv_classify_pixels(gconv_settings *settings, const gconv_texts *words);
+int gconv_classify_pixels(gconv_classify_settings *settings, const gconv_texts *words);
 
 #endif

@@ -62,7 +62,7 @@ static reach reach_of(const gconv_filters *filters, const gconv_layer *layer) {
 
 /* The first filter that makes a rim, and how wide that is behind all stages: each later one spreads it. */
 static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim *kind) {
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   const gconv_filter *found = NULL;
   *width = (reach){0, 0};
   for (size_t i = 0; i <= settings->before_count; i++) {
@@ -121,10 +121,10 @@ void gconv_job_warn_of_rims(const gconv_main_job *job) {
                                         [DARK_RIM] = "the rim darkens",
                                         [FALSE_EDGE] = "the rim becomes a frame of false edges",
                                         [OTHER_RIM] = "the rim becomes brighter or darker than it should"};
-  const gconv_settings *settings = job->settings;
+  const gconv_job_settings *settings = job->settings;
   reach width;
   rim kind = NO_RIM;
-  if (settings->quiet || settings->border_given || job->has_banks)
+  if (settings->common.quiet || settings->border.given || job->has_banks)
     return;
   const gconv_filter *filter = find_rim(job, &width, &kind);
   if (filter && shows(job, width))

@@ -19,12 +19,12 @@ static bool is_pipe(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
-gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format *format, gconv_message *message) {
+gconv_status gconv_rows_choose(const gconv_job_settings *settings, gconv_rows_format *format, gconv_message *message) {
   static const struct {
     const char *extension;
     gconv_rows_format format;
   } known[] = {{".csv", GCONV_ROWS_CSV}, {".npy", GCONV_ROWS_NPY}, {".f32le", GCONV_ROWS_F32LE}};
-  const char *path = settings->naming.output, *dot = strrchr(path, '.');
+  const char *path = settings->common.output, *dot = strrchr(path, '.');
   const gconv_format_info *asked = settings->naming.format;
   *format = settings->rows;
   if (asked && strcmp(asked->name, "npy") == 0)

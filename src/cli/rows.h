@@ -4,7 +4,7 @@
 #define GCONV_CLI_ROWS_H
 
 #include "base/file.h"
-#include "cli/settings.h"
+#include "cli/job_settings.h"
 
 /* Rows that are written. Zero-initialise before first use. */
 typedef struct gconv_rows {
@@ -16,7 +16,7 @@ typedef struct gconv_rows {
 } gconv_rows;
 
 /* The format for an output: the one that was asked for, else that of the extension; what is no file gets CSV. */
-gconv_status gconv_rows_choose(const gconv_settings *settings, gconv_rows_format *format, gconv_message *message);
+gconv_status gconv_rows_choose(const gconv_job_settings *settings, gconv_rows_format *format, gconv_message *message);
 
 /* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;
  * UINT64_MAX: unknown, then .npy needs a file. In any case, gconv_rows_discard() frees what gconv_rows_commit() did not. */

@@ -63,8 +63,8 @@ void gconv_sandbox_permit(void) {
 }
 
 /* False if there is nothing to do. */
-static bool begin(const gconv_settings *settings, sandbox *box) {
-  *box = (sandbox){.rights = permitted && !settings->no_sandbox ? find_rights() : 0, .rules = -1};
+static bool begin(const gconv_common *common, sandbox *box) {
+  *box = (sandbox){.rights = permitted && !common->no_sandbox ? find_rights() : 0, .rules = -1};
   if (box->rights)
     box->rules = (int)syscall(SYS_landlock_create_ruleset, &box->rights, sizeof box->rights, 0);
   return box->rules >= 0;
@@ -149,11 +149,11 @@ static void allow_cache(sandbox *box, const char *folder, const char *below) {
 
 /* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements.
  * Only for commands that may use a GPU. */
-static void allow_gpus(sandbox *box, const gconv_settings *settings) {
+static void allow_gpus(sandbox *box, const gconv_common *common) {
   static const char *const places[] = {"/dev", "/proc", "/tmp"};
   static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
   const char *cache = getenv("CUDA_CACHE_PATH");
-  const char *device = settings->job.device;
+  const char *device = common->device;
   if (!device || strcmp(device, "cpu") == 0 || !knows_gpus())
     return;
   char *own = gconv_cache_path("");
@@ -182,11 +182,11 @@ static void remove_leftovers(const char *const *paths, size_t count) {
   free(files);
 }
 
-void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary) {
+void gconv_sandbox_files(const gconv_common *common, const char *const *paths, size_t count, bool temporary) {
   const char *folder = getenv("TMPDIR");
   sandbox box;
   remove_leftovers(paths, count);
-  if (!begin(settings, &box))
+  if (!begin(common, &box))
     return;
   for (size_t i = 0; i < count; i++) {
     if (!paths[i] || strcmp(paths[i], "-") == 0)
@@ -197,12 +197,12 @@ void gconv_sandbox_files(const gconv_settings *settings, const char *const *path
   }
   if (temporary)
     allow(&box, folder && folder[0] ? folder : "/tmp", ~UINT64_C(0));
-  allow_gpus(&box, settings);
+  allow_gpus(&box, common);
   enforce(&box);
 }
 
-void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
-  gconv_sandbox_files(settings, &path, 1, false);
+void gconv_sandbox_file(const gconv_common *common, const char *path) {
+  gconv_sandbox_files(common, &path, 1, false);
 }
 
 /* ---- Folders that are made first -------------------------------------------------------------------------------------- */
@@ -266,10 +266,10 @@ void gconv_sandbox_tidy(void) {
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------------- */
 
-void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs) {
+void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs) {
   sandbox box;
   const char *pattern = outputs ? outputs->pattern : NULL;
-  if (!begin(settings, &box))
+  if (!begin(common, &box))
     return;
   bool single = pattern && outputs->paths.count == 1 && is_written_into(outputs->paths.items[0]);
   bool files = pattern && strcmp(pattern, "-") != 0 && !single;
@@ -278,11 +278,11 @@ void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *
     hold_results(&box, folder);
   if (files)
     allow(&box, folder, ~UINT64_C(0));
-  if (!settings->dry_run && settings->learn.report)
-    allow_folder_of(&box, settings->learn.report);
+  if (outputs && common->report)
+    allow_folder_of(&box, common->report);
   for (size_t i = 0; outputs && i < outputs->paths.count; i++)
     allow_special(&box, outputs->paths.items[i]);
-  allow_gpus(&box, settings);
+  allow_gpus(&box, common);
   enforce(&box);
   free(folder);
 }

@@ -8,22 +8,22 @@
 #ifndef GCONV_CLI_SANDBOX_H
 #define GCONV_CLI_SANDBOX_H
 
-#include "cli/settings.h"
+#include "cli/common.h"
 
 /* Without this call, the functions below do nothing. For main(): this process runs one command, and ends. */
 void gconv_sandbox_permit(void);
 
 /* From now on, this thread and those that it starts change files only at the place of `path`: in its folder and below, or,
  * of a device or pipe, itself. NULL and "-": nowhere. Open files stay open, standard output too. */
-void gconv_sandbox_file(const gconv_settings *settings, const char *path);
+void gconv_sandbox_file(const gconv_common *common, const char *path);
 
 /* The same of several; NULL among them is passed over. `temporary`: also in $TMPDIR, or /tmp. A command that may use a GPU
  * keeps the right to write where its driver does: in /dev, /proc, folders of temporary files, and caches. */
-void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary);
+void gconv_sandbox_files(const gconv_common *common, const char *const *paths, size_t count, bool temporary);
 
 /* The same for the results of a job: below the fixed folders of their template, and where --report goes. These folders are
  * made if the job would make them, as the right to do that is lost, too. */
-void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs);
+void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs);
 
 /* When results are written: removes the folders that gconv_sandbox_outputs() made, if they are empty. */
 void gconv_sandbox_tidy(void);

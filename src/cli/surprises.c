@@ -48,8 +48,8 @@ static void warn_of_sums(const gconv_main_job *job) {
 /* With an option that only banks have, such as --batch, plain filters are applied as a bank, and the pictures of a bank are
  * stretched to full contrast. Nobody expects --batch to change pixels. */
 static void warn_of_stretching(const gconv_main_job *job) {
-  const gconv_settings *settings = job->settings;
-  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_settings_have_bank(settings);
+  const gconv_job_settings *settings = job->settings;
+  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_job_settings_have_bank(settings);
   bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
   if (settings->of_banks && filters && pictures)
     gconv_say(
@@ -59,7 +59,7 @@ static void warn_of_stretching(const gconv_main_job *job) {
 }
 
 void gconv_job_warn_of_surprises(const gconv_main_job *job) {
-  if (job->settings->quiet)
+  if (job->settings->common.quiet)
     return;
   warn_of_stretching(job);
   warn_of_derivatives(job);

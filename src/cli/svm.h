@@ -3,13 +3,25 @@
 #ifndef GCONV_CLI_SVM_H
 #define GCONV_CLI_SVM_H
 
-#include "cli/settings.h"
+#include "cli/learn.h"
+#include "gconv_classify.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
+typedef struct gconv_svm_settings {
+  gconv_common common;
+  gconv_cases cases;
+  gconv_svm_options options; /* what options set directly */
+  int folds;                 /* of cross-validation; 0: none */
+  int shrinking;             /* 0: not given, 1: yes, 2: no */
+  int scaling;               /* 0: not given, else gconv_svm_scaling + 1 */
+  bool grid;
+  gconv_powers grid_cost, grid_gamma;
+} gconv_svm_settings;
+
 typedef struct gconv_svm_run {
-  const gconv_settings *settings;
+  const gconv_svm_settings *settings;
   const char *path;                   /* of the table or the images */
   const char *targets;                /* of targets or masks; NULL: the table has them */
   gconv_dataset_options data_options; /* kind, and of pixels most_cases and seed */
@@ -31,7 +43,27 @@ typedef struct gconv_svm_grid {
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
 
-/* What is to be computed, as far as it tells how long that takes (svm_device.c). */
+/* ---- svm_run.c ---- */
+
+/* Notes whether a GPU trained, where that was the device. */
+void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu);
+/* Where machines were trained: "cpu" also where the GPU had too little memory. */
+const char *gconv_svm_device_name(const gconv_svm_run *run);
+
+/* The grid that was asked for, without scores. */
+gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run);
+/* How many folds --grid takes. */
+size_t gconv_svm_grid_folds(const gconv_svm_run *run);
+
+/* Lets training show a line of progress on a terminal. */
+void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);
+
+/* Exponent number `index` of some powers. */
+double gconv_svm_exponent(const gconv_powers *powers, size_t index);
+
+/* ---- svm_device.c ---- */
+
+/* What is to be computed, as far as it tells how long that takes. */
 typedef struct gconv_svm_effort {
   double values;   /* of the kernel */
   double columns;  /* of a row */
@@ -46,30 +78,16 @@ bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int th
                       size_t size);
 /* Opens the device that trains. */
 gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
-/* Notes whether a GPU trained, where that was the device. */
-void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu);
-/* Where machines were trained: "cpu" also where the GPU had too little memory. */
-const char *gconv_svm_device_name(const gconv_svm_run *run);
 
-/* The grid that was asked for, without scores (svm_grid.c). */
-gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run);
-/* How many folds --grid takes. */
-size_t gconv_svm_grid_folds(const gconv_svm_run *run);
+/* ---- svm_info.c, svm_plot.c, svm_grid.c ---- */
 
-/* Lets training show a line of progress on a terminal (cmd_svm.c). */
-void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);
-
-/* Exponent number `index` of some powers. */
-double gconv_svm_exponent(const gconv_powers *powers, size_t index);
-
-/* Prints what a model is (svm_info.c). */
+/* Prints what a model is. */
 gconv_status gconv_svm_print(const char *path);
 
-/* Writes a picture of the grid, as SVG (svm_plot.c). */
+/* Writes a picture of the grid, as SVG. */
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path);
 
-/* Cross-validates over C and gamma, prints a table, or puts it into *json, and sets the best in run->options (svm_grid.c).
- */
+/* Cross-validates over C and gamma, prints a table, or puts it into *json, and sets the best in run->options. */
 gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message);
 
 #endif

@@ -64,7 +64,7 @@ bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int th
 /* The kernel values of all machines, each time that cases are trained on. A fold trains on all cases but a share, and
  * predicts this share: n^2 (1 - s)^2 + n^2 s (1 - s) values, which are n^2 (1 - s). */
 static gconv_svm_effort measure(const gconv_svm_run *run) {
-  const gconv_svm_request *svm = &run->settings->svm;
+  const gconv_svm_settings *svm = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   const double classes = info->class_count > 1 ? (double)info->class_count : 1;
   const double pairs = classes > 1 ? classes * (classes - 1) / 2 : 1;
@@ -74,37 +74,22 @@ static gconv_svm_effort measure(const gconv_svm_run *run) {
     const gconv_svm_grid grid = gconv_svm_grid_of(run);
     trainings = (double)(grid.rows * grid.columns * (gconv_svm_grid_folds(run) - 1));
   }
-  if (run->settings->naming.output)
+  if (run->settings->common.output)
     trainings += run->options.probabilities ? 5 : 1;
   return (gconv_svm_effort){pairs * cases * cases * trainings,
                             (double)info->channels * (double)info->height * (double)info->width, pairs};
 }
 
 gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
-  const gconv_settings *s = run->settings;
+  const gconv_svm_settings *s = run->settings;
   const gconv_svm_effort effort = measure(run);
-  const int threads = gconv_settle_threads(s->job.threads, s->quiet);
-  const char *name = s->job.device;
+  const int threads = gconv_settle_threads(s->common.threads, s->common.quiet);
+  const char *name = s->common.device;
   if (run->options.kernel == GCONV_SVM_SIGMOID) { /* whose tanh has other bits on a GPU */
-    if (name && strncmp(name, "cuda", 4) == 0 && !s->quiet)
+    if (name && strncmp(name, "cuda", 4) == 0 && !s->common.quiet)
       gconv_say("--kernel sigmoid is trained on the CPU");
     name = "cpu";
   }
   gconv_svm_choose(name, &effort, threads, &name, run->why, sizeof run->why);
   return gconv_learn_complain(gconv_device_open(name, threads, &run->device), message);
-}
-
-static bool is_gpu(const gconv_svm_run *run) {
-  return strncmp(gconv_device_get_info(run->device)->name, "cuda", 4) == 0;
-}
-
-void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu) {
-  if (on_gpu || !is_gpu(run))
-    return;
-  run->fell_back = true;
-  snprintf(run->why, sizeof run->why, "%s has too little memory", gconv_device_get_info(run->device)->name);
-}
-
-const char *gconv_svm_device_name(const gconv_svm_run *run) {
-  return run->fell_back ? "cpu" : gconv_device_get_info(run->device)->name;
 }

@@ -6,16 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { DEFAULT_FOLDS = 5 };
-
-static size_t count_of(const gconv_powers *powers) {
-  return (size_t)floor((powers->last - powers->first) / powers->step + 1e-9) + 1;
-}
-
-double gconv_svm_exponent(const gconv_powers *powers, size_t index) {
-  return powers->first + (double)index * powers->step;
-}
-
 /* Whether a score is better; of equal ones, the first is taken. */
 static bool is_better(const gconv_svm_run *run, double score, double best) {
   return run->regression ? score < best : score > best;
@@ -77,20 +67,6 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
   json_object_set_new(json, "grid", rows);
 }
 
-size_t gconv_svm_grid_folds(const gconv_svm_run *run) {
-  return run->settings->svm.folds > 0 ? (size_t)run->settings->svm.folds : DEFAULT_FOLDS;
-}
-
-gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run) {
-  const gconv_svm_request *svm = &run->settings->svm;
-  gconv_svm_grid g = {.costs = {-5, 15, 2}, .gammas = {3, -15, -2}};
-  g.costs = svm->grid_cost.step != 0 ? svm->grid_cost : g.costs;
-  g.gammas = svm->grid_gamma.step != 0 ? svm->grid_gamma : g.gammas;
-  g.columns = count_of(&g.costs);
-  g.rows = run->options.kernel == GCONV_SVM_LINEAR ? 1 : count_of(&g.gammas);
-  return g;
-}
-
 gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message) {
   gconv_svm_grid g = gconv_svm_grid_of(run);
   g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
@@ -98,7 +74,7 @@ gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *m
     return gconv_complain_memory(message);
   gconv_status status = fill(run, &g, message);
   if (status == GCONV_OK) {
-    if (run->settings->json)
+    if (run->settings->common.json)
       add_json(run, &g, json);
     else
       print(run, &g);
@@ -106,8 +82,8 @@ gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *m
     if (run->options.kernel != GCONV_SVM_LINEAR)
       run->options.gamma = exp2(gconv_svm_exponent(&g.gammas, g.best / g.columns));
   }
-  if (status == GCONV_OK && run->settings->learn.plot)
-    status = gconv_learn_complain(gconv_svm_write_plot(run, &g, run->settings->learn.plot), message);
+  if (status == GCONV_OK && run->settings->common.plot)
+    status = gconv_learn_complain(gconv_svm_write_plot(run, &g, run->settings->common.plot), message);
   free(g.scores);
   return status;
 }

@@ -39,6 +39,11 @@ void gconv_progress_show(const char *text);
 /* Removes the line of progress, if there is one: before something else is printed, and at the end. */
 void gconv_progress_hide(void);
 
+/* Where nothing is written but standard output: from now on a reader that goes away, as that of `| head` does, ends the
+ * program by SIGPIPE and without a word, as it ends other programs. What also writes files goes on without a reader.
+ * `output`: the path of the results; NULL: there is none. Before threads begin. */
+void gconv_end_when_unread(const char *output);
+
 /* From now on nothing is said: for a signal handler, after which the failures of other threads are no news.
  * Async-signal-safe. */
 void gconv_say_no_more(void);

@@ -5,8 +5,29 @@
 
 #include "cli/learn.h"
 
+typedef struct gconv_train_settings {
+  gconv_common common;
+  gconv_cases cases;
+  const char *table, *classes, *signal; /* what names the data, unless -i does */
+  const char *net;
+  const char *validate; /* "20%", or a file */
+  gconv_training_options training;
+  int epochs, patience; /* 0: not given */
+  int normalize;        /* 0: not given, 1: yes, 2: no */
+  int algorithm;        /* 0: auto, 1: exact */
+  bool resume;
+} gconv_train_settings;
+
+/* What is learned from. Zero-initialise before first use. */
+typedef struct gconv_data {
+  gconv_dataset *all;        /* the data that are named */
+  gconv_dataset *first;      /* the part of them that is learned, where some are for validation; else NULL */
+  gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
+  gconv_texts paths;         /* of everything that is read */
+} gconv_data;
+
 typedef struct gconv_training_run {
-  const gconv_settings *settings;
+  const gconv_train_settings *settings;
   gconv_data data;
   gconv_device *device;
   gconv_class_weight *weights; /* owned: of --weight */
@@ -21,6 +42,23 @@ typedef struct gconv_training_run {
   const char *chosen;        /* the algorithm and why; the trainer's */
   gconv_confusion confusion; /* of the validation, or of the data if there is none; of classes */
 } gconv_training_run;
+
+/* ---- train_data.c ---- */
+
+/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder is images by class, another file
+ * than a picture a table, or, with --windows, a signal. A second word is the targets. */
+gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words, gconv_message *message);
+
+/* GCONV_OK if the options name one kind of data, with the kind and paths in settings->cases.data. */
+gconv_status gconv_data_choose(gconv_train_settings *settings, gconv_message *message);
+
+/* Opens what the options name. */
+gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data, gconv_message *message);
+/* The cases that are learned. */
+const gconv_dataset *gconv_data_cases(const gconv_data *data);
+void gconv_data_close(gconv_data *data);
+
+/* ---- train_plot.c, train_report.c ---- */
 
 /* Writes the curves of loss and accuracy as SVG. `inside`: it is a part of a page of HTML. */
 void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside);

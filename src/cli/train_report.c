@@ -36,12 +36,12 @@ static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t
 /* ---- Parts of the page ------------------------------------------------------------------------------------------------ */
 
 static void put_summary(FILE *out, const gconv_training_run *run) {
-  const gconv_learn_settings *learn = &run->settings->learn;
+  const gconv_train_settings *learn = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
   char text[200];
   fputs("<table class='summary'>\n", out);
-  gconv_data_describe(info, learn->data.kind, text, sizeof text);
-  gconv_page_row(out, "data", "%s: %s", learn->data.inputs, text);
+  gconv_data_describe(info, learn->cases.data.kind, text, sizeof text);
+  gconv_page_row(out, "data", "%s: %s", learn->cases.data.inputs, text);
   if (run->data.validation)
     gconv_page_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases,
                    learn->validate);
@@ -116,7 +116,7 @@ static void put_examples(FILE *out, const gconv_training_run *run) {
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   size_t floats = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
-  if (run->settings->learn.data.kind != GCONV_DATASET_PAIRS || floats > MOST_FLOATS)
+  if (run->settings->cases.data.kind != GCONV_DATASET_PAIRS || floats > MOST_FLOATS)
     return;
   gconv_predictor p = {0};
   float *inputs = malloc(floats * sizeof *inputs), *targets = malloc(info->outputs * sizeof *targets);
@@ -147,7 +147,7 @@ static void put_examples(FILE *out, const gconv_training_run *run) {
 
 static void put_page(FILE *out, const void *context) {
   const gconv_training_run *run = context;
-  gconv_page_begin(out, "train", run->settings->naming.output);
+  gconv_page_begin(out, "train", run->settings->common.output);
   put_summary(out, run);
   fputs("<h2>Curves</h2>\n", out);
   gconv_train_draw(out, run, true);

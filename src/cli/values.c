@@ -21,7 +21,7 @@ static void print_flag(FILE *out, const void *field) {
   fputs(*(const bool *)field ? "yes" : "no", out);
 }
 
-const gconv_kind gconv_value_flag = {parse_flag, print_flag};
+const gconv_kind gconv_value_flag = {parse_flag, print_flag, NULL};
 
 static gconv_status parse_text(const gconv_given *given) {
   *(const char **)given->field = given->value;
@@ -33,14 +33,7 @@ void gconv_print_text(FILE *out, const void *field) {
   fputs(text ? text : "", out);
 }
 
-const gconv_kind gconv_value_text = {parse_text, gconv_print_text};
-
-static gconv_status parse_file_or_output(const gconv_given *given) {
-  *(const char **)given->field = given->value ? given->value : "-";
-  return GCONV_OK;
-}
-
-const gconv_kind gconv_value_file_or_output = {parse_file_or_output, gconv_print_text};
+const gconv_kind gconv_value_text = {parse_text, gconv_print_text, NULL};
 
 static gconv_status parse_once(const gconv_given *given) {
   const char *before = *(const char **)given->field;
@@ -49,13 +42,17 @@ static gconv_status parse_once(const gconv_given *given) {
   return parse_text(given);
 }
 
-const gconv_kind gconv_value_once = {parse_once, gconv_print_text};
+const gconv_kind gconv_value_once = {parse_once, gconv_print_text, NULL};
 
 static gconv_status parse_texts(const gconv_given *given) {
   return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_complain_memory(given->message);
 }
 
-const gconv_kind gconv_value_texts = {parse_texts, NULL};
+void gconv_release_texts(void *field) {
+  gconv_texts_free(field);
+}
+
+const gconv_kind gconv_value_texts = {parse_texts, NULL, gconv_release_texts};
 
 /* ---- Filters --------------------------------------------------------------------------------------------------------- */
 
@@ -89,7 +86,7 @@ static gconv_status parse_filters(const gconv_given *given) {
   return gconv_filters_split(given->value, given->field) ? GCONV_OK : gconv_complain_memory(given->message);
 }
 
-const gconv_kind gconv_value_filters = {parse_filters, NULL};
+const gconv_kind gconv_value_filters = {parse_filters, NULL, gconv_release_texts};
 
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +103,7 @@ static void print_number(FILE *out, const void *field) {
   fprintf(out, "%a", *(const double *)field);
 }
 
-const gconv_kind gconv_value_number = {parse_number, print_number};
+const gconv_kind gconv_value_number = {parse_number, print_number, NULL};
 
 static gconv_status parse_numbers(const gconv_given *given) {
   gconv_numbers *numbers = given->field, found = {.items = calloc(strlen(given->value) + 1, sizeof *found.items)};
@@ -132,7 +129,11 @@ static void print_numbers(FILE *out, const void *field) {
     fprintf(out, "%s%a", i > 0 ? "," : "", (double)numbers->items[i]);
 }
 
-const gconv_kind gconv_value_numbers = {parse_numbers, print_numbers};
+static void release_numbers(void *field) {
+  free(((gconv_numbers *)field)->items);
+}
+
+const gconv_kind gconv_value_numbers = {parse_numbers, print_numbers, release_numbers};
 
 static gconv_status parse_integer(const gconv_given *given) {
   int64_t integer;
@@ -149,7 +150,7 @@ static void print_integer(FILE *out, const void *field) {
   fprintf(out, "%d", *(const int *)field);
 }
 
-const gconv_kind gconv_value_integer = {parse_integer, print_integer};
+const gconv_kind gconv_value_integer = {parse_integer, print_integer, NULL};
 
 static gconv_status parse_pair(const gconv_given *given) {
   int32_t numbers[2], *pair = given->field;
@@ -166,7 +167,7 @@ static void print_pair(FILE *out, const void *field) {
   fprintf(out, "%d,%d", pair[0], pair[1]);
 }
 
-const gconv_kind gconv_value_pair = {parse_pair, print_pair};
+const gconv_kind gconv_value_pair = {parse_pair, print_pair, NULL};
 
 static gconv_status parse_count(const gconv_given *given) {
   uint64_t count;
@@ -180,7 +181,34 @@ static void print_count(FILE *out, const void *field) {
   fprintf(out, "%" PRIu64, *(const uint64_t *)field);
 }
 
-const gconv_kind gconv_value_count = {parse_count, print_count};
+const gconv_kind gconv_value_count = {parse_count, print_count, NULL};
+
+static gconv_status parse_share(const gconv_given *given) {
+  double *share = given->field;
+  if (!gconv_parse_share(given->value, share) || !(*share > 0 && *share < 1))
+    return gconv_refuse(given->message, "this takes a share above 0 and below 100%%, such as 20%% or 0.2");
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_share = {parse_share, NULL, NULL};
+
+static gconv_status parse_positive(const gconv_given *given) {
+  double *number = given->field;
+  if (!gconv_parse_number(given->value, number) || !(*number > 0))
+    return gconv_refuse(given->message, "this takes a number above 0");
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_positive = {parse_positive, NULL, NULL};
+
+static gconv_status parse_from_zero(const gconv_given *given) {
+  double *number = given->field;
+  if (!gconv_parse_number(given->value, number) || *number < 0)
+    return gconv_refuse(given->message, "this takes %s", given->option->takes);
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_from_zero = {parse_from_zero, NULL, NULL};
 
 /* ---- Words ----------------------------------------------------------------------------------------------------------- */
 
@@ -204,8 +232,8 @@ static const gconv_synonym *find_synonym(const gconv_option *option, const char 
   return NULL;
 }
 
-gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_settings *settings,
-                                  const char **meaning, gconv_message *message) {
+gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning,
+                                  gconv_message *message) {
   size_t length = strcspn(value, ":");
   const gconv_synonym *found = find_synonym(option, value, length);
   char *text = NULL;
@@ -217,7 +245,7 @@ gconv_status gconv_option_meaning(const gconv_option *option, const char *value,
   if (asprintf(&text, "%s%s", found->value, value + length) < 0)
     return gconv_complain_memory(message);
   *meaning = text;
-  return gconv_texts_add(&settings->meanings, text) ? GCONV_OK : gconv_complain_memory(message);
+  return gconv_texts_add(owned, text) ? GCONV_OK : gconv_complain_memory(message);
 }
 
 gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message) {
@@ -269,7 +297,7 @@ static gconv_status parse_word(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_word = {parse_word, print_integer};
+const gconv_kind gconv_value_word = {parse_word, print_integer, NULL};
 
 static gconv_status parse_name(const gconv_given *given) {
   int index;
@@ -278,4 +306,45 @@ static gconv_status parse_name(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_name = {parse_name, gconv_print_text};
+const gconv_kind gconv_value_name = {parse_name, gconv_print_text, NULL};
+
+/* ---- Borders and windows --------------------------------------------------------------------------------------------- */
+
+static gconv_status parse_border(const gconv_given *given) {
+  gconv_given_border *border = given->field;
+  int index = GCONV_BORDER_CONSTANT;
+  if (strncmp(given->value, "constant:", 9) == 0) {
+    if (!gconv_parse_float(given->value + 9, &border->value))
+      return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
+  } else {
+    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+    if (index == GCONV_BORDER_CONSTANT)
+      return gconv_refuse(given->message, "constant takes a value, such as constant:0.5");
+  }
+  border->border = (gconv_border)index;
+  border->given = true;
+  return GCONV_OK;
+}
+
+static void print_border(FILE *out, const void *field) {
+  const gconv_given_border *border = field;
+  fprintf(out, "%d %a", (int)border->border, border->value);
+}
+
+const gconv_kind gconv_value_border = {parse_border, print_border, NULL};
+
+static gconv_status parse_windows(const gconv_given *given) {
+  gconv_windows *windows = given->field;
+  const char *colon = strchr(given->value, ':');
+  char *window = strndup(given->value, strcspn(given->value, ":"));
+  int64_t samples = 0, hop = 0;
+  bool good = window && gconv_parse_integer(window, 1, 1 << 24, &samples) &&
+              (!colon || gconv_parse_integer(colon + 1, 1, 1 << 24, &hop));
+  free(window);
+  *windows = (gconv_windows){(int32_t)samples, (int32_t)hop};
+  return good ? GCONV_OK
+              : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
+                                             "distance from one to the next: 200:50");
+}
+
+const gconv_kind gconv_value_windows = {parse_windows, NULL, NULL};

@@ -66,7 +66,7 @@ typedef struct worker {
 } worker;
 
 typedef struct windows {
-  const gconv_settings *settings;
+  const gconv_job_settings *settings;
   const char *network_path, *input_path;
   gconv_network network;
   gconv_device *device;
@@ -309,21 +309,22 @@ static gconv_status complain_library(gconv_status status, gconv_message *message
 }
 
 static gconv_status check_words(windows *w, gconv_message *message) {
-  const gconv_settings *settings = w->settings;
-  if (settings->inputs.count != 1)
-    return gconv_refuse(message, "--windows takes one signal: %s and %s are several", settings->inputs.items[0],
-                        settings->inputs.items[1]);
+  const gconv_job_settings *settings = w->settings;
+  if (settings->common.inputs.count != 1)
+    return gconv_refuse(message, "--windows takes one signal: %s and %s are several", settings->common.inputs.items[0],
+                        settings->common.inputs.items[1]);
   if (settings->last.filters.count != 1)
     return gconv_refuse(message, "--windows takes one network: %s and %s are several", settings->last.filters.items[0],
                         settings->last.filters.items[1]);
-  if (gconv_settings_want_race(settings))
+  if (gconv_job_settings_want_race(settings))
     return gconv_refuse(message, "--algorithm all is a race on one image: --windows takes auto, or one algorithm");
-  if (gconv_devices_are_several(settings->job.device))
-    return gconv_refuse(message, "--device %s: --windows uses one device", settings->job.device);
-  w->input_path = settings->inputs.items[0];
+  if (gconv_devices_are_several(settings->common.device))
+    return gconv_refuse(message, "--device %s: --windows uses one device", settings->common.device);
+  w->input_path = settings->common.inputs.items[0];
   w->network_path = settings->last.filters.items[0];
-  if (settings->no_clobber && strcmp(settings->naming.output, "-") != 0 && gconv_output_exists(settings->naming.output))
-    return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", settings->naming.output);
+  if (settings->common.no_clobber && strcmp(settings->common.output, "-") != 0 &&
+      gconv_output_exists(settings->common.output))
+    return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", settings->common.output);
   return GCONV_OK;
 }
 
@@ -421,8 +422,8 @@ static size_t count_weights(const gconv_network *network) {
 
 /* Opens the device, and decides who computes. */
 static gconv_status open_device(windows *w) {
-  const char *name = strcmp(w->settings->job.device, "auto") == 0 ? "cpu" : w->settings->job.device;
-  const int threads = gconv_threads_allowed(w->settings->job.threads);
+  const char *name = strcmp(w->settings->common.device, "auto") == 0 ? "cpu" : w->settings->common.device;
+  const int threads = gconv_threads_allowed(w->settings->common.threads);
   const size_t copies = 4 * (size_t)threads; /* an engine has two plans, of which each keeps weights in two orders */
   w->alone = strcmp(name, "cpu") == 0 && w->input_floats <= MOST_FLOATS &&
              count_weights(&w->network) <= WEIGHTS_BYTES / sizeof(float) / copies;
@@ -434,7 +435,7 @@ static gconv_status open_device(windows *w) {
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %d threads", w->worker_count);
   for (int i = 0; i < w->engine_count; i++)
     pthread_mutex_init(&w->engines[i].lock, NULL);
-  return gconv_device_open(name, w->alone ? 1 : w->settings->job.threads, &w->device);
+  return gconv_device_open(name, w->alone ? 1 : w->settings->common.threads, &w->device);
 }
 
 /* Batches have whole groups of few windows. */
@@ -471,23 +472,23 @@ static gconv_status fail_short(const windows *w, uint64_t samples) {
 }
 
 static gconv_status open_signal(windows *w) {
-  GCONV_TRY(gconv_samples_open(w->input_path, w->settings->learn.raw, &w->samples));
-  w->window = (size_t)w->settings->learn.data.window;
-  w->hop = w->settings->learn.data.hop > 0 ? (size_t)w->settings->learn.data.hop : w->window;
+  GCONV_TRY(gconv_samples_open(w->input_path, w->settings->raw, &w->samples));
+  w->window = (size_t)w->settings->windows.samples;
+  w->hop = w->settings->windows.hop > 0 ? (size_t)w->settings->windows.hop : w->window;
   w->channels = (size_t)w->samples.channels;
   w->input_floats = w->window * w->channels;
   return count_windows(w) == 0 ? fail_short(w, w->samples.count) : GCONV_OK;
 }
 
-static gconv_status prepare(windows *w, gconv_settings *settings, gconv_message *message) {
+static gconv_status prepare(windows *w, gconv_job_settings *settings, gconv_message *message) {
   gconv_rows_format format;
   gconv_image out;
-  GCONV_TRY(gconv_settings_finish(settings, message));
+  GCONV_TRY(gconv_job_settings_finish(settings, message));
   GCONV_TRY(check_words(w, message));
   GCONV_TRY(gconv_rows_choose(settings, &format, message));
-  const char *output = settings->naming.output;
-  char *paths[] = {settings->inputs.items[0], settings->last.filters.items[0]};
-  gconv_sandbox_files(settings, &output, 1, true);
+  const char *output = settings->common.output;
+  char *paths[] = {settings->common.inputs.items[0], settings->last.filters.items[0]};
+  gconv_sandbox_files(&settings->common, &output, 1, true);
   if (strcmp(output, "-") != 0)
     GCONV_TRY(
         gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}, message));
@@ -508,7 +509,7 @@ static gconv_status prepare(windows *w, gconv_settings *settings, gconv_message 
 static void say_left(const windows *w) {
   uint64_t samples = w->samples.read / w->channels, first = (w->found - 1) * w->hop;
   uint64_t seen = first + (w->hop > w->window ? w->hop : w->window);
-  if (samples > seen && !w->settings->quiet)
+  if (samples > seen && !w->settings->common.quiet)
     gconv_say("%s: the last %llu sample%s %s no whole window of %zu, and left out", w->samples.source.name,
               (unsigned long long)(samples - seen), samples - seen == 1 ? "" : "s", samples - seen == 1 ? "is" : "are",
               w->window);
@@ -517,7 +518,7 @@ static void say_left(const windows *w) {
 static gconv_status finish(windows *w) {
   if (w->found == 0)
     return fail_short(w, w->samples.read / w->channels);
-  GCONV_TRY(gconv_rows_commit(&w->rows, w->settings->no_clobber));
+  GCONV_TRY(gconv_rows_commit(&w->rows, w->settings->common.no_clobber));
   say_left(w);
   return GCONV_OK;
 }
@@ -545,12 +546,12 @@ static void release(windows *w) {
   pthread_mutex_destroy(&w->reading);
 }
 
-int gconv_windows_run(gconv_settings *settings) {
+int gconv_windows_run(gconv_job_settings *settings) {
   windows w = {.settings = settings, .samples.source.file = -1};
   pthread_mutex_init(&w.reading, NULL);
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.changed, NULL);
-  gconv_set_log(settings->quiet ? NULL : gconv_say_warning, NULL);
+  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = prepare(&w, settings, &w.message);
   bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
   if (status == GCONV_OK)

@@ -3,9 +3,9 @@
 #ifndef GCONV_CLI_WINDOWS_H
 #define GCONV_CLI_WINDOWS_H
 
-#include "cli/settings.h"
+#include "cli/job_settings.h"
 
 /* Runs the main command with --windows. Returns what the program ends with. */
-int gconv_windows_run(gconv_settings *settings);
+int gconv_windows_run(gconv_job_settings *settings);
 
 #endif

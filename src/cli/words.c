@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Words of the main command that stand without an option: gconv FILTER INPUT... OUTPUT. */
 #include "cli/command.h"
+#include "cli/job_settings.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static bool is_taken(const char *word) {
 
 /* ---- What it is taken for --------------------------------------------------------------------------------------------- */
 
-static gconv_status take_filter(gconv_settings *settings, const char *word, gconv_message *message) {
+static gconv_status take_filter(gconv_job_settings *settings, const char *word, gconv_message *message) {
   bool file = access(word, F_OK) == 0;
   if (file && gconv_word_is_filter(word))
     return gconv_refuse(message,
@@ -71,27 +72,27 @@ static gconv_status take_filter(gconv_settings *settings, const char *word, gcon
   return gconv_filters_split(word, &settings->last.filters) ? GCONV_OK : gconv_complain_memory(message);
 }
 
-static gconv_status take_output(gconv_settings *settings, const char *word, gconv_message *message) {
+static gconv_status take_output(gconv_job_settings *settings, const char *word, gconv_message *message) {
   if (strcmp(word, "-") != 0 && is_taken(word))
     return gconv_refuse(message, "%s: exists, and may be meant as an input: name the result with -o, as in -o %s", word,
                         word);
-  settings->naming.output = word;
+  settings->common.output = word;
   return GCONV_OK;
 }
 
-gconv_status gconv_settings_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message) {
-  GCONV_TRY(gconv_settings_take_list(settings, message));
-  bool inputs = settings->inputs.count > 0, filters = settings->last.filters.count + settings->before_count > 0;
+gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words, gconv_message *message) {
+  GCONV_TRY(gconv_job_settings_take_list(settings, message));
+  bool inputs = settings->common.inputs.count > 0, filters = settings->last.filters.count + settings->before_count > 0;
   size_t first = 0, last = words->count;
   if (first < last && !filters)
     GCONV_TRY(take_filter(settings, words->items[first++], message));
-  if (!settings->naming.output && last - first >= (inputs ? 1 : 2))
+  if (!settings->common.output && last - first >= (inputs ? 1 : 2))
     GCONV_TRY(take_output(settings, words->items[--last], message));
   if (first < last && inputs)
     return gconv_refuse(message, "%s: unexpected argument: images follow -i, filters -f, and the result -o",
                         words->items[first]);
   for (; first < last; first++)
-    if (!gconv_texts_add(&settings->inputs, strdup(words->items[first])))
+    if (!gconv_texts_add(&settings->common.inputs, strdup(words->items[first])))
       return gconv_complain_memory(message);
   return GCONV_OK;
 }

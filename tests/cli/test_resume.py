@@ -185,7 +185,7 @@ class Resume(helper.CommandTest):
 
     def test_every_option_that_changes_results(self):
         told = set(re.findall(r"^ +(?:-., )?--([a-z-]+)", self.gconv("filter", "--help").stdout, re.MULTILINE))
-        self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "do their rows (src/cli/table.c) say CHANGES or KEEPS, and which is right?")
+        self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "do their rows (src/cli/job_options.c) say CHANGES or KEEPS, and which is right?")
         for name, value in CHANGES.items():
             output = "out/{stem}." + OUTPUTS.get(name, "png")
             if OUTPUTS.get(name) not in (None, *FORMATS):

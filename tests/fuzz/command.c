@@ -5,6 +5,7 @@
  * their options are tried.
  */
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -21,7 +22,7 @@ enum { MOST_WORDS = 32, MOST_BYTES = 1024 };
 
 static char folder[] = "/tmp/gconv-fuzz-XXXXXX";
 
-/* In place of main.c's: this process goes on. */
+/* In place of src/cli/unread.c: this process goes on. */
 void gconv_end_when_unread(const char *output) {
   (void)output;
 }

@@ -1,41 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that single options of the main job have. */
-#include "cli/options.h"
+#include "cli/job_settings.h"
 
 #include <string.h>
 
 enum { LARGEST = 1 << 30 }; /* of the numbers of a region */
 
-/* ---- --border ---- */
-
-/* The field is the gconv_options. */
-static gconv_status parse_border(const gconv_given *given) {
-  gconv_options *options = given->field;
-  int border = GCONV_BORDER_CONSTANT;
-  if (strncmp(given->value, "constant:", 9) == 0) {
-    if (!gconv_parse_float(given->value + 9, &options->border_value))
-      return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
-  } else {
-    GCONV_TRY(gconv_option_find_word(given->option, given->value, &border, given->message));
-    if (border == GCONV_BORDER_CONSTANT)
-      return gconv_refuse(given->message, "constant takes a value, such as constant:0.5");
-  }
-  options->border = (gconv_border)border;
-  given->settings->border_given = true;
-  return GCONV_OK;
+static gconv_job_settings *settings_of(const gconv_given *given) {
+  return given->record;
 }
-
-static void print_border(FILE *out, const void *field) {
-  const gconv_options *options = field;
-  fprintf(out, "%d %a", (int)options->border, options->border_value);
-}
-
-const gconv_kind gconv_value_border = {parse_border, print_border};
 
 /* ---- --alpha ---- */
 
 static gconv_status parse_alpha(const gconv_given *given) {
-  given->settings->job.alpha_meant = true;
+  settings_of(given)->job.alpha_meant = true;
   return gconv_value_word.parse(given);
 }
 
@@ -43,7 +21,7 @@ static void print_alpha(FILE *out, const void *field) {
   gconv_value_word.print(out, field);
 }
 
-const gconv_kind gconv_value_alpha = {parse_alpha, print_alpha};
+const gconv_kind gconv_value_alpha = {parse_alpha, print_alpha, NULL};
 
 /* ---- Options of a layer: their field is the gconv_layer ---- */
 
@@ -74,8 +52,8 @@ static gconv_status parse_padding(const gconv_given *given) {
     return parse_pads(given->value, given->option->most, layer, given->message);
   layer->padding = paddings[index];
   bool of_banks = layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
-  if (of_banks && !given->settings->of_banks)
-    given->settings->of_banks = given->option->name;
+  if (of_banks && !settings_of(given)->of_banks)
+    settings_of(given)->of_banks = given->option->name;
   return GCONV_OK;
 }
 
@@ -84,7 +62,7 @@ static void print_padding(FILE *out, const void *field) {
   fprintf(out, "%d %d %d %d %d", (int)layer->padding, layer->pad_top, layer->pad_left, layer->pad_bottom, layer->pad_right);
 }
 
-const gconv_kind gconv_value_padding = {parse_padding, print_padding};
+const gconv_kind gconv_value_padding = {parse_padding, print_padding, NULL};
 
 static gconv_status parse_activation(const gconv_given *given) {
   gconv_layer *layer = given->field;
@@ -107,13 +85,13 @@ static void print_activation(FILE *out, const void *field) {
   fprintf(out, "%d %a", (int)layer->activation, (double)layer->slope);
 }
 
-const gconv_kind gconv_value_activation = {parse_activation, print_activation};
+const gconv_kind gconv_value_activation = {parse_activation, print_activation, NULL};
 
 static gconv_status parse_then(const gconv_given *given) {
-  return gconv_settings_begin_layer(given->settings, given->message);
+  return gconv_job_settings_begin_layer(settings_of(given), given->message);
 }
 
-const gconv_kind gconv_value_then = {parse_then, NULL};
+const gconv_kind gconv_value_then = {parse_then, NULL, NULL};
 
 /* ---- Others ---- */
 
@@ -122,10 +100,10 @@ static gconv_status parse_format(const gconv_given *given) {
   const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
   int index;
   naming->same = strcmp(given->value, "same") == 0;
-  given->settings->rows = strcmp(given->value, "csv") == 0     ? GCONV_ROWS_CSV
-                          : strcmp(given->value, "f32le") == 0 ? GCONV_ROWS_F32LE
-                                                               : GCONV_ROWS_UNKNOWN;
-  if (given->settings->rows != GCONV_ROWS_UNKNOWN) {
+  settings_of(given)->rows = strcmp(given->value, "csv") == 0     ? GCONV_ROWS_CSV
+                             : strcmp(given->value, "f32le") == 0 ? GCONV_ROWS_F32LE
+                                                                  : GCONV_ROWS_UNKNOWN;
+  if (settings_of(given)->rows != GCONV_ROWS_UNKNOWN) {
     naming->format = NULL;
     return GCONV_OK;
   }
@@ -140,19 +118,19 @@ static void print_format(FILE *out, const void *field) {
   fputs(naming->same ? "same" : naming->format ? naming->format->name : "", out);
 }
 
-const gconv_kind gconv_value_format = {parse_format, print_format};
+const gconv_kind gconv_value_format = {parse_format, print_format, NULL};
 
 /* A name, or several with commas between, for a race. */
 static gconv_status parse_algorithm(const gconv_given *given) {
   bool several = strchr(given->value, ',') != NULL;
-  const gconv_given all = {given->option, "all", given->settings, given->field, given->message};
-  given->settings->racers = several ? given->value : NULL;
+  const gconv_given all = {given->option, "all", given->record, given->field, given->message};
+  settings_of(given)->racers = several ? given->value : NULL;
   if (several)
     GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
   return gconv_value_name.parse(several ? &all : given);
 }
 
-const gconv_kind gconv_value_algorithm = {parse_algorithm, gconv_print_text};
+const gconv_kind gconv_value_algorithm = {parse_algorithm, gconv_print_text, NULL};
 
 static gconv_status parse_without(const gconv_given *given) {
   if (given->value[0])
@@ -161,20 +139,20 @@ static gconv_status parse_without(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_without = {parse_without, gconv_print_text};
+const gconv_kind gconv_value_without = {parse_without, gconv_print_text, NULL};
 
 static gconv_status parse_device(const gconv_given *given) {
   *(const char **)given->field = given->value;
-  return gconv_settings_check_device(given->value, given->message);
+  return gconv_check_device(given->value, given->message);
 }
 
-const gconv_kind gconv_value_device = {parse_device, NULL};
+const gconv_kind gconv_value_device = {parse_device, NULL, NULL};
 
 static gconv_status parse_shard(const gconv_given *given) {
   return gconv_shard_parse(given->value, given->field, given->message);
 }
 
-const gconv_kind gconv_value_shard = {parse_shard, NULL};
+const gconv_kind gconv_value_shard = {parse_shard, NULL, NULL};
 
 /* The sign and the digits of an offset, which end at `end`. */
 static bool parse_offset(const char *text, const char *end, int32_t *offset) {
@@ -218,18 +196,7 @@ static void print_region(FILE *out, const void *field) {
   fprintf(out, "%d %d %d %d", (int)area->width, (int)area->height, (int)area->x, (int)area->y);
 }
 
-const gconv_kind gconv_value_region = {parse_region, print_region};
-
-static gconv_status parse_tolerance(const gconv_given *given) {
-  double *tolerance = given->field;
-  if (!gconv_parse_number(given->value, tolerance) || *tolerance < 0)
-    return gconv_refuse(given->message,
-                        "this takes a number from 0 on, where 1 is white: 0.01, or 2/255 for two levels of 8 "
-                        "bits");
-  return GCONV_OK;
-}
-
-const gconv_kind gconv_value_tolerance = {parse_tolerance, NULL};
+const gconv_kind gconv_value_region = {parse_region, print_region, NULL};
 
 /* The field is the gconv_batch. */
 static gconv_status parse_verify(const gconv_given *given) {
@@ -240,4 +207,4 @@ static gconv_status parse_verify(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_verify = {parse_verify, NULL};
+const gconv_kind gconv_value_verify = {parse_verify, NULL, NULL};

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of the main job, in the order of their --help. */
+#include "cli/documented.h"
+#include "cli/job_settings.h"
+
+#include <limits.h>
+
+enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the library's */ };
+
+/* The last of the columns says whether another value makes other results. */
+#define OPTION(letter_, name_, value_, kind_, field_, changes_, ...)                                                        \
+  GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_, .changes_results = changes_, __VA_ARGS__)
+enum { KEEPS = false, CHANGES = true };
+
+/* Rows that gconv classify has, too. */
+#define MAP_OPTION(...) OPTION(__VA_ARGS__, .of_maps = true)
+#define MAP_HEADING(text)                                                                                                   \
+  { .heading = text, .of_maps = true }
+
+/* Makes the job one of banks. */
+#define OF_BANKS .noted = offsetof(gconv_job_settings, of_banks)
+
+/* ---- Words of values ---- */
+
+static const char *combine_at(size_t i) {
+  return i == GCONV_COMBINE_MOSAIC ? "mosaic" : gconv_combine_name((gconv_combine)i);
+}
+
+static const char *activation_at(size_t i) {
+  return gconv_activation_name((gconv_activation)i);
+}
+
+static const char *written_format_at(size_t index) {
+  const gconv_format_info *format;
+  for (size_t i = 0; (format = gconv_format_at(i)); i++)
+    if (format->writes && index-- == 0)
+      return format->name;
+  static const char *const others[] = {"same", "csv", "f32le"};
+  return index < sizeof others / sizeof *others ? others[index] : NULL;
+}
+
+static const gconv_synonym depth_words[] = {
+    {"u8 uint8", "8", NULL}, {"u16 uint16", "16", NULL}, {"f32 float32 single", "float", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym combine_words[] = {
+    {"mag norm l2 hypot", "magnitude", NULL}, {"add", "sum", NULL}, {"maximum", "max", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym range_words[] = {
+    {"clip saturate", "clamp", NULL},
+    {"absolute", "abs", NULL},
+    {"stretch", "minmax", NULL},
+    {"normalize normalise", NULL,
+     "minmax maps the smallest value to black and the largest to white; a filter whose "
+     "taps sum to 1 is made by dividing it: -f '1/9*[1 1 1; 1 1 1; 1 1 1]'"},
+    {NULL, NULL, NULL}};
+static const gconv_synonym alpha_words[] = {
+    {"copy", "keep", NULL}, {"premultiplied", "premultiply", NULL}, {"remove off", "drop", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym activation_words[] = {
+    {"linear", "none", NULL}, {"leaky_relu leakyrelu", "leaky", NULL}, {"logistic", "sigmoid", NULL}, {NULL, NULL, NULL}};
+
+/* What --windows, which makes no images, has no use for. */
+#define OF_IMAGES                                                                                                           \
+  "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
+  "tiff-compression strip skip-existing "                                                                                   \
+  "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
+  "activation mean std batch layout decode jobs memory fail-fast dry-run timings verify explain"
+
+const gconv_option gconv_job_options[] = {
+    MAP_HEADING("Input"),
+    OPTION('i', "input", "PATH...", texts, common.inputs, KEEPS, .also = "image images source src", .several = true,
+           .help = "images, folders, quoted patterns such as 'shots/*.png', FILE:3 or data.npz:NAME for one image of a "
+                   "file, or - for "
+                   "standard input; may be repeated"),
+    OPTION(0, "files-from", "FILE", once, files_from, KEEPS, .near = "list from-file files",
+           .help =
+               "a list of inputs, a name a line, or - for standard input: find photos -name '*.png' | gconv --files-from - "
+               "-f sobel -o out/"),
+    OPTION('0', "null", NULL, flag, null_ends, KEEPS, .also = "null-data from0",
+           .help = "the names of that list end with a 0 byte, as those of find -print0 do"),
+    MAP_OPTION('r', "recursive", NULL, flag, common.recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(0, "exclude", "PATTERN", texts, exclude, KEEPS, .near = "ignore skip",
+           .help =
+               "leave out what folders and patterns find: files and folders of such names, '*_old*', or, with a /, of such "
+               "paths below the folder of -i, 'raw/*'; may be repeated"),
+    OPTION('f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
+           .help =
+               "files, built-in filters such as gaussian:sigma=2 or gaussian:size=9,sigma=2 (sigma alone sets the size, 2 * "
+               "ceil(3 * sigma) + 1; gconv filters lists them), arrays such as "
+               "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
+               "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated, or have commas between: sobel_x,sobel_y"),
+    OPTION(0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = gconv_word_syntax_at,
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, npz, "
+                   "safetensors or onnx; default: recognised by content"),
+    GCONV_MAX_PIXELS_ROW(.of_maps = true),
+    OPTION(0, "then", NULL, then, before, KEEPS, .near = "chain next",
+           .help =
+               "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
+               "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
+               "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
+    MAP_HEADING("Output"),
+    OPTION('o', "output", "PATH", once, common.output, KEEPS, .also = "out dest destination",
+           .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
+                   "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
+    MAP_OPTION(0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
+               .help =
+                   "the file format of the results, of those listed below, or same: that of each input; of --windows csv, "
+                   "npy or f32le; default: by the extension of the output, otherwise png"),
+    MAP_OPTION(
+        0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
+        .help = "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
+                "_blur; results of an earlier run are then passed over"),
+    OPTION(0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
+           .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
+           .help =
+               "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
+               "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
+    MAP_OPTION(0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
+               .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
+    OPTION(0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1, .most = 100,
+           .excludes = "lossless",
+           .help =
+               "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG, "
+               "or no loss, if it is WebP without"),
+    OPTION(0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
+           .help = "WebP without loss; default: with loss, as --quality says"),
+    MAP_OPTION(0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
+               .help = "compression of TIFF, all without loss: none (default), deflate (fast, on all threads), lzw or zstd"),
+    OPTION(0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
+           .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
+                   "thumbnail; ICC profile and resolution always stay"),
+    OPTION(0, "preserve-times", NULL, flag, job.preserve_times, KEEPS, .also = "preserve-time keep-times",
+           .near = "mtime preserve times",
+           .help = "give results the time of the last change that their inputs have; default: now"),
+    MAP_OPTION(0, "no-clobber", NULL, flag, common.no_clobber, KEEPS, .also = "no-overwrite keep-existing",
+               .excludes = "skip-existing",
+               .excluded =
+                   "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "
+                   "not",
+               .help = "keep existing results, and count them as failed; default: replace them"),
+    MAP_OPTION(0, "skip-existing", NULL, flag, skip_existing, KEEPS,
+               .help = "skip results that exist, whatever they contain"),
+    MAP_OPTION(
+        0, "resume", NULL, flag, resume, KEEPS, .excludes = "no-clobber skip-existing",
+        .excluded = "--resume excludes --%s: it decides by the manifest, not by whether a file exists",
+        .help = "continue an interrupted run: record finished results in .gconv-manifest beside them, and skip those that "
+                "still match it, made from the same input with the same filters and options"),
+    MAP_OPTION(0, "shard", "I/N|auto", shard, shard, KEEPS, .words = "auto",
+               .help =
+                   "process only part I of N of the images, chosen by a hash of their paths, so that machines can share a "
+                   "folder; auto and auto/N follow the variables of Slurm arrays and indexed Kubernetes jobs"),
+    GCONV_HEADING("Convolution"),
+    OPTION(0, "flip", NULL, flag, last.layer.flip, CHANGES, .also = "convolve convolution", .near = "rotate",
+           .help = "mathematical convolution: rotate the filter by 180 degrees; default: correlation"),
+    OPTION(0, "border", "MODE", border, border, CHANGES, .also = "boundary", .near = "edge", .word_at = gconv_word_border_at,
+           .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
+           .help =
+               "what lies outside the image: zero (default), constant:V (V is 0 for black, 1 for white; for float results "
+               "any number), replicate, symmetric, reflect101 or wrap"),
+    OPTION(0, "padding", "MODE", padding, last.layer, CHANGES, .most = LARGEST_EXTENT,
+           .words = "same|valid|full|same-upper|same-lower",
+           .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
+    OPTION(0, "stride", "N|Y,X", pair, last.layer.stride_y, CHANGES, .most = LARGEST_EXTENT,
+           .help = "compute every N-th pixel only; default: 1"),
+    OPTION(0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
+           .help = "distance between neighbouring taps, in pixels; default: 1"),
+    OPTION(0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
+           .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
+                   "pixels are the neighbours of those at the edges"),
+    OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "weights alpha-mask",
+           .help =
+               "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
+               "input, black keeps the input; its alpha counts too"),
+    OPTION(
+        0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",
+        .help =
+            "convert to grey first: 0.299 R + 0.587 G + 0.114 B (BT.601), with --linear 0.2126 R + 0.7152 G + 0.0722 B of "
+            "the light (BT.709); rounded to a level, but not for --depth float"),
+    OPTION(0, "linear", NULL, flag, options.linear, CHANGES, .near = "gamma srgb",
+           .help = "filter in linear light: undo the sRGB curve before, redo it after"),
+    OPTION(0, "alpha", "MODE", alpha, options.alpha, CHANGES, .words = "keep|filter|premultiply|drop", /* gconv_alpha */
+           .synonyms = alpha_words,
+           .help = "keep (default): alpha is copied; filter: filtered like the other channels, but --range leaves it alone; "
+                   "premultiply: colours are weighted by it; drop: left out"),
+    OPTION(0, "combine", "MODE", word, combine, CHANGES, .near = "merge reduce", .word_at = combine_at,
+           .synonyms = combine_words,
+           .help = "several filters give: none (default, but of sobel, prewitt, scharr or roberts alone), a result each; "
+                   "magnitude, sum, max or stack, one result of all; "
+                   "of banks also argmax, a map of the strongest response, and mosaic, one picture of all"),
+    OPTION(0, "scale", "S", number, options.scale, CHANGES, .help = "multiply responses by S; default: 1"),
+    OPTION(0, "offset", "O", number, options.offset, CHANGES, .near = "bias",
+           .help = "then add O, where 1 is white; default: 0"),
+    OPTION(0, "range", "MODE", word, range, CHANGES, .words = "clamp|abs|signed|minmax", /* gconv_range */
+           .synonyms = range_words,
+           .help =
+               "how values below 0 and above white are mapped: clamp (default; --depth float keeps them), abs (|v|), signed "
+               "(v / 2 + 1/2: 0 is mid-grey) or minmax (from 0 to 1); all but clamp hold for --depth float, too"),
+    GCONV_HEADING("Banks (layers)"),
+    OPTION(0, "groups", "G", integer, last.layer.groups, CHANGES, OF_BANKS, .least = 1, .most = INT_MAX,
+           .takes = "a number of groups, from 1 on",
+           .help =
+               "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel "
+               "is applied to each channel separately"),
+    OPTION(0, "activation", "NAME", activation, last.layer, CHANGES, OF_BANKS, .word_at = activation_at,
+           .synonyms = activation_words,
+           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid, tanh or softmax"),
+    OPTION(0, "mean", "M[,M...]", numbers, mean, CHANGES, OF_BANKS,
+           .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
+    OPTION(0, "std", "S[,S...]", numbers, std, CHANGES, OF_BANKS, .help = "samples are then divided by it; default: 1"),
+    OPTION(0, "math", "MODE", word, network.math, CHANGES, OF_BANKS, .word_at = gconv_word_math_at,
+           .synonyms = gconv_math_words,
+           .help =
+               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
+    OPTION(0, "batch", "N", integer, job.group, KEEPS, OF_BANKS, .least = 1, .most = 1 << 20,
+           .takes = "a number of images, from 1 on",
+           .help = "images of one size to compute together; default: as memory allows"),
+    OPTION(0, "layout", "nchw|nhwc", word, layout, CHANGES, OF_BANKS, .words = "nchw|nhwc",
+           .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
+    GCONV_HEADING("Signals"),
+    OPTION(0, "windows", "S[:HOP]", windows, windows, KEEPS, .near = "window hop frame stream", .excludes = OF_IMAGES,
+           .excluded = "--windows and --%s exclude each other: --windows runs a network over a signal, and makes no images",
+           .help = "run a network over a signal: each S samples, of all channels, give a row of outputs, every HOP samples "
+                   "(default: S); -i is .npy or raw, - too; -o is .csv, .npy or .f32le; - gets CSV, row by row"),
+    OPTION(0, "raw", "TYPE[:C]", text, raw, KEEPS, .excludes = OF_IMAGES,
+           .excluded = "--raw and --%s exclude each other: --raw is for signals, which --windows cuts",
+           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1"),
+    MAP_HEADING("How it is computed"),
+    OPTION('a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = gconv_word_algorithm_at,
+           .lack = gconv_documented_lack,
+           .help =
+               "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
+               "they must agree, and the result is that of the fastest"),
+    OPTION(0, "without", "NAMES", without, options.without, CHANGES, .word_at = gconv_word_algorithm_name_at,
+           .lack = gconv_documented_lack,
+           .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
+    OPTION(0, "workspace", "SIZE", count, workspace, KEEPS, .takes = "a number of bytes, such as 256M",
+           .help =
+               "memory that an algorithm may use besides the images, on a GPU, and for banks also on the CPU; k, M and G "
+               "may follow; default: 268435456"),
+    OPTION('d', "device", "NAME", device, common.device, KEEPS, .near = "gpu cuda backend", .synonyms = gconv_device_words,
+           .words = "auto|cpu|cuda|cuda:all",
+           .help = "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which "
+                   "the images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
+    OPTION(0, "decode", "cpu|gpu|auto", word, job.decoder, KEEPS, .words = "cpu|gpu|auto", /* gconv_decoder */
+           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: so "
+                   "where no device is asked for and that is sooner done; default: cpu"),
+    GCONV_THREADS_ROW,
+    MAP_OPTION(0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
+               .help =
+                   "number of images to process at a time, on the CPU no more than threads; default: as many as threads, "
+                   "where a GPU decodes half as many more"),
+    MAP_OPTION(0, "memory", "SIZE", count, common.memory, KEEPS, .takes = "a number of bytes, such as 2G",
+               .help =
+                   "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),
+    MAP_OPTION(0, "fail-fast", NULL, flag, job.fail_fast, KEEPS,
+               .help = "start no further image after a failure; default: report it and continue"),
+    MAP_HEADING("Reports"),
+    MAP_OPTION(0, "dry-run", NULL, flag, dry_run, KEEPS,
+               .help = "print what would be read and written, and do nothing else"),
+    MAP_OPTION(0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times", .near = "profile",
+               .words = "table|json", .least = GCONV_TIMINGS_TABLE,
+               .help = "print where the time went, for each image and in total"),
+    OPTION(0, "verify", "[=TOL]", verify, job, KEEPS,
+           .help = "recompute everything in float64; an image whose error exceeds the stated bound, or TOL in units of the "
+                   "result's samples, fails and is not written"),
+    MAP_OPTION(0, "explain", NULL, flag, job.explain, KEEPS,
+               .help = "print the device and algorithm chosen for the first image, and why"),
+    MAP_OPTION('v', "verbose", NULL, flag, common.verbose, KEEPS, .excludes = "quiet",
+               .help = "also print remarks: how names were interpreted, what was used for each image"),
+    GCONV_QUIET_ROW,
+    GCONV_NO_SANDBOX_ROW,
+    GCONV_PROBABILITIES_ROW(gconv_job_settings, probabilities),
+    GCONV_OPTIONS_END,
+};
