@@ -172,6 +172,7 @@ typedef struct gconv_dataset_info {
   bool approximated;    /* labels were whole numbers, but are targets, as nearly each case had its own */
   const size_t *rows;   /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
                            no row was left out, and this is no part */
+  size_t left_out;      /* of a table: rows of the file that are no cases, as numbers or labels are missing */
   size_t labelled;      /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
   const uint8_t *palette; /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;

@@ -174,6 +174,9 @@ void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
 
 json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_t *json = json_object(), *names = json_array(), *rows = json_array(), *iou = json_array(), *f1 = json_array();
+  json_t *left_out = json_array();
+  for (size_t i = 0; i < c->left_out_count; i++)
+    json_array_append_new(left_out, json_integer((json_int_t)c->left_out[i]));
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
   json_object_set_new(json, "unknown", json_integer((json_int_t)c->unknown));
@@ -188,6 +191,7 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
     json_array_append_new(iou, gconv_json_number(gconv_confusion_score(c, i).iou));
     json_array_append_new(f1, gconv_json_number(gconv_confusion_score(c, i).f1));
   }
+  json_object_set_new(json, "left_out", left_out);
   json_object_set_new(json, "classes", names);
   json_object_set_new(json, "confusion", rows);
   json_object_set_new(json, "iou", iou);

@@ -95,7 +95,8 @@ void gconv_class_weights_free(gconv_class_weight *weights, size_t count);
 /* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 
-/* The same as JSON: {"accuracy": ..., "classes": [...], "confusion": [[...]], "iou": [...], "f1": [...]}. */
+/* The same as JSON: {"accuracy": ..., "left_out": [rows that are no cases], "classes": [...], "confusion": [[...]], "iou":
+ * [...], "f1": [...]}. */
 json_t *gconv_data_confusion_json(const gconv_confusion *confusion);
 
 #endif

@@ -119,8 +119,22 @@ gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gco
   return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
 }
 
+/* Lists the rows of the file that are no cases. */
+static gconv_status list_left_out(const gconv_dataset_info *info, gconv_confusion *confusion) {
+  confusion->left_out = calloc(info->left_out + 1, sizeof *confusion->left_out);
+  if (!confusion->left_out)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of %zu rows", info->left_out);
+  for (size_t row = 0, i = 0; confusion->left_out_count < info->left_out; row++)
+    if (i < info->cases && info->rows[i] == row)
+      i++;
+    else
+      confusion->left_out[confusion->left_out_count++] = row + 1;
+  return GCONV_OK;
+}
+
 gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion) {
   GCONV_TRY(gconv_confusion_begin(info->classes, info->class_count, confusion));
+  GCONV_TRY(list_left_out(info, confusion));
   for (size_t i = 0; i < info->other_count; i++)
     if (!gconv_texts_add(&confusion->others, strdup(info->others[i])))
       return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
@@ -203,6 +217,7 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
 
 void gconv_confusion_free(gconv_confusion *confusion) {
   free(confusion->counts);
+  free(confusion->left_out);
   gconv_texts_free(&confusion->others);
   *confusion = (gconv_confusion){0};
 }

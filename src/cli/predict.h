@@ -31,6 +31,8 @@ typedef struct gconv_confusion {
   size_t classes, cases, right;
   gconv_texts others; /* owned: classes that the model does not know, whose numbers go on behind those of the others ... */
   size_t unknown;     /* ... and their cases, which count as wrong, and are in no row of the table */
+  size_t *left_out;   /* owned: numbers of the rows, from 1 on, that are no cases */
+  size_t left_out_count;
   uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL of more classes than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 

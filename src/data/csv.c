@@ -135,12 +135,20 @@ static gconv_status read_row(gconv_csv *c) {
   return gconv_table_end_row(c->table, label);
 }
 
-/* Whether a line above the table is a comment: not "#N/A,1,2", and not "#,name,height", which numbers the rows. */
+/* Whether a line above the table is a comment: not "#N/A,1,2", and not "#,name,height", which numbers the rows. With blanks
+ * between fields, "# name height" may be both. */
 static bool is_comment(const gconv_csv *c) {
   const char *text = c->lines.text;
   const size_t length = strcspn(text, (char[]){c->separator, '\0'});
   double value;
-  return text[0] == '#' && (length > 1 || !text[length]) && gconv_field_read(text, text + length, &value) != GCONV_FIELD_GAP;
+  return text[0] == '#' && (length > 1 || !text[length] || c->separator == ' ') &&
+         gconv_field_read(text, text + length, &value) != GCONV_FIELD_GAP;
+}
+
+static gconv_status keep_comment(gconv_csv *c) {
+  free(c->comment);
+  c->comment = strdup(c->lines.text + !(c->separator == ' ' && c->lines.text[1] == ' '));
+  return c->comment ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a comment", c->table->path);
 }
 
 static gconv_status read_lines(gconv_csv *c, gconv_source *source) {
@@ -152,8 +160,12 @@ static gconv_status read_lines(gconv_csv *c, gconv_source *source) {
     GCONV_TRY(gconv_lines_next_filled(&c->lines, &found));
     if (!found)
       return gconv_csv_check_marks(c);
-    if (c->width == 0 && is_comment(c))
+    if (c->width == 0 && is_comment(c)) {
+      GCONV_TRY(keep_comment(c));
       continue;
+    }
+    if (c->width == 0)
+      GCONV_TRY(gconv_csv_try_comment(c));
     GCONV_TRY(gconv_csv_split(c));
     header = false;
     if (c->width == 0)
@@ -172,6 +184,7 @@ static gconv_status read_csv(gconv_source *source, gconv_table *table) {
   gconv_status status = read_lines(&c, source);
   gconv_csv_free_header(&c);
   free(c.order);
+  free(c.comment);
   gconv_lines_free(&c.lines);
   free(c.fields);
   return status;

@@ -28,6 +28,7 @@ typedef struct gconv_csv {
   size_t passed;       /* the first columns that number the rows, and are no inputs */
   char **header;       /* names of all fields, or NULL */
   size_t header_count;
+  char *comment; /* owned: the last comment above the table, which may name the columns: "a,b" or "# a b"; NULL: none */
   size_t *order; /* owned: the field of each column of a model, by name; NULL: as they stand */
   /* Where commas do not separate fields: numbers such as "1.5", "1.234", "1,5" and "1,234". */
   gconv_csv_mark points, grouped_points, commas, grouped_commas;
@@ -50,7 +51,10 @@ gconv_status gconv_csv_check_marks(const gconv_csv *c);
 
 /* ---- csv_header.c -------------------------------------------------------------------------------------------------- */
 
-/* Looks at the first line, and keeps it if it is a header. */
+/* Keeps the comment as a header, if its fields may be names. */
+gconv_status gconv_csv_try_comment(gconv_csv *c);
+
+/* Looks at the first line, and keeps it if it is a header. The comment is one if it has as many fields as the line. */
 gconv_status gconv_csv_begin(gconv_csv *c, bool *header);
 
 /* Looks at the first line of numbers, and settles what the columns are. *header: it is a header, after all. */

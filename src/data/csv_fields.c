@@ -202,8 +202,10 @@ gconv_status gconv_csv_check_marks(const gconv_csv *c) {
     return contradict(c, &c->grouped_points, &c->commas);
   if ((points || c->grouped_points.line > 0) && c->grouped_commas.line > 0)
     return contradict(c, &c->grouped_commas, points ? &c->points : &c->grouped_points);
-  if (!commas && c->grouped_commas.line > 0)
-    gconv_warn("%s: commas are taken for points: %s in line %llu is a fraction. If they mark thousands, leave them out",
-               c->table->path, c->grouped_commas.text, (unsigned long long)c->grouped_commas.line);
+  const bool semicolons = c->separator == ';' && !points && !commas; /* a point may mark thousands, as in German */
+  const gconv_csv_mark *mark = semicolons && c->grouped_points.line > 0 ? &c->grouped_points : &c->grouped_commas;
+  if (!commas && mark->line > 0)
+    gconv_warn("%s: %s in line %llu is taken for a fraction. If its mark is one of thousands, leave such marks out",
+               c->table->path, mark->text, (unsigned long long)mark->line);
   return GCONV_OK;
 }

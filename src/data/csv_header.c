@@ -98,10 +98,31 @@ static gconv_status keep_header(gconv_csv *c) {
   return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
 }
 
+/* numpy.savetxt() writes "# a,b,label". */
+gconv_status gconv_csv_try_comment(gconv_csv *c) {
+  char *const line = c->lines.text;
+  if (!c->comment || strchr(c->comment, '"'))
+    return GCONV_OK;
+  c->lines.text = c->comment;
+  gconv_status status = gconv_csv_split(c);
+  if (status == GCONV_OK && c->count > 1 && is_header(c))
+    status = keep_header(c);
+  c->lines.text = line;
+  return status;
+}
+
 gconv_status gconv_csv_begin(gconv_csv *c, bool *header) {
   c->width = c->count;
   c->first_line = c->lines.line;
   *header = is_header(c);
+  if (c->header_count == c->count + 1 && strcmp(c->header[0], "#") == 0) {
+    free(c->header[0]);
+    memmove(c->header, c->header + 1, --c->header_count * sizeof *c->header);
+  }
+  if (*header || c->header_count != c->count)
+    gconv_csv_free_header(c);
+  if (c->header)
+    gconv_warn("%s: the comment above its first row is taken for the names of the columns", c->table->path);
   return *header ? keep_header(c) : GCONV_OK;
 }
 
@@ -252,8 +273,8 @@ static bool is_known(const gconv_dataset_options *options, const gconv_csv_field
 }
 
 /* Whether the numbers are years, or count the columns. */
+enum { FIRST_YEAR = 1000 };
 static bool are_names(const gconv_csv *c) {
-  enum { FIRST_YEAR = 1000 };
   size_t numbers;
   double first, step;
   return is_counting(c, 2, &numbers, &first, &step) &&
@@ -272,15 +293,15 @@ static gconv_doubt doubt_label(const gconv_csv *c) {
   return are_names(c) ? GCONV_DOUBT_YEARS : GCONV_DOUBT_NAME;
 }
 
-/* What a first line of numbers may be: pandas calls columns 0, 1, 2 ... */
+/* What a first line of numbers may be: pandas calls columns 0, 1, 2 ..., and years count. */
 static gconv_doubt doubt_count(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   size_t numbers;
   double first, step;
-  if (!is_counting(c, 3, &numbers, &first, &step) || first != 0 || step != 1)
+  if (!is_counting(c, 3, &numbers, &first, &step) || (first < FIRST_YEAR && (first != 0 || step != 1)))
     return GCONV_NO_DOUBT;
   if (options->class_count == 0 || options->regression || c->label == SIZE_MAX)
-    return GCONV_DOUBT_COUNT;
+    return first == 0 ? GCONV_DOUBT_COUNT : GCONV_DOUBT_YEARS;
   return is_known(options, &c->fields[c->label]) ? GCONV_NO_DOUBT : GCONV_SURE_HEADER;
 }
 

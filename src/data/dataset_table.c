@@ -223,6 +223,7 @@ static gconv_status open_table(const gconv_dataset_options *options, gconv_datas
     status = open_targets(set, options, table->cases, 0);
   set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
                                         .rows = set->rows ? set->rows : table->rows,
+                                        .left_out = table->dropped + (set->rows ? table->cases - set->base.info.cases : 0),
                                         .channels = table->channels,
                                         .height = table->height,
                                         .width = table->width,

@@ -199,6 +199,11 @@ static gconv_status finish_labels(gconv_table *table) {
                  table->path, labels->names[i]);
   if (are_rather_numbers(table))
     return make_numbers(table);
+  if (!labels->known && labels->all_numbers && !table->options->classification && labels->count == table->cases &&
+      table->cases > 4)
+    gconv_warn("%s: each of its %zu cases has a class of its own: name the column of classes with --label, or say "
+               "--regression if these are numbers to be approximated",
+               table->path, table->cases);
   if (!labels->known && labels->count < 2)
     return gconv_fail(GCONV_BAD_FILE, "%s: all cases have the label \"%s\": there must be two classes at least", table->path,
                       labels->names[0]);
@@ -322,7 +327,10 @@ static gconv_status finish(gconv_table *table) {
   if (table->cases == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: has no cases", table->path);
   if (table->columns == 0 && !table->of_targets)
-    return gconv_fail(GCONV_BAD_FILE, "%s: has a column of labels alone, and no inputs beside it", table->path);
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: has a column of labels alone, and no inputs beside it: name what separates its fields with "
+                      "--separator, if it is none of comma, semicolon, tab and blank",
+                      table->path);
   GCONV_TRY(gconv_store_finish(&table->ends));
   if (table->channels == 0) {
     table->channels = (int32_t)table->columns;

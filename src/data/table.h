@@ -27,7 +27,7 @@ typedef struct gconv_spread {
 typedef enum gconv_doubt {
   GCONV_NO_DOUBT,
   GCONV_DOUBT_NAME,  /* its label is a text, and all else numbers */
-  GCONV_DOUBT_YEARS, /* ... which are years, or count the columns */
+  GCONV_DOUBT_YEARS, /* ... which are years, or count the columns; or all are years */
   GCONV_DOUBT_COUNT, /* all are numbers: 0, 1, 2 ... */
   GCONV_SURE_HEADER
 } gconv_doubt;

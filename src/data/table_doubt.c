@@ -33,12 +33,14 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* Whether the first row counts 0, 1, 2 ..., and the next one does not count on. */
+/* Whether the first row counts 0, 1, 2 ..., or years, and the next one does not count on; rows of years do not count. */
 static bool counts_alone(const gconv_table *table) {
-  enum { FEWEST = 4 };
+  enum { FEWEST = 4, FEWEST_YEARS = 3 };
   const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);
-  const double *numbers = (const double *)(const void *)table->inputs.bytes;
-  return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && numbers[table->columns] != (double)fields;
+  const double *row = (const double *)(const void *)table->inputs.bytes, *next = row + table->columns;
+  if (table->doubt == GCONV_DOUBT_YEARS)
+    return fields >= FEWEST_YEARS && table->columns > 1 && next[1] - next[0] != row[1] - row[0];
+  return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && next[0] != (double)fields;
 }
 
 /* A class that occurs once, in the first line above numbers, is no class. Where other classes are rare, too, years tell, and

@@ -173,7 +173,10 @@ class Classify(CommandTest):
             self.assertEqual(labels, ["red, dark", "blue", "pink", "violet", "pink"])
             self.assertIn("<td>violet</td>", (self.folder / "r.html").read_text())
             found = json.loads(self.gconv("classify", model, "-i", "new.csv", "--evaluate", "--json").stdout)
-            self.assertEqual((found["accuracy"], found["unknown"], found["cases"]), (0.4, 3, 5))
+            self.assertEqual((found["accuracy"], found["unknown"], found["cases"], found["left_out"]), (0.4, 3, 5, []))
+            (self.folder / "gaps.csv").write_text("x,y,kind\n,2,blue\n2,-1,blue\n2,-1,\n2,-1,pink\n2,,blue\n")
+            found = json.loads(self.gconv("classify", model, "-i", "gaps.csv", "--evaluate", "--json", "--missing", "drop").stdout)
+            self.assertEqual((found["cases"], found["left_out"]), (2, [1, 3, 5]))
 
     def test_more_outputs_than_classes(self):
         """A network over windows that yields a number for each sample: its largest output is no number of a class."""

@@ -215,11 +215,32 @@ class Csv(DataTest):
         self.write("#.csv", "# a comment\n#\n#,x,c\n1,2,a\n2,3,b\n")
         self.assertEqual(self.read("table", "#.csv")[2]["columns"], ["#", "x"])
 
+    def test_comments_that_name_the_columns(self):
+        """As numpy.savetxt() writes them. Others are none."""
+        for text, names in [("# x,y,c\n1,2,0\n3,4,1\n", ["x", "y"]), ("#x,y,c\n1,2,0\n3,4,1\n", ["x", "y"]), ("# x y c\n1 2 0\n3 4 1\n", ["x", "y"]),
+                            ("# made\n# x\ty\tc\n1\t2\t0\n3\t4\t1\n", ["x", "y"]), ("# made by a program, twice\n1 2 0\n3 4 1\n", []),
+                            ("# 1.5,x,c\n1,2,0\n3,4,1\n", []), ("# x,y\n1,2,0\n3,4,1\n", []), ("# \"x\"y,z,c\n1,2,0\n3,4,1\n", []),
+                            ("# p,q,r\nx,y,c\n1,2,0\n3,4,1\n", ["x", "y"])]:
+            self.write("a.csv", text)
+            inputs, targets, info = self.read("table", "a.csv")
+            self.assertEqual((info["columns"], inputs.ravel().tolist(), targets.ravel().tolist()), (names, [1, 2, 3, 4], [0, 1]), text)
+            said = "the comment above its first row is taken for the names of the columns"
+            self.assertEqual(said in self.dump("table", "a.csv").stderr, bool(names) and "p,q" not in text)
+
+    def test_doubts_that_are_told(self):
+        self.write("a.csv", "x;c\n" + "".join(f"{k}.000;{k % 2}\n" for k in range(1, 5)))
+        self.assertIn("a.csv: 1.000 in line 2 is taken for a fraction", self.dump("table", "a.csv").stderr)
+        self.write("a.csv", "x;c\n" + "".join(f"{k}.500;{k % 2}\n" for k in range(4)))  # 0.500 is a fraction
+        self.assertEqual(self.dump("table", "a.csv").stderr, "")
+        self.write("a.csv", "kind,x\n" + "".join(f"{k % 2},{3 * k}\n" for k in range(7)))
+        self.assertIn("a.csv: each of its 7 cases has a class of its own: name the column of classes with --label", self.dump("table", "a.csv").stderr)
+        self.assertEqual(self.dump("table", "a.csv", label="kind").stderr, "")
+
     def test_headers_of_numbers(self):
         rows = [[5, 6, 7], [7, 8, 9], [6, 5, 4], [3, 5, 2]]
         for first, labels in (("2019,2020,2021,label", "0110"), ("2019,2020,2021,label", "abba"), ("1950,1960,1970,y", ["4.0", "2", "4", "1"]),
                               ("400,410.5,430,kind", "abba"), ("1,2,3,kind", "abba"), ("0,1,2,kind", "abca"), ("2019,2020,2021,kind", "abcd"),
-                              (",2019,2020,kind", "abba"), ("0,1,2,3", "1001"), ("2019;2020;2021;label", "0110")):
+                              (",2019,2020,kind", "abba"), ("0,1,2,3", "1001"), ("2019,2020,2021,2022", "1001"), ("2019;2020;2021;label", "0110")):
             index = first[0] == ","
             separator = ";" if ";" in first else ","
             body = [[k if index and not column else x for column, x in enumerate(row)] for k, row in enumerate(rows)]
@@ -334,7 +355,7 @@ class Csv(DataTest):
             self.fails(message, "table", "m.csv")
         self.write("m.csv", "x;c\n1,234;a\n12,500;b\n")
         self.assertEqual(self.read("table", "m.csv")[0].ravel().tolist(), [np.float32(1.234), 12.5])
-        self.assertIn("commas are taken for points: 1,234 in line 2 is a fraction", self.dump("table", "m.csv").stderr)
+        self.assertIn("1,234 in line 2 is taken for a fraction", self.dump("table", "m.csv").stderr)
         self.write("d.csv", "1,5;x;a\n2,5;1;b\n")
         self.fails("d.csv:1: column 2 is \"x\"", "table", "d.csv")
 
