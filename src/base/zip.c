@@ -19,6 +19,7 @@ enum {
   LOCAL_BYTES = 30,          /* before the bytes of a member, and before name and extra fields */
   EXTRA64 = 1,               /* the extra field of zip64 */
   MOST_DIRECTORY = 64 << 20,
+  MOST_DEFLATED = 1032, /* a byte becomes so many at most: more are promised by damaged archives alone */
   INPUT_BYTES = 32768, /* of a member that are inflated at a time */
   LISTED = 12          /* names in an error text */
 };
@@ -294,6 +295,9 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
                       name, member->method);
   if (member->method == 0 && member->size != member->stored_size)
     return gconv_fail(GCONV_BAD_FILE, "%s: is stored, but its two sizes differ in the archive", name);
+  if (member->size / MOST_DEFLATED > member->stored_size)
+    return gconv_fail(GCONV_BAD_FILE, "%s: damaged: the archive promises %llu bytes of it, which it has %llu bytes for", name,
+                      (unsigned long long)member->size, (unsigned long long)member->stored_size);
   return GCONV_OK;
 }
 

@@ -53,6 +53,8 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
     printf("  TIFF tags   places on Earth, spacing, axes: %zu bytes\n", image->tags_bytes);
   if (image->has_nodata)
     printf("  no data     %.9g\n", image->nodata);
+  if (image->left_out)
+    gconv_print(stdout, "  not read    %s\n", image->left_out);
 }
 
 static json_t *describe_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
@@ -64,6 +66,13 @@ static json_t *describe_image(const char *path, const gconv_image *image, const 
   json_object_set_new(object, "pixels_per_inch",
                       resolution ? json_pack("[f, f]", image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH)
                                  : json_null());
+  json_object_set_new(object, "resolution_without_unit",
+                      image->unitless_x > 0 ? json_pack("[f, f]", image->unitless_x, image->unitless_y) : json_null());
+  char nodata[32];
+  snprintf(nodata, sizeof nodata, "%.17g", image->nodata); /* JSON has no NaN */
+  json_object_set_new(object, "nodata", image->has_nodata ? json_string(nodata) : json_null());
+  json_object_set_new(object, "tiff_tags_bytes", json_integer((json_int_t)image->tags_bytes));
+  json_object_set_new(object, "not_read", gconv_json_text(image->left_out));
   json_object_set_new(object, "icc_bytes", json_integer((json_int_t)image->icc_bytes));
   json_object_set_new(object, "exif_bytes", json_integer((json_int_t)image->exif_bytes));
   json_object_set_new(object, "xmp_bytes", json_integer((json_int_t)image->xmp_bytes));

@@ -30,6 +30,7 @@ typedef struct gconv_reader {
   bool one_by_one;    /* such images are read, each by itself */
   int64_t pictures;   /* set by open(): if above 1, so many are in the file, and the first is read; a warning says so */
   bool next_asked;    /* gconv_reader_next() was called */
+  uint64_t end;       /* set by open() of formats without look_behind(): where the image ends in the file; 0: not known */
   bool foreign;       /* set by the format: what follows the last image is none; a warning says so */
   bool out_of_order;  /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;       /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
@@ -37,7 +38,7 @@ typedef struct gconv_reader {
   int orientation;    /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
                          if not, gconv_reader_open() looks into these; applied after the rows are read */
   size_t comment_bytes;  /* of header.comment: gconv_metadata_add_comment() counts them */
-  char note[320];        /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
+  char note[480];        /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
   char lost[200];        /* names of metadata that no image has a place for: gconv_reader_lose(); "": there are none */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
@@ -72,6 +73,9 @@ typedef struct gconv_writer {
 /* Bytes of metadata that are kept of a file at most: of all kinds together, and of all comments. What goes beyond is left
  * out, and a note says so. */
 enum { GCONV_MOST_METADATA = 16 << 20, GCONV_MOST_COMMENTS = 1 << 20 };
+
+/* Pixels that a byte of a file may become, in images that are large. */
+enum { GCONV_MOST_EXPANSION = 1 << 18 };
 
 /* Metadata that a format may hold. Of ICC profiles, some formats take not all: with GCONV_HOLDS_COLOUR_ICC, those of RGB
  * alone, as grey is written as RGB; with GCONV_HOLDS_WHOLE_ICC, none that is damaged, as readers would refuse the file. A
@@ -178,6 +182,10 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
 /* GCONV_TOO_LARGE if all frames together are more than `max_pixels`, GCONV_UNSUPPORTED if they are not alike. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
+/* GCONV_TOO_LARGE if the file, by its bytes, cannot be pictures of as many pixels as so many frames have: a few hundred bytes
+ * may ask for gigabytes of one colour. Not checked of pipes, unless open() has read them as a whole. */
+gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames);
+
 /* When all rows are read: whether another image follows, which is read next. False if the reader is not open-ended. */
 gconv_status gconv_reader_next(gconv_reader *reader, bool *more);
 
@@ -194,6 +202,9 @@ gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number,
 
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
+
+/* What the file has that is not read, as far as open() knows, for gconv_release(); NULL: nothing. */
+gconv_status gconv_reader_describe_rest(const gconv_reader *reader, char **rest);
 
 /* Adds a text to the reader's note, which is one warning in the end. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);

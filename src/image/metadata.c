@@ -99,6 +99,7 @@ void gconv_image_free(gconv_image *image) {
   gconv_release(image->tags);
   gconv_release(image->xmp);
   gconv_release(image->comment);
+  gconv_release(image->left_out);
   *image = (gconv_image){0};
 }
 

@@ -81,6 +81,7 @@ static gconv_status open_npy(gconv_reader *reader) {
   reader->out_of_order = file->fortran_order;
   set_type(reader, file);
   GCONV_TRY(set_shape(reader, file));
+  reader->end = reader->source->position + file->items * file->item_bytes;
   GCONV_TRY(gconv_reader_expect(reader, file->items * file->item_bytes));
   return reader->member ? choose_frame(reader, file) : GCONV_OK;
 }

@@ -59,7 +59,8 @@ static gconv_status read_size(gconv_source *source, int32_t *size) {
 }
 
 /* Reads a decimal number for its sign, and whether it is 1. strtod() would use the decimal point of the locale. */
-static gconv_status read_scale(gconv_source *source, bool *negative) {
+static gconv_status read_scale(gconv_reader *reader, bool *negative) {
+  gconv_source *source = reader->source;
   char word[WORD_BYTES];
   GCONV_TRY(read_word(source, word));
   *negative = word[0] == '-';
@@ -70,7 +71,7 @@ static gconv_status read_scale(gconv_source *source, bool *negative) {
   size_t rest = number[0] == '1' ? strspn(number + 1, ".0") : 0;
   bool is_one = number[0] == '1' && (rest == 0 || number[1] == '.') && (number[1 + rest] == '\0' || number[1 + rest] == 'e');
   if (!is_one)
-    gconv_remark("%s: its scale of %s is not applied: samples are used as they are stored", source->name, number);
+    gconv_reader_note(reader, "its scale of %s is not applied: samples are used as they are stored", number);
   return GCONV_OK;
 }
 
@@ -82,13 +83,14 @@ static gconv_status read_header(gconv_reader *reader, pfm_state *state) {
   GCONV_TRY(read_word(source, magic));
   GCONV_TRY(read_size(source, &header->width));
   GCONV_TRY(read_size(source, &header->height));
-  GCONV_TRY(read_scale(source, &little_endian));
+  GCONV_TRY(read_scale(reader, &little_endian));
   state->big_endian = !little_endian;
   header->type = GCONV_F32;
   header->frames = 1;
   header->channels = magic[1] == 'F' ? 3 : 1;
   size_t bytes;
   gconv_multiply(gconv_image_row_bytes(&reader->header), (size_t)header->height, &bytes);
+  reader->end = source->position + bytes;
   return gconv_reader_expect(reader, bytes);
 }
 

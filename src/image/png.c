@@ -15,6 +15,7 @@
 
 #include <png.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,10 @@ typedef struct png_session {
   bool no_memory;      /* which libpng does not always call by its name */
   size_t most;         /* bytes that libpng may allocate at a time, while it reads the chunks before the rows */
   gconv_reader *reader;
-  bool profile;    /* the file has an ICC profile */
-  bool has_code;   /* it has a cICP chunk: */
-  uint8_t code[4]; /* primaries, curve, matrix, range */
+  bool profile;        /* the file has an ICC profile */
+  char icc_fault[100]; /* why libpng leaves the profile out; "": it does not */
+  bool has_code;       /* it has a cICP chunk: */
+  uint8_t code[4];     /* primaries, curve, matrix, range */
 
   gconv_image header; /* of the image at hand; of the first one, the reader has it */
   int32_t image;      /* its number, from 0 */
@@ -80,8 +82,14 @@ static _Noreturn void on_error(png_structp png, png_const_charp text) {
 }
 
 static void on_warning(png_structp png, png_const_charp text) {
-  const png_session *session = png_get_error_ptr(png);
-  if (!session->again || session->rows_begun) /* else it was said before */
+  png_session *session = png_get_error_ptr(png);
+  if (strncmp(text, "iCCP: ", 6) == 0)
+    snprintf(session->icc_fault, sizeof session->icc_fault, "%s", text + 6);
+  if (session->again && !session->rows_begun) /* it was said before */
+    return;
+  if (strncmp(text, "tRNS: ", 6) == 0)
+    gconv_reader_note(session->reader, "its transparency (tRNS) is damaged: %s", text + 6);
+  else
     gconv_remark("%s: PNG: %s", session->reader->source->name, text);
 }
 
@@ -147,6 +155,8 @@ static void read_metadata(png_session *session) {
     header->icc_bytes = size;
     png_free_data(session->png, session->info, PNG_FREE_ICCP, 0);
   }
+  if (!session->profile && session->icc_fault[0] && !session->again)
+    gconv_reader_note(session->reader, "its ICC profile is left out: %s", session->icc_fault);
 }
 
 /* The most that a chunk of this file can need: its header may promise any length, and libpng clears that much memory. */

@@ -28,6 +28,19 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
                     reader->source->name, header->width, header->height, frames, reader->max_pixels, pixels);
 }
 
+gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames) {
+  const gconv_image *header = &reader->header;
+  size_t pixels = gconv_product(3, (size_t[]){(size_t)frames, (size_t)header->height, (size_t)header->width});
+  size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* the largest WebP, of one colour, has less than the latter */
+  uint64_t size = reader->source->size == UINT64_MAX ? reader->held : reader->source->size;
+  if (size == 0 || pixels <= always || pixels / GCONV_MOST_EXPANSION <= size)
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_TOO_LARGE,
+      "%s: %d image%s of %d x %d pixels in %" PRIu64 " bytes, which is no picture: the limit is %d pixels a byte",
+      reader->source->name, frames, frames > 1 ? "s" : "", header->width, header->height, size, GCONV_MOST_EXPANSION);
+}
+
 gconv_status gconv_reader_check_whole(const gconv_reader *reader) {
   if (reader->apart[0] && !reader->one_by_one)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: %s", reader->source->name, reader->apart);
@@ -64,6 +77,7 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
                       reader->format->info.name, reader->member);
   GCONV_TRY(reader->format->open(reader));
   GCONV_TRY(check_limit(reader, reader->header.planar ? reader->header.frames : 1));
+  GCONV_TRY(gconv_reader_check_expansion(reader, reader->header.frames));
   GCONV_TRY(gconv_metadata_settle(&reader->header, &reader->orientation, reader->note, sizeof reader->note));
   if (reader->orientation != 1 && !reader->obstacle)
     reader->obstacle = "EXIF turns it";
@@ -112,6 +126,25 @@ static void warn_of_rest(const gconv_reader *reader) {
     gconv_warn_once("bytes behind the image", "%s: what follows its last image is no image, and is left out", name);
   if (reader->lost[0] && !reader->strip)
     gconv_warn_once("metadata not read", "%s: of its metadata, these are not read, and left out: %s", name, reader->lost);
+}
+
+gconv_status gconv_reader_describe_rest(const gconv_reader *reader, char **rest) {
+  char text[1200] = "", pictures[80] = "";
+  size_t used = 0;
+  void *copy = NULL;
+  if (reader->pictures > 1)
+    snprintf(pictures, sizeof pictures, "of its %lld pictures (MPF), the first is read", (long long)reader->pictures);
+  const struct {
+    const char *before, *text;
+  } parts[] = {{"", reader->note}, {"", reader->apart}, {"", pictures}, {"metadata that are not read: ", reader->lost}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    if (parts[i].text[0])
+      used +=
+          (size_t)snprintf(text + used, sizeof text - used, "%s%s%s", used > 0 ? "; " : "", parts[i].before, parts[i].text);
+  if (used > 0)
+    GCONV_TRY(gconv_metadata_copy(text, used, "a text", &copy));
+  *rest = copy;
+  return GCONV_OK;
 }
 
 bool gconv_reader_has_room(gconv_reader *reader, size_t size) {

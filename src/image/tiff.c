@@ -97,6 +97,7 @@ static const char *find_unsupported(const char *text) {
       {"different values per sample for \"BitsPerSample\"", "samples of different sizes, such as 5, 6 and 5 bits"},
       {"different values per sample for \"SampleFormat\"", "samples of different kinds, such as integers beside floats"},
       {"different values per sample", "tags that differ from sample to sample"},
+      {"can not handle image", "colours in planes of their own that libtiff does not convert"},
   };
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (strstr(text, kinds[i].text))

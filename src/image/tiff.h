@@ -72,8 +72,7 @@ gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t 
 
 /* ---- EXIF ---- */
 
-/* Reads the EXIF of the page whose directory is at this position into the reader's header. A page that only names the
- * program that wrote it has none. */
+/* Reads the EXIF of the page whose directory is at this position into the reader's header. */
 gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *source, uint64_t directory);
 /* Sets tags of the page being written to the header's EXIF, and writes the directories that belong to it. `big`: the file is
  * a BigTIFF. The description in EXIF is appended to the comment of `description`, which the caller frees. */
@@ -117,6 +116,7 @@ typedef struct gconv_tiff_page {
   bool tiled;
   bool separate;         /* each sample has planes of its own */
   bool swapped;          /* in the other byte order than this machine's; libtiff undoes that */
+  bool reversed;         /* the lowest bit of each byte comes first; libtiff undoes that, too */
   bool own;              /* blocks are decoded here, without libtiff: they are stored, or by Deflate */
   int32_t width, height; /* of a block; of a strip, that of the page */
   int32_t across, down;  /* blocks */

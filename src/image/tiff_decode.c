@@ -75,6 +75,8 @@ static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat 
   GCONV_TRY(read_raw(s, its, index, &size));
   if (size > UINT32_MAX)
     return GCONV_OK;
+  if (s->page.reversed)
+    gconv_tiff.TIFFReverseBits(its->raw, (tmsize_t)size);
   if (inflateInit(&stream) != Z_OK)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a TIFF", s->reader->source->name);
   stream.next_in = its->raw;
@@ -406,30 +408,9 @@ static gconv_status read_in_order(void *context) {
   return GCONV_OK;
 }
 
-/* Appends "3 masks" or "1 mask" to the text, with a comma between them. */
-static void add_count(char text[160], int32_t count, const char *one, const char *many) {
-  size_t used = strlen(text);
-  if (count > 0)
-    snprintf(text + used, 160 - used, "%s%d %s", used > 0 ? ", " : "", count, count == 1 ? one : many);
-}
-
-static void warn_once(gconv_tiff_reading *s) {
-  const gconv_tiff_left_out *left_out = &s->left_out;
-  char text[160] = "";
-  int32_t all = left_out->copies + left_out->masks + left_out->others;
-  add_count(text, left_out->copies, "reduced copy of the image (a thumbnail or a pyramid)",
-            "reduced copies of the image (thumbnails or a pyramid)");
-  add_count(text, left_out->masks, "mask of transparency", "masks of transparency");
-  add_count(text, left_out->others, "image below a page (SubIFD)", "images below pages (SubIFDs)");
-  if (all > 0 && !s->reader->again)
-    gconv_warn("%s: %s %s left out", s->reader->source->name, text, all == 1 ? "is" : "are");
-  s->left_out = (gconv_tiff_left_out){0};
-}
-
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   gconv_tiff_reading *s = reader->state;
   uint8_t *next = rows;
-  warn_once(s);
   while (count > 0) {
     if (s->row == s->page.header.height)
       GCONV_TRY(gconv_tiff_begin_page(s, s->at + 1));

@@ -27,8 +27,7 @@ typedef struct target {
   uint64_t base; /* the position of bytes[0] in the file */
   bool big_endian;
   size_t wide;
-  bool worthwhile; /* there is more than the name of a program, and when it ran */
-  size_t damaged;  /* entries that are left out */
+  size_t kept, damaged; /* entries of EXIF's main directory; entries that are left out */
 } target;
 
 /* ---- Bytes ---- */
@@ -128,11 +127,11 @@ static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level dep
       memset(to->bytes + slot, 0, entry_bytes);
       continue;
     }
-    to->worthwhile |= e.tag != TIFFTAG_SOFTWARE && e.tag != TIFFTAG_DATETIME && e.tag != TIFFTAG_HOSTCOMPUTER;
     slot += entry_bytes;
     kept++;
   }
   put(to, begin, kept, count_bytes);
+  to->kept = kept; /* the main directory ends last */
   *position = to->base + begin;
   return true;
 }
@@ -151,7 +150,7 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
   put(&to, 2, 42, 2);
   put(&to, 4, HEADER_BYTES, 4);
   gconv_status status = GCONV_OK;
-  if (copy_directory(&from, directory, MAIN, &to, &position) && to.worthwhile)
+  if (copy_directory(&from, directory, MAIN, &to, &position) && to.kept > 0)
     status = gconv_metadata_set_exif(&reader->header, to.bytes, to.size);
   if (to.damaged > 0)
     gconv_reader_note(reader, "%zu damaged entr%s left out", to.damaged,

@@ -18,7 +18,7 @@ enum {
 /* Tags as they are read: those that are left out have their default. */
 typedef struct tags {
   uint32_t width, height, block_width, block_height;
-  uint16_t planes, fill_order, orientation;
+  uint16_t planes, orientation;
   uint16_t extra_count, *extra;
 } tags;
 
@@ -228,9 +228,9 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   page->across = (header->width - 1) / page->width + 1;
   page->down = (header->height - 1) / page->height + 1;
   page->row_bytes = (size_t)row_bytes;
-  bool stored = page->compression == COMPRESSION_NONE && t->fill_order == FILLORDER_MSB2LSB;
-  bool deflated = (page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE) &&
-                  t->fill_order == FILLORDER_MSB2LSB;
+  bool stored = page->compression == COMPRESSION_NONE && !page->reversed;
+  bool deflated =
+      (page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE) && !page->reversed;
   bool whole_bytes = page->bits == 8 || page->bits == 16 || page->bits == 32 || page->bits == 64;
   bool known = page->predictor == PREDICTOR_NONE || (page->predictor == PREDICTOR_HORIZONTAL && page->bits <= 32) ||
                (page->predictor == PREDICTOR_FLOATINGPOINT && page->bits == 32);
@@ -304,7 +304,8 @@ static void find_nodata(gconv_tiff_file *file, gconv_tiff_page *page) {
 
 static void read_tags(gconv_tiff_file *file, tags *t, gconv_tiff_page *page) {
   TIFF *handle = file->handle;
-  *t = (tags){.planes = PLANARCONFIG_CONTIG, .fill_order = FILLORDER_MSB2LSB, .orientation = ORIENTATION_TOPLEFT};
+  uint16_t fill_order = FILLORDER_MSB2LSB;
+  *t = (tags){.planes = PLANARCONFIG_CONTIG, .orientation = ORIENTATION_TOPLEFT};
   *page = (gconv_tiff_page){
       .bits = 1, .samples = 1, .format = SAMPLEFORMAT_UINT, .compression = COMPRESSION_NONE, .predictor = PREDICTOR_NONE};
   gconv_tiff.TIFFGetField(handle, TIFFTAG_IMAGEWIDTH, &t->width);
@@ -314,7 +315,7 @@ static void read_tags(gconv_tiff_file *file, tags *t, gconv_tiff_page *page) {
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_SAMPLEFORMAT, &page->format);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_COMPRESSION, &page->compression);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_PLANARCONFIG, &t->planes);
-  gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_FILLORDER, &t->fill_order);
+  gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_FILLORDER, &fill_order);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_ORIENTATION, &t->orientation);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_EXTRASAMPLES, &t->extra_count, &t->extra);
   if (!gconv_tiff.TIFFGetField(handle, TIFFTAG_PHOTOMETRIC, &page->photometric))
@@ -325,6 +326,7 @@ static void read_tags(gconv_tiff_file *file, tags *t, gconv_tiff_page *page) {
     gconv_tiff.TIFFGetField(handle, TIFFTAG_TILEWIDTH, &t->block_width);
   page->separate = t->planes == PLANARCONFIG_SEPARATE && page->samples > 1;
   page->swapped = gconv_tiff.TIFFIsByteSwapped(handle);
+  page->reversed = fill_order == FILLORDER_LSB2MSB;
   page->orientation = t->orientation >= 1 && t->orientation <= 8 ? t->orientation : 1;
 }
 

@@ -50,6 +50,25 @@ static void count_images_below(gconv_tiff_reading *s) {
       s->left_out.others++;
 }
 
+/* Appends "3 masks" or "1 mask" to the text, with a comma between them. */
+static void add_count(char text[160], int32_t count, const char *one, const char *many) {
+  size_t used = strlen(text);
+  if (count > 0)
+    snprintf(text + used, 160 - used, "%s%d %s", used > 0 ? ", " : "", count, count == 1 ? one : many);
+}
+
+static void note_left_out(gconv_tiff_reading *s) {
+  const gconv_tiff_left_out *left_out = &s->left_out;
+  char text[160] = "";
+  int32_t all = left_out->copies + left_out->masks + left_out->others;
+  add_count(text, left_out->copies, "reduced copy of the image (a thumbnail or a pyramid)",
+            "reduced copies of the image (thumbnails or a pyramid)");
+  add_count(text, left_out->masks, "mask of transparency", "masks of transparency");
+  add_count(text, left_out->others, "image below a page (SubIFD)", "images below pages (SubIFDs)");
+  if (all > 0)
+    gconv_reader_note(s->reader, "%s %s left out", text, all == 1 ? "is" : "are");
+}
+
 static gconv_status add_page(gconv_tiff_reading *s) {
   uint64_t *pages = s->page_count < INT32_MAX ? gconv_grown(s->pages, (size_t)s->page_count, sizeof *pages) : NULL;
   if (!pages)
@@ -322,6 +341,8 @@ static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
     GCONV_TRY(gconv_metadata_set_xmp(&reader->header, xmp, size));
   if (s->seats[0].file.ignored[0])
     gconv_reader_note(reader, "a damaged tag is left out: %s", s->seats[0].file.ignored);
+  if (s->page.photometric == PHOTOMETRIC_MINISWHITE && s->page.colour == GCONV_TIFF_PLAIN)
+    gconv_reader_note(reader, "its white is 0 (MinIsWhite), and its numbers stay as they are: dark is bright");
   GCONV_TRY(read_description(s, reader));
   GCONV_TRY(gconv_tiff_read_exif(reader, s->source, s->pages[0]));
   GCONV_TRY(gconv_tiff_read_tags(reader, s->source, s->pages[0], s->places_differ ? 1 : s->page_count, !s->false_layout));
@@ -351,6 +372,7 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   s->seats[0].file = (gconv_tiff_file){.name = reader->source->name, .source = s->source};
   GCONV_TRY(gconv_tiff_open(&s->seats[0].file, "rm"));
   GCONV_TRY(find_pages(s));
+  note_left_out(s);
   reader->header = s->page.header;
   reader->header.frames = s->page_count;
   reader->open_ended = reader->apart[0];

@@ -114,22 +114,6 @@ static bool is_lossless(const reading *r) {
          features.format == LOSSLESS;
 }
 
-/* The canvas of an animation may be far larger than all of its pictures, so that a few bytes ask for gigabytes. Those of
- * people have a canvas that one picture could fill. */
-static gconv_status check_expansion(const gconv_reader *reader, uint32_t width, uint32_t height, uint32_t frames) {
-  const uint64_t most_of_byte = 1 << 16, always = 1 << 26; /* pixels of all frames */
-  const reading *r = reader->state;
-  uint64_t pixels = (uint64_t)width * height;
-  uint64_t limit = r->size * most_of_byte > always ? r->size * most_of_byte : always;
-  if (!r->animated || (width <= WEBP_MAX_DIMENSION && height <= WEBP_MAX_DIMENSION && pixels <= limit / frames))
-    return GCONV_OK;
-  return gconv_fail(
-      GCONV_TOO_LARGE,
-      "%s: an animation of %u frames of %u x %u pixels in %zu bytes, which is no picture: the limit is %d on a "
-      "side, and %llu pixels a byte",
-      reader->source->name, frames, width, height, r->size, WEBP_MAX_DIMENSION, (unsigned long long)most_of_byte);
-}
-
 static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   reading *r = reader->state;
   gconv_image *header = &reader->header;
@@ -140,8 +124,6 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   if (frames > MOST_FRAMES)
     return gconv_fail(GCONV_TOO_LARGE, "%s: an animation of %u frames; the limit is %d: cut it into parts, as webpmux does",
                       reader->source->name, frames, MOST_FRAMES);
-  GCONV_TRY(check_expansion(reader, webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_WIDTH),
-                            webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_HEIGHT), frames));
   header->type = GCONV_U8;
   header->lossless = is_lossless(r);
   header->frames = r->animated && !reader->member ? (int32_t)frames : 1;
@@ -149,6 +131,10 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
     GCONV_TRY(gconv_reader_find_number(reader, r->animated ? (int64_t)frames : 1, &r->first));
   header->width = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_WIDTH);
   header->height = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_HEIGHT);
+  if (header->width > WEBP_MAX_DIMENSION || header->height > WEBP_MAX_DIMENSION) /* the canvas of an animation */
+    return gconv_fail(GCONV_TOO_LARGE, "%s: an animation of %d x %d pixels; the limit of WebP is %d on a side",
+                      reader->source->name, header->width, header->height, WEBP_MAX_DIMENSION);
+  GCONV_TRY(gconv_reader_check_expansion(reader, (int32_t)frames)); /* all up to the one that is wanted are decoded */
   header->alpha = (flags & ALPHA_FLAG) != 0;
   header->channels = header->alpha ? 4 : 3;
   size_t canvas = (size_t)header->width * (size_t)header->height * 4;
@@ -164,6 +150,7 @@ static gconv_status open_webp(gconv_reader *reader) {
   reading *r = reader->state;
   reader->out_of_order = true;
   GCONV_TRY(gconv_reader_read_all(reader, UINT32_MAX, &r->bytes, &r->size));
+  reader->end = r->size >= RIFF_HEAD ? 8 + gconv_bytes_number(r->bytes + 4, 4, false) : 0;
   const WebPData data = {r->bytes, r->size};
   WebPDemuxState state;
   WebPDemuxer *file = webp.WebPDemuxInternal(&data, 1, &state, WEBP_DEMUX_ABI_VERSION);

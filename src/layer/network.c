@@ -104,7 +104,7 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
                          .rows = like->height,
                          .file_channels = like->channels};
   if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE)
-    gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
+    gconv_warn_once("alpha left out", "alpha is left out: the first layer takes the %d channels before it", input->channels);
   else if (input->channels == like->channels && like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
   tell_size(like, operation);

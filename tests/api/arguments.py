@@ -128,7 +128,7 @@ FIELDS = {
         "icc_bytes": UNKNOWN, "pixels_per_metre_x": None, "pixels_per_metre_y": None, "exif": ["NULL"], "exif_bytes": UNKNOWN,
         "xmp": ["NULL"], "xmp_bytes": UNKNOWN, "comment": ["NULL"], "jpeg_quality": None, "lossless": ANY, "cmyk": ANY,
 
-        "unitless_x": None, "unitless_y": None, "has_nodata": ANY, "nodata": None, "tags": ["NULL"], "tags_bytes": UNKNOWN},
+        "unitless_x": None, "unitless_y": None, "has_nodata": ANY, "nodata": None, "tags": ["NULL"], "tags_bytes": UNKNOWN, "left_out": ["NULL"]},
     "gconv_filter": {"name": ["NULL"], "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"],
                      "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!32769"], "anchor_row": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"],
                      "anchor_column": ["!-1", "!3", "!INT32_MAX", "!INT32_MIN"], "divisor": ["!0", "!NAN", "!INFINITY"],

@@ -7,9 +7,9 @@ import subprocess
 import unittest
 
 import numpy
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
-from helper import CommandTest
+from helper import CommandTest, needs
 
 
 class Make(CommandTest):
@@ -258,6 +258,21 @@ class Info(CommandTest):
         self.assertEqual((found[2]["cmyk"], found[0]["cmyk"]), (True, False))
         self.assertEqual(found[3]["taps"], [-1, 0, 1, -2, 0, 2, -1, 0, 1])
         self.assertIn("no such file", found[4]["error"])
+
+    @needs("libtiff")
+    def test_info_of_what_is_not_read(self):
+        first, other = numpy.zeros((20, 30), "u1"), numpy.zeros((5, 9), "u1")
+        Image.fromarray(first).save(self.folder / "differ.tif", save_all=True, append_images=[Image.fromarray(other)])
+        tags = TiffImagePlugin.ImageFileDirectory_v2()
+        tags[282], tags[283], tags[296], tags[42113] = 3.0, 4.0, 1, "nan"
+        tags.tagtype[42113] = 2
+        Image.fromarray(first).save(self.folder / "plain.tif", tiffinfo=tags)
+        self.assertIn("not read    its pages differ: page 1 has 30 x 20", self.gconv("info", "differ.tif").stdout)
+        differ, plain = json.loads(self.gconv("info", "--json", "differ.tif", "plain.tif").stdout)
+        self.assertIn("page 2 9 x 5", differ["not_read"])
+        self.assertEqual((differ["nodata"], plain["nodata"], plain["not_read"]), (None, "nan", None))
+        self.assertEqual((differ["resolution_without_unit"], plain["resolution_without_unit"]), (None, [3, 4]))
+        self.assertGreater(plain["tiff_tags_bytes"], 0)
 
     def test_info_of_standard_input(self):
         self.photo("a.png")

@@ -253,6 +253,21 @@ class Frames(CommandTest):
                 result = self.gconv("-i", source, "-f", "identity", "-o", "out/", stdin=stdin)
                 self.assertIn("what follows its last image is no image", result.stderr)
 
+    @needs("libwebp")
+    def test_what_lies_behind_one_image(self):
+        """np.save() may be called twice for one file."""
+        photo = io.BytesIO()
+        Image.fromarray(self.frames[0]).save(photo, "webp")
+        array = io.BytesIO()
+        numpy.save(array, self.frames[0])
+        files = {"a.npy": array.getvalue(), "a.pfm": b"Pf\n2 2\n-1.0\n" + bytes(16), "a.webp": photo.getvalue()}
+        for name, data in files.items():
+            for behind, word in ((b"", ""), (b"\0\n", ""), (b"rubbish", "what follows its last image is no image"),
+                                 (data, "further images follow in this file: only the first is read here")):
+                (self.folder / name).write_bytes(data + behind)
+                result = self.gconv("-i", name, "-f", "identity", "-o", "out.png")
+                self.assertEqual((word in result.stderr, result.stderr.count("\n")), (True, bool(word)), f"{name}: {result.stderr}")
+
     def test_cut(self):
         for cut in range(1, 16):
             data = self.data[:len(self.data) * cut // 16]

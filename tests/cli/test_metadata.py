@@ -12,7 +12,7 @@ import zlib
 
 import cv2
 import numpy
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 from helper import GCONV, CommandTest, needs
 
@@ -257,9 +257,11 @@ class Metadata(CommandTest):
             self.assertEqual(image.tag_v2.get(DESCRIPTION), text if kept else None)
 
     @needs("libtiff")
-    def test_program_alone_is_no_exif(self):
-        self.save("in.tif", software="A program")
-        self.assertEqual(self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.npy").stderr, "")
+    def test_each_text_by_itself(self):
+        for tag, text in ((305, "A program"), (306, "2020:01:02 03:04:05"), (315, "An artist"), (316, "A computer"), (33432, "A right")):
+            (self.folder / "in.tif").write_bytes(make_tiff(self.picture, {tag: text}))
+            self.assertEqual(self.convert("in.tif", "out.tif").tag_v2[tag], text)
+            self.assertIn("EXIF is left out", self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.npy").stderr)
 
     @needs("libtiff")
     def test_first_page(self):
@@ -399,6 +401,22 @@ class Metadata(CommandTest):
             (self.folder / "colours.png").write_bytes(png[:end] + extra + png[end:])
             said = self.gconv("-i", "colours.png", "-f", "identity", "-o", "out.png").stderr
             self.assertEqual(said.count("\n"), 1 if word else 0, said)
+            self.assertIn(word, said)
+
+    def test_profiles_and_transparency_that_libpng_leaves_out(self):
+        Image.fromarray(self.picture).save(self.folder / "rgb.png", icc_profile=b"x" * 20)
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        Image.fromarray(self.picture[..., 0]).save(self.folder / "grey.png", icc_profile=profile)
+        self.save("in.png")
+        png = (self.folder / "in.png").read_bytes()
+        end = png.index(b"IDAT") - 4
+        (self.folder / "key.png").write_bytes(png[:end] + chunk(b"tRNS", b"abc") + png[end:])
+        for name, word in (("rgb.png", "its ICC profile is left out: too short"), ("grey.png", "its ICC profile is left out"),
+                           ("key.png", "its transparency (tRNS) is damaged")):
+            said = self.gconv("-i", name, "-f", "identity", "-o", "out.png").stderr
+            self.assertEqual((said.count(word), said.count("\n")), (1, 1), said)
+            with open(self.folder / name, "rb") as file:
+                said = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "png", stdin=file.read(), text=False).stderr
             self.assertIn(word, said)
 
     def test_cmyk_is_told(self):

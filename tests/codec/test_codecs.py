@@ -430,6 +430,14 @@ class Floats(unittest.TestCase):
             np.testing.assert_array_equal(read(path("in.npz") + ":a"), a)
             np.testing.assert_array_equal(read(path("in.npz") + ":b"), b)
             self.assertIn("a, b", failure(path("in.npz")))
+            with open(path("in.npz"), "rb") as file:
+                archive = file.read()
+            at = archive.rindex(b"PK\1\2") + 16  # the checksum of the last member
+            changed = archive[:at] + bytes([archive[at] ^ 1]) + archive[at + 1:]
+            self.assertIn("checksum is wrong", failure(save("bad.npz", changed) + ":b"))
+            if write is np.savez_compressed:
+                claims = archive[:at + 8] + (2000 * len(archive)).to_bytes(4, "little") + archive[at + 12:]
+                self.assertIn("the archive promises", failure(save("bad.npz", claims) + ":b"))
             write(path("in.npz"), b)
             np.testing.assert_array_equal(read(path("in.npz")), b)
 

@@ -72,6 +72,33 @@ class Samples(unittest.TestCase):
             array = noise((7, 9), dtype)
             np.testing.assert_array_equal(read(save("in.tif", make_tiff(array.tobytes(), 9, 7, bits, photometric=0))), ~array)
 
+    def test_white_is_zero_of_numbers(self):
+        """They stay as they are, and a line says so."""
+        for dtype, kind in (("<f4", 3), ("<i2", 2), ("<u4", 1)):
+            array = noise((7, 9), "<u2").astype(dtype)
+            more = [(339, SHORT, kind)]
+            name = save("in.tif", make_tiff(array.tobytes(), 9, 7, 8 * array.itemsize, photometric=0, more=more))
+            self.assertIn("its white is 0", convert(name, path("out.npy")))
+            np.testing.assert_array_equal(np.load(path("out.npy")), array)
+
+    def test_lowest_bit_first(self):
+        """Compressed bytes are reversed, too: by Deflate, whose checksum is looked at, and by PackBits."""
+        array = noise((9, 130), "u1")
+        literal = b"".join(b"\x40" + row[:65].tobytes() + b"\x40" + row[65:].tobytes() for row in array)
+        for compression, data in ((8, zlib.compress(array.tobytes())), (32946, zlib.compress(array.tobytes())), (32773, literal),
+                                  (1, array.tobytes())):
+            data = np.packbits(np.unpackbits(np.frombuffer(data, "u1")), bitorder="little").tobytes()
+            name = save("in.tif", make_tiff(data, 130, 9, more=[(259, SHORT, compression), (266, SHORT, 2)]))
+            self.assertEqual(convert(name, path("out.npy")), "")
+            np.testing.assert_array_equal(np.load(path("out.npy")), array)
+
+    def test_a_file_of_one_colour_that_claims_too_much(self):
+        """A line of 65,000 white pixels is one bit; so is a sheet of paper of 60 x 80 cm, which is read."""
+        for width, height, told in ((65000, 5000, "262144 pixels a byte"), (14000, 19000, "")):
+            lines = b"\xff" * (height // 8) + b"\x00\x10\x01"
+            name = save("in.tif", make_tiff(lines, width, height, 1, photometric=0, more=[(259, SHORT, 4)]))
+            self.assertIn(told, failure(name) if told else convert(name, path("out.tif"), COMPRESSION=DEFLATE))
+
     def test_numbers_become_float(self):
         for dtype, kind in (("i1", 2), ("i2", 2), ("u4", 1), ("i4", 2), ("u8", 1), ("i8", 2), ("f2", 3), ("f8", 3)):
             for order in "<>":
@@ -109,7 +136,7 @@ class Samples(unittest.TestCase):
     def test_refused(self):
         cases = ((dict(bits=8, samples=7), "7 samples a pixel"), (dict(bits=24), "24 bits"), (dict(photometric=32803), "CFA"),
                  (dict(more=[(259, SHORT, 34712)]), "JPEG 2000"), (dict(more=[(339, SHORT, 6)], bits=64), "complex"),
-                 (dict(photometric=32845), "LogLuv"))
+                 (dict(photometric=32845), "LogLuv"), (dict(samples=3, photometric=8, more=[(284, SHORT, 2)]), "planes of their own"))
         for how, text in cases:
             self.assertIn(text, failure(save("in.tif", make_tiff(bytes(4000), 5, 6, **how))))
 
