@@ -20,8 +20,8 @@ enum {
   EXTRA64 = 1,               /* the extra field of zip64 */
   MOST_DIRECTORY = 64 << 20,
   MOST_DEFLATED = 1032, /* a byte becomes so many at most: more are promised by damaged archives alone */
-  INPUT_BYTES = 32768, /* of a member that are inflated at a time */
-  LISTED = 12          /* names in an error text */
+  INPUT_BYTES = 32768,  /* of a member that are inflated at a time */
+  LISTED = 12           /* names in an error text */
 };
 
 static uint64_t number(const uint8_t *bytes, size_t count) {
@@ -296,8 +296,8 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
   if (member->method == 0 && member->size != member->stored_size)
     return gconv_fail(GCONV_BAD_FILE, "%s: is stored, but its two sizes differ in the archive", name);
   if (member->size / MOST_DEFLATED > member->stored_size)
-    return gconv_fail(GCONV_BAD_FILE, "%s: damaged: the archive promises %llu bytes of it, which it has %llu bytes for", name,
-                      (unsigned long long)member->size, (unsigned long long)member->stored_size);
+    return gconv_fail(GCONV_BAD_FILE, "%s: damaged: the archive promises %llu bytes of it, which it has %llu bytes for",
+                      name, (unsigned long long)member->size, (unsigned long long)member->stored_size);
   return GCONV_OK;
 }
 

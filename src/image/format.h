@@ -182,8 +182,8 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
 /* GCONV_TOO_LARGE if all frames together are more than `max_pixels`, GCONV_UNSUPPORTED if they are not alike. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
-/* GCONV_TOO_LARGE if the file, by its bytes, cannot be pictures of as many pixels as so many frames have: a few hundred bytes
- * may ask for gigabytes of one colour. Not checked of pipes, unless open() has read them as a whole. */
+/* GCONV_TOO_LARGE if the file, by its bytes, cannot be pictures of as many pixels as so many frames have: a few hundred
+ * bytes may ask for gigabytes of one colour. Not checked of pipes, unless open() has read them as a whole. */
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames);
 
 /* When all rows are read: whether another image follows, which is read next. False if the reader is not open-ended. */
