@@ -77,7 +77,6 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
                       reader->format->info.name, reader->member);
   GCONV_TRY(reader->format->open(reader));
   GCONV_TRY(check_limit(reader, reader->header.planar ? reader->header.frames : 1));
-  GCONV_TRY(gconv_reader_check_expansion(reader, reader->header.frames));
   GCONV_TRY(gconv_metadata_settle(&reader->header, &reader->orientation, reader->note, sizeof reader->note));
   if (reader->orientation != 1 && !reader->obstacle)
     reader->obstacle = "EXIF turns it";

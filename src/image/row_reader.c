@@ -57,6 +57,8 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
   if (status == GCONV_OK)
+    status = gconv_reader_check_expansion(&rows->reader, rows->reader.header.frames);
+  if (status == GCONV_OK)
     status = apply_options(options, &rows->reader);
   if (status == GCONV_OK)
     status = look_behind(&rows->reader);
