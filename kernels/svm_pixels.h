@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machines of the RBF kernel over many pixels, in float32 and one order, so that all devices have the same bits:
+ * Support vector machines with the RBF kernel, applied to pixels. The order of all float32 operations is fixed, so that all
+ * devices have the same bits:
  *
  *     distance = +0; for each column: d = x - v; distance = fmaf(d, d, distance)
  *     value    = gconv_exp_negative(-gamma * distance)
  *     part     = +0; for up to GCONV_SVM_PART vectors of a class: part = fmaf(coefficient, value, part)
  *     sum      = +0; for the parts of the class, from its first vector on: sum = sum + part, in float64
  *
- * Differences are taken before they are squared. So a distance has a relative error of some 2^-24 for each column, however
- * far from 0 the numbers are.
+ * Distances are sums of squared differences, not computed from norms. So each column adds a relative error of some 2^-24,
+ * however far from 0 the numbers are.
  */
 #ifndef GCONV_KERNELS_SVM_PIXELS_H
 #define GCONV_KERNELS_SVM_PIXELS_H
@@ -27,8 +28,8 @@ enum {
 typedef struct gconv_svm_pixels {
   size_t columns, classes, wide; /* wide: coefficients of a vector, classes - 1 */
   float gamma;
-  const float *points;       /* a row a vector, those of one class behind each other */
-  const float *coefficients; /* a row of `wide` numbers a vector */
+  const float *points;       /* support vectors: vectors x columns, sorted by class */
+  const float *coefficients; /* vectors x wide */
   const uint32_t *begins;    /* classes + 1: the first vector of each class */
 } gconv_svm_pixels;
 

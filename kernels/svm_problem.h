@@ -11,7 +11,7 @@
 
 enum { GCONV_SVM_BLOCK = 32 }; /* points of a block */
 
-/* The least K(x, x) + K(y, y) - 2 K(x, y) that steps are divided by, where the kernel is not positive definite: LIBSVM's. */
+/* The curvature K(x, x) + K(y, y) - 2 K(x, y) of a step, where it is not positive: as in LIBSVM. */
 #define GCONV_SVM_LEAST_CURVATURE 1e-12
 
 typedef enum gconv_svm_form {
@@ -21,15 +21,15 @@ typedef enum gconv_svm_form {
   GCONV_SVM_FORM_TANH
 } gconv_svm_form;
 
-/* What becomes of x y, or of |x - y|^2. */
+/* The kernel function, of x y or of |x - y|^2. */
 typedef struct gconv_svm_formula {
   gconv_svm_form form;
   int32_t degree;
   double gamma, coef0;
-  bool direct; /* |x - y|^2 is summed up over all columns, rather than made of norms, where it would cancel */
+  bool direct; /* |x - y|^2 is a sum of squared differences: computed from norms, it would cancel */
 } gconv_svm_formula;
 
-/* A row, without its zeros. */
+/* A sparse row: the columns and values that are not 0. */
 typedef struct gconv_svm_row {
   const uint32_t *columns; /* ascending */
   const float *values;

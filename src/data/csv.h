@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CSV in three files: csv_fields.c splits lines, csv_header.c finds what the columns are, csv.c reads rows. */
-#ifndef GCONV_LEARN_CSV_H
-#define GCONV_LEARN_CSV_H
+#ifndef GCONV_DATA_CSV_H
+#define GCONV_DATA_CSV_H
 
 #include "data/field.h"
 #include "data/table.h"

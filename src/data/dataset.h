@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is behind a gconv_dataset: each kind of data set is a table of functions, as formats and syntaxes are. A kind begins
  * its own struct with a gconv_dataset; dataset.c does what all kinds have in common. */
-#ifndef GCONV_LEARN_DATASET_H
-#define GCONV_LEARN_DATASET_H
+#ifndef GCONV_DATA_DATASET_H
+#define GCONV_DATA_DATASET_H
 
 #include "gconv_learn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of tables: numbers, and what other programs write where there is none. */
-#ifndef GCONV_LEARN_FIELD_H
-#define GCONV_LEARN_FIELD_H
+#ifndef GCONV_DATA_FIELD_H
+#define GCONV_DATA_FIELD_H
 
 #include <stdbool.h>
 

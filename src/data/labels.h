@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Labels: the names of classes, and the number of each. */
-#ifndef GCONV_LEARN_LABELS_H
-#define GCONV_LEARN_LABELS_H
+#ifndef GCONV_DATA_LABELS_H
+#define GCONV_DATA_LABELS_H
 
 #include "gconv_learn.h"
 

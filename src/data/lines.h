@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts by lines, and rows of numbers in them. */
-#ifndef GCONV_LEARN_LINES_H
-#define GCONV_LEARN_LINES_H
+#ifndef GCONV_DATA_LINES_H
+#define GCONV_DATA_LINES_H
 
 #include "base/file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Many image files, of which parts are wanted as floats, again and again. */
-#ifndef GCONV_LEARN_PICTURES_H
-#define GCONV_LEARN_PICTURES_H
+#ifndef GCONV_DATA_PICTURES_H
+#define GCONV_DATA_PICTURES_H
 
 #include "gconv.h"
 

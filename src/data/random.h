@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers that are a function of a seed and two numbers, so that there is no state: Philox 4x32 with 10 rounds
  * (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). */
-#ifndef GCONV_LEARN_RANDOM_H
-#define GCONV_LEARN_RANDOM_H
+#ifndef GCONV_DATA_RANDOM_H
+#define GCONV_DATA_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals: samples one behind the other, of one channel or several. */
-#ifndef GCONV_LEARN_SIGNAL_H
-#define GCONV_LEARN_SIGNAL_H
+#ifndef GCONV_DATA_SIGNAL_H
+#define GCONV_DATA_SIGNAL_H
 
 #include "base/samples.h"
 #include "data/store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing array of bytes that may become larger than memory. */
-#ifndef GCONV_LEARN_STORE_H
-#define GCONV_LEARN_STORE_H
+#ifndef GCONV_DATA_STORE_H
+#define GCONV_DATA_STORE_H
 
 #include "base/status.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables: rows of numbers, each with a label or with targets. A syntax is a file (csv.c libsvm.c fann.c letters.c npy.c) and
  * a row in the table of table_syntaxes.c; it fills a gconv_table row by row. */
-#ifndef GCONV_LEARN_TABLE_H
-#define GCONV_LEARN_TABLE_H
+#ifndef GCONV_DATA_TABLE_H
+#define GCONV_DATA_TABLE_H
 
 #include "base/zip.h"
 #include "data/dataset.h"

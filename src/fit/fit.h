@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of gconv_fit_add() and gconv_fit_solve() share. */
-#ifndef GCONV_LEARN_FIT_H
-#define GCONV_LEARN_FIT_H
+#ifndef GCONV_FIT_FIT_H
+#define GCONV_FIT_FIT_H
 
 #include "fit/moments.h"
 #include "gconv_learn.h"

@@ -12,8 +12,8 @@
  * A thread sums all rows for its distances, always in the same order: so results depend neither on the number of threads nor
  * on the width of vectors.
  */
-#ifndef GCONV_LEARN_MOMENTS_H
-#define GCONV_LEARN_MOMENTS_H
+#ifndef GCONV_FIT_MOMENTS_H
+#define GCONV_FIT_MOMENTS_H
 
 #include "base/memory.h"
 #include "base/threads.h"

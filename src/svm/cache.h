@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rows of a matrix are in which slots of a memory that has room for some of them: those that were used last. */
-#ifndef GCONV_LEARN_SVM_CACHE_H
-#define GCONV_LEARN_SVM_CACHE_H
+#ifndef GCONV_SVM_CACHE_H
+#define GCONV_SVM_CACHE_H
 
 #include "base/status.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines on a GPU (gpu.cu, gpu_machines.cu, gpu_values.cu). Results have the bytes of the
  * CPU's. Functions fail with GCONV_NO_MEMORY where the GPU has too little: then the CPU does the same. */
-#ifndef GCONV_LEARN_SVM_GPU_H
-#define GCONV_LEARN_SVM_GPU_H
+#ifndef GCONV_SVM_GPU_H
+#define GCONV_SVM_GPU_H
 
 #include "base/status.h"
 #include "gconv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of support vector machines on a GPU share. */
-#ifndef GCONV_LEARN_SVM_GPU_PARTS_H
-#define GCONV_LEARN_SVM_GPU_PARTS_H
+#ifndef GCONV_SVM_GPU_PARTS_H
+#define GCONV_SVM_GPU_PARTS_H
 
 #include "device/cuda_error.h"
 #include "device/device.h"

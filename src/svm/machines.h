@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The machines of a model. */
-#ifndef GCONV_LEARN_SVM_MACHINES_H
-#define GCONV_LEARN_SVM_MACHINES_H
+#ifndef GCONV_SVM_MACHINES_H
+#define GCONV_SVM_MACHINES_H
 
 #include "svm/svm.h"
 

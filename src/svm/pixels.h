@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines over many pixels: a form of models for kernels/svm_pixels.h, and what they make of planes. */
-#ifndef GCONV_LEARN_SVM_PIXELS_H
-#define GCONV_LEARN_SVM_PIXELS_H
+#ifndef GCONV_SVM_PIXELS_H
+#define GCONV_SVM_PIXELS_H
 
 #include "kernels/svm_pixels.h"
 #include "svm/svm.h"

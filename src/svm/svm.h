@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines: what their files share. */
-#ifndef GCONV_LEARN_SVM_H
-#define GCONV_LEARN_SVM_H
+#ifndef GCONV_SVM_SVM_H
+#define GCONV_SVM_SVM_H
 
 #include "base/file.h"
 #include "base/threads.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What reads the text of models: text_read.c, as LIBSVM has it, and text_notes.c, what gconv writes behind that. */
-#ifndef GCONV_LEARN_SVM_TEXT_H
-#define GCONV_LEARN_SVM_TEXT_H
+#ifndef GCONV_SVM_TEXT_H
+#define GCONV_SVM_TEXT_H
 
 #include "data/lines.h"
 #include "svm/svm.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The cases of data sets on a GPU: data sets that stay the same and fit are held there; of others, the cases of each step
  * are read on the host, by all its threads, while the GPU works on the step before. */
-#ifndef GCONV_LEARN_CASES_CUDA_H
-#define GCONV_LEARN_CASES_CUDA_H
+#ifndef GCONV_TRAIN_CASES_CUDA_H
+#define GCONV_TRAIN_CASES_CUDA_H
 
 #include "train/engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* An engine computes losses and gradients, and changes weights, on one device. The trainer tells it what to do. It owns the
  * parameters while they are trained. */
-#ifndef GCONV_LEARN_ENGINE_H
-#define GCONV_LEARN_ENGINE_H
+#ifndef GCONV_TRAIN_ENGINE_H
+#define GCONV_TRAIN_ENGINE_H
 
 #include "device/device.h"
 #include "kernels/learn_math.h"

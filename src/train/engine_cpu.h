@@ -9,8 +9,8 @@
  * A network with both parts goes chunk by chunk. All cases of a chunk go forward through the first part; then its slices go
  * through the tail, forward and backward; then all its cases go backward through the first part.
  */
-#ifndef GCONV_LEARN_ENGINE_CPU_H
-#define GCONV_LEARN_ENGINE_CPU_H
+#ifndef GCONV_TRAIN_ENGINE_CPU_H
+#define GCONV_TRAIN_ENGINE_CPU_H
 
 #include "kernels/cpu/train/conv.h"
 #include "kernels/cpu/train/dense.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From a network, as files and callers have it, to what engines train: shapes of all layers, and parameters in one array. */
-#ifndef GCONV_LEARN_NET_H
-#define GCONV_LEARN_NET_H
+#ifndef GCONV_TRAIN_NET_H
+#define GCONV_TRAIN_NET_H
 
 #include "gconv_learn.h"
 #include "kernels/learn_problem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GCONV_LEARN_NET_TEXT_H
-#define GCONV_LEARN_NET_TEXT_H
+#ifndef GCONV_TRAIN_NET_TEXT_H
+#define GCONV_TRAIN_NET_TEXT_H
 
 #include "gconv_learn.h"
 

@@ -5,8 +5,8 @@
  * by 180 degrees, inputs and outputs exchanged. The order of the sums of exact algorithms is that of
  * kernels/learn_problem.h.
  */
-#ifndef GCONV_LEARN_PLANS_CUDA_H
-#define GCONV_LEARN_PLANS_CUDA_H
+#ifndef GCONV_TRAIN_PLANS_CUDA_H
+#define GCONV_TRAIN_PLANS_CUDA_H
 
 #include "kernels/cuda/train/layers.h"
 #include "kernels/layer_algorithm.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of training: what a checkpoint keeps, and what follows from the arguments. */
-#ifndef GCONV_LEARN_TRAINER_H
-#define GCONV_LEARN_TRAINER_H
+#ifndef GCONV_TRAIN_TRAINER_H
+#define GCONV_TRAIN_TRAINER_H
 
 #include "train/engine.h"
 #include "train/net.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums of many arrays by the tree of kernels/learn_problem.h, leaf after leaf, with memory for one array a level. */
-#ifndef GCONV_LEARN_TREE_H
-#define GCONV_LEARN_TREE_H
+#ifndef GCONV_TRAIN_TREE_H
+#define GCONV_TRAIN_TREE_H
 
 #include "base/status.h"
 

@@ -4,8 +4,8 @@
  * computes in float64, with the C library's exp() and log(). The classic one computes in float32 what the exact family must
  * yield (kernels/learn_problem.h). Both come from classic_template.h, and share no code with the fast engine.
  */
-#ifndef GCONV_KERNELS_CPU_LEARN_CLASSIC_H
-#define GCONV_KERNELS_CPU_LEARN_CLASSIC_H
+#ifndef GCONV_KERNELS_CPU_EXPERIMENTS_CLASSIC_H
+#define GCONV_KERNELS_CPU_EXPERIMENTS_CLASSIC_H
 
 #include "kernels/learn_problem.h"
 

@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sequential minimal optimisation (pairs.h) by one thread. A step makes two passes over the variables, in vectors of four
+ * float64 numbers:
+ *
+ *     step           F[k] -= t (K[i][k] - K[j][k]) for all k; the largest F of the variables that may grow is the next i
+ *     find_partner   the largest gain (F[i] - F[k])^2 / (K[i][i] + K[k][k] - 2 K[i][k]) is the next j
+ *
+ * The update and the search for i share a pass, so each array is read twice a step. There are no branches: `up` is 0 where a
+ * variable may grow and -infinity elsewhere, `down` is 0 where it may shrink and +infinity elsewhere, and both are added to
+ * F. Padding has -infinity and +infinity, so it is never chosen.
+ *
+ * The order of operations is fixed for each variable, and the first of equal candidates is taken. So all processors have the
+ * same bits, and kernels/cuda/svm/pairs.cu takes the same steps.
+ */
 #include "pairs.h"
 #include "base/cpu.h"
 #include "rows.h"
@@ -11,13 +25,12 @@ typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
 typedef float narrow __attribute__((vector_size(16), may_alias));
 enum { LANES = 4 };
 
-/* A number, and where it is. */
 typedef struct found {
   double value;
   size_t index;
 } found;
 
-/* The largest of the lanes, of equal ones that with the lowest index. */
+/* The largest value of all lanes; of equal values, the one with the lowest index. */
 GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
   double values[LANES];
   int64_t indices[LANES];
@@ -32,7 +45,7 @@ GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
 
 #define CHOOSE(mask, a, b) ((((wide_bits)(a)) & (mask)) | (((wide_bits)(b)) & ~(mask)))
 
-/* Moves F by a step of t at i and -t at j, and finds the largest F of those that may grow. */
+/* Updates F for a step of t at i and -t at j. *best: the largest F of the variables that may grow. */
 GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best) {
   const float *at_i = p->rows[i], *at_j = p->rows[j];
   wide most = (wide){0} - (double)INFINITY;
@@ -53,7 +66,7 @@ GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, s
 GCONV_VECTORIZED(step, (const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best),
                  (p, padded, i, j, t, best))
 
-/* Finds j for i: the largest (F[i] - F[j])^2 / (K[i][i] + K[j][j] - 2 K[i][j]); and in *gap the largest F[i] - F[j]. */
+/* *best: the largest gain among the variables that may shrink. *gap: the largest F[i] - F[k] among them. */
 GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best) {
   const float *at_i = p->rows[i];
   const double F = p->F[i], curvature = p->diagonal[i];
@@ -85,7 +98,7 @@ GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, siz
 GCONV_VECTORIZED(find_partner, (const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best),
                  (p, padded, i, gap, best))
 
-/* Notes whether variable k may grow and shrink. */
+/* Updates `up` and `down` of variable k. */
 static void note(const gconv_svm_small *p, size_t k) {
   p->up[k] = p->b[k] < p->high[k] ? 0 : -(double)INFINITY;
   p->down[k] = p->b[k] > p->low[k] ? 0 : (double)INFINITY;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequential minimal optimisation of a small dense problem, whose kernel values are all there:
+ * Sequential minimal optimisation (SMO) of a small dense problem, whose kernel matrix K is in memory:
  *
- *     minimise b'Kb / 2 - c'b   where sum b stays what it is, and low[k] <= b[k] <= high[k]
+ *     minimise b'Kb / 2 - c'b   subject to sum b = constant and low[k] <= b[k] <= high[k]
  *
- * Each step moves b by t at i and by -t at j. i is the variable that may grow and whose gradient F = c - Kb is the largest;
- * j is the one that may shrink and promises the largest decrease (Fan, Chen and Lin, "Working set selection using second
- * order information for training support vector machines", 2005). Of equal ones, the first is taken.
+ * Each step changes two variables, b[i] += t and b[j] -= t, by the t that minimises the objective within the bounds:
+ *
+ *     F = c - Kb, the negative gradient     t = (F[i] - F[j]) / (K[i][i] + K[j][j] - 2 K[i][j])
+ *
+ * i has the largest F of the variables that may grow. j promises the largest decrease of the objective among those that may
+ * shrink, (F[i] - F[j])^2 / (K[i][i] + K[j][j] - 2 K[i][j]). This choice is LIBSVM's (Fan, Chen and Lin, "Working set
+ * selection using second order information for training support vector machines", 2005). Of equal candidates, the first is
+ * taken. SMO is of Platt, "Fast training of support vector machines using sequential minimal optimization", 1999.
  */
-#ifndef GCONV_KERNELS_CPU_LEARN_SVM_PAIRS_H
-#define GCONV_KERNELS_CPU_LEARN_SVM_PAIRS_H
+#ifndef GCONV_KERNELS_CPU_SVM_PAIRS_H
+#define GCONV_KERNELS_CPU_SVM_PAIRS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* All arrays have gconv_svm_padded(count) numbers, aligned to 64 bytes; those beyond count are undefined. */
+/* All arrays have gconv_svm_padded(count) numbers, aligned to 64 bytes. Numbers from `count` on are undefined. */
 typedef struct gconv_svm_small {
   size_t count;
   const float *const *rows; /* of kernel values: `padded` numbers each, aligned to 32 bytes */
@@ -24,8 +29,8 @@ typedef struct gconv_svm_small {
   double *up, *down; /* scratch */
 } gconv_svm_small;
 
-/* Steps until the largest F of those that may grow is less than `tolerance` above the smallest of those that may shrink, or
- * `most` steps are done. Returns their number. */
+/* Steps until the gap is below `tolerance`, or `most` steps are done. The gap is the largest F of the variables that may
+ * grow less the smallest F of those that may shrink. Returns the number of steps. */
 uint64_t gconv_svm_solve_small(const gconv_svm_small *problem, double tolerance, uint64_t most);
 
 #endif

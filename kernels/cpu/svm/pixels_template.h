@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of pixels.h for one kind of vector (each_isa.h). Pixels lie side by side in vectors, so that a number of a
- * support vector meets many of them: a tile is 4 support vectors by 2 vectors of pixels. */
+/* The loops of pixels.h for one kind of vector (each_isa.h). A vector holds neighbouring pixels, so that each number of a
+ * support vector is loaded once for all of them. A tile is 4 support vectors by 2 vectors of pixels. */
 
 enum { NAME(ACROSS) = 2, NAME(DOWN) = 4, NAME(WIDTH) = 2 * LANES };
 
-/* The distances of some support vectors, `down` of them, from the pixels of a tile. */
+/* The squared distances of `down` support vectors from the pixels of a tile. */
 GCONV_INLINE TARGET void NAME(svm_distances)(const float *points, size_t columns, const float *in, size_t pitch, int down,
                                              float *out) {
   VECTOR sum[NAME(DOWN)][NAME(ACROSS)];
@@ -26,7 +26,7 @@ GCONV_INLINE TARGET void NAME(svm_distances)(const float *points, size_t columns
       STORE(out + (s * NAME(ACROSS) + a) * LANES, sum[s][a]);
 }
 
-/* Adds the values of the vectors begin .. end - 1, at most a part, to the sums of a tile. */
+/* Adds the values of support vectors begin .. end - 1, at most GCONV_SVM_PART of them, to the sums of a tile. */
 GCONV_INLINE TARGET void NAME(svm_part)(const gconv_svm_pixels *m, size_t begin, size_t end, const float *in, size_t pitch,
                                         double *sums) {
   float values[NAME(DOWN) * NAME(WIDTH)], parts[GCONV_SVM_PIXEL_WIDE][NAME(WIDTH)];

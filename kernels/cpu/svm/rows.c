@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Rows of kernel matrices (rows.h). Points are stored as [block][column][32]: the 32 numbers of a column are eight vectors
+ * of four float64. One loop over the numbers of a row multiplies each of them by such a column:
+ *
+ *     for each k: for v < 8: sum[v] += points[column of k][v] * value of k
+ *
+ * The eight sums stay in registers and do not wait for each other. Zeros of a row cost nothing, since the row does not have
+ * them. All rows are computed for a block before the next block, so its numbers stay in the cache. Threads share the blocks.
+ *
+ * Each point has its own lane, so its sum has the order of the columns whatever the vector's width. A product of two float32
+ * numbers is exact in float64; elsewhere products and sums are rounded one by one, so that processors without fused
+ * multiply-adds have the same bits.
+ */
 #include "rows.h"
 #include "base/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Vectors of the compiler: each is as many registers as the processor needs for it. A product and a sum are rounded one by
- * one, so that processors without fused multiply-adds have the same bits. */
+/* Vectors of the compiler: each takes as many registers as the processor needs for it. */
 typedef double wide __attribute__((vector_size(32), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
 typedef float narrow __attribute__((vector_size(16), may_alias));
@@ -55,11 +67,11 @@ GCONV_INLINE void differences(const double *block, const double *whole, size_t c
   UNROLL for (int v = 0; v < VECTORS; v++) sums[v] = sum[v];
 }
 
-/* ---- What becomes of them ---- */
+/* ---- Kernel values from sums ---- */
 
-/* e^x for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h), with a relative error below 2^-46, so that
- * float32 rounds it as it would round e^x; 0 below -87, where float32 has no normal number. The whole number n of halvings
- * is found by adding 1.5 * 2^52, whose last bits then are n. */
+/* e^x for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h). The relative error is below 2^-46. Below
+ * -87, where float32 has no normal number, the result is 0. x = n ln 2 + f: adding 1.5 * 2^52 to x / ln 2 rounds it to the
+ * integer n, which is then in the last bits of the sum. */
 GCONV_INLINE void exponentials(wide *x) {
   const double magic = 6755399441055744.0;
   UNROLL for (int v = 0; v < VECTORS; v++) {
@@ -131,7 +143,7 @@ GCONV_INLINE void values(const gconv_svm_formula *formula, const gconv_svm_point
 
 /* ---- Rows ---- */
 
-/* The row with its zeros, for differences. */
+/* Writes a row with its zeros, which squared differences need. */
 static void fill(const gconv_svm_row *row, size_t columns, double *whole) {
   memset(whole, 0, columns * sizeof *whole);
   for (size_t k = 0; k < row->count; k++)
@@ -189,7 +201,8 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
   row_wide(formula, points, row, first_block, blocks, scratch, out);
 }
 
-/* Some rows at a time, over some KB of each: so both stay in the cache, and pages are not changed for every few numbers. */
+/* Four rows at a time, in parts of 512 numbers: `f` is loaded and stored once for four rows, and its part stays in the
+ * cache. */
 GCONV_INLINE void subtract_rows_body(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                                      double *f) {
   enum { PART = 512, ROWS = 4 };
@@ -217,7 +230,7 @@ void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t 
   subtract_rows(rows, by, row_count, first, end, f);
 }
 
-/* The sum of products, in LANES parts whose sums are added last. */
+/* A sum of products in four partial sums, which are added at the end. */
 GCONV_INLINE double dot_product(const double *values, const double *coefficients, size_t count) {
   wide sum = {0}, value, coefficient;
   double lanes[LANES], rest = 0;
@@ -233,7 +246,7 @@ GCONV_INLINE double dot_product(const double *values, const double *coefficients
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + rest;
 }
 
-/* Rows lie side by side in vectors, so that a sum in the order of i does not wait for the one before. */
+/* A vector holds the sums of neighbouring rows, each in the order of i. So additions of different rows overlap. */
 GCONV_INLINE void add_products_body(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count,
                                     size_t rows, double *restrict sums) {
   enum { WIDES = GCONV_SVM_TOGETHER / LANES };

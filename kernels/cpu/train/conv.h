@@ -9,8 +9,8 @@
  * taps reach an input: which of them do depends on its row modulo n and its column modulo n. All inputs for which these two
  * numbers are the same form a phase. So there are n * n phases, and each is a convolution of stride 1 with its own taps.
  */
-#ifndef GCONV_KERNELS_CPU_LEARN_CONV_H
-#define GCONV_KERNELS_CPU_LEARN_CONV_H
+#ifndef GCONV_KERNELS_CPU_TRAIN_CONV_H
+#define GCONV_KERNELS_CPU_TRAIN_CONV_H
 
 #include "../layer/stage.h"
 #include "product.h"

@@ -2,8 +2,8 @@
 /* Training of a dense layer on the CPU, a slice of cases at a time. Tensors of a slice are [feature][case], with
  * GCONV_LEARN_PITCH floats from a feature to the next, so that vectors hold neighbouring cases. Weights are laid out as
  * those of a convolution (conv.h): [input][output], outputs padded to whole vectors; then biases. */
-#ifndef GCONV_KERNELS_CPU_LEARN_DENSE_H
-#define GCONV_KERNELS_CPU_LEARN_DENSE_H
+#ifndef GCONV_KERNELS_CPU_TRAIN_DENSE_H
+#define GCONV_KERNELS_CPU_TRAIN_DENSE_H
 
 #include "kernels/learn_problem.h"
 #include "product.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is done to each number of a row: activations, their derivatives, losses. Rows are `pitch` floats apart. */
-#ifndef GCONV_KERNELS_CPU_LEARN_ELEMENTS_H
-#define GCONV_KERNELS_CPU_LEARN_ELEMENTS_H
+#ifndef GCONV_KERNELS_CPU_TRAIN_ELEMENTS_H
+#define GCONV_KERNELS_CPU_TRAIN_ELEMENTS_H
 
 #include "kernels/learn_problem.h"
 

@@ -11,8 +11,8 @@
  * that count, and outer has a variant that goes through a list of the m where x is not 0. The caller sees to the two cases
  * where that changes bits: 0 times an infinity is NaN, and +0 added to a sum of -0 makes it +0.
  */
-#ifndef GCONV_KERNELS_CPU_LEARN_PRODUCT_H
-#define GCONV_KERNELS_CPU_LEARN_PRODUCT_H
+#ifndef GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
+#define GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GCONV_KERNELS_CPU_LEARN_UPDATE_H
-#define GCONV_KERNELS_CPU_LEARN_UPDATE_H
+#ifndef GCONV_KERNELS_CPU_TRAIN_UPDATE_H
+#define GCONV_KERNELS_CPU_TRAIN_UPDATE_H
 
 #include "kernels/learn_math.h"
 

@@ -18,8 +18,8 @@
  *
  * All sums have a fixed order, so a method yields the same bits in every run; another method rounds differently.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_CLASSIC_BACKPROP_H
-#define GCONV_KERNELS_CUDA_LEARN_CLASSIC_BACKPROP_H
+#ifndef GCONV_KERNELS_CUDA_EXPERIMENTS_BACKPROP_H
+#define GCONV_KERNELS_CUDA_EXPERIMENTS_BACKPROP_H
 
 #include "base/both.h"
 #include "base/status.h"

@@ -14,8 +14,8 @@
  *     texture   the same, through the texture units and their cache
  *     local     the same as float4, with q in the memory that a block shares
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_CLASSIC_RBF_H
-#define GCONV_KERNELS_CUDA_LEARN_CLASSIC_RBF_H
+#ifndef GCONV_KERNELS_CUDA_EXPERIMENTS_RBF_H
+#define GCONV_KERNELS_CUDA_EXPERIMENTS_RBF_H
 
 #include "base/status.h"
 

@@ -1,74 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of float32 numbers as digits, by whose products tensor cores of int8 make sums of x y: rows_int8.cu.
+ * Cuts lines of float32 numbers into digits of 8 bits. Tensor cores of int8 compute sums of x y from them (rows_int8.cu).
  *
- * A line x becomes whole numbers X of 32 bits, x = 2^e (X + r), where e is such that the largest X is between 2^30 and 2^31,
- * or a little below. So |r| is 1/2 at most, and 0 for most numbers: those of at least 2^-6 of the largest have no bits that
- * X lacks. Each X is cut into four digits of -128 .. 127:
+ * The numbers x of a line become integers X of 32 bits, x = 2^e (X + r). e is chosen so that the largest |X| is between 2^30
+ * and 2^31, or a little below. The rest r is 1/2 at most, and 0 for numbers of at least 2^-6 of the largest, whose bits X
+ * has all. Each X is cut into four digits of -128 .. 127:
  *
  *     X = x1 256^3 + x2 256^2 + x3 256 + x4
  *
- * A product X Y then is 16 products of digits. The 13 of which i + j <= 6 are summed up, exactly, as integers: their sum is
- * T. What T lacks of x y are the other products, and those with r. Here x y stands for the sum over all columns:
+ * A product X Y is 16 products of digits xi yj. The 13 with i + j <= 6 are summed up exactly, as integers. Their sum is T. T
+ * lacks the other three products, and those with r. Here x y stands for the sum over all columns:
  *
  *     x y / 2^(ex + ey) - T  =  256 (x3 y4 + x4 y3) + x4 y4  +  r_x (Y + r_y)  +  X r_y
  *
- * How large is that? A sum of products is at most the product of lengths, |x| |y|, where |x| = sqrt(sum of x^2); and at most
- * the largest number of one line times the sum of the absolute numbers of the other. So
+ * A sum of products is at most |x| |y|, where |x| = sqrt(sum of x^2). It is also at most the largest number of one line
+ * times the sum of the absolute numbers of the other. So
  *
  *     | x y - 2^(ex + ey) T |  <=  E  =  p_x q_y + q_x p_y + min(v_x u_y, s_x m_y) + min(u_x v_y, m_x s_y)
  *
  *     p = 2^e (256 |x3| + |x4|)     u = 2^e (|X| + |r|), which is |x| at least     m: the largest number
  *     q = 2^e |x4|                  v = 2^e |r|                                    s = 2^e (sum of the absolute r)
  *
- * These six numbers of each line are found when it is cut, and rounded up. They tell how near a sum by digits is to a sum in
- * float64, too, which is a chain of `columns` fused multiply-adds that each round by 2^-53:
+ * These six numbers of each line are computed when it is cut, and rounded up. A sum in float64 is a chain of `columns` fused
+ * multiply-adds, each with a rounding error of 2^-53:
  *
  *     | chain - x y |  <=  columns 2^-53 |x| |y| (1 + 2^-30)        of up to MOST_COLUMNS columns
  *
- * Of distances d = (|x|^2 + |y|^2) - 2 x y the first part is the same number for both. Each rounds 2^(ex + ey) T, or d, by
- * 2^-53 of what it is, and |d| <= |x|^2 + |y|^2 + 2 |x| |y| <= 2 u_x^2 + 2 u_y^2. So the distance by digits differs from
- * that of the chain by at most
+ * In a distance d = (|x|^2 + |y|^2) - 2 x y, the part in parentheses is the same for both methods. Each method rounds 2^(ex
+ * + ey) T and d with a relative error of 2^-53, and |d| <= |x|^2 + |y|^2 + 2 |x| |y| <= 2 u_x^2 + 2 u_y^2. So the distance
+ * by digits differs from the distance by the chain by at most
  *
  *     D  =  2 E + (columns + 8) 2^-52 u_x u_y + 2^-50 (u_x^2 + u_y^2)
  *
- * and where one of them is below 0, both become 0, or come nearer to each other. e^(-gamma d) differs by gamma D of itself.
+ * Distances below 0 become 0, which brings the two no further apart. e^(-gamma d) has a relative difference of gamma D.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_SVM_DIGITS_CUH
-#define GCONV_KERNELS_CUDA_LEARN_SVM_DIGITS_CUH
+#ifndef GCONV_KERNELS_CUDA_SVM_DIGITS_CUH
+#define GCONV_KERNELS_CUDA_SVM_DIGITS_CUH
 
 #include "../core/unroll.cuh"
 #include "rows.h"
 
 namespace svm_digits {
 
-/* Lines lie by TILE, columns by PIECE_COLUMNS: a piece of memory has the digits of so many. It has one unit, of UNIT columns
- * of one digit, behind the other: the first digits of columns 0 .. 15, those of 16 .. 31, the second digits of columns 0 ..
- * 15 ... A unit has UNIT bytes a line. That is how tensor cores want it: 8 lines of 16 bytes are next to each other. */
+/* A piece of memory has the digits of TILE lines and PIECE_COLUMNS columns. It is a sequence of units, each of one digit of
+ * UNIT columns: the first digits of columns 0 .. 15, of columns 16 .. 31, the second digits of columns 0 .. 15 ... A unit
+ * has UNIT bytes a line. Tensor cores need this layout: 8 lines of 16 bytes are contiguous. */
 enum { DIGITS = 4, TILE = 64, PIECE_COLUMNS = 32, UNIT = 16, UNIT_BYTES = TILE * UNIT };
 enum { UNITS = PIECE_COLUMNS / UNIT * DIGITS, PIECE = UNITS * UNIT_BYTES };
-/* Of up to so many columns, sums of 4 products of digits, which are 2^14 at most, are below 2^31. */
+/* Up to so many columns, sums of 4 products of digits, each 2^14 at most, stay below 2^31. */
 enum { MOST_COLUMNS = (1 << 15) - PIECE_COLUMNS };
 enum { CUT_LINES = 8, CUT_THREADS = 32 * CUT_LINES };
-constexpr uint32_t EVERY_128 = 0x80808080u, MOST_DIGITS = 0x7f7f7f7fu; /* digits of -128 less their sign; of 127 */
+constexpr uint32_t EVERY_128 = 0x80808080u, MOST_DIGITS = 0x7f7f7f7fu; /* 128 in each byte; the largest X of four digits */
 
-/* Of a line, or the largest of many. */
+/* The six numbers of a line that bound E and D, or their maxima over many lines. */
 struct bounds {
   float p, q, u, v, m, s;
 };
 
-/* What is known of a line. */
+/* What the multiplication needs of a line besides its digits. */
 struct __align__(16) line {
-  double norm, scale; /* |x|^2, as it is given; 2^e */
+  double norm, scale; /* |x|^2 of the caller; 2^e */
   bounds most;
-  float *to; /* of a row: where its values go */
+  float *to; /* rows only: where their values are stored */
 };
 
 __device__ inline double power_of_two(int exponent) {
   return __hiloint2double((1023 + exponent) << 20, 0);
 }
 
-/* The least e at which digits suffice for a line whose largest number is that. */
+/* The least e for which four digits hold the largest number of a line. */
 __device__ inline int exponent_of(float largest) {
   if (largest == 0)
     return 0;
@@ -76,7 +76,7 @@ __device__ inline int exponent_of(float largest) {
   return (double)largest * power_of_two(-exponent) > MOST_DIGITS ? exponent + 1 : exponent;
 }
 
-/* What bounds follow from, but for the largest number; of a lane, or of all. */
+/* The sums that bounds follow from: of one lane, or of all. */
 struct lengths {
   double whole = 0, rest = 0, rest_sum = 0; /* X^2, r^2, |r| */
   int32_t third = 0, fourth = 0;            /* x3^2, x4^2 */
@@ -85,7 +85,7 @@ struct lengths {
   __device__ uint32_t cut(double scaled) {
     const int32_t whole_number = __double2int_rn(scaled);
     const double left = scaled - (double)whole_number;
-    /* With 128 more each, digits are the bytes of a number. */
+    /* The digits plus 128 are the bytes of X + 0x80808080. */
     const uint32_t digits = ((uint32_t)whole_number + EVERY_128) ^ EVERY_128;
     const int32_t third_digit = (int8_t)(digits >> 8), fourth_digit = (int8_t)digits;
     whole += (double)whole_number * (double)whole_number;
@@ -105,7 +105,7 @@ struct lengths {
     }
   }
   __device__ bounds finish(float largest, double scale) const {
-    const double more = 1 + 0x1p-20, up = scale * more; /* more than all roundings here */
+    const double more = 1 + 0x1p-20, up = scale * more; /* more than all rounding errors here */
     const double x3 = sqrt((double)third), x4 = sqrt((double)fourth), r = sqrt(rest);
     return {__double2float_ru(up * (256 * x3 + x4)),   __double2float_ru(up * x4),
             __double2float_ru(up * (sqrt(whole) + r)), __double2float_ru(up * r),
@@ -113,7 +113,7 @@ struct lengths {
   }
 };
 
-/* D for a line and another one. Each is a line, or the largest of many. In float64, nothing overflows or becomes 0 here. */
+/* D of two lines, or of the maxima of many. float64 neither overflows nor underflows here. */
 __host__ __device__ inline double largest_difference(const bounds &x, const bounds &y, double columns) {
   const double xu = (double)x.u, yu = (double)y.u;
   const double digits = (double)x.p * (double)y.q + (double)x.q * (double)y.p;
@@ -123,8 +123,8 @@ __host__ __device__ inline double largest_difference(const bounds &x, const boun
          (1 + 0x1p-20);
 }
 
-/* Cuts the lines cases[numbers[0 .. count)], and zeros up to a multiple of CUT_LINES, a warp each. Unless it is NULL, `to`
- * has where values of rows go, and `most` becomes the largest bounds. */
+/* Cuts the lines cases[numbers[i]] for i < count, one warp a line; lines from `count` on are zeros. to: where values of rows
+ * are stored, or NULL. most: becomes the maxima of bounds, or NULL. */
 __global__ void __launch_bounds__(CUT_THREADS)
     cut_lines(gconv_svm_gpu_cases cases, const uint32_t *numbers, size_t count, uint32_t steps, uint8_t *digits, line *lines,
               float *const *to, bounds *most) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes kernel values anew, in float64, of which sums by digits leave it unsure to which float32 they round:
- * rows_int8.cu. A value that is unsure is NaN before. `unsure` has four numbers for each tile of TILE rows and TILE
- * points: their sum is how many values of the tile are unsure.
+ * Recomputes unsure kernel values in float64 (rows_int8.cu). A value is unsure if the bound of its sum by digits allows two
+ * float32 results; it is NaN until it is recomputed. `unsure` has four numbers for each tile of TILE rows and TILE points:
+ * their sum is the number of unsure values of the tile.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_SVM_MEND_CUH
-#define GCONV_KERNELS_CUDA_LEARN_SVM_MEND_CUH
+#ifndef GCONV_KERNELS_CUDA_SVM_MEND_CUH
+#define GCONV_KERNELS_CUDA_SVM_MEND_CUH
 
 #include "digits.cuh"
 #include "tiles.cuh"
@@ -14,15 +14,16 @@ namespace svm_mend {
 
 using svm_digits::TILE;
 
-enum { MOST_UNSURE = 128, MEND_THREADS = 128 }; /* the first: of a tile whose values are made one by one */
+/* With more than MOST_UNSURE unsure values, the whole tile is recomputed. */
+enum { MOST_UNSURE = 128, MEND_THREADS = 128 };
 
-/* How many values of the tile of a block are unsure. */
+/* The number of unsure values in the tile of a block. */
 __device__ inline uint32_t unsure_of(const uint32_t *unsure) {
   const uint4 four = ((const uint4 *)unsure)[blockIdx.x];
   return four.x + four.y + four.z + four.w;
 }
 
-/* x y, by all lanes of a warp: a sum of 32 chains. */
+/* x y, by a warp: the sum of 32 partial sums, each a chain. */
 __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_8_FOR(size_t c = threadIdx.x % 32; c < pitch / 4; c += 32) {
@@ -37,7 +38,7 @@ __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   return sum;
 }
 
-/* The same as one chain, from the first column to the last. Products of float32 are exact in float64. */
+/* x y as one chain, from the first column to the last. Products of float32 are exact in float64. */
 __device__ inline double chain(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_2_FOR (size_t first = 0; first < pitch; first += 32) {
@@ -49,9 +50,8 @@ __device__ inline double chain(const float *x, const float *y, size_t pitch) {
   return sum;
 }
 
-/* The value of a row and a point, by a warp. The sum of 32 chains differs from that of one by 2^-53 for each fused
- * multiply-add and each sum, of |x| |y| at most. If both ends of where the value may be round to the same float32, this is
- * it. */
+/* The value of a row and a point, by a warp. dot() differs from chain() by at most 2^-53 |x| |y| for each fused multiply-add
+ * and each sum. If both ends of this interval round to the same float32, that is the value. Else chain() decides. */
 __device__ inline float mend(const gconv_svm_formula &formula, const gconv_svm_gpu_cases &cases, size_t row, size_t point) {
   const double row_norm = cases.norms[row], point_norm = cases.norms[point];
   const float *x = cases.numbers + row * cases.pitch, *y = cases.numbers + point * cases.pitch;
@@ -68,7 +68,7 @@ __device__ inline float mend(const gconv_svm_formula &formula, const gconv_svm_g
   return values[0];
 }
 
-/* Makes the unsure values of a tile: a block lists where they are, and each of its warps makes some. */
+/* Recomputes the unsure values of a tile. A block lists their places, and its warps share them. */
 __global__ void __launch_bounds__(MEND_THREADS, 8)
     mend_values(gconv_svm_formula formula, uint32_t high, const uint32_t *unsure, gconv_svm_gpu_cases cases,
                 const uint32_t *wanted, float *const *to, size_t row_count, const uint32_t *members, size_t count) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(MEND_THREADS, 8)
   }
 }
 
-/* Makes all values of a tile of which more are unsure, as rows.cu does. */
+/* Recomputes all values of a tile with more than MOST_UNSURE unsure ones, as rows.cu does. */
 __global__ void __launch_bounds__(svm_tiles::THREADS, svm_tiles::blocks<false>())
     mend_tiles(gconv_svm_formula formula, uint32_t high, const uint32_t *unsure, gconv_svm_gpu_cases cases,
                const uint32_t *wanted, float *const *to, size_t row_count, const uint32_t *members, size_t count,

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sequential minimal optimisation by one block of 256 threads; the formulas are in kernels/cpu/svm/pairs.h.
+ *
+ * A thread keeps F and the diagonal of 2, 4 or 8 variables in registers, and whether they may grow or shrink as bits. b and
+ * its bounds are in shared memory. A step reads two rows of K, in vectors of 2 or 4 floats.
+ *
+ * i and j are the best candidates of the block. Each is found by comparing integers that sort as the float64 values do: a
+ * warp reduces the upper 32 bits, then the lower ones, then the index, with one instruction each. Then each warp reduces the
+ * results of all warps, so a choice takes one barrier, and a step takes two.
+ *
+ * Operations on each variable have the order of the CPU, and the lowest index of equal candidates is taken. So each step,
+ * and the result, has the bits of the CPU.
+ */
 #include "../core/unroll.cuh"
 #include "pairs.h"
 
@@ -12,7 +25,7 @@ constexpr unsigned ALL = 0xffffffffu;
 
 /* ---- The best of a block ---- */
 
-/* Whole numbers above 0 that order as numbers do. -0 and NaN do not come here. */
+/* An integer above 0 for each number; they sort as the numbers do. The caller passes neither -0 nor NaN. */
 __device__ uint64_t key_of(double value) {
   const uint64_t bits = (uint64_t)__double_as_longlong(value);
   return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -21,13 +34,13 @@ __device__ double value_of(uint64_t key) {
   return __longlong_as_double((long long)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-/* Someone who may be chosen: the largest key is, of equal ones the lowest index. A key of 0 is nobody. */
+/* A variable that may be chosen. The best one has the largest key and, of equal keys, the lowest index. Key 0: none. */
 struct candidate {
   uint64_t key;
   uint32_t index;
 };
 
-/* The largest number of a warp, for all of its threads. */
+/* The maximum over a warp; all threads get it. */
 __device__ unsigned largest_of_warp(unsigned value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_max_sync(ALL, value);
@@ -38,7 +51,7 @@ __device__ unsigned largest_of_warp(unsigned value) {
 #endif
 }
 
-/* The best of a warp, for all of its threads. */
+/* The best candidate of a warp; all threads get it. */
 __device__ candidate best_of_warp(candidate own) {
   const unsigned high = largest_of_warp((unsigned)(own.key >> 32));
   const unsigned low = largest_of_warp((unsigned)(own.key >> 32) == high ? (unsigned)own.key : 0u);
@@ -46,7 +59,7 @@ __device__ candidate best_of_warp(candidate own) {
   return {key, ~largest_of_warp(~(own.key == key ? own.index : NONE))};
 }
 
-/* What a warp hands to the others: of a partner, also its difference of gradients and the curvature. */
+/* The best candidate of a warp, for the other warps. A partner j also has its F[i] - F[j] and its curvature. */
 struct handed {
   uint64_t key;
   uint32_t index;
@@ -54,12 +67,12 @@ struct handed {
 };
 
 struct shared {
-  handed best[2][WARPS]; /* of those that may grow, and of their partners */
+  handed best[2][WARPS]; /* candidates for i, and for j */
   double extremes[2][WARPS];
   uint32_t counts[WARPS];
 };
 
-/* The best of what the warps handed over, and in *of whose it is. */
+/* The best candidate of all warps. *of: the warp that it is from. */
 __device__ candidate best_of_block(const handed *best, uint32_t *of) {
   const int lane = threadIdx.x % WARP;
   const candidate own = lane < WARPS ? candidate{best[lane].key, best[lane].index} : candidate{0, NONE};
@@ -70,12 +83,12 @@ __device__ candidate best_of_block(const handed *best, uint32_t *of) {
 
 /* ---- Steps ---- */
 
-/* A problem in the memory that all threads of the block share, but for the gradients. */
+/* The arrays of a problem in shared memory. */
 struct variables {
   double *b, *low, *high, *diagonal;
 };
 
-/* A thread's own variables are in parts of V, which are THREADS * V apart. */
+/* A thread's own variables: groups of V neighbours, THREADS * V apart. */
 template <int PER> struct own {
   static constexpr int V = PER < 4 ? PER : 4;
   static __device__ uint32_t at(int e) {
@@ -83,7 +96,7 @@ template <int PER> struct own {
   }
 };
 
-/* Reads a thread's own numbers of a row; 0 beyond its end. */
+/* Reads a row at a thread's own variables; 0 from `pitch` on. */
 template <int PER> __device__ void read(const float *row, uint32_t pitch, double (&x)[PER]) {
   constexpr int V = own<PER>::V;
   UNROLLED_FOR (int e = 0; e < PER; e += V) {
@@ -103,8 +116,8 @@ template <int PER> __device__ void read(const float *row, uint32_t pitch, double
   }
 }
 
-/* Solves for `count` variables, whose gradients are F. Row k of the kernel values is at rows + k * pitch. Returns the number
- * of steps. All threads of a block call it; v.b has the result behind the next barrier. */
+/* Steps until the gap is below `tolerance`, or `most` steps are done. Row k of K is rows + k * pitch. Returns the number of
+ * steps. All threads of a block call it; v.b has the result after the next barrier. */
 template <int PER>
 __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch, uint32_t count, double (&F)[PER],
                           double tolerance, uint64_t most, shared &s) {
@@ -139,7 +152,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
       s.best[0][warp].key = found.key;
       s.best[0][warp].index = found.index;
     }
-    __syncthreads(); /* the values of the step before have been read by all */
+    __syncthreads(); /* all threads have read b of the last step */
     if (steps > 0 && threadIdx.x == 0) {
       const double up = v.high[i] - v.b[i], down = v.b[j] - v.low[j];
       v.b[i] = length == up ? v.high[i] : v.b[i] + length; /* exactly at the bound */
@@ -199,7 +212,7 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
   }
 }
 
-/* Calls take(k, place) for each k < count that `moves`, in their order; returns how many there are. */
+/* Calls take(k, n) for each k < count that moves(k), with n = 0, 1, 2 ... in the order of k. Returns how many there are. */
 template <class Moves, class Take> __device__ uint32_t gather(uint32_t count, shared &s, Moves moves, Take take) {
   const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   uint32_t done = 0;
@@ -223,7 +236,7 @@ template <class Moves, class Take> __device__ uint32_t gather(uint32_t count, sh
   return done;
 }
 
-/* The memory of `count` variables, and where it ends. */
+/* The arrays of `count` variables in `memory`. */
 __device__ variables place(double *memory, uint32_t count) {
   const uint32_t padded = (uint32_t)gconv_svm_padded(count);
   return {memory, memory + padded, memory + 2 * padded, memory + 3 * padded};
@@ -270,7 +283,7 @@ template <int PER> __global__ void __launch_bounds__(THREADS) solve_small(gconv_
 
 /* ---- Whole machines ---- */
 
-/* The largest of all threads' numbers, where they are above -INFINITY. */
+/* The maximum over the block; all threads get it. */
 __device__ double largest_of_block(double own, double *extremes) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) {
     const double other = __shfl_xor_sync(ALL, own, distance);
@@ -284,7 +297,7 @@ __device__ double largest_of_block(double own, double *extremes) {
   return own;
 }
 
-/* Takes all changes of variables since `before` into the gradients, and makes them the new `before`. */
+/* Subtracts from the gradients what the changes of b since `before` add to Kb, and copies b to `before`. */
 template <int PER>
 DEVICE void take_changes(const gconv_svm_gpu_machine &m, const variables &v, double *before, double (&g)[PER]) {
   for (uint32_t k = 0; k < m.count; k++) {
@@ -322,7 +335,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
   gconv_svm_gpu_end end = {0, 0, 0, 0};
   bool ended = false; /* no more steps */
   for (;;) {
-    double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the latter of -F */
+    double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the maxima of F and of -F */
     UNROLLED_FOR (int e = 0; e < PER; e++) {
       const uint32_t k = own<PER>::at(e);
       F[e] = k < m.count ? (k < m.first ? 1.0 : -1.0) + g[e] : 0;
@@ -340,7 +353,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
     __syncthreads();
     take_changes(m, v, before, g);
     end.steps += steps;
-    ended = end.steps >= m.most || steps == 0; /* once the gap was found anew */
+    ended = end.steps >= m.most || steps == 0; /* the loop ends after the gap is computed once more */
   }
   for (uint32_t k = threadIdx.x; k < m.count; k += THREADS)
     m.b[k] = v.b[k];
@@ -357,7 +370,7 @@ size_t bytes_of(size_t variables, size_t arrays) {
   return arrays * gconv_svm_padded(variables) * sizeof(double);
 }
 
-/* Allows a kernel the shared memory that its largest problem takes. A launch that fails for it is told of as any other. */
+/* Raises the limit of a kernel's dynamic shared memory. If that fails, the launch returns the error. */
 template <class Kernel> void allow(Kernel kernel, size_t bytes) {
   if (bytes > (40 << 10))
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);

@@ -1,64 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequential minimal optimisation in one block of threads: the steps of kernels/cpu/svm/pairs.h, one for one, so that
- * the results have the same bits. A thread keeps the gradients of some variables in registers; where they are largest is
- * found by the whole numbers that order as they do, in three reductions of a warp, then over the warps.
+ * Sequential minimal optimisation on a GPU, one block of threads a problem. It takes the steps of kernels/cpu/svm/pairs.h in
+ * the same order, so results have the same bits.
  *
- * Functions start kernels on `stream` and return at once. Pointers are to memory of the device.
+ * Functions start kernels on `stream` and return at once. Pointers are to device memory.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_SVM_PAIRS_H
-#define GCONV_KERNELS_CUDA_LEARN_SVM_PAIRS_H
+#ifndef GCONV_KERNELS_CUDA_SVM_PAIRS_H
+#define GCONV_KERNELS_CUDA_SVM_PAIRS_H
 
 #include "kernels/svm_problem.h"
 
 #include <cuda_runtime_api.h>
 
-enum { GCONV_SVM_GPU_VARIABLES = 2048 }; /* of a problem, at most */
+enum { GCONV_SVM_GPU_VARIABLES = 2048 }; /* the most variables of a problem */
 
-/* The problem of a working set. Rows of kernel values are those of all members: row k has the value at variable i in column
- * columns[i]. */
+/* The problem of a working set. rows[k] is the row of variable k in the kernel matrix of all members. Its value for variable
+ * i is rows[k][columns[i]]. */
 typedef struct gconv_svm_gpu_small {
   uint32_t count;
   const float *const *rows;
   const uint32_t *columns;
-  float *block;           /* scratch: count x pitch, both as many as count, padded */
-  const double *diagonal; /* and low, high, F: gconv_svm_padded(count) numbers each */
+  float *block;           /* scratch: the square of gconv_svm_padded(count) */
+  const double *diagonal; /* this, low, high and F: gconv_svm_padded(count) numbers each */
   const double *low, *high, *F;
   double *b; /* changed */
   double tolerance;
   uint64_t most;
-  const float **moved; /* the rows of those that moved, in their order */
-  double *by;          /* and by how much */
+  const float **moved; /* the rows of the variables that changed, in their order */
+  double *by;          /* by how much they changed */
   uint32_t *moved_count;
   uint64_t *steps;
 } gconv_svm_gpu_small;
 
-/* A machine whose matrix is all there: rows of `pitch` floats, count <= GCONV_SVM_GPU_VARIABLES. Variable k is member k. */
+/* A machine whose whole kernel matrix is in memory. Variable k is member k. */
 typedef struct gconv_svm_gpu_machine {
-  uint32_t count, pitch;
-  const float *matrix;
+  uint32_t count, pitch;  /* count <= GCONV_SVM_GPU_VARIABLES */
+  const float *matrix;    /* count x pitch */
   const double *diagonal; /* of K; NULL: all are 1 */
-  uint32_t first;         /* variables that have c = 1, 0 <= b <= first_cost; others c = -1, -second_cost <= b <= 0 */
+  uint32_t first;         /* variables with c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
   double first_cost, second_cost;
-  double *b, *g; /* of the result: `count` numbers each; g = -Kb */
+  double *b, *g; /* the result, `count` numbers each; g = -Kb */
   double tolerance;
   uint64_t most; /* steps */
 } gconv_svm_gpu_machine;
 
-/* How a machine ended: F of those that may grow, of those that may shrink, when they were looked at last. */
+/* How a machine ended: the largest F of the variables that may grow, and the smallest of those that may shrink. */
 typedef struct gconv_svm_gpu_end {
   double largest, smallest;
   uint64_t steps;
-  uint32_t failed; /* it did not converge */
+  uint32_t failed; /* 1: it did not converge */
 } gconv_svm_gpu_end;
 
-/* Whether the device that is current has the shared memory that problems of so many variables take. */
+/* True if the current device has enough shared memory for problems of so many variables. */
 bool gconv_svm_gpu_solves(size_t variables);
 
-/* Steps as gconv_svm_solve_small() does, then tells what moved. */
+/* Takes the steps of gconv_svm_solve_small(), then writes `moved`, `by`, `moved_count` and `steps`. */
 void gconv_svm_gpu_solve_small(const gconv_svm_gpu_small *problem, cudaStream_t stream);
 
-/* Solves whole machines, one for each block; the largest has `most` variables. */
+/* Solves `count` machines, each by one block. The largest has `most` variables. */
 void gconv_svm_gpu_solve_machines(const gconv_svm_gpu_machine *machines, gconv_svm_gpu_end *ends, size_t count, size_t most,
                                   cudaStream_t stream);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machines of the RBF kernel over pixels. A thread has P pixels with all their columns in registers; a part of the support
- * vectors at a time is in shared memory. For each vector, a pixel takes 2 C operations for the distance, some 15 for the
- * exponential, and one for each row of coefficients: they bound it.
+ * Support vector machines with the RBF kernel over pixels (kernels/svm_pixels.h). A thread keeps P pixels with all their
+ * columns in registers. Support vectors come through shared memory, GCONV_SVM_PART at a time. For each support vector, a
+ * pixel takes 2 C operations for the distance, some 15 for the exponential, and one for each row of coefficients: arithmetic
+ * is the bound.
  */
 #include "../core/unroll.cuh"
 #include "pixels.h"
@@ -30,7 +31,7 @@ DEVICE float scaled(const gconv_svm_gpu_range &range, int c, float x) {
   return width > 0 ? (float)(range.lower + (range.upper - range.lower) * ((double)x - range.least[c]) / width) : 0.0f;
 }
 
-/* Brings up to a part of vectors, each C numbers and W coefficients; those that pad are 0. */
+/* Copies support vectors to shared memory, each as C numbers and W coefficients; the padding is 0. */
 template <int C, int W> DEVICE void bring(const gconv_svm_pixels &m, size_t begin, size_t end, float *shared) {
   ROLLED_FOR (int i = (int)threadIdx.x; i < (int)(end - begin) * (C + W); i += THREADS) {
     const size_t v = begin + i / (C + W);
@@ -45,7 +46,7 @@ DEVICE float part_of(const float4 &v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/* C is a multiple of 4, as is W. */
+/* C and W are multiples of 4. */
 template <int C, int P, int W>
 __global__ void __launch_bounds__(THREADS) sum_pixels(const __grid_constant__ machine_arguments a) {
   const gconv_svm_pixels &m = a.machine;
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(THREADS) sum_pixels(const __grid_constant__ ma
     ROLLED_FOR (size_t begin = m.begins[k]; begin < all; begin += GCONV_SVM_PART) {
       const size_t end = begin + GCONV_SVM_PART < all ? begin + GCONV_SVM_PART : all;
       float part[W][P];
-      __syncthreads(); /* the part before was read */
+      __syncthreads(); /* all threads have read the last part */
       bring<C, W>(m, begin, end, (float *)gconv_svm_pixels_memory);
       __syncthreads();
       UNROLLED_FOR (int w = 0; w < W; w++)
@@ -120,7 +121,7 @@ template <int W> void launch_wide(const machine_arguments &a, cudaStream_t strea
     launch<GCONV_SVM_PIXEL_COLUMNS, 2, W>(a, stream);
 }
 
-/* A thread has a pixel. */
+/* One thread a pixel. */
 __global__ void count_votes(int classes, const double *rho, const double *sums, size_t count, size_t pitch, float *out,
                             size_t plane) {
   const size_t pixel = (size_t)blockIdx.x * THREADS + threadIdx.x;

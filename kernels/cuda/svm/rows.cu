@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Rows of kernel matrices, K(x, y) for rows x and points y, by the formulas of kernels/cpu/svm/rows.h. That is a product of
+ * matrices, rows x columns by columns x points, whose epilogue is the kernel function.
+ *
+ * A block computes a tile of 64 rows by 64 points (tiles.cuh): on Hopper (sm_90) by the tensor cores of float64, elsewhere
+ * by fused multiply-adds of 4 x 8 sums a thread. Blocks of the same points have neighbouring numbers, so that the L2 cache
+ * has these points for all rows. Many rows of many columns go to rows_int8.cu.
+ *
+ * Each sum is a chain of fused multiply-adds in float64 from the first column to the last. A product of two float32 numbers
+ * is exact in float64, so a fused multiply-add rounds as the CPU's product and sum do, and all bytes are those of the CPU.
+ */
 #include "rows.h"
 #include "tiles.cuh"
 
@@ -10,8 +21,7 @@ using namespace svm_tiles;
 
 /* ---- Values of tiles ---- */
 
-/* The first row and the first point of a block. Blocks of the same points follow each other, so that the L2 cache has these
- * points for all rows. */
+/* The first row and the first point of a block. */
 struct place {
   size_t row, point;
 
@@ -45,7 +55,7 @@ __global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
                          });
 }
 
-/* Here the vectors are the rows of a tile, so that values of rows lie side by side. */
+/* The support vectors are the rows of a tile and the rows are its points, so that a vector's values are contiguous. */
 template <bool DIRECT>
 __global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
     make_values(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases vectors, gconv_svm_gpu_cases rows,
@@ -75,7 +85,7 @@ __global__ void subtract(const float *const *rows, const double *by, const uint3
   g[p] = sum;
 }
 
-/* The order of add_products_body() in kernels/cpu/svm/rows.c, where vectors come in parts of a block. */
+/* The order of add_products_body() in kernels/cpu/svm/rows.c, which gets at most GCONV_SVM_BLOCK vectors at a time. */
 __global__ void sum_class(const double *values, size_t pitch, size_t rows, const double *by_vector, size_t wide,
                           const uint32_t *begins, double *sums) {
   const size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y, c = blockIdx.z;
@@ -104,14 +114,14 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
   sums[(c * wide + k) * pitch + row] = sum;
 }
 
-/* The bytes of shared memory that a kernel asks for on the current device. They are more than a kernel may use unasked, so
- * it is allowed them once. A failure is that of the launch. */
+/* The dynamic shared memory of a kernel on the current device. It exceeds the default limit, so the limit is raised at the
+ * first call for each device. If that fails, the launch returns the error. */
 template <auto KERNEL> int ring_bytes() {
-  static std::atomic<uint64_t> allowed{0}; /* devices */
+  static std::atomic<uint64_t> allowed{0}; /* a bit for each device */
   int device = 0, major = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major < 9) /* by threads */
+  if (major < 9) /* compute_by_threads() takes none */
     return 0;
   const uint64_t bit = device < 64 ? (uint64_t)1 << device : 0;
   if ((allowed & bit) == 0 &&
@@ -120,7 +130,7 @@ template <auto KERNEL> int ring_bytes() {
   return RING_BYTES;
 }
 
-/* Starts a kernel for `many` problems of so many rows and points: DIRECT if the formula is direct. */
+/* Starts a kernel for `many` problems of `rows` rows and `points` points: DIRECT if the formula is direct. */
 template <auto DIRECT, auto KERNEL, class... Arguments>
 void launch(const gconv_svm_formula *formula, size_t rows, size_t points, size_t many, cudaStream_t stream,
             Arguments... arguments) {
@@ -161,7 +171,7 @@ void gconv_svm_gpu_values(const gconv_svm_formula *formula, const gconv_svm_gpu_
 
 void gconv_svm_gpu_subtract(const float *const *rows, const double *by, const uint32_t *count, double *g, size_t padded,
                             cudaStream_t stream) {
-  enum { FEW = 128 }; /* so that more multiprocessors have some */
+  enum { FEW = 128 }; /* small blocks, so that all multiprocessors have work */
   subtract<<<(unsigned)((padded + FEW - 1) / FEW), FEW, 0, stream>>>(rows, by, count, g, padded);
 }
 

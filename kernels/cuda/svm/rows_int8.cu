@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows of the RBF kernel by tensor cores of int8, which multiply 28 times as fast as those of float64. Sums of x y are
- * integers, made of digits (digits.cuh); they are not the sums in float64 that the exact family demands, but so near to
- * them that nearly all values e^(-gamma d) round to the same float32. A value that is too near to the middle between two is
- * unsure: it is made anew in float64. Three kernels follow each other:
+ * integers, made of digits (digits.cuh). They differ a little from the sums in float64 that the exact family demands; nearly
+ * all values e^(-gamma d) still round to the same float32. A value too close to the midpoint of two float32 numbers is
+ * unsure, and is recomputed in float64. Three kernels run one after the other:
  *
- *     multiply_digits    makes all values, and NaN of those that are unsure; of each tile it tells how many these are
- *     mend_values        makes the unsure values of tiles that have some
- *     mend_tiles         makes all values of tiles in which more than MOST_UNSURE are unsure, as rows.cu does
+ *     multiply_digits    computes all values, stores NaN for unsure ones, and counts these for each tile
+ *     mend_values        recomputes the unsure values, of tiles with up to MOST_UNSURE of them
+ *     mend_tiles         recomputes all values of tiles with more than MOST_UNSURE unsure ones, as rows.cu does
  *
- * multiply_digits: a cluster of two blocks makes BLOCK_ROWS rows at TILE points a block. A warp copies digits of
+ * multiply_digits: a cluster of two blocks computes BLOCK_ROWS rows at TILE points a block. A warp copies digits of
  * PIECE_COLUMNS columns at a time into a ring in shared memory. Both blocks need the digits of the same rows, so each copies
- * half of them to both. Two warpgroups multiply; each has 64 rows at 64 points: five numbers of int32 for a value, of i + j
- * = 2 to 6. These are all registers that there are. While a warpgroup makes values of its sums, the other one multiplies.
+ * half of them to both. Two warpgroups multiply, each 64 rows by 64 points. A value takes five int32 sums, for i + j = 2 to
+ * 6, which fill all registers. While one warpgroup computes values from its sums, the other one multiplies.
  */
 #include "rows.h"
 
@@ -29,37 +29,37 @@ using namespace svm_mend;
 using svm_tiles::POWERS;
 
 enum {
-  BLOCKS = 2, /* of a cluster */
+  BLOCKS = 2, /* in a cluster */
   BLOCK_ROWS = 2 * TILE,
   CONSUMERS = 256,
-  BLOCK_THREADS = CONSUMERS + 128, /* one warp of the others copies */
+  BLOCK_THREADS = CONSUMERS + 128, /* with a warpgroup of producers, of which one thread copies */
   LINES = BLOCK_ROWS + TILE,
   RING = 8,
   STAGE_BYTES = 3 * PIECE,
-  SHARE = 2 * PIECE / BLOCKS,           /* of the digits of rows: what a block copies to all */
-  WEIGHTS = 5,                          /* of i + j */
-  STAGGER = 5,                          /* pieces, by which an item begins later than the one before it */
+  SHARE = 2 * PIECE / BLOCKS,           /* bytes of the rows' digits that a block copies to both */
+  WEIGHTS = 5,                          /* values of i + j */
+  STAGGER = 5,                          /* each item begins so many pieces further than the last one */
   FEWEST_COLUMNS = RING * PIECE_COLUMNS /* with fewer, lines of a tile might be overwritten while they are read */
 };
-/* Where more values are unsure, float64 is as fast. On an H200, each of them takes as long as 100 others, and half as many
- * are unsure as the largest bounds of all lines let expect. */
+/* If a larger part of all values is unsure, float64 is as fast. On an H200, an unsure value takes as long as 100 others, and
+ * half as many are unsure as the maxima of the bounds predict. */
 constexpr double MOST_OF_ALL = 1.0 / 100;
 static_assert((int)BLOCK_ROWS % (BLOCKS * TILE) == 0 || (int)(BLOCKS * TILE) % BLOCK_ROWS == 0, "tiles are padded for both");
 
 struct block_memory {
   uint8_t stages[RING][STAGE_BYTES];
-  line lines[2][LINES]; /* of this tile, and of the next */
+  line lines[2][LINES]; /* of this tile and the next */
   double powers[POWERS];
   hopper::slot_barriers<RING> ring;
 };
 
-/* What multiply_digits() needs. */
+/* The arguments of multiply_digits(). */
 struct work {
   const uint8_t *rows, *points; /* digits */
   const line *row_lines, *point_lines;
-  uint32_t *unsure; /* of each warp of each tile of 64 x 64 */
+  uint32_t *unsure; /* counts: [tile of 64 x 64][warp] */
   double gamma, columns;
-  uint32_t steps, high, items; /* `high`: blocks of rows; items: of clusters */
+  uint32_t steps, high, items; /* high: blocks of rows; items: work items of clusters */
   size_t row_count, count, padded;
 };
 
@@ -72,8 +72,8 @@ DEVICE uint32_t rank_in_cluster() {
   return rank;
 }
 
-/* One thread copies what the block needs, and for all blocks a share of their rows. Clusters begin with different columns,
- * so that they do not want the same lines of the L2 cache at the same time. */
+/* The producer, one thread: copies the points of its own block, and a share of the rows to both blocks. Clusters begin with
+ * different columns, so that they do not read the same lines of the L2 cache at the same time. */
 DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
   const uint32_t share = rank * SHARE;
   const size_t tile_bytes = (size_t)w.steps * PIECE;
@@ -89,7 +89,7 @@ DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
       uint8_t *to = m.stages[at.place];
       m.ring.wait_empty(at);
       barrier_expect(full, STAGE_BYTES + (step == 0 ? sizeof *m.lines : 0));
-      if (step == 0) { /* all have used the tile before the last one, whose lines these replace */
+      if (step == 0) { /* they replace the lines of the tile before the last one, which all warps have used */
         bulk_copy(m.lines[turn % 2], w.row_lines + row * BLOCK_ROWS, BLOCK_ROWS * sizeof(line), full);
         bulk_copy(m.lines[turn % 2] + BLOCK_ROWS, w.point_lines + point * TILE, TILE * sizeof(line), full);
       }
@@ -102,7 +102,7 @@ DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
   }
 }
 
-/* 16 rows of a warp and 32 columns of a digit, as multiply_int8() wants them. */
+/* Loads one digit of 16 rows and 32 columns, as the fragment that multiply_int8() takes. */
 DEVICE void load_digits(uint32_t (&a)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
@@ -110,7 +110,7 @@ DEVICE void load_digits(uint32_t (&a)[4], uint32_t address) {
                : "memory");
 }
 
-/* The sums of a thread: of i + j = 2 + w, of the rows and points that multiply_int8() tells. */
+/* The sums of a thread, c[w] for i + j = 2 + w. multiply_int8() says which rows and points they belong to. */
 struct sums {
   int32_t c[WEIGHTS][TILE / 2];
 
@@ -119,7 +119,7 @@ struct sums {
       UNROLLED_FOR (int i = 0; i < TILE / 2; i++)
         c[w][i] = 0;
   }
-  /* The sum over all i + j, times 256^-2. Below, it is two halves of 32 bits, each in a float64 of a fixed exponent. */
+  /* T / 256^2, as float64. An integer of 64 bits is converted by its halves of 32 bits, each the mantissa of a float64. */
   DEVICE double at(int i) const {
     const int64_t low = (int64_t)c[4][i] + (int64_t)c[3][i] * 256 + (int64_t)c[2][i] * 65536 + (int64_t)c[1][i] * 16777216;
     const uint64_t all = (uint64_t)low + ((uint64_t)(uint32_t)c[0][i] << 32);
@@ -135,12 +135,13 @@ DEVICE void release(block_memory &m, uint32_t place) {
     barrier_arrive_there(&m.ring.empty[place], threadIdx.x % 32);
 }
 
-/* Multiplies the digits of a tile. The stage of the last columns is not yet released. */
+/* Multiplies the digits of a tile. The caller releases the stage of the last columns, `last`. */
 DEVICE void multiply(const work &w, block_memory &m, ring &at, sums &own, uint32_t &last) {
   const uint32_t group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const uint32_t base = shared_address(m.stages);
   const uint32_t from = base + group * PIECE + (warp * 16 + lane % 16) * UNIT + lane / 16 * UNIT_BYTES;
-  /* In units of 16 bytes: the address; 16 bits higher, the distance of 16 columns; in `far`, the distance of 8 lines. */
+  /* A descriptor of wgmma, in units of 16 bytes: bits 0 .. 15 the address, 16 .. 31 the distance of 16 columns; `far`, bits
+   * 32 and up, the distance of 8 lines. */
   const uint32_t points = ((base + 2 * PIECE) & 0x3ffff) >> 4 | (UNIT_BYTES >> 4) << 16;
   const uint64_t far = (uint64_t)(8 * UNIT >> 4) << 32;
   uint32_t a[2][DIGITS][4];
@@ -155,20 +156,20 @@ DEVICE void multiply(const work &w, block_memory &m, ring &at, sums &own, uint32
         if (weight - i >= 0 && weight - i < DIGITS)
           multiply_int8(own.c[weight], a[half][i], far | (digits + (2 * (weight - i) * UNIT_BYTES >> 4)));
     multiply_commit();
-    multiply_wait<1>(); /* what was multiplied before is done */
+    multiply_wait<1>(); /* the last multiplication is done */
     if (step > 0)
       release(m, last);
     last = at.place;
     at.advance(RING);
   };
-  for (uint32_t step = 0; step < w.steps; step += 2) { /* steps are even; an odd last one would take too many registers */
+  for (uint32_t step = 0; step < w.steps; step += 2) { /* w.steps is even: an odd last step would take too many registers */
     add(0, step);
     add(1, step + 1);
   }
   multiply_wait<0>();
 }
 
-/* The bounds of all points of a tile. */
+/* The maxima of the bounds of a tile's points. */
 DEVICE bounds largest_of(const line *points) {
   bounds most = points[threadIdx.x % 32].most;
   const bounds other = points[threadIdx.x % 32 + 32].most;
@@ -181,7 +182,7 @@ DEVICE bounds largest_of(const line *points) {
   return most;
 }
 
-/* Makes values of sums, and stores them. */
+/* Computes values from sums, and stores them. */
 DEVICE void store(const work &w, const block_memory &m, const line *lines, const sums &own, size_t first_row,
                   size_t first_point) {
   enum { SOME = 4 }; /* pairs at a time, so that operations overlap */
@@ -262,11 +263,11 @@ __global__ void __launch_bounds__(BLOCK_THREADS, 1) multiply_digits(work w) {
 #endif
 }
 
-/* ---- The host's side ---- */
+/* ---- Host ---- */
 
-/* What lies where in the memory of digits. Tiles of points come by BLOCKS, those of rows by two; both are padded alike. */
+/* The layout of the memory of digits. Points and rows are padded to the tiles that a cluster needs. */
 struct layout {
-  size_t points, rows, steps;                                            /* lines; pieces of a line, an even number */
+  size_t points, rows, steps;                                            /* padded lines; pieces of a line, an even number */
   size_t point_digits, row_digits, point_lines, row_lines, unsure, most; /* offsets */
   size_t bytes;
 
@@ -285,12 +286,12 @@ struct layout {
   }
 };
 
-/* Lets a kernel have so much shared memory on the current device. */
+/* Raises the limit of a kernel's dynamic shared memory on the current device. */
 template <auto KERNEL> bool allow(int bytes) {
   return cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess;
 }
 
-/* How multiply_digits() is launched: by as many clusters as there are at once. `cluster` is what the result points to. */
+/* The configuration of multiply_digits() for one cluster. It points to *cluster. */
 cudaLaunchConfig_t find_launch(cudaLaunchAttribute *cluster) {
   cudaLaunchConfig_t config = {};
   cluster->id = cudaLaunchAttributeClusterDimension;
@@ -328,8 +329,8 @@ size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns
   return may && columns >= FEWEST_COLUMNS && columns <= MOST_COLUMNS ? layout(count, most_rows, columns).bytes : 0;
 }
 
-/* Rows that blocks have for nothing cost more than twice what others save. Rows save 1.1e-14 s for each point and column, on
- * an H200, and all kernels but the multiplication take 40 us. */
+/* Measured on an H200: a row saves 1.1e-14 s for each point and column, a row of padding costs 2.5 times that, and the other
+ * kernels take 40 us. */
 bool gconv_svm_gpu_digits_pay(size_t rows, size_t count, size_t columns) {
   const double padded = (double)((rows + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS);
   return ((double)rows - 2.5 * (padded - (double)rows)) * (double)count * (double)columns > 4e9;
@@ -356,10 +357,11 @@ cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gc
   const cudaLaunchConfig_t config = find_launch(&cluster);
   if (!allow<multiply_digits>(sizeof(block_memory)) || !allow<mend_tiles>(svm_tiles::RING_BYTES) ||
       cudaOccupancyMaxActiveClusters(&digits->clusters, multiply_digits, &config) != cudaSuccess || digits->clusters == 0) {
-    cudaGetLastError(); /* this device cannot do it: digits do not serve */
+    cudaGetLastError(); /* this device cannot run the kernels: digits->serve stays false */
     return cudaSuccess;
   }
-  /* Of 2^29 places between two numbers, those up to 2^53 gamma D from the middle are unsure, on either side. */
+  /* Two neighbouring float32 numbers have 2^29 float64 numbers between them. Up to 2^53 gamma D of these on either side of
+   * the midpoint are unsure. */
   const double unsure = formula->gamma * largest_difference(most, most, (double)cases->pitch) * 0x1p25;
   digits->serve = formula->form == GCONV_SVM_FORM_EXP && !formula->direct && formula->gamma > 0 && unsure < MOST_OF_ALL;
   return cudaSuccess;

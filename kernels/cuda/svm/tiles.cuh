@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of kernels of support vector machines, by tiles of ROWS x POINTS: rows.cu.
+ * Kernel values in tiles of ROWS x POINTS (rows.cu).
  *
  * Sums over columns are chains of fused multiply-adds in float64, from the first column to the last. The tensor cores of
- * Hopper (sm_90) add so too: mma m16n8k4, k8 and k16 of float64 yielded the bits of this chain for 256,000 sums of random
- * numbers each, of exponents of -60 to 60. They have twice the rate of other instructions. m8n8k4, which older GPUs have as
- * well, is as slow there as fma.
+ * Hopper (sm_90) add in the same order: mma m16n8k4, k8 and k16 of float64 yielded the bits of this chain for 256,000 sums
+ * of random numbers each, with exponents of -60 to 60. They have twice the rate of fma. The mma of older GPUs, m8n8k4, is as
+ * slow as fma on Hopper.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_SVM_TILES_CUH
-#define GCONV_KERNELS_CUDA_LEARN_SVM_TILES_CUH
+#ifndef GCONV_KERNELS_CUDA_SVM_TILES_CUH
+#define GCONV_KERNELS_CUDA_SVM_TILES_CUH
 
 #include "../hopper/instructions.cuh"
 #include "rows.h"
@@ -16,12 +16,12 @@
 namespace svm_tiles {
 
 enum { THREADS = 128, ROWS = 64, POINTS = 64, LINES = ROWS + POINTS };
-/* By tensor cores, each block has a ring of STAGES stages. A stage has DEEP columns of all lines, at a pitch
- * at which no two lanes of a warp meet in a bank: 36 g + t. */
+/* With tensor cores, a block has a ring of STAGES stages. A stage has DEEP columns of all lines. Lane 4 g + t loads the word
+ * 36 g + t, so no two lanes of a warp have a bank conflict. */
 enum { STAGES = 3, DEEP = 32, PITCH = DEEP + 4, STAGE = LINES * PITCH, RING_BYTES = STAGES * STAGE * 4 };
 enum { POWERS = 64 };
 
-/* How many blocks a multiprocessor has at once: as many as registers suffice for. */
+/* Blocks of a multiprocessor: as many as its registers suffice for. */
 template <bool DIRECT> constexpr int blocks() {
 #if __CUDA_ARCH__ >= 900
   return DIRECT ? 3 : 4;
@@ -30,9 +30,9 @@ template <bool DIRECT> constexpr int blocks() {
 #endif
 }
 
-/* ---- What becomes of sums ---- */
+/* ---- Kernel values from sums ---- */
 
-/* e^x for x <= 0: the operations of exponentials() in kernels/cpu/svm/rows.c. */
+/* e^x for x <= 0, by the operations of exponentials() in kernels/cpu/svm/rows.c. */
 __device__ inline double exponential(double x) {
   const double magic = 6755399441055744.0;
   const bool inside = x > -87.0;
@@ -60,15 +60,19 @@ __device__ inline double power_of(int i) {
   return exponential(i * (-0.6931471805599453 / POWERS));
 }
 
-/* Returns (float)exponential(distance * -gamma) for distances from 0 on, with a third of the operations of float64, for
- * which tensor cores have to wait: x = t ln 2 / POWERS, t = -n + f, e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS), the latter by
- * its series. scale: quick_scale(gamma).
+/* Returns (float)exponential(distance * -gamma) for distances from 0 on, with a third of its float64 operations, which
+ * compete with tensor cores. With t = x POWERS / ln 2 = -n + f:
  *
- * exponential() and this one have relative errors that sum up to less than 2^-42: 2^-44.5 of the series, 2^-45 of the
- * rounded t, and 2^-46 each of exponential() here and in powers[]. So both round to the same float32, unless a value is
- * within 2^-42 of the middle between two of them, one in 65,000: then, it is unsure. MARGIN is 2^-40 to 2^-41 of a value, in
- * units of a float64's last bit. Unsure are also those near -87, below which values are 0, and all of a gamma below 0. */
-enum { MARGIN = 1 << 12, MIDDLE = 1 << 28, REST = (1 << 29) - 1 }; /* the last two: of the 29 bits that float32 lacks */
+ *     e^x = 2^(-n / POWERS) e^(f ln 2 / POWERS)     the first factor from powers[], the second by its series
+ *
+ * scale: quick_scale(gamma).
+ *
+ * The relative errors of exponential() and of this function add up to less than 2^-42: 2^-44.5 of the series, 2^-45 of the
+ * rounded t, and 2^-46 each of exponential() and of powers[]. So both round to the same float32, unless a value is within
+ * 2^-42 of the midpoint of two float32 numbers, one in 65,000. Such a value is unsure. MARGIN, in units of a float64's last
+ * bit, is 2^-40 to 2^-41 of a value. Unsure are also values near x = -87, where they become 0, and all values if gamma < 0.
+ * MIDDLE and REST are of the 29 bits that float32 lacks. */
+enum { MARGIN = 1 << 12, MIDDLE = 1 << 28, REST = (1 << 29) - 1 };
 
 __device__ inline double quick_scale(double gamma) {
   return -gamma * (POWERS * 1.4426950408889634);
@@ -90,7 +94,7 @@ __device__ inline float quick_exponential(double distance, double scale, const d
   return zero ? 0.0f : (float)__hiloint2double(__double2hiint(e) - (int)(n / POWERS * (1u << 20)), __double2loint(e));
 }
 
-/* values[l] = (float)exponential(distances[l] * -gamma), by two, so that they overlap. */
+/* values[l] = (float)exponential(distances[l] * -gamma). Two at a time, so that their operations overlap. */
 __device__ inline void exponentials_as_floats(const double (&distances)[2], double gamma, const double *powers,
                                               float (&values)[2]) {
   const double scale = quick_scale(gamma);
@@ -112,8 +116,8 @@ __device__ inline double raise(const gconv_svm_formula &formula, double x) {
   return power;
 }
 
-/* Values of a row at two points. formula.direct is DIRECT, which only the form EXP has: sums are of squared differences.
- * powers: those of exponentials_as_floats(), or NULL, where it is not to be used. */
+/* The values of a row at two points. DIRECT, which is formula.direct: sums are of squared differences; only for the form
+ * EXP. powers: for exponentials_as_floats(), or NULL to use exponential(). */
 template <bool DIRECT, class Value>
 __device__ void finish(const gconv_svm_formula &formula, const double (&point_norms)[2], double row_norm,
                        const double (&sums)[2], const double *powers, Value (&values)[2]) {
@@ -136,11 +140,11 @@ __device__ void finish(const gconv_svm_formula &formula, const double (&point_no
 
 /* ---- Tiles ---- */
 
-/* Which cases are the rows of a tile, or its points. */
+/* The cases that are the rows of a tile, or its points. */
 struct side {
   gconv_svm_gpu_cases cases;
-  const uint32_t *numbers; /* NULL: they are first, first + 1 ... */
-  size_t first, count;     /* in numbers: the tile's first; of all */
+  const uint32_t *numbers; /* indices of cases; NULL: 0, 1, 2 ... */
+  size_t first, count;     /* the tile's first index in `numbers`; the length of `numbers` */
 
   __device__ bool has(int i) const {
     return first + i < count;
@@ -151,13 +155,13 @@ struct side {
   __device__ double norm(int i) const {
     return has(i) ? cases.norms[at(i)] : 0;
   }
-  /* The numbers of a case; NULL where there is no case. */
+  /* The numbers of a case, or NULL after the last case. */
   __device__ const float *line(int i) const {
     return has(i) ? cases.numbers + at(i) * cases.pitch : NULL;
   }
 };
 
-/* The values of a row at two points, to store(row of the tile, point of the tile, value, value of the next point). */
+/* Computes the values of a row at two points, and calls store(row of the tile, point of the tile, value, next value). */
 template <bool DIRECT, class Value, class Store>
 __device__ void finish_two(const gconv_svm_formula &formula, const side &rows, const side &points, int row, int point,
                            double row_norm, const double (&norms)[2], double first_sum, double second_sum,
@@ -172,9 +176,10 @@ __device__ void finish_two(const gconv_svm_formula &formula, const side &rows, c
 /* ---- By tensor cores ---- */
 
 #if __CUDA_ARCH__ >= 900
-/* c[row][column] += a[row][k] * b[k][column], k = 0, 1, 2, 3 in turn, of 16 rows and 8 columns. Lane l has a of the rows l /
- * 4 and l / 4 + 8 and k = l % 4, b of this k and the column l / 4, and c of these rows and the columns l % 4 * 2 and the
- * next. */
+/* c[row][column] += a[row][k] * b[k][column], for k = 0, 1, 2, 3 in this order, 16 rows and 8 columns. Lane l has
+ *
+ *     a[l / 4 + 0, 8][l % 4]     b[l % 4][l / 4]     c[l / 4 + 0, 8][l % 4 * 2 + 0, 1]
+ */
 __device__ inline void multiply(double (&c)[4], const double (&a)[2], double b) {
   asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
@@ -183,13 +188,13 @@ __device__ inline void multiply(double (&c)[4], const double (&a)[2], double b) 
 
 enum { WARP = 32, HIGH = WARP / 16, WIDE = WARP / 8 }; /* a warp has WARP x WARP values */
 
-/* What a lane has of the products of a warp. Numbers of four columns are loaded as those before are converted, and converted
- * as those before are multiplied: so no instruction waits for the one before it. */
+/* A lane's part of the products of a warp. It is a software pipeline over groups of four columns: while one group is
+ * multiplied, the next is converted to float64, and the one after it is loaded. So no instruction waits for the last one. */
 struct products {
   double sums[HIGH][WIDE][4] = {}, a[2][HIGH][2], b[2][WIDE];
   float loaded_a[HIGH][2], loaded_b[WIDE];
 
-  /* Lines of rows and of points, from the lane's own on. */
+  /* rows, points: the lane's first line of each. */
   __device__ void load(const float *rows, const float *points) {
     UNROLLED_FOR (int i = 0; i < HIGH; i++)
       UNROLLED_FOR (int h = 0; h < 2; h++)
@@ -211,8 +216,8 @@ struct products {
   }
 };
 
-/* The stages of a block, which all of its threads fill and use. A stage is full when all threads have copied what is theirs,
- * and empty when all warps have loaded it. So a warp waits for others only if it is ahead of them by almost a stage. */
+/* The stages of a block. All of its threads are producers and consumers. A stage is full when all threads have copied their
+ * part, and empty when all warps have loaded it. So a warp waits for others only if it is almost a stage ahead. */
 struct stages {
   uint64_t full[STAGES], empty[STAGES];
   const float *lines[LINES]; /* NULL: zeros */
@@ -231,10 +236,10 @@ struct stages {
   __device__ void fill(float *ring, uint32_t step, uint32_t pitch) {
     enum { QUADS = DEEP / 4, FAR = THREADS / QUADS, SOME = 4 };
     const uint32_t quad = threadIdx.x % QUADS * 4, own = threadIdx.x / QUADS;
-    const uint32_t column = step * DEEP + quad < pitch ? step * DEEP + quad : 0; /* behind the last, numbers not used */
+    const uint32_t column = step * DEEP + quad < pitch ? step * DEEP + quad : 0; /* after the last column: not used */
     const uint32_t to = shared_address(ring + step % STAGES * STAGE + own * PITCH + quad);
     UNROLLED_FOR (int first = 0; first < LINES / FAR; first += SOME) {
-      const float *from[SOME]; /* read together, as a copy has to wait for its address */
+      const float *from[SOME]; /* four loads at a time: each copy waits for its address */
       UNROLLED_FOR (int e = 0; e < SOME; e++)
         from[e] = lines[own + (first + e) * FAR];
       UNROLLED_FOR (int e = 0; e < SOME; e++)
@@ -260,7 +265,7 @@ template <class Value, class Store>
 __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const side &rows, const side &points,
                                         Store store) {
   enum { PARTS = DEEP / 4, LAST_PARTS = GCONV_SVM_GPU_COLUMNS / 4 };
-  static_assert((int)DEEP == 2 * GCONV_SVM_GPU_COLUMNS, "the last stage is whole, or a half");
+  static_assert((int)DEEP == 2 * GCONV_SVM_GPU_COLUMNS, "the last stage is full or half full");
   extern __shared__ __align__(16) float ring[];
   __shared__ stages all;
   __shared__ double powers[POWERS];
@@ -285,7 +290,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
   for (uint32_t step = 0; step < whole; step++)
     UNROLLED_FOR (int part = 0; part < PARTS; part++) {
       own.convert((part + 1) % 2);
-      if (part == PARTS - 2) { /* all of the stage is in registers */
+      if (part == PARTS - 2) { /* the whole stage is in registers */
         all.release(step);
         if (step + 1 < steps)
           all.await_full(step + 1);
@@ -294,7 +299,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
         all.await_empty(step - 1);
         all.fill(ring, step - 1 + STAGES, pitch);
       }
-      load(step + (part + 2) / PARTS, (part + 2) % PARTS); /* behind the last stage, numbers that are not used */
+      load(step + (part + 2) / PARTS, (part + 2) % PARTS); /* after the last stage: not used */
       own.add(part % 2);
     }
   if (whole < steps)
@@ -303,7 +308,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
       load(whole, (part + 2) % LAST_PARTS);
       own.add(part % 2);
     }
-  double norms[WIDE][2]; /* read together */
+  double norms[WIDE][2]; /* loaded here, so that the loads overlap */
   UNROLLED_FOR (int j = 0; j < WIDE; j++)
     UNROLLED_FOR (int l = 0; l < 2; l++)
       norms[j][l] = points.norm(point + 8 * j + 2 * lane + l);
@@ -320,7 +325,7 @@ __device__ void compute_by_tensor_cores(const gconv_svm_formula &formula, const 
 
 /* ---- By threads ---- */
 
-/* A thread has HIGH rows in a row, and WIDE pairs of points. */
+/* A thread computes HIGH neighbouring rows at WIDE pairs of points. */
 template <bool DIRECT, class Value, class Store>
 __device__ void compute_by_threads(const gconv_svm_formula &formula, const side &rows, const side &points, Store store) {
   enum { HIGH = 4, WIDE = 4, ACROSS = POINTS / (2 * WIDE), COLUMNS = GCONV_SVM_GPU_COLUMNS, EACH = LINES / (THREADS / 4) };
@@ -340,7 +345,7 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   }
   load(0);
   for (size_t column = 0; column < rows.cases.pitch; column += COLUMNS) {
-    __syncthreads(); /* the last columns were used */
+    __syncthreads(); /* all threads have used the last columns */
     UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const int line = threadIdx.x / 4 + e * (THREADS / 4);
       stage[quad][line] = (double)four[e].x;
@@ -350,7 +355,7 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
     }
     __syncthreads();
     if (column + COLUMNS < rows.cases.pitch)
-      load(column + COLUMNS); /* under way while these are multiplied */
+      load(column + COLUMNS); /* overlaps with the multiplications */
     UNROLLED_4_FOR (int k = 0; k < COLUMNS; k++) {
       double x[HIGH], y[WIDE][2];
       UNROLLED_FOR (int i = 0; i < HIGH; i++)
@@ -376,9 +381,9 @@ __device__ void compute_by_threads(const gconv_svm_formula &formula, const side 
   }
 }
 
-/* Computes the values of ROWS rows at POINTS points, as float or double, and hands them to store() by two, of points of an
- * even number and the next; 0 where there is no case. A kernel has THREADS threads, and RING_BYTES of
- * shared memory where tensor cores are used. */
+/* Computes the values of ROWS rows at POINTS points, as float or double. Calls store() for two points at a time, the first
+ * of an even number; values after the last case are 0. A block has THREADS threads and, with tensor cores, RING_BYTES of
+ * dynamic shared memory. */
 template <bool DIRECT, class Value, class Store>
 __device__ void compute(const gconv_svm_formula &formula, const side &rows, const side &points, Store store) {
 #if __CUDA_ARCH__ >= 900

@@ -4,8 +4,8 @@
  * started on `stream`, and the functions return at once: cudaGetLastError() tells of failures. Pointers are to memory of the
  * device. Values of a layer are cases x floats of a case, in the order of channels, rows and columns.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_LAYERS_H
-#define GCONV_KERNELS_CUDA_LEARN_LAYERS_H
+#ifndef GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
+#define GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
 
 #include "kernels/learn_math.h"
 

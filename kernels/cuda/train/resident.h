@@ -6,8 +6,8 @@
  * slices, meet, and change the parameters together, step after step. The order of all sums is that of
  * kernels/learn_problem.h.
  */
-#ifndef GCONV_KERNELS_CUDA_LEARN_RESIDENT_H
-#define GCONV_KERNELS_CUDA_LEARN_RESIDENT_H
+#ifndef GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
+#define GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
 
 #include "base/status.h"
 #include "layers.h"
