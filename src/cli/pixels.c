@@ -81,14 +81,14 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
       unsigned wanted = gconv_overlay_number(mask, y, x), got = gconv_overlay_number(map, y, x);
       if (wanted == 0)
         continue;
-      if (e->classes[got] == UNKNOWN)
+      if (got != 0 && e->classes[got] == UNKNOWN)
         return gconv_complain(message, GCONV_BAD_FILE,
                               "%s: the map has %u in column %d of row %d, which is no class of the model", path, got, (int)x,
                               (int)y);
       size_t class = (size_t)e->classes[wanted];
       if (e->classes[wanted] == UNKNOWN)
         GCONV_TRY(find_other(e, wanted, &class, message));
-      gconv_confusion_add(&e->found, class, (size_t)e->classes[got]);
+      gconv_confusion_add(&e->found, class, got == 0 ? SIZE_MAX : (size_t)e->classes[got]);
       c->labelled++;
       c->wrong += wanted != got;
     }

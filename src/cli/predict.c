@@ -171,7 +171,7 @@ void gconv_confusion_tell_others(const gconv_confusion *c, const char *input, co
 
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for) {
   confusion->unknown += class >= confusion->classes;
-  if (confusion->counts && class < confusion->classes)
+  if (confusion->counts && class < confusion->classes && taken_for < confusion->classes)
     confusion->counts[class * confusion->classes + taken_for]++;
   confusion->cases++;
   confusion->right += class == taken_for;

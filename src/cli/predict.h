@@ -50,7 +50,7 @@ gconv_status gconv_confusion_find_other(gconv_confusion *confusion, const char *
 /* Says in a line how many cases are of other classes, if any are. */
 void gconv_confusion_tell_others(const gconv_confusion *confusion, const char *input, const char *unit);
 
-/* Counts a case. */
+/* Counts a case. taken_for SIZE_MAX: for no class, which is wrong, and in no row of the table. */
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
 /* Of `classes` classes, whose names outlive it. */
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);

@@ -149,7 +149,7 @@ void gconv_look_warn_of_numbers(const gconv_look *look, const char *path) {
   else
     snprintf(found, sizeof found, "of %llu samples, %llu %s not a number (NaN), and %llu infinite", samples, nans,
              nans == 1 ? "is" : "are", infinities);
-  static const char advice[] = "results of integers that they reach become black or white";
+  static const char advice[] = "results of integers that they reach become black or white, and maps of classes 0";
   if (path)
     gconv_warn_once("no numbers", "%s: %s: %s: --depth float, into .npy, .pfm or .tif, keeps them", path, found, advice);
   else

@@ -24,19 +24,20 @@ GCONV_BOTH float gconv_normalize(float level, float white, float mean, float std
       to[x] = gconv_normalize((float)from[x * step], white, mean, std);                                                     \
   }
 
-/* Combines `count` values that are `distance` apart. For argmax, the result is the number of the filter among `filters`.
- * Comparisons with NaN are false: it is never larger than a number, and no number is larger than it. */
+/* Combines `count` values that are `distance` apart. For argmax, the result is the number of the filter among `filters`, and
+ * NaN where a value is NaN or infinite: then none is the largest. */
 GCONV_BOTH float gconv_combine_values(gconv_combine combine, const float *values, int32_t count, int64_t distance,
                                       int32_t filters) {
-  float sum = gconv_combine_first(combine, values[0]);
+  float sum = gconv_combine_first(combine, values[0]), lost = values[0] * 0.0f; /* 0, or NaN */
   int32_t largest = 0;
   for (int32_t k = 1; k < count; k++) {
     float value = values[k * distance];
     if (combine == GCONV_COMBINE_ARGMAX)
       largest = value > sum ? k : largest;
+    lost += value * 0.0f;
     sum = gconv_combine_next(combine, sum, value);
   }
-  return combine == GCONV_COMBINE_ARGMAX ? (float)(largest % filters) : gconv_combine_last(combine, sum);
+  return combine == GCONV_COMBINE_ARGMAX ? (float)(largest % filters) + lost : gconv_combine_last(combine, sum);
 }
 
 #endif

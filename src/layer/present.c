@@ -178,18 +178,27 @@ static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps,
   return from;
 }
 
+/* Where no filter is the largest (NaN), there is no class: 0, which is black in colours. */
 static void put_labels(const gconv_presenter *p, const gconv_planes *from, gconv_image *picture) {
   size_t bytes = (size_t)p->channels * gconv_type_bytes(p->tone.type);
+  bool lost = false;
   const float *label = from->plane[0];
   for (int32_t y = 0; y < from->height; y++) {
     uint8_t *to = (uint8_t *)picture->data + (size_t)y * picture->row_bytes;
-    if (bytes == 1)
-      for (int32_t x = 0; x < from->width; x++)
-        to[x] = p->colours[(size_t)*label++];
-    else
-      for (int32_t x = 0; x < from->width; x++, to += bytes)
-        memcpy(to, p->colours + (size_t)*label++ * bytes, bytes);
+    for (int32_t x = 0; x < from->width; x++, to += bytes, label++)
+      if (isnan(*label)) {
+        memset(to, 0, bytes);
+        lost = true;
+      } else if (bytes == 1) {
+        *to = p->colours[(size_t)*label];
+      } else {
+        memcpy(to, p->colours + (size_t)*label * bytes, bytes);
+      }
   }
+  if (lost)
+    gconv_warn_once("pixels without a class",
+                    "where numbers are NaN or infinite, pixels of a map have no class: they are %s",
+                    p->kind == GCONV_PRESENT_CLASSES ? "0, unlabelled" : "black");
 }
 
 /* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. */

@@ -290,6 +290,9 @@ static double combine_at(const gconv_network_plan *network, const field *tensor,
  * as good. */
 static double argmax_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance, double got) {
   int32_t best = 0;
+  for (int32_t k = 0; k < network->combined; k++)
+    if (!isfinite(tensor->value[i + (size_t)k * distance]))
+      return (double)NAN;
   for (int32_t k = 1; k < network->combined; k++)
     if (tensor->value[i + (size_t)k * distance] > tensor->value[i + (size_t)best * distance])
       best = k;

@@ -58,7 +58,7 @@ static void gather(const svm_plan *plan, const piece *p, size_t at) {
     const float *from = samples_of(p->in, p->frame, c, p->in_y, p->x);
     float *to = plan->rows + at * columns + c;
     for (int32_t i = 0; i < p->count; i++)
-      to[(size_t)i * columns] = from[i];
+      to[(size_t)i * columns] = isfinite(from[i]) ? from[i] : 0; /* scatter() makes these NaN */
   }
 }
 
@@ -70,6 +70,9 @@ static void scatter(const svm_plan *plan, const piece *p, size_t at) {
       to[i] = plan->probabilities ? (float)plan->probabilities[(at + (size_t)i) * classes + k]
                                   : (float)((size_t)plan->classes[at + (size_t)i] == k);
   }
+  gconv_svm_clear_planes(plan->model, samples_of(p->in, p->frame, 0, p->in_y, p->x), p->in->plane_bytes / sizeof(float),
+                         (size_t)p->count, samples_of(p->out, p->frame, 0, p->out_y, p->x),
+                         p->out->plane_bytes / sizeof(float));
 }
 
 /* Rows of the output, the first of which is row in_row of `in`. Pieces of several rows are predicted together. */

@@ -121,6 +121,17 @@ size_t gconv_svm_lean_bytes(const gconv_svm *model, size_t count) {
   return (cut(model, count, NULL, &p) + 63) / 64 * 64;
 }
 
+void gconv_svm_clear_planes(const gconv_svm *model, const float *from, size_t from_plane, size_t count, float *to,
+                            size_t plane) {
+  for (size_t i = 0; i < count; i++) {
+    float lost = 0;
+    for (size_t c = 0; c < model->info.columns; c++)
+      lost += from[c * from_plane + i] * 0.0f;
+    for (size_t k = 0; k < model->info.class_count && isnan(lost); k++)
+      to[k * plane + i] = lost;
+  }
+}
+
 gconv_status gconv_svm_lean_make_planes(const gconv_svm *model, const gconv_svm_lean *form, const float *from,
                                         size_t from_plane, size_t count, void *memory, float *to, size_t plane) {
   const bool probable = model->info.probabilities;
@@ -136,5 +147,6 @@ gconv_status gconv_svm_lean_make_planes(const gconv_svm *model, const gconv_svm_
   GCONV_TRY(gconv_svm_lean_decide(model, p.sums, p.pitch, count, p.values, probable ? NULL : p.classes,
                                   probable ? p.probabilities : NULL));
   gconv_svm_put_planes(model, p.classes, probable ? p.probabilities : NULL, count, to, plane);
+  gconv_svm_clear_planes(model, from, from_plane, count, to, plane);
   return GCONV_OK;
 }

@@ -33,6 +33,10 @@ gconv_status gconv_svm_lean_decide(const gconv_svm *model, const double *sums, s
 void gconv_svm_put_planes(const gconv_svm *model, const int32_t *classes, const double *probabilities, size_t count,
                           float *to, size_t plane);
 
+/* Makes planes NaN at pixels of which a column is NaN or infinite: they have no class. */
+void gconv_svm_clear_planes(const gconv_svm *model, const float *from, size_t from_plane, size_t count, float *to,
+                            size_t plane);
+
 /* Bytes of the memory that one thread needs for `count` pixels at a time, and their planes: column c of pixel i is at
  * from[c * from_plane + i]. */
 size_t gconv_svm_lean_bytes(const gconv_svm *model, size_t count);

@@ -11,6 +11,7 @@
 #include "svm/pixels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdlib.h>
 
 enum { PIECE = 1 << 20 /* pixels of sums in memory of the device */, HOST_PIECE = 1 << 16, TURN = 1024 };
@@ -195,7 +196,7 @@ static gconv_status predict_piece(gconv_svm_there *there, const planes &p, size_
   CUDA_TRY(cudaStreamSynchronize(there->line.stream));
   for (size_t c = 0; c < info->columns; c++)
     for (size_t i = 0; i < count; i++)
-      h.rows[i * info->columns + c] = columns[c * count + i];
+      h.rows[i * info->columns + c] = std::isfinite(columns[c * count + i]) ? columns[c * count + i] : 0;
   GCONV_TRY(gconv_svm_predict(there->model, there->device, h.rows, count, h.classes, NULL,
                               info->probabilities ? h.probabilities : NULL));
   return put_planes(there, h, p, first);
@@ -239,6 +240,9 @@ gconv_status gconv_svm_there_make(gconv_svm_there *there, const gconv_image *in,
               : info->probabilities ? couple_piece(there, p, first, some)
                                     : vote_piece(there, p, first, some));
   }
+  gconv_svm_gpu_clear_planes(p.in, p.in_plane, info->columns, count, p.out, p.out_plane, info->class_count,
+                             there->line.stream);
+  CUDA_TRY(cudaGetLastError());
   GCONV_TRY(gconv_timeline_mark(&there->line, CONVOLVED));
   CUDA_TRY(cudaStreamSynchronize(there->line.stream)); /* the next stage has a stream of its own */
   *out = made;

@@ -360,9 +360,9 @@ class State(NetworkTest):
     def test_refusals(self):
         w = {"0.weight": self.bank(2, 1, 3)[0], "1.weight": self.bank(3, 2, 1)[0]}
         save_tensors(self.folder / "state.safetensors", w)
-        for net, fragment in (("relu", "the next weights are '1.weight'"), ("relu, relu, relu", "item 3: the file has weights for no more layers"),
-                              ("relu, gelu", "item 2: 'gelu' is none of"), ("relu /0, none", "'/0' is none of"), ("relu, 3x3", "is no dense layer"),
-                              ("leaky:x, none", "'leaky:x' is none of"), ("", "the next weights are '1.weight'"), ("relu, mean, none, residual", "adds the 1 channels of the input to 3")):
+        for net, fragment in (("relu", "in --net for the weights '1.weight'"), ("relu, relu, relu", "item 3 of --net: the file has weights for no more layers"),
+                              ("relu, gelu", "item 2 of --net: 'gelu' is none of"), ("relu /0, none", "'/0' is none of"), ("relu, 3x3", "is no dense layer"),
+                              ("leaky:x, none", "'leaky:x' is none of"), ("", "in --net for the weights '1.weight'"), ("relu, mean, none, residual", "adds the 1 channels of the input to 3")):
             self.gconv_refuses(fragment, net)
         save_tensors(self.folder / "state.safetensors", {"a.0.weight": w["0.weight"], "b.0.weight": w["1.weight"]})
         self.gconv_refuses("tell no order of layers", "relu, relu")
@@ -445,7 +445,7 @@ class State(NetworkTest):
                  ("relu, mean, none", {"0.weight": a, "5.weight": dense}, "room for 4 modules without tensors before it, and --net names 2"),
                  ("relu, mean, none", {"0.weight": a, "3.weight": dense}, "no room for a Flatten between"),
                  ("relu, none", {"0.weight": a, "4.weight": b, **self.module(3, self.norm(2))}, "room for 2 modules without tensors before it, and --net names 1"),
-                 ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1: mean and residual have no weights"),
+                 ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1 of --net: mean and residual have no weights"),
                  ("relu tanh, none", {"0.weight": a, "1.weight": b}, "'tanh' is none of"), ("relu pad, none", {"0.weight": a, "1.weight": b}, "say how much by padding:N"),
                  ("relu, none /2", {"0.weight": a, "3.weight": dense}, "is a dense layer, Linear, which has no stride"),
                  ("relu, none", {"0.weight": self.bank(4, 1, 3)[0], "2.weight": self.bank(4, 2, 3)[0]}, "the shape of a ConvTranspose2d"),

@@ -304,6 +304,40 @@ class Pixels(PictureTest):
                                 env=self.environment(), stderr=subprocess.PIPE, text=True, check=False)
         self.assertNotEqual(result.returncode, 0)
 
+    def test_pixels_that_are_no_numbers(self):
+        """Where a feature is NaN or infinite, a map is 0, unlabelled, which is told; all other pixels are as they were."""
+        image = picture(height=60, width=90).astype("f4") / 255
+        np.save(self.folder / "i.npy", image)
+        self.save("m.png", mask_of(truth(60, 90)))
+        self.save("all.png", truth(60, 90))
+        words = ("-i", "i.npy", "-t", "m.png", "--features", "gaussian 1, gradient 1")
+        self.gconv("train", *words, "--net", "dense 8 relu, dense 3 softmax", "--epochs", 5, "-o", "n.safetensors")
+        for model, kind in (("rbf.model", ()), ("linear.model", ("-k", "linear")), ("sure.model", ("-b",))):
+            self.gconv("svm", *words, *kind, "-o", model)
+        image[20, 10], image[40, 60] = np.nan, np.inf
+        np.save(self.folder / "broken.npy", image)
+        reached = np.zeros((60, 90), bool)
+        reached[16:25, 6:15] = reached[36:45, 56:65] = True
+        for model in "n.safetensors", "rbf.model", "linear.model", "sure.model":
+            self.gconv("classify", model, "-i", "i.npy", "-o", "whole.npy")
+            for memory in (), ("--memory", "20M"):
+                said = self.gconv("classify", model, "-i", "broken.npy", "-o", "o.npy", *memory).stderr
+                self.assertIn("where numbers are NaN or infinite, pixels of a map have no class: they are 0, unlabelled", said)
+                np.testing.assert_array_equal(np.load(self.folder / "o.npy"), np.where(reached, 0, np.load(self.folder / "whole.npy")))
+            found = json.loads(self.gconv("classify", model, "-i", "broken.npy", "--evaluate", "all.png", "--json").stdout)
+            self.assertEqual(np.sum(found["confusion"]), 60 * 90 - 162)  # the others are in no row, and wrong
+            right = (np.load(self.folder / "o.npy") == truth(60, 90)).mean()
+            self.assertAlmostEqual(found["accuracy"], right)
+        self.gconv("classify", "sure.model", "-i", "broken.npy", "-o", "p.npy", "--probabilities")
+        np.testing.assert_array_equal(np.isnan(np.load(self.folder / "p.npy").reshape(3, 60, 90)), [reached] * 3)
+        rows = "1 1 1\n" * 3
+        (self.folder / "bank.txt").write_text(f"gconv-bank 1\nfilters 2 channels 1 size 3 3\nfilter a\n{rows}filter b\n{rows}")
+        self.gconv("-i", "broken.npy", "-f", "bank.txt", "--combine", "argmax", "-o", "o.npy", "--verify")
+        found = np.load(self.folder / "o.npy").reshape(60, 90)
+        self.assertEqual(np.isnan(found).sum(), 18)
+        self.gconv("-i", "broken.npy", "-f", "bank.txt", "--combine", "argmax", "-o", "o.png")
+        self.assertEqual((self.read("o.png") == 0).all(2).sum(), 18)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -140,7 +140,26 @@ __global__ void count_votes(int classes, const double *rho, const double *sums, 
     out[(size_t)k * plane + pixel] = k == best ? 1.0f : 0.0f;
 }
 
+/* A thread has a pixel. */
+__global__ void clear_planes(const float *in, size_t in_plane, int columns, size_t count, float *out, size_t plane,
+                             int classes) {
+  const size_t pixel = (size_t)blockIdx.x * THREADS + threadIdx.x;
+  if (pixel >= count)
+    return;
+  float lost = 0; /* or NaN */
+  for (int c = 0; c < columns; c++)
+    lost += in[(size_t)c * in_plane + pixel] * 0.0f;
+  for (int k = 0; k < classes && lost != 0; k++)
+    out[(size_t)k * plane + pixel] = lost;
+}
+
 } // namespace
+
+void gconv_svm_gpu_clear_planes(const float *in, size_t in_plane, size_t columns, size_t count, float *out, size_t plane,
+                                size_t classes, void *stream) {
+  clear_planes<<<(unsigned)((count + THREADS - 1) / THREADS), THREADS, 0, (cudaStream_t)stream>>>(
+      in, in_plane, (int)columns, count, out, plane, (int)classes);
+}
 
 void gconv_svm_gpu_pixel_sums(const gconv_svm_pixels *machine, const gconv_svm_gpu_range *range, const float *in,
                               size_t plane, size_t count, size_t pitch, double *sums, void *stream) {

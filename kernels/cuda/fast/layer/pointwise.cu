@@ -73,14 +73,15 @@ DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, f
     gconv_softmax(values, filters, PIXELS);
   if (!a.argmax || pixel >= a.pixels)
     return;
-  float largest = values[0];
+  float largest = values[0], lost = values[0] * 0.0f; /* 0, or NaN: gconv_combine_values() */
   int label = 0;
-  for (int k = 1; k < filters; k++)
-    if (values[k * PIXELS] > largest) {
-      largest = values[k * PIXELS];
-      label = k;
-    }
-  out[pixel] = (float)label;
+  for (int k = 1; k < filters; k++) {
+    const float value = values[k * PIXELS];
+    label = value > largest ? k : label;
+    largest = value > largest ? value : largest;
+    lost += value * 0.0f;
+  }
+  out[pixel] = (float)label + lost;
 }
 
 /* Makes 4 filters of a pixel. */

@@ -17,7 +17,7 @@ typedef struct gconv_pointwise {
   int64_t pixels; /* of a plane that are computed */
   int32_t images, count;
   bool softmax; /* over the outputs of a place */
-  bool argmax;  /* `out` gets the number of the largest output of each place, of equal ones the first, as a plane */
+  bool argmax;  /* `out` gets the number of the largest output of each place, of equal ones the first, or NaN */
   const gconv_layer_problem *layers[GCONV_POINTWISE_LAYERS]; /* in memory of the host */
   const float *weights[GCONV_POINTWISE_LAYERS];              /* as layer_problem.h has them */
 } gconv_pointwise;

@@ -57,14 +57,15 @@ template <int OUTS> DEVICE void put_outputs(const arguments_of_layers &a, float 
   if (a.softmax)
     soften(v, last.filters);
   if (a.argmax) {
-    float largest = v[0];
+    float largest = v[0], lost = v[0] * 0.0f; /* 0, or NaN: gconv_combine_values() */
     int label = 0;
     UNROLLED_FOR (int k = 1; k < OUTS; k++)
-      if (k < last.filters && v[k] > largest) {
-        largest = v[k];
-        label = k;
+      if (k < last.filters) {
+        label = v[k] > largest ? k : label;
+        largest = v[k] > largest ? v[k] : largest;
+        lost += v[k] * 0.0f;
       }
-    *out = (float)label;
+    *out = (float)label + lost;
     return;
   }
   UNROLLED_FOR (int k = 0; k < OUTS; k++)
