@@ -29,7 +29,10 @@ gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_
 /* Prints what a network is: gconv_network_is_one(path). The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);
 
-/* The same as an object for the caller. */
+/* The same of a support vector machine (svm_info.c). */
+gconv_status gconv_svm_print(const char *path);
+
+/* What a network is, as an object for the caller. */
 gconv_status gconv_network_describe(const char *path, json_t **json);
 
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */

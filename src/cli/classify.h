@@ -3,31 +3,65 @@
 #ifndef GCONV_CLI_CLASSIFY_H
 #define GCONV_CLI_CLASSIFY_H
 
+#include "base/file.h"
 #include "cli/evaluation.h"
-#include "cli/job_settings.h"
 #include "cli/learn.h"
 
 #include <stdio.h>
 
-typedef struct gconv_classify_settings {
-  gconv_job_settings job; /* of maps; of signals, its windows and raw samples */
-  gconv_cases cases;
+/* ---- classify.c ---- */
+
+/* A model that is applied to cases, a network or a support vector machine, and what is found. */
+typedef struct gconv_classifying {
+  const gconv_common *common;
+  const gconv_cases *cases;
   bool evaluate;
-} gconv_classify_settings;
+  const char *path, *input; /* of the model; of the data */
+  gconv_device *device;
+  gconv_chosen_device chosen;
+  gconv_sink *sink; /* NULL: predictions are not written */
+  bool terminal;    /* they go to a terminal */
+  const char *unit; /* what a case is called: "case", "image", "sample" */
+  gconv_confusion confusion;
+  gconv_mistakes mistakes;
+  double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
+  size_t numbers;
+} gconv_classifying;
 
-/* Applies a support vector machine to a table; returns what the program ends with (classify_svm.c). */
-int gconv_classify_svm(const gconv_classify_settings *settings, const char *model, const char *input);
+/* Which cases a model takes; 0: any height, any width. */
+typedef struct gconv_taken_cases {
+  const char *taker; /* "network", "model" */
+  int32_t channels, height, width;
+} gconv_taken_cases;
 
-/* An option that was given, and is for results that are maps of classes; NULL: none. */
-const char *gconv_classify_map_option(const gconv_classify_settings *settings);
+/* Gives rights up, and refuses outputs that cannot be made. */
+gconv_status gconv_classify_check_outputs(const gconv_classifying *c, gconv_message *message);
+/* Opens c->sink, unless predictions are written nowhere. */
+gconv_status gconv_classify_open_output(gconv_classifying *c, gconv_message *message);
 
-/* Prints what --evaluate found: the share that is right and the table of confusion, or JSON. */
-void gconv_classify_print(const gconv_classify_settings *settings, const gconv_confusion *found,
-                          const gconv_chosen_device *device);
-/* The JSON of it, which is printed to `out`. */
+/* Opens a table, or a signal, for a model that takes such cases. `options` say what the model knows of the data. A table
+ * that is not compared may have its labels in a column behind the inputs, which then is passed over. */
+gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
+                                      const gconv_taken_cases *taken, gconv_dataset **data, gconv_message *message);
+
+/* Notes an output that is no class, and its target. */
+void gconv_classify_note_number(gconv_classifying *c, double output, double target);
+/* Notes a case for --report, if it was taken for a wrong class. */
+gconv_status gconv_classify_note_case(gconv_classifying *c, const char *name, size_t class, size_t taken_for,
+                                      double certainty);
+/* Writes ",CLASS", the true class of a case, behind its prediction, with --evaluate. */
+gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class);
+
+/* Ends a work of this status: completes the predictions, writes the report and prints what --evaluate found, or `message`;
+ * frees all but the settings. `pictures`: names of mistakes are images. Returns what the program ends with. */
+int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures, gconv_message *message);
+
+/* Prints the JSON of what --evaluate found to `out`. */
 void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device);
-/* The same of outputs that are no classes: the number of targets, and sums of squared errors, targets and squared targets.
- */
-void gconv_classify_print_errors(FILE *out, size_t numbers, double squares, double sum, double spread);
+
+/* ---- classify_network.c, classify_svm.c: each returns what the program ends with ---- */
+
+int gconv_classify_network(gconv_classifying *c);
+int gconv_classify_svm(gconv_classifying *c);
 
 #endif

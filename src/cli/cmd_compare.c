@@ -72,11 +72,6 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
-static bool is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static gconv_status find_side(gconv_comparison *c, char *spec, gconv_inputs *side, gconv_message *message) {
   gconv_texts specs = {&spec, 1};
   const char *output = c->settings->common.output ? c->settings->common.output : "-";
@@ -90,8 +85,8 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words, gconv
   if (words->count != 2)
     return gconv_refuse(message, "compare: name two images, or two folders: gconv compare A B");
   char *a = words->items[0], *b = words->items[1];
-  c->folders = is_folder(a);
-  if (is_folder(a) != is_folder(b))
+  c->folders = gconv_is_folder(a);
+  if (gconv_is_folder(a) != gconv_is_folder(b))
     return gconv_refuse(message, "%s is a folder, and %s is not: compare two images, or two folders", c->folders ? a : b,
                         c->folders ? b : a);
   if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)

@@ -4,6 +4,7 @@
 #include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
@@ -16,13 +17,12 @@
 /* ---- Before the images --------------------------------------------------------------------------------------------- */
 
 static gconv_status open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
-  return gconv_memory_limit_explain(job->settings->common.memory, gconv_job_open_manifest(job, writes, message), message);
+  return gconv_memory_limit_explain(job->common->memory, gconv_job_open_manifest(job, writes, message), message);
 }
 
 /* The last step: from here on, memory is counted by images. */
 static gconv_status make_operation(gconv_main_job *job, gconv_message *message) {
-  gconv_status status =
-      gconv_memory_limit_explain(job->settings->common.memory, gconv_job_make_operation(job, message), message);
+  gconv_status status = gconv_memory_limit_explain(job->common->memory, gconv_job_make_operation(job, message), message);
   gconv_memory_limit_end();
   return status;
 }
@@ -31,7 +31,7 @@ static gconv_status make_operation(gconv_main_job *job, gconv_message *message) 
 
 /* Whether any result would be written: not if those that exist are kept, and all do. */
 static bool writes_any(const gconv_main_job *job) {
-  if (!job->settings->common.no_clobber && !job->settings->skip_existing)
+  if (!job->common->no_clobber && !job->settings->skip_existing)
     return true;
   for (size_t n = 0; n < job->outputs.paths.count; n++)
     if (!gconv_output_exists(job->outputs.paths.items[n]))
@@ -76,7 +76,7 @@ static const char *remark_on(const gconv_main_job *job, const gconv_input *input
     return gconv_manifest_find(job->manifest, path, input) == GCONV_FOUND_DONE ? " (done: passed over)" : "";
   if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
     return "";
-  if (job->settings->common.no_clobber)
+  if (job->common->no_clobber)
     return " (exists: kept)";
   return job->settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
 }
@@ -129,7 +129,7 @@ static int work(gconv_main_job *job) {
   }
   job->total.out = job->out;
   job->total.style = job->settings->timings;
-  job->progress = job->inputs.count > 1 && !job->settings->common.quiet && gconv_terminal_can_erase();
+  job->progress = job->inputs.count > 1 && !job->common->quiet && gconv_terminal_can_erase();
   gconv_status status = make_operation(job, &message);
   gconv_job_count_for_signals(job);
   if (status == GCONV_OK)
@@ -150,7 +150,7 @@ static int work(gconv_main_job *job) {
 
 /* This shard got no image: there are more shards than images, or the hash gave it none. */
 static int remark_on_no_share(const gconv_main_job *job) {
-  if (!job->settings->common.quiet)
+  if (!job->common->quiet)
     gconv_say("shard %d/%d has none of the images", job->settings->shard.number, job->settings->shard.count);
   return GCONV_EXIT_OK;
 }
@@ -171,13 +171,13 @@ static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
 
 static int run_job(gconv_main_job *job) {
   gconv_message message;
-  gconv_memory_limit_begin(job->settings->common.memory);
-  gconv_set_log(gconv_log_of(job->settings->common.quiet, job->settings->common.verbose), NULL);
-  if (gconv_memory_limit_explain(job->settings->common.memory, prepare(job, &message), &message) != GCONV_OK) {
+  gconv_memory_limit_begin(job->common->memory);
+  gconv_set_log(gconv_log_of(job->common->quiet, job->common->verbose), NULL);
+  if (gconv_memory_limit_explain(job->common->memory, prepare(job, &message), &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_USAGE;
   }
-  job->out = strcmp(job->settings->common.output, "-") == 0 ? stderr : stdout;
+  job->out = strcmp(job->common->output, "-") == 0 ? stderr : stdout;
   if (job->settings->dry_run) {
     int status = dry_run(job);
     return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;
@@ -191,7 +191,7 @@ static int run_job(gconv_main_job *job) {
 }
 
 int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {
-  gconv_main_job job = {.settings = settings};
+  gconv_main_job job = {.settings = settings, .common = &settings->common};
   int status = run_job(&job);
   if (status == GCONV_EXIT_OK && then)
     status = then(&job, user);

@@ -4,8 +4,8 @@
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
-#include "cli/svm.h"
 #include "cli/terminal.h"
+#include "gconv_classify.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 
@@ -253,11 +253,6 @@ static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
   gconv_inputs_free(&images);
 }
 
-static bool is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 #define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
@@ -279,7 +274,7 @@ static int run(void *record, const gconv_texts *words) {
     return GCONV_EXIT_USAGE;
   }
   for (size_t i = 0; i < words->count; i++) {
-    if (is_folder(words->items[i]))
+    if (gconv_is_folder(words->items[i]))
       inform_folder(&t, words->items[i], &tally);
     else
       gconv_tally_add(&tally, words->items[i], inform(&t, words->items[i]));

@@ -329,13 +329,12 @@ static int run_svm(void *record, const gconv_texts *words) {
   gconv_progress_hide();
   if (status == GCONV_OK && settings->common.json)
     gconv_json_print(run.out, json, JSON_INDENT(2));
-  if (status != GCONV_OK)
-    gconv_say("%s", message.text);
+  int result = gconv_say_end(status, &message);
   json_decref(json);
   gconv_class_weights_free(run.weights, settings->cases.class_weights.count);
   gconv_dataset_free(run.data);
   gconv_device_close(run.device);
-  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+  return result;
 }
 
 const gconv_command gconv_command_svm = {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output) {
@@ -18,11 +19,19 @@ bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *o
   return false;
 }
 
-int gconv_command_end(gconv_status status, bool failed) {
+static int end(gconv_status status, const char *text) {
   if (status == GCONV_OK)
-    return failed ? GCONV_EXIT_FAILED : GCONV_EXIT_OK;
-  gconv_say("%s", gconv_last_error());
+    return GCONV_EXIT_OK;
+  gconv_say("%s", text);
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+int gconv_say_end(gconv_status status, const gconv_message *message) {
+  return end(status, message->text);
+}
+
+int gconv_command_end(gconv_status status, bool failed) {
+  return status == GCONV_OK && failed ? GCONV_EXIT_FAILED : end(status, gconv_last_error());
 }
 
 void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status) {
@@ -50,4 +59,9 @@ gconv_status gconv_check_is_there(const char *path, gconv_message *message) {
   bool there = file && access(file, F_OK) == 0;
   free(file);
   return there ? GCONV_OK : gconv_refuse(message, "%s: cannot find this input: %s", path, strerror(error));
+}
+
+bool gconv_is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }

@@ -92,6 +92,9 @@ bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *o
  * in the request. `failed`: something else failed, and that was said before. */
 int gconv_command_end(gconv_status status, bool failed);
 
+/* The same with the message of the failure. */
+int gconv_say_end(gconv_status status, const gconv_message *message);
+
 /* How a command went that does several things, each for itself. Failures are told of before. */
 typedef struct gconv_tally {
   size_t done, failed; /* done: all, whether they failed or not */
@@ -103,5 +106,7 @@ int gconv_tally_end(const gconv_tally *tally);
 
 /* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
 gconv_status gconv_check_is_there(const char *path, gconv_message *message);
+
+bool gconv_is_folder(const char *path);
 
 #endif

@@ -2,6 +2,7 @@
 /* What tells one job from another, for --resume. */
 #include "base/checksum.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

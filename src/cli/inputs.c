@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>

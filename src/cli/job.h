@@ -2,6 +2,7 @@
 /*
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
+ *   job_results.c  names of the results, and checks with them
  *   inputs.c     the inputs, and what is told of the search
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   rims.c       the warning of blurs that darken the rim
@@ -13,12 +14,16 @@
 #ifndef GCONV_CLI_JOB_H
 #define GCONV_CLI_JOB_H
 
-#include "cli/job_settings.h"
+#include "cli/common.h"
+#include "cli/timings.h"
 #include "gconv_classify.h"
 
-/* Zero-initialise all but the settings. */
+typedef struct gconv_job_settings gconv_job_settings; /* job_settings.h */
+
+/* Zero-initialise all but the settings and their `common`. */
 typedef struct gconv_main_job {
   gconv_job_settings *settings;
+  const gconv_common *common;
   gconv_inputs inputs;
   gconv_outputs outputs;
   bool has_banks; /* what makes the results is a bank or a network; else filters */
@@ -70,6 +75,13 @@ int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
+
+/* ---- job_results.c ---- */
+
+/* Names the results, and decides how those of banks are shown. */
+gconv_status gconv_job_name_results(gconv_main_job *job, gconv_message *message);
+/* Refuses options that do not go with these results. */
+gconv_status gconv_job_check_results(const gconv_main_job *job, gconv_message *message);
 
 /* ---- inputs.c ---- */
 

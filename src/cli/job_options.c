@@ -12,13 +12,13 @@ enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the libra
   GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_, .changes_results = changes_, __VA_ARGS__)
 enum { KEEPS = false, CHANGES = true };
 
-/* Rows that gconv classify has, too. */
-#define MAP_OPTION(...) OPTION(__VA_ARGS__, .of_maps = true)
+/* Rows that gconv classify has, too, for maps of classes. */
+#define MAP_OPTION(...) OPTION(__VA_ARGS__, .of_maps = true, GCONV_NOTED(of_maps))
 #define MAP_HEADING(text)                                                                                                   \
   { .heading = text, .of_maps = true }
 
 /* Makes the job one of banks. */
-#define OF_BANKS .noted = offsetof(gconv_job_settings, of_banks)
+#define OF_BANKS GCONV_NOTED(of_banks)
 
 /* ---- Words of values ---- */
 
@@ -75,7 +75,8 @@ const gconv_option gconv_job_options[] = {
                "-f sobel -o out/"),
     OPTION('0', "null", NULL, flag, null_ends, KEEPS, .also = "null-data from0",
            .help = "the names of that list end with a 0 byte, as those of find -print0 do"),
-    MAP_OPTION('r', "recursive", NULL, flag, common.recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION('r', "recursive", NULL, flag, common.recursive, KEEPS, .help = "also search the sub-folders of folders",
+           .of_maps = true),
     OPTION(0, "exclude", "PATTERN", texts, exclude, KEEPS, .near = "ignore skip",
            .help =
                "leave out what folders and patterns find: files and folders of such names, '*_old*', or, with a /, of such "
@@ -262,8 +263,8 @@ const gconv_option gconv_job_options[] = {
                    "result's samples, fails and is not written"),
     MAP_OPTION(0, "explain", NULL, flag, job.explain, KEEPS,
                .help = "print the device and algorithm chosen for the first image, and why"),
-    MAP_OPTION('v', "verbose", NULL, flag, common.verbose, KEEPS, .excludes = "quiet",
-               .help = "also print remarks: how names were interpreted, what was used for each image"),
+    OPTION('v', "verbose", NULL, flag, common.verbose, KEEPS, .excludes = "quiet",
+           .help = "also print remarks: how names were interpreted, what was used for each image", .of_maps = true),
     GCONV_QUIET_ROW,
     GCONV_NO_SANDBOX_ROW,
     GCONV_PROBABILITIES_ROW(gconv_job_settings, probabilities),

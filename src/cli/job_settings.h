@@ -5,6 +5,7 @@
 #define GCONV_CLI_JOB_SETTINGS_H
 
 #include "cli/common.h"
+#include "cli/rows.h"
 #include "cli/timings.h"
 
 /* A value of --combine beyond gconv_combine: all maps of a bank as tiles of one picture. */
@@ -12,9 +13,6 @@ enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };
 
 /* Values of --depth beyond gconv_type: f32 that files store otherwise. */
 enum { GCONV_DEPTH_I16 = GCONV_F32 + 1, GCONV_DEPTH_F16 };
-
-/* How --windows writes its rows of numbers. */
-typedef enum gconv_rows_format { GCONV_ROWS_UNKNOWN, GCONV_ROWS_CSV, GCONV_ROWS_NPY, GCONV_ROWS_F32LE } gconv_rows_format;
 
 /* One layer of a job: plain filters, which may be stacked into a bank, or a bank, and how they are applied. */
 typedef struct gconv_layer_settings {
@@ -39,8 +37,9 @@ typedef struct gconv_job_settings {
   size_t before_count;
   const char *racers;   /* the algorithms of a race, with commas between; NULL: all */
   const char *of_banks; /* the first option given that only banks have, such as "batch"; NULL: none */
-  int combine;          /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
-  int range;            /* a gconv_range, or -1: not given */
+  const char *of_maps; /* the first option given that is for results that are pictures, which classify has too; NULL: none */
+  int combine;         /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
+  int range;           /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
   int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
   uint64_t workspace; /* bytes; 0: not given */
@@ -62,16 +61,18 @@ typedef struct gconv_job_settings {
   bool probabilities;    /* of pixels, in place of classes */
 
   gconv_texts meanings; /* of $GCONV_DEVICE, as it is called here */
-
 } gconv_job_settings;
 
 extern const gconv_option gconv_job_options[];
 
+/* Of a row: its option is noted in this field, of several the first. */
+#define GCONV_NOTED(field_) .noted = offsetof(gconv_job_settings, field_)
+
 /* A row that stands in other places of the two tables. */
 #define GCONV_PROBABILITIES_ROW(record_, field_)                                                                            \
-  GCONV_OPTION(record_, 0, "probabilities", NULL, flag, field_, .changes_results = true, .also = "proba",                   \
-               .help =                                                                                                      \
-                   "of pixels: write the probability of each class, as .npy or as pictures, in place of maps of classes")
+  GCONV_OPTION(                                                                                                             \
+      record_, 0, "probabilities", NULL, flag, field_, .changes_results = true, .also = "proba", GCONV_NOTED(of_maps),      \
+      .help = "of pixels: write the probability of each class, as .npy or as pictures, in place of maps of classes")
 
 /* For gconv_command: sets what holds where no option is given; frees what the rows of options do not. */
 void gconv_job_settings_begin(void *settings);

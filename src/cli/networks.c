@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/bank.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -245,7 +246,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
                         format->name);
   if (most <= UINT8_MAX)
     job->batch.palette = &job->palette;
-  else if (!job->settings->common.quiet)
+  else if (!job->common->quiet)
     gconv_say("classes have numbers up to %u: the maps have 16 bits, and no colours", most);
   return GCONV_OK;
 }

@@ -5,6 +5,7 @@
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/learn.h"
 #include "cli/overlay.h"
 #include "cli/pairs.h"
@@ -291,12 +292,6 @@ static void free_evaluation(evaluation *e) {
   free(e->colours);
 }
 
-static int end(gconv_status status, const gconv_message *message) {
-  if (status != GCONV_OK)
-    gconv_say("%s", message->text);
-  return status == GCONV_OK ? GCONV_EXIT_OK : status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
-}
-
 static int evaluate(const gconv_main_job *job, void *user) {
   evaluation *e = user;
   gconv_message message;
@@ -304,7 +299,7 @@ static int evaluate(const gconv_main_job *job, void *user) {
     return GCONV_EXIT_OK;
   e->chosen = job->device;
   gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs, &message);
-  return status == GCONV_OK ? GCONV_EXIT_OK : (end(status, &message), GCONV_EXIT_FAILED);
+  return status == GCONV_OK ? GCONV_EXIT_OK : (gconv_say_end(status, &message), GCONV_EXIT_FAILED);
 }
 
 /* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
@@ -338,6 +333,7 @@ static int evaluate_only(evaluation *e) {
   gconv_message message;
   gconv_set_log(e->settings->job.common.quiet ? NULL : gconv_say_warning, NULL);
   job->settings = &e->settings->job;
+  job->common = &e->settings->job.common;
   gconv_status status = prepare_own(e, job, &message);
   if (status == GCONV_OK)
     status =
@@ -348,26 +344,7 @@ static int evaluate_only(evaluation *e) {
   e->plan = NULL;
   gconv_inputs_free(&inputs);
   gconv_job_free(job);
-  return end(status, &message);
-}
-
-const char *gconv_classify_map_option(const gconv_classify_settings *s) {
-  return s->job.resume                                               ? "resume"
-         : s->job.shard.count > 0                                    ? "shard"
-         : s->job.common.no_clobber                                  ? "no-clobber"
-         : s->job.skip_existing                                      ? "skip-existing"
-         : s->job.dry_run                                            ? "dry-run"
-         : s->job.timings                                            ? "timings"
-         : s->job.common.memory > 0                                  ? "memory"
-         : s->job.job.jobs > 0                                       ? "jobs"
-         : s->job.job.fail_fast                                      ? "fail-fast"
-         : s->job.job.explain                                        ? "explain"
-         : s->job.job.tiff_compression != GCONV_TIFF_NONE            ? "tiff-compression"
-         : s->job.png_level >= 0                                     ? "png-level"
-         : s->job.naming.format || s->job.naming.same || s->job.rows ? "format"
-         : s->job.naming.suffix                                      ? "suffix"
-         : s->job.probabilities                                      ? "probabilities"
-                                                                     : NULL;
+  return gconv_say_end(status, &message);
 }
 
 /* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
@@ -397,7 +374,7 @@ static gconv_status check(gconv_classify_settings *settings, const gconv_texts *
   if (!settings->job.common.output && !settings->evaluate)
     return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
                         network);
-  const char *of_maps = settings->job.common.output ? NULL : gconv_classify_map_option(settings);
+  const char *of_maps = settings->job.common.output ? NULL : settings->job.of_maps;
   if (of_maps)
     return gconv_refuse(message, "--%s is for maps that are written: say with -o where they go", of_maps);
   if (settings->cases.targets && !settings->evaluate)
@@ -415,6 +392,8 @@ static gconv_status check(gconv_classify_settings *settings, const gconv_texts *
   GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read, message));
   if (settings->job.common.json && !settings->evaluate)
     return gconv_refuse(message, "--json prints what --evaluate finds");
+  settings->job.windows = settings->cases.windows;
+  settings->job.raw = settings->cases.raw;
   settings->job.options.gray = false; /* the network's features tell */
   if (!settings->job.common.device)
     settings->job.common.device = "auto";

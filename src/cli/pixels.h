@@ -4,6 +4,13 @@
 #define GCONV_CLI_PIXELS_H
 
 #include "cli/classify.h"
+#include "cli/job_settings.h"
+
+typedef struct gconv_classify_settings {
+  gconv_job_settings job; /* of maps */
+  gconv_cases cases;
+  bool evaluate;
+} gconv_classify_settings;
 
 /* Makes maps of classes of the inputs, as the main job does, and compares them with masks if that is asked for. The first
  * word is the model; with --evaluate, a second one names the masks. Returns what the program ends with. */

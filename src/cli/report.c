@@ -52,13 +52,13 @@ void gconv_job_print_explanation(const char *explanation, const char *device_rea
 static void print_remarks(const gconv_main_job *job, const gconv_report *report) {
   if (report->explanation)
     gconv_job_print_explanation(report->explanation, report->device_reason);
-  if (job->settings->common.verbose && report->remark)
+  if (job->common->verbose && report->remark)
     gconv_say("%s: %s", report->input->path, report->remark);
-  if (job->settings->common.verbose && report->executed)
+  if (job->common->verbose && report->executed)
     gconv_say("%s: %s, %s, %s, %.1f ms", report->input->path, report->plan.device, report->plan.algorithm, report->plan.math,
               report->total_ms);
   bool matches = report->verified && report->verification.max_error <= report->verification.allowed;
-  if (matches && job->settings->timings != GCONV_TIMINGS_JSON)
+  if (matches && job->total.style != GCONV_TIMINGS_JSON)
     print_verification(job->out, report);
 }
 
@@ -109,7 +109,7 @@ static void report_count(const gconv_main_job *job, const gconv_batch_summary *s
   size_t all = summary->written + summary->passed + summary->failed;
   char passed[64] = "", of[32] = "";
   bool resumes = summary->failed > 0 && job->manifest;
-  if (job->settings->common.quiet || all < 2 || (summary->failed == 0 && summary->written < 2))
+  if (job->common->quiet || all < 2 || (summary->failed == 0 && summary->written < 2))
     return;
   if (summary->written < all)
     snprintf(of, sizeof of, " of %zu", all);
@@ -122,11 +122,11 @@ static void report_count(const gconv_main_job *job, const gconv_batch_summary *s
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary) {
   size_t leftovers = job->leftovers + summary->leftovers;
   gconv_progress_hide();
-  if (leftovers > 0 && !job->settings->common.quiet)
+  if (leftovers > 0 && !job->common->quiet)
     gconv_say("removed %zu unfinished file%s that a killed run had left", leftovers, leftovers > 1 ? "s" : "");
-  if (job->manifest && !job->settings->common.quiet)
+  if (job->manifest && !job->common->quiet)
     remark_on_resumption(summary);
-  if (job->settings->common.verbose)
+  if (job->common->verbose)
     remark_on_start(summary);
   if (summary->begun < job->inputs.count)
     gconv_say("%s: %zu of %zu images were not read",
@@ -164,7 +164,7 @@ static char *put_number(char *to, size_t number) {
 void gconv_job_say_interrupted(void) {
   const gconv_main_job *job = atomic_load(&counted);
   char line[256], *end = line;
-  if (!job || job->settings->common.quiet)
+  if (!job || job->common->quiet)
     return;
   end = put_text(end, job->progress ? "\r\033[Kgconv: interrupted: " : "gconv: interrupted: ");
   end = put_number(end, __atomic_load_n(&job->written, __ATOMIC_RELAXED));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters take the zeros outside the image for black: a blur darkens its rim, and one that finds edges finds one there. */
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>

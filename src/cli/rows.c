@@ -19,17 +19,16 @@ static bool is_pipe(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
-gconv_status gconv_rows_choose(const gconv_job_settings *settings, gconv_rows_format *format, gconv_message *message) {
+gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format, gconv_message *message) {
   static const struct {
     const char *extension;
     gconv_rows_format format;
   } known[] = {{".csv", GCONV_ROWS_CSV}, {".npy", GCONV_ROWS_NPY}, {".f32le", GCONV_ROWS_F32LE}};
-  const char *path = settings->common.output, *dot = strrchr(path, '.');
-  const gconv_format_info *asked = settings->naming.format;
-  *format = settings->rows;
+  const char *path = naming->output, *dot = strrchr(path, '.');
+  const gconv_format_info *asked = naming->format;
   if (asked && strcmp(asked->name, "npy") == 0)
     *format = GCONV_ROWS_NPY;
-  else if (asked || settings->naming.same)
+  else if (asked || naming->same)
     return gconv_refuse(message, "--format %s is for images: --windows writes rows of numbers: csv, npy or f32le",
                         asked ? asked->name : "same");
   for (size_t i = 0; *format == GCONV_ROWS_UNKNOWN && dot && i < sizeof known / sizeof *known; i++)

@@ -4,7 +4,10 @@
 #define GCONV_CLI_ROWS_H
 
 #include "base/file.h"
-#include "cli/job_settings.h"
+#include "cli/options.h"
+
+/* How --windows writes its rows of numbers. */
+typedef enum gconv_rows_format { GCONV_ROWS_UNKNOWN, GCONV_ROWS_CSV, GCONV_ROWS_NPY, GCONV_ROWS_F32LE } gconv_rows_format;
 
 /* Rows that are written. Zero-initialise before first use. */
 typedef struct gconv_rows {
@@ -15,8 +18,9 @@ typedef struct gconv_rows {
   uint64_t counted; /* rows that the header of .npy has */
 } gconv_rows;
 
-/* The format for an output: the one that was asked for, else that of the extension; what is no file gets CSV. */
-gconv_status gconv_rows_choose(const gconv_job_settings *settings, gconv_rows_format *format, gconv_message *message);
+/* *format, what --format asks for or GCONV_ROWS_UNKNOWN, becomes that of the output, by its extension if need be; what is no
+ * file gets CSV. `naming` has the output, and a --format that is one of images. */
+gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format, gconv_message *message);
 
 /* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;
  * UINT64_MAX: unknown, then .npy needs a file. In any case, gconv_rows_discard() frees what gconv_rows_commit() did not. */

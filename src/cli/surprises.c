@@ -2,6 +2,7 @@
 /* Warnings of options that are allowed together, but make something else than most users expect. */
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ static void warn_of_stretching(const gconv_main_job *job) {
 }
 
 void gconv_job_warn_of_surprises(const gconv_main_job *job) {
-  if (job->settings->common.quiet)
+  if (job->common->quiet)
     return;
   warn_of_stretching(job);
   warn_of_derivatives(job);

@@ -79,10 +79,7 @@ bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int th
 /* Opens the device that trains. */
 gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
 
-/* ---- svm_info.c, svm_plot.c, svm_grid.c ---- */
-
-/* Prints what a model is. */
-gconv_status gconv_svm_print(const char *path);
+/* ---- svm_plot.c, svm_grid.c ---- */
 
 /* Writes a picture of the grid, as SVG. */
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a support vector machine is: gconv info. */
 #include "base/printable.h"
-#include "cli/svm.h"
+#include "cli/bank.h"
 #include "gconv_classify.h"
 
 enum { LISTED_CLASSES = 32 };

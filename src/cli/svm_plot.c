@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv svm --grid --plot: a picture of the scores over C and gamma, as SVG. */
-#include "base/file.h"
-#include "base/memory.h"
+#include "cli/page.h"
 #include "cli/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { CELL_WIDTH = 64, CELL_HEIGHT = 32, LEFT = 70, TOP = 40, RIGHT = 20, BOTTOM = 60 };
 
@@ -54,24 +52,16 @@ static void draw(FILE *out, const gconv_svm_grid *g, bool regression, bool gamma
   fputs("</svg>\n", out);
 }
 
+typedef struct drawing {
+  const gconv_svm_run *run;
+  const gconv_svm_grid *grid;
+} drawing;
+
+static void put(FILE *out, const void *context) {
+  const drawing *d = context;
+  draw(out, d->grid, d->run->regression, d->run->options.kernel != GCONV_SVM_LINEAR);
+}
+
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path) {
-  char *text = NULL;
-  size_t size = 0;
-  gconv_sink *sink;
-  FILE *out = open_memstream(&text, &size);
-  if (!out)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
-  draw(out, grid, run->regression, run->options.kernel != GCONV_SVM_LINEAR);
-  if (!gconv_close_text(out, &text))
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
-  gconv_status status = gconv_sink_open(path, &sink);
-  if (status == GCONV_OK) {
-    status = gconv_sink_write(sink, text, size);
-    if (status == GCONV_OK)
-      status = gconv_sink_commit(sink, false);
-    else
-      gconv_sink_discard(sink);
-  }
-  free(text);
-  return status;
+  return gconv_page_write(path, put, &(drawing){run, grid});
 }

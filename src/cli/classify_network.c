@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv classify of a network: predictions of the rows of a table, the windows of a signal, or images. */
+#include "base/printable.h"
+#include "cli/classify.h"
+#include "cli/job.h"
+#include "cli/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct networking {
+  gconv_classifying *c;
+  gconv_network network;
+  bool begun; /* the first line is written */
+  size_t hop; /* of windows: samples from one to the next; else 0 */
+} networking;
+
+/* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
+
+static bool yields_probabilities(const gconv_network *network) {
+  return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
+}
+
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(networking *n, size_t outputs) {
+  if (n->begun)
+    return GCONV_OK;
+  n->begun = true;
+  GCONV_TRY(gconv_sink_print(n->c->sink, "%s", n->network.height == 1 ? n->c->unit : "path"));
+  if (n->network.class_count > 0) {
+    GCONV_TRY(gconv_sink_print(n->c->sink, ",class,%s", yields_probabilities(&n->network) ? "probability" : "output"));
+    return gconv_sink_print(n->c->sink, "%s", n->c->evaluate ? ",label\n" : "\n");
+  }
+  for (size_t k = 0; k < outputs; k++)
+    GCONV_TRY(gconv_sink_print(n->c->sink, ",output%zu", k + 1));
+  return gconv_sink_print(n->c->sink, "\n");
+}
+
+/* Writes a prediction behind the name of its case. */
+static gconv_status put_prediction(networking *n, const gconv_prediction *p) {
+  if (n->network.class_count == 0) {
+    for (size_t k = 0; k < p->count; k++)
+      GCONV_TRY(gconv_sink_print(n->c->sink, ",%.9g", (double)p->outputs[k]));
+    return gconv_sink_print(n->c->sink, "\n");
+  }
+  size_t best = gconv_predict_best(p->outputs, p->count);
+  GCONV_TRY(gconv_sink_print(n->c->sink, ","));
+  GCONV_TRY(gconv_rows_field(n->c->sink, n->c->terminal, n->network.classes[best]));
+  GCONV_TRY(gconv_sink_print(n->c->sink, ",%.6g", (double)p->outputs[best]));
+  GCONV_TRY(gconv_classify_put_label(n->c, p->class));
+  return gconv_sink_print(n->c->sink, "\n");
+}
+
+static gconv_status take_case(void *user, const gconv_prediction *p) {
+  networking *n = user;
+  char name[24];
+  snprintf(name, sizeof name, "%zu", n->hop > 0 ? p->number * n->hop : p->number + 1);
+  for (size_t k = 0; k < p->count && p->targets; k++)
+    gconv_classify_note_number(n->c, (double)p->outputs[k], (double)p->targets[k]);
+  if (p->class != SIZE_MAX) {
+    size_t best = gconv_predict_best(p->outputs, p->count);
+    GCONV_TRY(gconv_classify_note_case(n->c, name, p->class, best, (double)p->outputs[best]));
+  }
+  if (!n->c->sink)
+    return GCONV_OK;
+  GCONV_TRY(put_header(n, p->count));
+  GCONV_TRY(gconv_sink_print(n->c->sink, "%s", name));
+  return put_prediction(n, p);
+}
+
+/* ---- Tables and signals ----------------------------------------------------------------------------------------------- */
+
+static bool is_of_windows(const networking *n) {
+  return n->network.width > 1 || n->c->cases->windows.samples > 0;
+}
+
+static gconv_status open_data(const networking *n, gconv_dataset **data, gconv_message *message) {
+  const gconv_network *network = &n->network;
+  const gconv_windows signal = n->c->cases->windows;
+  const gconv_taken_cases taken = {"network", network->channels, network->height, network->width};
+  const bool windows = is_of_windows(n);
+  gconv_dataset_options options = n->c->cases->data;
+  options.kind = windows ? GCONV_DATASET_WINDOWS : GCONV_DATASET_TABLE;
+  options.syntax = windows ? n->c->cases->raw : options.syntax;
+  options.window = windows && signal.samples == 0 ? network->width : signal.samples;
+  options.hop = signal.hop;
+  options.columns = (size_t)network->channels;
+  options.classes = (const char *const *)network->classes;
+  options.class_count = network->class_count;
+  options.regression = network->class_count == 0;
+  options.usual_label = network->label;
+  options.like = &network->notes;
+  return gconv_classify_open_data(n->c, options, &taken, data, message);
+}
+
+static gconv_status classify_data(networking *n, gconv_message *message) {
+  gconv_classifying *c = n->c;
+  gconv_dataset *data = NULL;
+  gconv_status status = open_data(n, &data, message);
+  if (status == GCONV_OK && is_of_windows(n)) {
+    const int32_t hop = c->cases->windows.hop;
+    c->unit = "sample";
+    n->hop = (size_t)(hop > 0 ? hop : gconv_dataset_get_info(data)->width);
+  }
+  if (status == GCONV_OK) {
+    status = gconv_learn_complain(gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n), message);
+    c->confusion.names = (const char *const *)n->network.classes; /* the data go */
+  }
+  gconv_dataset_free(data);
+  return status;
+}
+
+/* ---- Images ----------------------------------------------------------------------------------------------------------- */
+
+/* Makes a grey image RGB, as training did beside images of RGB. Alpha, which does not count, is left out. */
+static gconv_status widen(gconv_image *image) {
+  gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
+  GCONV_TRY(gconv_image_allocate(&wide));
+  const size_t bytes = gconv_type_bytes(image->type), step = bytes * (image->planar ? 1 : (size_t)image->channels);
+  for (size_t y = 0; y < (size_t)wide.height; y++)
+    for (size_t x = 0; x < (size_t)wide.width; x++)
+      for (size_t c = 0; c < 3; c++)
+        memcpy((uint8_t *)wide.data + y * wide.row_bytes + (3 * x + c) * bytes,
+               (const uint8_t *)image->data + y * image->row_bytes + x * step, bytes);
+  gconv_image_free(image);
+  *image = wide;
+  return GCONV_OK;
+}
+
+/* A plan for images of one shape, which are often many. */
+typedef struct image_plan {
+  gconv_operation *operation;
+  gconv_plan *plan;
+  gconv_image out;
+} image_plan;
+
+static gconv_status run_image(networking *n, image_plan *p, const gconv_image *image, const char *path) {
+  if (!p->plan || !gconv_plan_fits(p->plan, image)) {
+    gconv_plan_free(p->plan);
+    gconv_image_free(&p->out);
+    p->plan = NULL;
+    gconv_status status = gconv_plan_create(n->c->device, image, p->operation, 0, &p->plan);
+    if (status != GCONV_OK) { /* which does not know the name */
+      char *text = gconv_printable_copy(gconv_last_error(), strlen(gconv_last_error()));
+      gconv_fail(status, "%s: %s", path, text ? text : "does not fit the network");
+      free(text);
+      return status;
+    }
+  }
+  GCONV_TRY(gconv_plan_execute(p->plan, image, &p->out, 1, NULL));
+  if (p->out.height == 1 && p->out.width == 1 && p->out.frames == 1)
+    return GCONV_OK;
+  if (n->network.height > 0 && (n->network.height != image->height || n->network.width != image->width))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %d x %d pixels, where the network takes %d x %d: scale or crop it", path,
+                      (int)image->width, (int)image->height, (int)n->network.width, (int)n->network.height);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: the network yields %d x %d x %d numbers, a picture rather than a class: gconv -i %s -f NETWORK "
+                    "applies it",
+                    path, (int)p->out.channels, (int)p->out.height, (int)p->out.width, path);
+}
+
+/* The class that the folder of an image names. */
+static gconv_status find_class(networking *n, const gconv_input *input, size_t *class) {
+  size_t length = strcspn(input->relative, "/");
+  for (size_t k = 0; k < n->network.class_count; k++)
+    if (strlen(n->network.classes[k]) == length && strncmp(n->network.classes[k], input->relative, length) == 0) {
+      *class = k;
+      return GCONV_OK;
+    }
+  if (input->relative[length])
+    return gconv_confusion_find_other(&n->c->confusion, input->relative, length, class);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: --evaluate takes a folder with a folder of images for each class, and this image is in none",
+                    input->path);
+}
+
+static gconv_status classify_image(networking *n, image_plan *p, const gconv_input *input) {
+  gconv_image image = {0};
+  gconv_prediction found = {.class = SIZE_MAX};
+  if (n->c->evaluate)
+    GCONV_TRY(find_class(n, input, &found.class));
+  GCONV_TRY(gconv_image_read(input->path, NULL, &image));
+  bool grey = image.channels - image.alpha == 1 && image.frames == 1 && n->network.channels == 3;
+  gconv_status status = grey ? widen(&image) : GCONV_OK;
+  if (status == GCONV_OK)
+    status = run_image(n, p, &image, input->path);
+  gconv_image_free(&image);
+  GCONV_TRY(status);
+  found.outputs = p->out.data;
+  found.count = (size_t)p->out.channels;
+  if (found.class != SIZE_MAX) {
+    size_t best = gconv_predict_best(found.outputs, found.count);
+    gconv_confusion_add(&n->c->confusion, found.class, best);
+    GCONV_TRY(gconv_classify_note_case(n->c, input->path, found.class, best, (double)found.outputs[best]));
+  }
+  if (!n->c->sink)
+    return GCONV_OK;
+  GCONV_TRY(put_header(n, found.count));
+  GCONV_TRY(gconv_rows_field(n->c->sink, n->c->terminal, input->path));
+  return put_prediction(n, &found);
+}
+
+static gconv_status classify_images(networking *n, gconv_message *message) {
+  gconv_inputs inputs = {0};
+  image_plan p = {0};
+  const gconv_network_options options = {.gray = n->c->cases->data.gray || n->network.channels == 1};
+  char *input = (char *)n->c->input;
+  const gconv_texts named = {&input, 1};
+  gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs, message);
+  if (status == GCONV_OK && n->c->evaluate)
+    status = gconv_learn_complain(
+        gconv_confusion_begin((const char *const *)n->network.classes, n->network.class_count, &n->c->confusion), message);
+  if (status == GCONV_OK)
+    status = gconv_learn_complain(gconv_operation_of_network(&n->network, &options, &p.operation), message);
+  for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
+    status = gconv_learn_complain(classify_image(n, &p, &inputs.items[i]), message);
+  gconv_plan_free(p.plan);
+  gconv_operation_free(p.operation);
+  gconv_image_free(&p.out);
+  gconv_inputs_free(&inputs);
+  return status;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+
+static gconv_status prepare(networking *n, gconv_message *message) {
+  gconv_classifying *c = n->c;
+  const gconv_common *common = c->common;
+  const gconv_network *network = &n->network;
+  GCONV_TRY(gconv_classify_check_outputs(c, message));
+  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &n->network), message));
+  if (c->evaluate && network->class_count == 0 && network->height != 1)
+    return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
+  if (common->report && network->class_count == 0)
+    return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
+  const char *device = common->device ? common->device : "cpu";
+  GCONV_TRY(gconv_learn_complain(gconv_device_open(device, gconv_settle_threads(common->threads, common->quiet), &c->device),
+                                 message));
+  gconv_device_choose(&c->chosen, gconv_device_get_info(c->device)->name,
+                      common->device ? NULL : "networks run on the CPU, unless -d names another device");
+  gconv_device_tell(common, &c->chosen);
+  return gconv_classify_open_output(c, message);
+}
+
+int gconv_classify_network(gconv_classifying *c) {
+  networking n = {.c = c};
+  gconv_message message;
+  gconv_status status = prepare(&n, &message);
+  const bool numbers = n.network.height == 1; /* a table or a signal, one number high */
+  c->unit = numbers ? "case" : "image";
+  if (status == GCONV_OK)
+    status = numbers ? classify_data(&n, &message) : classify_images(&n, &message);
+  int result = gconv_classify_end(c, status, !numbers, &message);
+  gconv_network_free(&n.network);
+  return result;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A network over the windows of a signal. Workers, each with a thread, take batches of windows from the samples to the rows:
+ *
+ *     read samples, in turn  ->  windows  ->  network  ->  rows, in the order of the batches  ->  CSV, .npy, raw
+ *
+ * On the CPU, each worker computes its own batch with one thread, so that a batch stays in the caches of a core, and workers
+ * wait for each other only to read and to write. On a GPU, and where windows or weights are large, a batch is computed at a
+ * time, with all threads; three workers then read, compute and write at the same time.
+ *
+ * A batch is complete when it is full, or when no more samples are there: a pipe gets a row as soon as its window is
+ * complete. What is computed never depends on how windows fall into batches, nor on threads.
+ */
+#include "cli/window_workers.h"
+
+#include <string.h>
+
+enum { WAKE_MILLISECONDS = 100 /* so often does a reader look whether it shall end, while no samples come */ };
+
+/* Keeps the first failure; its text is the last error of this thread. */
+static void keep_failure(gconv_window_run *w, gconv_status status) {
+  pthread_mutex_lock(&w->lock);
+  if (w->status == GCONV_OK)
+    w->status = gconv_complain(&w->message, status, "%s", gconv_last_error());
+  pthread_mutex_unlock(&w->lock);
+}
+
+static bool is_stopped(gconv_window_run *w) {
+  pthread_mutex_lock(&w->lock);
+  bool stopped = w->stop;
+  pthread_mutex_unlock(&w->lock);
+  return stopped;
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------------------------- */
+
+/* Puts the window at `from`, samples x channels, into the batch, channels x samples. */
+static void put_window(const gconv_window_run *w, const float *from, gconv_window_worker *b) {
+  float *to = (float *)b->in.data + b->count++ * w->input_floats;
+  if (w->channels == 1)
+    memcpy(to, from, w->window * sizeof *to);
+  for (size_t c = 0; c < w->channels && w->channels > 1; c++)
+    for (size_t i = 0; i < w->window; i++)
+      *to++ = from[i * w->channels + c];
+}
+
+/* Takes the windows that are complete, as many as the batch has room for. */
+static void take_windows(gconv_window_run *w, gconv_window_worker *b) {
+  while (b->count < (size_t)w->batch) {
+    uint64_t passed = w->skip < w->end - w->begin ? w->skip : w->end - w->begin;
+    w->begin += (size_t)passed;
+    w->skip -= passed;
+    if (w->skip > 0 || w->end - w->begin < w->input_floats)
+      return;
+    put_window(w, w->held + w->begin, b);
+    w->skip = (uint64_t)w->hop * w->channels;
+    w->found++;
+  }
+}
+
+/* Reads 1 to `most` samples as soon as some are there. *got = 0 at the end. */
+static gconv_status read_samples(gconv_window_run *w, size_t most, float *to, size_t *got) {
+  *got = 0;
+  while (!gconv_source_wait(&w->samples.source, WAKE_MILLISECONDS))
+    if (is_stopped(w))
+      return GCONV_OK;
+  return gconv_samples_read(&w->samples, most, to, got);
+}
+
+/* Reads samples behind those that are held. *got = 0 at the end. */
+static gconv_status read_more(gconv_window_run *w, size_t *got) {
+  if (w->room - w->end < GCONV_READ_FLOATS) {
+    memmove(w->held, w->held + w->begin, (w->end - w->begin) * sizeof *w->held);
+    w->end -= w->begin;
+    w->begin = 0;
+  }
+  GCONV_TRY(read_samples(w, GCONV_READ_FLOATS, w->held + w->end, got));
+  w->end += *got;
+  return GCONV_OK;
+}
+
+/* Fills a batch, unless the signal ends, or, with a window at least, no more samples are there. */
+static gconv_status fill_batch(gconv_window_run *w, gconv_window_worker *b, bool *ended) {
+  b->count = 0;
+  take_windows(w, b);
+  while (b->count < (size_t)w->batch && !*ended) {
+    size_t got = 0;
+    if (b->count > 0 && !gconv_source_wait(&w->samples.source, 0))
+      return GCONV_OK;
+    gconv_status status = read_more(w, &got);
+    *ended = status != GCONV_OK || got == 0;
+    GCONV_TRY(status);
+    take_windows(w, b);
+  }
+  return GCONV_OK;
+}
+
+/* The same of one channel whose windows are neighbours: samples are read to where they stay. Those of a window that is not
+ * complete are held for the next batch. */
+static gconv_status fill_batch_in_place(gconv_window_run *w, gconv_window_worker *b, bool *ended) {
+  const size_t all = (size_t)w->batch * w->input_floats;
+  float *to = b->in.data;
+  size_t have = w->end;
+  gconv_status status = GCONV_OK;
+  memcpy(to, w->held, have * sizeof *to);
+  while (have < all && !*ended && (have < w->input_floats || gconv_source_wait(&w->samples.source, 0))) {
+    size_t got, most = all - have < GCONV_READ_FLOATS ? all - have : GCONV_READ_FLOATS;
+    status = read_samples(w, most, to + have, &got);
+    *ended = status != GCONV_OK || got == 0;
+    have += got;
+  }
+  b->count = have / w->input_floats;
+  w->found += b->count;
+  w->end = have % w->input_floats;
+  memcpy(w->held, to + b->count * w->input_floats, w->end * sizeof *to);
+  return status;
+}
+
+/* Fills the next batch; false if no more are wanted, or there. Windows before a failure are still computed. */
+static bool read_batch(gconv_window_run *w, gconv_window_worker *b) {
+  const bool in_place = w->channels == 1 && w->hop == w->window;
+  pthread_mutex_lock(&w->reading);
+  b->count = 0;
+  if (!w->read_all && !is_stopped(w)) {
+    gconv_status status = in_place ? fill_batch_in_place(w, b, &w->read_all) : fill_batch(w, b, &w->read_all);
+    if (status != GCONV_OK)
+      keep_failure(w, status);
+    b->number = w->batches;
+    w->batches += b->count > 0;
+  }
+  pthread_mutex_unlock(&w->reading);
+  return b->count > 0;
+}
+
+/* ---- Computing ------------------------------------------------------------------------------------------------------- */
+
+gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g) {
+  gconv_image like = w->like;
+  g->windows = like.frames = count;
+  return gconv_plan_create(w->device, &like, w->operation, 0, &g->plan);
+}
+
+/* Some windows of a batch, as an image that has no memory of its own. */
+static gconv_image part_of(const gconv_image *image, size_t first, int32_t count) {
+  gconv_image part = *image;
+  part.data = (float *)image->data + first * (size_t)image->channels * (image->plane_bytes / sizeof(float));
+  part.frames = count;
+  return part;
+}
+
+/* If more than half of a batch is filled, the plan for a whole batch computes it in one call, and zeros behind the windows,
+ * too; nobody reads these results. If less is filled, the plan for a few windows is called as often as it takes. To make
+ * that plan takes longer than to compute some windows in vain, as at the end of a signal. */
+static gconv_status compute_with(const gconv_window_run *w, gconv_window_engine *e, const gconv_window_worker *b) {
+  const size_t least = (size_t)e->all.windows / (e->few.plan ? 2 : 4);
+  gconv_window_group *g = b->count > least ? &e->all : &e->few;
+  size_t each = (size_t)g->windows, rest = (each - b->count % each) % each; /* of a call; zeros of the last one */
+  if (!g->plan)
+    GCONV_TRY(gconv_window_make_group(w, g->windows, g));
+  memset((float *)b->in.data + b->count * w->input_floats, 0, rest * w->input_floats * sizeof(float));
+  for (size_t first = 0; first < b->count; first += each) {
+    gconv_image in = part_of(&b->in, first, g->windows), out = part_of(&b->out, first, g->windows);
+    GCONV_TRY(gconv_plan_execute(g->plan, &in, &out, 1, NULL));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status compute_batch(const gconv_window_run *w, const gconv_window_worker *b) {
+  pthread_mutex_lock(&b->engine->lock);
+  gconv_status status = compute_with(w, b->engine, b);
+  pthread_mutex_unlock(&b->engine->lock);
+  return status;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_turn(gconv_window_run *w, uint64_t number) {
+  pthread_mutex_lock(&w->lock);
+  while (w->written != number)
+    pthread_cond_wait(&w->changed, &w->lock);
+  pthread_mutex_unlock(&w->lock);
+}
+
+static void end_turn(gconv_window_run *w, bool stop) {
+  pthread_mutex_lock(&w->lock);
+  w->stop = w->stop || stop;
+  w->written++;
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* Writes the rows of a batch when all before it are written; none behind a batch that failed. `status`: of computing it. */
+static void write_batch(gconv_window_run *w, const gconv_window_worker *b, gconv_status status) {
+  wait_for_turn(w, b->number);
+  bool stopped = is_stopped(w);
+  if (!stopped && status == GCONV_OK)
+    status = gconv_rows_write(&w->rows, b->out.data, b->count);
+  if (!stopped && status != GCONV_OK)
+    keep_failure(w, status);
+  end_turn(w, status != GCONV_OK);
+}
+
+/* ---- Workers --------------------------------------------------------------------------------------------------------- */
+
+static void *work(void *argument) {
+  gconv_window_worker *b = argument;
+  while (read_batch(b->windows, b))
+    write_batch(b->windows, b, compute_batch(b->windows, b));
+  return NULL;
+}
+
+gconv_status gconv_window_run_workers(gconv_window_run *w) {
+  int started = 1;
+  while (started < w->worker_count && pthread_create(&w->workers[started].thread, NULL, work, &w->workers[started]) == 0)
+    started++;
+  work(&w->workers[0]);
+  for (int i = 1; i < started; i++)
+    pthread_join(w->workers[i].thread, NULL);
+  return w->status;
+}

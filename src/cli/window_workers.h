@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The workers of --windows: from the samples of a signal to rows of numbers. */
+#ifndef GCONV_CLI_WINDOW_WORKERS_H
+#define GCONV_CLI_WINDOW_WORKERS_H
+
+#include "base/samples.h"
+#include "cli/rows.h"
+#include "gconv_learn.h"
+
+#include <pthread.h>
+
+enum { GCONV_READ_FLOATS = 1 << 14 /* that are read at a time */ };
+
+/* A plan for some windows at a time; NULL until it is needed. */
+typedef struct gconv_window_group {
+  gconv_plan *plan;
+  int32_t windows;
+} gconv_window_group;
+
+/* What computes a batch at a time. */
+typedef struct gconv_window_engine {
+  pthread_mutex_t lock; /* of a worker that computes; where each has an engine, nobody waits for it */
+  gconv_window_group all, few;
+} gconv_window_engine;
+
+typedef struct gconv_window_worker {
+  struct gconv_window_run *windows;
+  gconv_window_engine *engine;
+  pthread_t thread;
+  gconv_image in, out; /* the batch: a frame a window */
+  size_t count;        /* windows, of windows->batch at most */
+  uint64_t number;     /* of the batch, in the order of the signal */
+} gconv_window_worker;
+
+typedef struct gconv_window_run {
+  const struct gconv_job_settings *settings;
+  const char *network_path, *input_path;
+  gconv_network network;
+  gconv_device *device;
+  gconv_operation *operation;
+  gconv_image like; /* header of a window, as the network sees it */
+  gconv_samples samples;
+  gconv_rows rows;
+  size_t window, hop, channels, input_floats, output_floats; /* of a window: samples; to the next; floats in and out */
+  bool alone;                                                /* each engine has one thread */
+  int32_t batch;                                             /* windows that a batch may have */
+  gconv_window_engine *engines;
+  gconv_window_worker *workers;
+  int engine_count, worker_count;
+
+  /* Of the worker that reads. */
+  pthread_mutex_t reading;
+  float *held; /* samples that were read: held[begin .. end) */
+  size_t room, begin, end;
+  uint64_t skip;    /* numbers to pass over before the next window */
+  uint64_t found;   /* gconv_window_run */
+  uint64_t batches; /* that were read */
+  bool read_all;
+
+  /* Of all. */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint64_t written; /* batches */
+  bool stop;        /* a batch has failed: no more are wanted */
+  gconv_status status;
+  gconv_message message; /* of the first failure */
+} gconv_window_run;
+
+/* Makes the plan of a group for so many windows. */
+gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g);
+
+/* Does the work. If the system refuses to start a thread, those that it has started do it; this one is the first. On
+ * failure, w->message has the text. */
+gconv_status gconv_window_run_workers(gconv_window_run *w);
+
+#endif
