@@ -30,7 +30,7 @@ typedef struct gconv_reader {
   bool one_by_one;    /* such images are read, each by itself */
   int64_t pictures;   /* set by open(): if above 1, so many are in the file, and the first is read; a warning says so */
   bool next_asked;    /* gconv_reader_next() was called */
-  uint64_t end;       /* set by open() of formats without look_behind(): where the image ends in the file; 0: not known */
+  uint64_t end;       /* set by open() of formats of one image: where it ends in the source; 0: not known */
   bool foreign;       /* set by the format: what follows the last image is none; a warning says so */
   bool out_of_order;  /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;       /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
@@ -195,6 +195,10 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
 /* For formats of which several may lie one behind the other: what follows an image that ends at position `end` of a file.
  * Sets reader->open_ended if it is another one, by `sniff`; or reader->foreign. */
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size));
+/* For formats of one image: tells of what follows it, which begins with these bytes. */
+void gconv_reader_tell_of_rest(gconv_reader *reader, const uint8_t *bytes, size_t size);
+/* Where pixels will be read: looks at what follows the image in its file. */
+gconv_status gconv_reader_look(gconv_reader *reader);
 /* For next(): *more: what the source has next is another image. If it is anything else, sets reader->foreign. */
 gconv_status gconv_reader_look_for_next(gconv_reader *reader, bool (*sniff)(const uint8_t *bytes, size_t size), bool *more);
 /* For next(): GCONV_BAD_FILE unless image `number`, from 1, has the shape of the first one. */

@@ -240,6 +240,32 @@ gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (
   return GCONV_OK;
 }
 
+void gconv_reader_tell_of_rest(gconv_reader *reader, const uint8_t *bytes, size_t size) {
+  if (reader->format->sniff(bytes, size))
+    gconv_reader_note(reader, "further images follow: only the first is read here");
+  else
+    reader->foreign = !is_blank(bytes, size < BEHIND_BYTES ? size : BEHIND_BYTES);
+}
+
+gconv_status gconv_reader_look(gconv_reader *reader) {
+  uint8_t bytes[BEHIND_BYTES];
+  size_t got;
+  if (reader->format->look_behind)
+    return reader->format->look_behind(reader);
+  if (reader->end == 0 || !gconv_source_can_rewind(reader->source))
+    return GCONV_OK;
+  GCONV_TRY(gconv_source_read_at(reader->source, reader->end, bytes, sizeof bytes, &got));
+  gconv_reader_tell_of_rest(reader, bytes, got);
+  return GCONV_OK;
+}
+
+/* Of a pipe, what follows the image is looked at if it has come already: its writer may keep it open. */
+static void look_at_pipe(gconv_reader *reader) {
+  const gconv_source *source = reader->source;
+  if (reader->end > 0 && !gconv_source_can_rewind(source) && source->end > source->begin)
+    gconv_reader_tell_of_rest(reader, source->buffer + source->begin, source->end - source->begin);
+}
+
 gconv_status gconv_reader_look_for_next(gconv_reader *reader, bool (*sniff)(const uint8_t *bytes, size_t size), bool *more) {
   enum { SNIFFED_BYTES = 16 };
   const uint8_t *bytes;
@@ -281,8 +307,10 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
 void gconv_reader_close(gconv_reader *reader) {
   if (reader->format && reader->format->close)
     reader->format->close(reader);
-  if (reader->used && !reader->failed && !reader->again)
+  if (reader->used && !reader->failed && !reader->again) {
+    look_at_pipe(reader);
     warn_of_rest(reader);
+  }
   free(reader->state);
   gconv_image_free(&reader->header);
   gconv_release(reader->whole);

@@ -34,19 +34,6 @@ static gconv_status apply_options(const gconv_read_options *options, gconv_reade
   return options && options->palette && format->take_palette ? format->take_palette(reader, options->palette) : GCONV_OK;
 }
 
-/* Finds out what follows the image in its file, where that is asked of formats. */
-static gconv_status look_behind(gconv_reader *reader) {
-  if (reader->format->look_behind)
-    return reader->format->look_behind(reader);
-  if (reader->end == 0 || !gconv_source_can_rewind(reader->source))
-    return GCONV_OK;
-  GCONV_TRY(gconv_reader_look_behind(reader, reader->end, reader->format->sniff));
-  if (reader->open_ended)
-    gconv_reader_note(reader, "further images follow in this file: only the first is read here");
-  reader->open_ended = false;
-  return GCONV_OK;
-}
-
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
   uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
   gconv_row_reader *rows = calloc(1, sizeof *rows);
@@ -61,7 +48,7 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   if (status == GCONV_OK)
     status = apply_options(options, &rows->reader);
   if (status == GCONV_OK)
-    status = look_behind(&rows->reader);
+    status = gconv_reader_look(&rows->reader);
   rows->reader.again = options && options->again;
   rows->reader.strip = options && options->strip;
   if (status == GCONV_NO_MEMORY)

@@ -207,10 +207,14 @@ uint32_t gconv_tiff_place_sum(const gconv_source *source, uint64_t directory) {
 static void take(gconv_reader *reader, const gconv_tiff_origin *from, const gconv_tiff_entry *e, bool whole, uint8_t *tags,
                  size_t *used) {
   const known_tag *known = find_tag(e->tag);
-  if (whole && is_layout(from, e)) {
+  if (whole && is_layout(from, e) && reader->orientation > 1) {
+    gconv_reader_lose(reader, "the description of axes");
+  } else if (whole && is_layout(from, e)) {
     if (!keep(reader, from, e, tags, used))
       gconv_reader_note(reader, "its description is left out, which is damaged");
   } else if (!known || known->fate == LEFT_OUT) {
+    lose(reader, e->tag, known);
+  } else if ((known->fate == PLACE || known->fate == LAYOUT) && reader->orientation > 1) { /* it is of the image as stored */
     lose(reader, e->tag, known);
   } else if (known->fate >= PLACE && !(whole && e->type == known->type && keep(reader, from, e, tags, used))) {
     gconv_reader_note(reader, "its tag %s is left out, which is damaged", known->name);

@@ -150,7 +150,9 @@ static gconv_status open_webp(gconv_reader *reader) {
   reading *r = reader->state;
   reader->out_of_order = true;
   GCONV_TRY(gconv_reader_read_all(reader, UINT32_MAX, &r->bytes, &r->size));
-  reader->end = r->size >= RIFF_HEAD ? 8 + gconv_bytes_number(r->bytes + 4, 4, false) : 0;
+  uint64_t end = r->size >= RIFF_HEAD ? 8 + gconv_bytes_number(r->bytes + 4, 4, false) : UINT64_MAX;
+  if (end < r->size)
+    gconv_reader_tell_of_rest(reader, r->bytes + end, r->size - (size_t)end);
   const WebPData data = {r->bytes, r->size};
   WebPDemuxState state;
   WebPDemuxer *file = webp.WebPDemuxInternal(&data, 1, &state, WEBP_DEMUX_ABI_VERSION);

@@ -263,10 +263,11 @@ class Frames(CommandTest):
         files = {"a.npy": array.getvalue(), "a.pfm": b"Pf\n2 2\n-1.0\n" + bytes(16), "a.webp": photo.getvalue()}
         for name, data in files.items():
             for behind, word in ((b"", ""), (b"\0\n", ""), (b"rubbish", "what follows its last image is no image"),
-                                 (data, "further images follow in this file: only the first is read here")):
+                                 (data, "further images follow: only the first is read here")):
                 (self.folder / name).write_bytes(data + behind)
-                result = self.gconv("-i", name, "-f", "identity", "-o", "out.png")
-                self.assertEqual((word in result.stderr, result.stderr.count("\n")), (True, bool(word)), f"{name}: {result.stderr}")
+                for source, stdin in ((name, None), ("-", data + behind)):
+                    result = self.gconv("-i", source, "-f", "identity", "-o", "out.png", stdin=stdin)
+                    self.assertEqual((word in result.stderr, result.stderr.count("\n")), (True, bool(word)), f"{name}: {result.stderr}")
 
     def test_cut(self):
         for cut in range(1, 16):

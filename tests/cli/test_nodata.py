@@ -160,6 +160,15 @@ class NoData(helper.CommandTest):
         self.gconv("-i", "rgb.tif", "-f", "box", "--border", "replicate", "--gray", "-o", "out.tif")
         self.assertEqual(self.tags("out.tif"), self.tags("rgb.tif"))
 
+    def test_places_of_turned_images(self):
+        """They are of the image as it is stored, and results are upright."""
+        array = numpy.random.default_rng(5).normal(0, 1, (20, 20)).astype("f4")
+        for more, word in ((PLACE, "ModelPixelScale"), ({270: (2, "ImageJ=1.54f\nunit=micron\n")}, "the description of axes")):
+            self.save("in.tif", array, {42113: (2, "-9999"), 274: (3, 3), **more})
+            said = self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.tif").stderr
+            self.assertRegex(said, f"are not read, and left out: {word}")
+            self.assertEqual([*self.tags("out.tif")], [42113])
+
     def test_other_formats(self):
         array = numpy.full((20, 30), 9, "u1")
         array[4, 5] = 200

@@ -68,7 +68,7 @@ class Reading(unittest.TestCase):
 
     def test_limit(self):
         Image.fromarray(smooth(3)).save(path("in.webp"))
-        self.assertIn("--max-pixels", failure(path("in.webp"), MAX_PIXELS="9899"))
+        self.assertIn("max_pixels", failure(path("in.webp"), MAX_PIXELS="9899"))
 
 
 class Writing(unittest.TestCase):
