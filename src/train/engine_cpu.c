@@ -78,7 +78,7 @@ static gconv_status prepare_layers(gconv_cpu_engine *e) {
 }
 
 static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
-  size_t workspace = 0, slice = 0, turned = 0, bands = 1, largest_layer = 0;
+  size_t workspace = 0, slice = 0, transposed = 0, bands = 1, largest_layer = 0;
   const size_t cases = GCONV_LEARN_SLICE;
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
@@ -91,7 +91,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
     if (i >= e->tail)
       slice += gconv_learn_in_floats(own->layer) * GCONV_LEARN_PITCH;
     if (i >= e->tail && is_trained(e, i))
-      turned = larger(turned, (size_t)own->dense.padded * GCONV_LEARN_SLICE);
+      transposed = larger(transposed, (size_t)own->dense.padded * GCONV_LEARN_SLICE);
   }
   bool dense = e->tail < e->net->count;
   slice += dense ? e->out * GCONV_LEARN_PITCH : 0;
@@ -101,7 +101,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
     GCONV_TRY(floats_of(padded(gradient), &s->gradients[i]));
   GCONV_TRY(floats_of(workspace, &s->workspace));
   GCONV_TRY(floats_of(dense ? padded(slice) : 0, &s->slice));
-  GCONV_TRY(floats_of(turned, &s->turned));
+  GCONV_TRY(floats_of(transposed, &s->transposed));
   GCONV_TRY(floats_of(e->tail == 0 ? cases * e->in : 0, &s->inputs));
   GCONV_TRY(floats_of(e->mixed ? 0 : (dense ? cases : 1) * e->target, &s->targets));
   GCONV_TRY(gconv_tree_make(largest_layer, bands, &s->bands));
@@ -161,7 +161,7 @@ static gconv_status fill_engine(gconv_cpu_engine *e) {
 
 static void free_seat(gconv_cpu_seat *s) {
   float *const all[] = {s->values, s->gradients[0], s->gradients[1], s->workspace,
-                        s->slice,  s->turned,       s->inputs,       s->targets};
+                        s->slice,  s->transposed,   s->inputs,       s->targets};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     gconv_release(all[i]);
   gconv_tree_free(&s->cases);
@@ -258,11 +258,11 @@ static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_
   gconv_cpu_engine *e = state;
   for (size_t i = 1; i < e->net->count; i++)
     if (is_trained(e, i) && i < e->tail)
-      gconv_learn_conv_turn(&e->layers[i].conv, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
-                            e->panels + e->layers[i].panel);
+      gconv_learn_conv_transpose(&e->layers[i].conv, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
+                                 e->panels + e->layers[i].panel);
     else if (is_trained(e, i))
-      gconv_learn_dense_turn(&e->layers[i].dense, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
-                             e->panels + e->layers[i].panel);
+      gconv_learn_dense_transpose(&e->layers[i].dense, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
+                                  e->panels + e->layers[i].panel);
   return gconv_engine_cpu_pass(e, cases, true, sums);
 }
 

@@ -29,7 +29,7 @@ typedef struct gconv_cpu_layer {
   gconv_learn_conv conv;   /* before the tail */
   gconv_learn_dense dense; /* in the tail */
   size_t at, parameters;   /* 0 of layers without weights */
-  size_t panel;            /* where its turned weights are */
+  size_t panel;            /* where its transposed weights are */
   size_t value;            /* before the tail: where its input is among the values of a case */
   size_t bands;
 } gconv_cpu_layer;
@@ -40,7 +40,7 @@ typedef struct gconv_cpu_seat {
   float *gradients[2];      /* of a case, or of a slice */
   float *workspace;         /* of convolutions */
   float *slice;             /* the inputs of all layers of the tail, and the last output */
-  float *turned;            /* the gradient of a slice, turned */
+  float *transposed;        /* the gradient of a slice, transposed */
   float *inputs, *targets;  /* of a slice, as the data set has them */
   gconv_tree cases, slices; /* of a task */
   gconv_tree bands;         /* of a case */
@@ -53,7 +53,7 @@ typedef struct gconv_cpu_engine {
   size_t tail;       /* the first layer of the tail */
   size_t first, all; /* parameters before the tail, and in all */
   float *arrays[GCONV_LEARN_ARRAYS];
-  float *panels;          /* turned weights */
+  float *panels;          /* transposed weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
   size_t values;          /* floats that a case keeps before the tail */
   size_t last_value;      /* where the last output before the tail is among them */

@@ -246,7 +246,8 @@ static void add_inputs(const slice_of *slice, size_t channels, const float *x, f
 static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice) {
   float *x = s->slice;
   size_t features = gconv_learn_in_floats(&e->net->layers[e->tail]);
-  gconv_learn_turn(slice->features, (int64_t)slice->pitch, (int64_t)slice->count, (int64_t)features, x, GCONV_LEARN_PITCH);
+  gconv_learn_transpose(slice->features, (int64_t)slice->pitch, (int64_t)slice->count, (int64_t)features, x,
+                        GCONV_LEARN_PITCH);
   for (size_t i = e->tail; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     float *y = x + gconv_learn_in_floats(own->layer) * GCONV_LEARN_PITCH;
@@ -272,7 +273,7 @@ static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_o
     y = x;
     if (!is_trained(e, i))
       continue;
-    gconv_learn_dense_weights(&own->dense, x, dz, cases, s->turned, leaf + (own->at - e->first));
+    gconv_learn_dense_weights(&own->dense, x, dz, cases, s->transposed, leaf + (own->at - e->first));
     if (i == 0)
       return;
     gconv_learn_dense_inputs(&own->dense, e->panels + own->panel, dz, cases, dx);
@@ -281,8 +282,8 @@ static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_o
     dx = swap;
   }
   if (e->mixed)
-    gconv_learn_turn(dz, GCONV_LEARN_PITCH, (int64_t)e->features, cases, e->chunk_gradients + slice->first * e->features,
-                     (int64_t)e->features);
+    gconv_learn_transpose(dz, GCONV_LEARN_PITCH, (int64_t)e->features, cases,
+                          e->chunk_gradients + slice->first * e->features, (int64_t)e->features);
 }
 
 /* Finds or reads the cases of a slice. */

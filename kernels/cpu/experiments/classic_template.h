@@ -14,7 +14,7 @@ static REAL sum_tree(REAL *sums, size_t count) {
   return sums[0];
 }
 
-/* ---- Forward: of one case ---- */
+/* ---- Forward, of one case ---- */
 
 /* The input under tap (r, s) of the output at (p, q), or 0 outside the image. */
 static REAL input_at(const gconv_layer_problem *l, const REAL *x, int64_t c, int64_t p, int64_t q, int64_t r, int64_t s) {
@@ -58,9 +58,9 @@ static void forward_mean(const gconv_layer_problem *l, const REAL *x, REAL *y) {
     y[c] = mean(x, places);
 }
 
-/* ---- Backward: of one case. dy becomes dz, the gradient of the sums, in place ---- */
+/* ---- Backward, of one case. dy is replaced by dz, the gradient of the sums ---- */
 
-/* The gradient of the loss by the outputs; of cross-entropy, by the sums of the last layer. */
+/* dy = d loss / d outputs; for cross-entropy, d loss / d sums of the last layer. */
 static void differentiate_loss(const gconv_learn_net *net, const REAL *y, const REAL *targets, REAL factor, REAL *dy) {
   size_t outputs = gconv_learn_outputs(net);
   for (size_t i = 0; i < outputs; i++) {
@@ -104,7 +104,7 @@ static void backward_activation(const gconv_layer_problem *l, const REAL *y, REA
       dy[i] = derivative(l, y[i], dy[i]);
 }
 
-/* Whether input row y takes part in an output row under tap r; then *p is that row. The same of columns. */
+/* Returns whether input row y contributes to an output row through this tap; if so, *p is that row. The same for columns. */
 static bool find_output(int64_t y, int64_t pad, int64_t tap, int64_t stride, int64_t outputs, int64_t *p) {
   int64_t at = y + pad - tap;
   *p = at / stride;
@@ -139,9 +139,9 @@ static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights,
   }
 }
 
-/* ---- The gradient of a weight: of all cases ---- */
+/* ---- The gradient of a weight, of all cases ---- */
 
-/* Of weight (k, c, r, s), c counted from the first channel of the group; of the bias of k, if c is -1. */
+/* Weight (k, c, r, s), where c counts from the first channel of the group. c = -1: the bias of k. */
 typedef struct place_of_weight {
   int64_t k, c, r, s;
 } place_of_weight;
@@ -201,8 +201,8 @@ static void backward_weights(const gconv_learn_layer *layer, bool dense, const R
 
 /* ---- All layers ---- */
 
-/* values[i] is the input of layer i, of all cases; values[count] are the outputs. The gradients dz of layer i go to one of
- * two arrays in turn. */
+/* values[i]: the inputs of layer i, of all cases; values[count]: the outputs. Layers use the two arrays of gradients
+ * alternately. */
 typedef struct pass {
   const gconv_learn_net *net;
   const REAL *parameters, *targets;
@@ -245,11 +245,11 @@ static double start_backward(const pass *p) {
   return losses[0] * gconv_learn_loss_factor(net, p->cases);
 }
 
-static void backward_layer(const pass *p, size_t i, size_t turn, REAL *gradient) {
+static void backward_layer(const pass *p, size_t i, size_t done, REAL *gradient) {
   const gconv_learn_net *net = p->net;
   const gconv_learn_layer *layer = &net->layers[i];
   size_t in = gconv_learn_in_floats(layer), out = gconv_learn_out_floats(layer);
-  REAL *dz = p->gradients[turn % 2], *dx = p->gradients[(turn + 1) % 2];
+  REAL *dz = p->gradients[done % 2], *dx = p->gradients[(done + 1) % 2];
   if (i + 1 < net->count || net->loss != GCONV_LOSS_CROSS_ENTROPY)
     for (size_t n = 0; n < p->cases; n++)
       backward_activation(&layer->problem, p->values[i + 1] + n * out, dz + n * out);
@@ -306,8 +306,8 @@ gconv_status ENTRY(const gconv_learn_net *net, const REAL *parameters, const REA
     for (size_t i = 0; i < net->count; i++)
       forward_layer(&p, i);
     *loss = start_backward(&p);
-    for (size_t turn = 0; turn < net->count; turn++)
-      backward_layer(&p, net->count - 1 - turn, turn, gradient);
+    for (size_t done = 0; done < net->count; done++)
+      backward_layer(&p, net->count - 1 - done, done, gradient);
     if (outputs)
       memcpy(outputs, p.values[net->count], gconv_learn_outputs(net) * cases * sizeof(REAL));
   }

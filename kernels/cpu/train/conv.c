@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* How the three products of conv.h are mapped to gather and outer (product.h), and which products with zeros are left
+ * out. */
 #include "conv.h"
 #include "base/memory.h"
 #include "elements.h"
@@ -8,15 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Floats of staged gradients that the tiles of the weights' gradient go through at a time, to stay in the nearest cache. */
+/* The gradient of weights reads so many floats of staged gradients at a time, so that they stay in the L1 cache. */
 enum { OUTER_FLOATS = 4096 };
 
-/* A multiple of the places that are turned at once. */
-enum { TURNED = 16 };
-
 enum {
-  BLOCK = 32,       /* columns of a block: there, a row of taps is left out if all samples that it meets are 0 */
-  LEAST_FILTERS = 4 /* with fewer, looking for zeros takes longer than their products */
+  TRANSPOSED = 16,  /* a multiple of the places that are transposed at a time */
+  BLOCK = 32,       /* columns of a block; a row of taps is left out there if all samples under it are 0 */
+  LEAST_FILTERS = 4 /* with fewer filters, finding zeros takes longer than multiplying them */
 };
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -29,8 +29,8 @@ static int64_t larger(int64_t a, int64_t b) {
 
 /* ---- Phases ---- */
 
-/* The taps along an axis that inputs y = first + j * stride meet: tap r meets output j + shift[i]. In the order of outputs.
- */
+/* The taps along an axis that reach the inputs y = first + j * stride. Input j gets output j + shift[i] through tap[i]. In
+ * the order of outputs. */
 typedef struct axis_phase {
   int32_t first, inputs, count;
   int32_t *tap, *shift; /* room for all taps */
@@ -48,9 +48,9 @@ static void fill_axis(axis_phase *a, int32_t size, int32_t taps, int32_t stride,
   }
 }
 
-/* What the stage of the gradient must have: the zeros around it, and its size. */
+/* Taps read the gradient at -before .. end - 1. The stage has zeros around the gradient for that. */
 typedef struct reach {
-  int64_t before, end; /* the farthest positions that taps read: -before .. end - 1 */
+  int64_t before, end;
 } reach;
 
 static void widen(reach *r, const axis_phase *a) {
@@ -60,8 +60,9 @@ static void widen(reach *r, const axis_phase *a) {
   }
 }
 
-/* Whether it pays to compute sums row by row. Else all rows are one piece, with the columns between them. If it pays, the
- * workspace gets room for these sums, and for marks of so many channels and rows of samples. */
+/* Returns whether it pays to compute sums row by row, without products with zeros. If so, the workspace gets room for these
+ * sums, and for the marks of `channels` channels with field_rows rows of samples. Else all rows are computed as one, with
+ * the columns between them. */
 static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows, int64_t columns, int64_t pitch,
                            int64_t channels, int64_t field_rows) {
   int64_t sums = rows * gconv_learn_padded(columns);
@@ -74,7 +75,7 @@ static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows
   return true;
 }
 
-/* Makes the tables of a phase once the stage is known. */
+/* Fills the tables of a phase. The stage must be known. */
 static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, const axis_phase *x, gconv_learn_phase *phase) {
   const gconv_layer_problem *p = &conv->problem;
   size_t filters = (size_t)(p->filters / p->groups), taps = (size_t)y->count * (size_t)x->count;
@@ -144,13 +145,13 @@ static gconv_status prepare_offsets(gconv_learn_conv *conv) {
   return GCONV_OK;
 }
 
-/* Decides whether the gradient of weights has channels in its vectors. */
+/* Decides whether vectors of the weights' gradient hold channels in place of filters. */
 static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, lanes = gconv_learn_padded(1);
   int64_t rows = gconv_learn_band_rows(p);
   conv->group_channels = gconv_learn_padded(channels);
-  /* Vectors multiplied for a tap of all channels. The stage must be turned besides, so it must be much less. */
+  /* Compares the vectors that are multiplied for a tap. By channels, the stage is transposed first, hence the factor 2. */
   conv->by_channels = 2 * filters * conv->group_channels < channels * conv->group_filters && channels >= lanes;
   if (!conv->by_channels)
     return GCONV_OK;
@@ -170,7 +171,7 @@ gconv_learn_layout gconv_learn_plain_output(const gconv_layer_problem *p) {
   return (gconv_learn_layout){(int64_t)p->out_height * p->out_width, p->out_width, 0};
 }
 
-/* Decides how the input lies. A stage of phases, or one that leaves rows or columns out that no tap reaches, is a copy. */
+/* Decides on the layout of the input. With strides, or if some rows or columns are under no tap, the stage is a copy. */
 static void prepare_input(gconv_learn_conv *conv, bool staged) {
   const gconv_layer_problem *p = &conv->problem;
   const gconv_layer_stage *stage = &conv->stage;
@@ -198,7 +199,7 @@ static void prepare_zeros(gconv_learn_conv *conv) {
   conv->gradient_pitch = stage->pitch;
   conv->gradient_before = stage->reach_y * stage->pitch + stage->reach_x;
   int64_t rows = (int64_t)gconv_learn_band_rows(p) + stage->reach_y;
-  conv->gradient = (size_t)((conv->gradient_before + rows * stage->pitch + TURNED) * conv->group_filters * p->groups);
+  conv->gradient = (size_t)((conv->gradient_before + rows * stage->pitch + TRANSPOSED) * conv->group_filters * p->groups);
   size_t marks = ((size_t)(rows * stage->pitch) + GCONV_LEARN_SLACK) * sizeof(int32_t);
   conv->marks = marks > conv->marks ? marks : conv->marks;
 }
@@ -252,7 +253,7 @@ void gconv_learn_conv_take(const gconv_learn_conv *conv, const float *plain, flo
   int64_t pitch = conv->group_filters;
   memset(own, 0, conv->parameters * sizeof *own);
   for (int32_t g = 0; g < groups; g++, plain += filters * conv->taps)
-    gconv_learn_turn(plain, conv->taps, filters, conv->taps, own + g * conv->taps * pitch, pitch);
+    gconv_learn_transpose(plain, conv->taps, filters, conv->taps, own + g * conv->taps * pitch, pitch);
   for (int32_t g = 0; g < groups; g++)
     memcpy(own + conv->weights + g * pitch, plain + (int64_t)g * filters, (size_t)filters * sizeof *own);
 }
@@ -268,8 +269,8 @@ void gconv_learn_conv_give(const gconv_learn_conv *conv, const float *own, float
     memcpy(plain, own + conv->weights + g * pitch, (size_t)filters * sizeof *own);
 }
 
-/* Of a phase [filter][its taps][channel], for each group. */
-void gconv_learn_conv_turn(const gconv_learn_conv *conv, const float *own, float *panels) {
+/* Each group has its phases, each of them [filter][taps of the phase][channel]. */
+void gconv_learn_conv_transpose(const gconv_learn_conv *conv, const float *own, float *panels) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
   for (int32_t g = 0; g < p->groups; g++, own += conv->taps * conv->group_filters)
@@ -277,8 +278,8 @@ void gconv_learn_conv_turn(const gconv_learn_conv *conv, const float *own, float
       const gconv_learn_phase *phase = &conv->phases[i];
       float *to = panels + g * (int64_t)conv->panels + phase->panel;
       for (int32_t t = 0; t < phase->taps; t++) /* [channel][filter] of a tap becomes [filter][channel] */
-        gconv_learn_turn(own + phase->tap[t] * conv->group_filters, plane * conv->group_filters, channels, filters,
-                         to + t * channels, phase->taps * channels);
+        gconv_learn_transpose(own + phase->tap[t] * conv->group_filters, plane * conv->group_filters, channels, filters,
+                              to + t * channels, phase->taps * channels);
     }
 }
 
@@ -315,14 +316,14 @@ static const float *stage_input(const gconv_learn_conv *conv, const float *x, in
 
 /* ---- Products without zeros ---- */
 
-/* What gather goes through: channels, of which each has rows of taps. Offsets of taps are those of their row and column. */
+/* The operand b of a gather: channels of samples, and the taps over them. */
 typedef struct field {
   int64_t channels, channel, pitch; /* of b */
   int64_t rows, columns;            /* of sums */
   int64_t tap_rows, tap_columns, dilation_y, reach_x;
 } field;
 
-/* marks[block][row][channel]: whether something in these columns, as the taps reach them, is not 0. b is at the first tap.
+/* marks[block][row][channel]: true if a sample that the taps of the block read in this row is not 0. b is at the first tap.
  */
 static void mark_blocks(const field *f, const float *b, bool *marks) {
   int64_t rows = f->rows + (f->tap_rows - 1) * f->dilation_y;
@@ -333,7 +334,7 @@ static void mark_blocks(const field *f, const float *b, bool *marks) {
   }
 }
 
-/* Lists the first taps of the rows of taps that are marked. */
+/* Lists the first tap of each row of taps whose samples are marked. */
 static int64_t list_taps(const field *f, const bool *marks, int64_t *parts) {
   int64_t count = 0, tap = 0;
   for (int64_t c = 0; c < f->channels; c++)
@@ -344,8 +345,8 @@ static int64_t list_taps(const field *f, const bool *marks, int64_t *parts) {
   return count;
 }
 
-/* out[i][row][column] for i < count; rows are gconv_learn_padded(columns) floats apart. Taps are left out where all that
- * they meet is 0. If the weights are finite, these are the sums of all taps, except that a 0 may have another sign. */
+/* out[i][row][column] for i < count; rows are gconv_learn_padded(columns) floats apart. Rows of taps over zeros are left
+ * out. If the weights are finite, that changes at most the sign of a sum of 0. */
 static void gather_blocks(gconv_gather *gather, const field *f, int64_t count, const float *b, void *marks, float *out) {
   int64_t pitch = gconv_learn_padded(f->columns), *parts = marks;
   bool *marked = (bool *)(parts + f->channels * f->tap_rows);
@@ -370,8 +371,8 @@ static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t ch
                  p->columns, p->dilation_y, (int64_t)(p->columns - 1) * p->dilation_x};
 }
 
-/* Whether products with 0 may be left out of outputs. Weights must be finite. A sum of -0 in place of +0 shows only if a
- * bias of -0 is added. */
+/* True if products with 0 may be left out: weights are finite, and no bias is -0, which would show the sign of a sum of 0.
+ */
 static bool may_skip(const gconv_learn_conv *conv, const float *own) {
   for (size_t i = conv->weights; i < conv->parameters; i++)
     if (own[i] == 0 && signbit(own[i]))
@@ -422,7 +423,8 @@ static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float 
              (size_t)p->out_width * sizeof *dz);
 }
 
-/* x and dx: the first channel of the group. Sums are `pitch` floats apart, and their rows row_pitch. */
+/* Stores the sums of a phase as gradients of inputs. x and dx: the first channel of the group. Sums of channels are `pitch`
+ * floats apart, sums of rows row_pitch. */
 static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
                         int64_t row_pitch, const gconv_layer_problem *before, const float *x, float *dx) {
   const gconv_layer_problem *p = &conv->problem;
@@ -476,36 +478,37 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
 
 /* ---- The gradient of weights ---- */
 
-/* Turns the gradients of a band into [place][filter]. Those of the products without zeros have the rows of the stage, with
- * zeros around them. */
-static void turn_gradient(const gconv_learn_conv *conv, const float *dz, int32_t first, int64_t rows, float *turned) {
+/* Transposes the gradients of a band to [place][filter]. If products with zeros are left out, rows have the pitch of the
+ * stage, and zeros around them. */
+static void transpose_gradient(const gconv_learn_conv *conv, const float *dz, int32_t first, int64_t rows,
+                               float *transposed) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, plane = (int64_t)p->out_height * p->out_width;
   int64_t pitch = conv->group_filters * p->groups, step = conv->skips_weights ? 1 : rows;
   int64_t places = step * p->out_width, gap = (conv->gradient_pitch - p->out_width) * pitch;
   if (filters < conv->group_filters)
-    memset(turned, 0, (size_t)(rows * conv->gradient_pitch * pitch) * sizeof *turned);
-  memset(turned - conv->gradient_before * pitch, 0, (size_t)(conv->gradient_before * pitch) * sizeof *turned);
-  if (conv->skips_weights) /* whole vectors; the next row, or zeros, overwrite what is too much */
-    places = (places + TURNED - 1) / TURNED * TURNED;
+    memset(transposed, 0, (size_t)(rows * conv->gradient_pitch * pitch) * sizeof *transposed);
+  memset(transposed - conv->gradient_before * pitch, 0, (size_t)(conv->gradient_before * pitch) * sizeof *transposed);
+  if (conv->skips_weights) /* whole vectors; the next row, or zeros, overwrite the surplus */
+    places = (places + TRANSPOSED - 1) / TRANSPOSED * TRANSPOSED;
   dz += (int64_t)first * p->out_width;
   for (int64_t row = 0; row < rows; row += step, dz += step * p->out_width) {
     for (int32_t g = 0; g < p->groups; g++)
-      gconv_learn_turn(dz + g * filters * plane, plane, filters, places, turned + g * conv->group_filters, pitch);
-    turned += step * conv->gradient_pitch * pitch;
-    memset(turned - gap, 0, (size_t)gap * sizeof *turned);
+      gconv_learn_transpose(dz + g * filters * plane, plane, filters, places, transposed + g * conv->group_filters, pitch);
+    transposed += step * conv->gradient_pitch * pitch;
+    memset(transposed - gap, 0, (size_t)gap * sizeof *transposed);
   }
   if (conv->skips_weights)
-    memset(turned, 0, (size_t)(conv->stage.reach_y * conv->stage.pitch * pitch) * sizeof *turned);
+    memset(transposed, 0, (size_t)(conv->stage.reach_y * conv->stage.pitch * pitch) * sizeof *transposed);
 }
 
-/* Rows of outputs whose gradients stay in the nearest cache. */
+/* Rows of outputs whose gradients fit into the L1 cache. */
 static int64_t outer_rows(const gconv_learn_conv *conv) {
   return larger(OUTER_FLOATS / (conv->gradient_pitch * conv->group_filters * conv->problem.groups), 1);
 }
 
-/* The weights of a group: vectors of filters. `turned` are gradients [place][filter], of all groups. */
-static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+/* The gradient of a group's weights, with vectors of filters. transposed: gradients [place][filter] of all groups. */
+static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t pitch = conv->group_filters * p->groups, step = outer_rows(conv);
@@ -519,23 +522,23 @@ static void weights_by_filters(const gconv_learn_conv *conv, const float *staged
                          .out_pitch = conv->group_filters,
                          .begins = row == 0};
     gconv_learn_outer(&outer, conv->taps, p->filters / p->groups, staged + row * conv->stage.pitch,
-                      turned + row * conv->gradient_pitch * pitch, gradient);
+                      transposed + row * conv->gradient_pitch * pitch, gradient);
   }
 }
 
-/* Whether no product of a sample and a gradient has bits below the smallest float, 2^-149. Then sums are multiples of it,
- * and none is rounded to -0. The last bit of a float is at least 2^-23 of its first. So the product of the first bits of the
- * least sample and the least gradient must be 2^-103 or more. */
-static bool is_above_least(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned) {
+/* True if no product of a sample and a gradient has bits below the smallest float, 2^-149. Then all sums are multiples of
+ * 2^-149, and none is rounded to -0. The last bit of a float is 2^-23 times its first bit. So the product of the first bits
+ * of the least sample and the least gradient must be at least 2^(-149 + 2 * 23) = 2^-103. */
+static bool is_above_least(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed) {
   const gconv_layer_problem *p = &conv->problem;
   float x = INFINITY;
   for (int64_t c = 0; c < p->channels / p->groups; c++)
     x = fminf(x, gconv_learn_least(staged + c * conv->stage.channel, rows * conv->stage.pitch));
-  float g = gconv_learn_least(turned, rows * conv->gradient_pitch * conv->group_filters * p->groups);
+  float g = gconv_learn_least(transposed, rows * conv->gradient_pitch * conv->group_filters * p->groups);
   return !(x < INFINITY && g < INFINITY) || ilogbf(x) + ilogbf(g) >= -103;
 }
 
-/* The rows of taps that meet outputs of a band of `rows` rows in row y of its stage: first .. end - 1. */
+/* The rows of taps, first .. end - 1, through which row y of a band's stage contributes to its `rows` rows of outputs. */
 typedef struct tap_rows {
   int64_t first, end;
 } tap_rows;
@@ -549,10 +552,10 @@ static bool same_taps(tap_rows a, tap_rows b) {
   return a.first == b.first && a.end == b.end;
 }
 
-/* The weights of a group, from the samples that are not 0. Gradients must be finite. Samples at the border also meet zeros
- * around the gradients: an infinite sample times such a zero is NaN. So if a sum is not finite, or may be a -0, all of the
- * group is computed again. */
-static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+/* The gradient of a group's weights, from the samples that are not 0. Gradients must be finite. Samples at the border are
+ * also multiplied by the zeros around the gradients, and an infinite sample times 0 is NaN. So if a sum is not finite, or
+ * may be -0, the whole group is computed again. */
+static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                int32_t *list, float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
   const gconv_layer_stage *stage = &conv->stage;
@@ -570,18 +573,18 @@ static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged
                              .g_pitch = pitch,
                              .out_pitch = conv->group_filters};
       gconv_learn_outer_listed(&listed, conv->offsets + r.first * p->columns, (r.end - r.first) * p->columns, filters, x,
-                               turned + row * stage->pitch * pitch,
+                               transposed + row * stage->pitch * pitch,
                                gradient + (c * plane + r.first * p->columns) * conv->group_filters);
     }
   }
   if (!gconv_learn_finite(gradient, conv->taps * conv->group_filters) ||
       (gconv_learn_any_zero(gradient, conv->taps, conv->group_filters, filters) &&
-       !is_above_least(conv, staged, all, turned)))
-    weights_by_filters(conv, staged, rows, turned, gradient);
+       !is_above_least(conv, staged, all, transposed)))
+    weights_by_filters(conv, staged, rows, transposed, gradient);
 }
 
-/* The same with vectors of channels. */
-static void weights_by_channels(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *turned,
+/* The gradient of a group's weights, with vectors of channels. */
+static void weights_by_channels(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                 float *workspace, float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;
@@ -590,11 +593,11 @@ static void weights_by_channels(const gconv_learn_conv *conv, const float *stage
     memset(gradient, 0, (size_t)(conv->taps * conv->group_filters) * sizeof *gradient);
   if (channels < conv->group_channels)
     memset(x, 0, conv->by_channel * sizeof *x);
-  bool bands = conv->stage.in_place || conv->is_staged; /* the stage of a band is a part of one of all rows */
+  bool bands = conv->stage.in_place || conv->is_staged; /* the stage of a band is a part of the stage of all rows */
   int64_t floats = bands ? (rows + conv->stage.reach_y) * conv->stage.pitch : conv->stage.channel;
-  gconv_learn_turn(staged, conv->stage.channel, channels, floats, x, conv->group_channels);
+  gconv_learn_transpose(staged, conv->stage.channel, channels, floats, x, conv->group_channels);
   int64_t width = conv->taps_at_once * conv->group_channels;
-  gconv_gather gather = {.a = turned,
+  gconv_gather gather = {.a = transposed,
                          .a_pitch = conv->group_filters * p->groups,
                          .offsets = conv->places_of_band,
                          .count = rows * p->out_width,
@@ -614,14 +617,14 @@ void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, cons
   int64_t channels = p->channels / p->groups;
   int32_t band_rows = gconv_learn_band_rows(p), first = band * band_rows;
   int64_t rows = smaller(band_rows, p->out_height - first), pitch = conv->group_filters * p->groups;
-  float *turned = sums_of(conv, workspace) + conv->gradient_before * pitch, *biases = gradient + conv->weights;
+  float *transposed = sums_of(conv, workspace) + conv->gradient_before * pitch, *biases = gradient + conv->weights;
   const float *staged = stage_input(conv, x, first, (int32_t)rows, workspace);
-  turn_gradient(conv, dz, first, rows, turned);
-  gconv_learn_sum_rows(turned, rows * conv->gradient_pitch, pitch, biases);
-  /* If the sum of gradients is finite, so is each. */
+  transpose_gradient(conv, dz, first, rows, transposed);
+  gconv_learn_sum_rows(transposed, rows * conv->gradient_pitch, pitch, biases);
+  /* If a sum of gradients is finite, so is each gradient. */
   const bool skips = conv->skips_weights && gconv_learn_finite(biases, pitch);
   for (int32_t g = 0; g < p->groups; g++) {
-    const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = turned + g * conv->group_filters;
+    const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = transposed + g * conv->group_filters;
     float *to = gradient + g * conv->taps * conv->group_filters;
     if (conv->by_channels)
       weights_by_channels(conv, of_group, rows, dz_of_group, workspace, to);

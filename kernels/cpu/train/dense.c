@@ -29,7 +29,7 @@ void gconv_learn_dense_free(gconv_learn_dense *dense) {
 
 void gconv_learn_dense_take(const gconv_learn_dense *dense, const float *plain, float *own) {
   memset(own, 0, dense->parameters * sizeof *own);
-  gconv_learn_turn(plain, dense->inputs, dense->outputs, dense->inputs, own, dense->padded);
+  gconv_learn_transpose(plain, dense->inputs, dense->outputs, dense->inputs, own, dense->padded);
   memcpy(own + dense->weights, plain + dense->outputs * dense->inputs, (size_t)dense->outputs * sizeof *own);
 }
 
@@ -40,8 +40,8 @@ void gconv_learn_dense_give(const gconv_learn_dense *dense, const float *own, fl
   memcpy(plain, own + dense->weights, (size_t)dense->outputs * sizeof *own);
 }
 
-void gconv_learn_dense_turn(const gconv_learn_dense *dense, const float *own, float *panel) {
-  gconv_learn_turn(own, dense->padded, dense->inputs, dense->outputs, panel, dense->inputs);
+void gconv_learn_dense_transpose(const gconv_learn_dense *dense, const float *own, float *panel) {
+  gconv_learn_transpose(own, dense->padded, dense->inputs, dense->outputs, panel, dense->inputs);
 }
 
 void gconv_learn_dense_forward(const gconv_learn_dense *dense, const float *own, const float *x, int64_t cases, float *y) {
@@ -66,17 +66,17 @@ void gconv_learn_dense_inputs(const gconv_learn_dense *dense, const float *panel
   gconv_learn_gather(&gather, dense->inputs, cases, dz, dx);
 }
 
-void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, float *dz, int64_t cases, float *turned,
+void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, float *dz, int64_t cases, float *transposed,
                                float *gradient) {
   memset(dz + dense->outputs * GCONV_LEARN_PITCH, 0,
          (size_t)((dense->padded - dense->outputs) * GCONV_LEARN_PITCH) * sizeof *dz);
-  gconv_learn_turn(dz, GCONV_LEARN_PITCH, dense->padded, cases, turned, dense->padded);
+  gconv_learn_transpose(dz, GCONV_LEARN_PITCH, dense->padded, cases, transposed, dense->padded);
   gconv_outer outer = {.offsets = dense->offsets,
                        .rows = 1,
                        .columns = cases,
                        .g_pitch = dense->padded,
                        .out_pitch = dense->padded,
                        .begins = true};
-  gconv_learn_outer(&outer, dense->inputs, dense->outputs, x, turned, gradient);
-  gconv_learn_sum_rows(turned, cases, dense->padded, gradient + dense->weights);
+  gconv_learn_outer(&outer, dense->inputs, dense->outputs, x, transposed, gradient);
+  gconv_learn_sum_rows(transposed, cases, dense->padded, gradient + dense->weights);
 }

@@ -10,7 +10,7 @@ enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at 
 
 /* ---- Activations ---- */
 
-/* A loop for each activation, as a choice within the loop would keep it from becoming vector code. */
+/* A loop for each activation: a choice within the loop would prevent vector code. */
 #define ACTIVATE(name, activation)                                                                                          \
   GCONV_INLINE void name##_body(const gconv_learn_rows *r, const float *from, float bias, float slope, float *to) {         \
     for (int64_t row = 0; row < r->rows; row++, from += r->from, to += r->to)                                               \
@@ -113,7 +113,7 @@ void gconv_learn_sum(const float *first, const float *second, size_t count, floa
     to[i] = first[i] + second[i];
 }
 
-/* Sums of SUMMED numbers stay in registers. */
+/* SUMMED sums at a time stay in registers. */
 enum { SUMMED = 16 };
 
 GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, float *restrict sums) {
@@ -148,8 +148,8 @@ void gconv_learn_add(const float *first, float *second, size_t count) {
 
 /* ---- Losses ---- */
 
-/* Output i of all cases: adds to the losses, and differentiates. Targets are `step` apart; of classes, they are numbers. The
- * loss and `classes` are constants where this is inlined. */
+/* Adds the terms of output i to the losses of all cases, and computes its gradients. Targets are `step` apart; with
+ * `classes` they are numbers of classes. `loss` and `classes` are constants where this is inlined. */
 GCONV_INLINE void output_body(const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases,
                               float factor, double *restrict losses, float *restrict dy, gconv_loss loss, bool classes) {
   for (int64_t n = 0; n < cases; n++) {
@@ -183,7 +183,7 @@ static output_function *const outputs_of[2][5] = {
     {NULL, class_sse, class_mse, class_mae, class_cross_entropy},
 };
 
-/* Marks the cases that have an output larger than that of their class, `own`, or as large and before it. */
+/* Marks the cases whose output i is larger than own[n], the output of their class, or as large and before it. */
 GCONV_INLINE void mark_body(const float *restrict y, const float *restrict classes, const float *restrict own, float i,
                             int64_t cases, float *restrict missed) {
   for (int64_t n = 0; n < cases; n++) {
@@ -196,7 +196,8 @@ GCONV_VECTORIZED(mark,
                   float *restrict missed),
                  (y, classes, own, i, cases, missed))
 
-/* How many of up to GCONV_LEARN_SLICE cases have their largest output, the first of equals, where their class is. */
+/* The number of cases, up to GCONV_LEARN_SLICE, whose largest output is that of their class; of equal ones, the first
+ * counts. */
 static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
   float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
   size_t hits = 0;
@@ -209,7 +210,7 @@ static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const f
   return hits;
 }
 
-/* Multiplies losses and gradients of cases by the weights of their classes. */
+/* Multiplies the losses and gradients of cases by the weights of their classes. */
 static void weigh(const gconv_learn_net *net, int64_t pitch, const float *targets, int64_t cases, double *losses,
                   float *dy) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
@@ -223,7 +224,7 @@ static void weigh(const gconv_learn_net *net, int64_t pitch, const float *target
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy) {
   int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  float unused[GCONV_LEARN_SLICE] = {0}; /* slopes that nobody asked for */
+  float unused[GCONV_LEARN_SLICE] = {0}; /* gradients, if dy is NULL */
   output_function *function = outputs_of[net->classes][net->loss];
   memset(losses, 0, (size_t)cases * sizeof *losses);
   if (!net->classes && cases == 1 && pitch == 1) { /* many outputs of one case: they are neighbours */

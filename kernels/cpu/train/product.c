@@ -20,13 +20,13 @@ static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/* How many numbers and vectors tiles of this shape load for a row of a: vectors, spread factors, and offsets. */
+/* The loads of tiles of this shape for a row of a: vectors, spread factors, and offsets. */
 static int64_t loads_of(const gconv_learn_shape *shape, int64_t rows, int64_t vectors) {
   int64_t across = divide_up(vectors, shape->vectors), down = divide_up(rows, shape->rows);
   return down * vectors + across * (rows + down);
 }
 
-/* The shape that loads least. */
+/* The shape with the fewest loads. */
 static gconv_learn_shape choose_shape(const gconv_learn_tiles *set, int64_t rows, int64_t vectors) {
   const gconv_learn_shape *best = &set->shapes[0];
   for (int i = 1; i < GCONV_LEARN_SHAPES && set->shapes[i].rows > 0; i++)
@@ -65,7 +65,7 @@ typedef struct tile {
   int64_t n, N, v, V;
 } tile;
 
-/* Tiles that lie one below the other follow each other. */
+/* Tile number i: down each column of tiles, then the next column. */
 static tile tile_at(const cut *c, int64_t i) {
   const int64_t across = i / c->down.count, down = i - across * c->down.count;
   const int64_t n = begin_of_part(&c->down, down), v = begin_of_part(&c->across, across);
@@ -156,7 +156,8 @@ bool gconv_learn_finite(const float *x, int64_t count) {
   return found == 0;
 }
 
-void gconv_learn_turn(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch) {
+void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
+                           int64_t to_pitch) {
   static const float zeros[GCONV_PRODUCT_LANES] = {0};
   const gconv_product *product = gconv_product_here();
   int64_t lanes = product->lanes, whole_rows = rows / lanes * lanes, whole_columns = columns / lanes * lanes;

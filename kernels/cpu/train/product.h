@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two products of training, whose tiles keep their sums in registers:
+ * The two matrix products of training. Their tiles keep their sums in registers:
  *
  *   gather: out[i][m] = sum over r of a[r][i] * b[offsets[r] + m]      outputs of a layer, and gradients of its inputs
  *   outer:  sums[i][k] (+)= sum over m of x[offsets[i] + m] * g[m][k]    gradients of weights
  *
  * Each sum is a chain of fmaf from +0 in the order of r, or of m.
  *
- * Behind relu, about half of the numbers are 0, and products with them can be left out: gather may get a list of the rows r
- * that count, and outer has a variant that goes through a list of the m where x is not 0. The caller sees to the two cases
- * where that changes bits: 0 times an infinity is NaN, and +0 added to a sum of -0 makes it +0.
+ * About half of relu's outputs are 0, and products with them can be left out. gather may get a list of the rows r to add,
+ * and outer has a variant with a list of the m where x is not 0. Two cases change bits, and the caller excludes them: 0
+ * times infinity is NaN, and +0 added to a sum of -0 makes it +0.
  */
 #ifndef GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
 #define GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 enum {
-  GCONV_LEARN_ROWS = 8,    /* of a tile, at most */
-  GCONV_LEARN_VECTORS = 6, /* the same */
-  GCONV_LEARN_SHAPES = 3,  /* of tiles, at most */
-  GCONV_LEARN_LISTED = 9,  /* rows of a tile of outer by a list, at most */
-  GCONV_LEARN_SLACK = 48   /* floats behind the last one that gather may read of b, and outer may write */
+  GCONV_LEARN_ROWS = 8,    /* the most rows of a tile */
+  GCONV_LEARN_VECTORS = 6, /* the most vectors of a tile */
+  GCONV_LEARN_SHAPES = 3,  /* the most shapes of tiles */
+  GCONV_LEARN_LISTED = 9,  /* the most rows of a tile of gconv_learn_outer_listed() */
+  GCONV_LEARN_SLACK = 48   /* floats after the last one that gather may read of b, and outer may write */
 };
 
 typedef struct gconv_gather {
@@ -30,22 +30,22 @@ typedef struct gconv_gather {
   int64_t a_pitch;
   const int64_t *offsets;
   int64_t count;
-  int64_t out_pitch;    /* a multiple of the lanes, no less than what is computed */
-  const int64_t *parts; /* if not NULL: r goes through `count` rows from each of these on */
+  int64_t out_pitch;    /* a multiple of the lanes, at least the computed columns */
+  const int64_t *parts; /* if not NULL: r takes `count` values from each of these on */
   int64_t part_count;
 } gconv_gather;
 
 typedef struct gconv_outer {
-  const int64_t *offsets; /* of the rows of the result */
-  int64_t rows, x_pitch;  /* of x: m goes through rows of `columns` neighbours */
+  const int64_t *offsets; /* one for each row of the result */
+  int64_t rows, x_pitch;  /* of x: m takes `columns` neighbours of each row */
   int64_t columns;
   int64_t g_pitch;   /* floats from g[m] to g[m + 1]: a multiple of the lanes */
   int64_t g_gap;     /* floats of g between rows */
-  int64_t out_pitch; /* the same of the result */
-  bool begins;       /* sums begin at 0, whatever is in memory */
+  int64_t out_pitch; /* floats of a row of the result: a multiple of the lanes */
+  bool begins;       /* sums begin at 0, not at what is in memory */
 } gconv_outer;
 
-/* sums[i][k] += sum over m of the list, which ascends, of x[m] * g[m - offsets[i]][k] */
+/* sums[i][k] += sum over the m of an ascending list of x[m] * g[m - offsets[i]][k] */
 typedef struct gconv_listed {
   const int32_t *list;
   int64_t count;
@@ -57,15 +57,15 @@ typedef void gconv_outer_tile(const gconv_outer *outer, const int64_t *offsets, 
 typedef void gconv_listed_tile(const gconv_listed *listed, const int64_t *offsets, const float *x, const float *g,
                                float *sums);
 
-/* The largest tiles have so many rows and vectors. */
+/* The largest tile of a kind: the most rows and vectors. */
 typedef struct gconv_learn_shape {
   int rows, vectors;
 } gconv_learn_shape;
 
-/* The tiles for a kind of processor: N rows times V vectors, up to each shape. */
+/* The functions of a kind of processor, one for each tile of N rows times V vectors up to the shapes. */
 typedef struct gconv_learn_tiles {
   int lanes;                                    /* of a vector */
-  gconv_learn_shape shapes[GCONV_LEARN_SHAPES]; /* of gather, in ascending order of vectors; the first is that of outer */
+  gconv_learn_shape shapes[GCONV_LEARN_SHAPES]; /* of gather, in ascending order of vectors; outer has the first one */
   gconv_gather_tile *gather[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
   gconv_outer_tile *outer[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
   gconv_listed_tile *listed[GCONV_LEARN_LISTED + 1][3];
@@ -80,34 +80,34 @@ const gconv_learn_tiles *gconv_learn_tiles_here(void);
 /* count, rounded up to whole vectors of this processor. */
 int64_t gconv_learn_padded(int64_t count);
 
-/* out[i * out_pitch + m] for i < rows and m < columns, with columns rounded up to whole vectors. */
+/* Computes out[i * out_pitch + m] for i < rows and m < columns, with columns rounded up to whole vectors. */
 void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out);
 
-/* sums[i * out_pitch + k] for i < count and k < filters, with filters rounded up to whole vectors. */
+/* Computes sums[i * out_pitch + k] for i < count and k < filters, with filters rounded up to whole vectors. */
 void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
                        float *sums);
 
 void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets, int64_t count, int64_t filters,
                               const float *x, const float *g, float *sums);
 
-/* Lists the m < count where x[m] is not 0, and returns how many. Reads up to GCONV_LEARN_SLACK floats behind x; the list has
- * room for as many more. */
+/* Lists the m < count where x[m] is not 0, and returns their number. Reads up to GCONV_LEARN_SLACK floats after x; the list
+ * has room for as many more. */
 int64_t gconv_learn_list(const float *x, int64_t count, int32_t *list);
 
-/* marks[i]: whether any x[i * pitch + m], m < count, is not 0. If count is less than a vector, the floats behind
- * count that fill the vector are tested, too. */
+/* marks[i]: true if any x[i * pitch + m], m < count, is not 0. A count of less than a vector is rounded up to a vector. */
 void gconv_learn_mark(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks);
 
-/* Whether any sums[i * pitch + k], i < rows, k < columns, is 0. */
+/* True if any sums[i * pitch + k], i < rows, k < columns, is 0. */
 bool gconv_learn_any_zero(const float *sums, int64_t rows, int64_t pitch, int64_t columns);
 
 /* The least abs(x[i]) that is not 0; infinity if there is none. */
 float gconv_learn_least(const float *x, int64_t count);
 
-/* Whether none is infinite or NaN. */
+/* True if no x[i] is infinite or NaN. */
 bool gconv_learn_finite(const float *x, int64_t count);
 
 /* to[f * to_pitch + i] = from[i * from_pitch + f] for i < rows and f < columns. */
-void gconv_learn_turn(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch);
+void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
+                           int64_t to_pitch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of product.c for one kind of vector (each_isa.h). N and V are constants where these are inlined: N * V sums, V
- * vectors and a spread number must fit in the registers. */
+/* The tiles of product.c for one kind of vector (each_isa.h). N and V are constants where the functions are inlined. N * V
+ * sums, V vectors and a spread number must fit in the registers. */
 
 GCONV_INLINE TARGET void NAME(gather)(const gconv_gather *p, const float *a, const float *b, float *out, const int N,
                                       const int V) {
@@ -56,7 +56,7 @@ GCONV_INLINE TARGET void NAME(listed)(const gconv_listed *p, const int64_t *offs
   const int64_t g_pitch = p->g_pitch;
   UNROLL for (int i = 0; i < N; i++) {
     from[i] = g - offsets[i] * g_pitch;
-    __asm__("" : "+r"(from[i])); /* else compilers compute it anew in the loop */
+    __asm__("" : "+r"(from[i])); /* else compilers compute it again in the loop */
     UNROLL for (int v = 0; v < V; v++) sum[i][v] = LOAD(sums + i * p->out_pitch + v * LANES);
   }
   for (const int32_t *m = p->list, *end = m + p->count; m < end; m++) {

@@ -2,7 +2,7 @@
 #include "update.h"
 #include "base/cpu.h"
 
-/* A loop for each optimiser, as the choice within the loop would keep it from becoming vector code. */
+/* A loop for each optimiser: a choice within the loop would prevent vector code. */
 #define UPDATE(name, optimizer_value)                                                                                       \
   GCONV_INLINE void name##_body(const gconv_learn_step *step, bool are_weights, size_t count,                               \
                                 const float *restrict gradient, float *restrict parameters, float *restrict first,          \

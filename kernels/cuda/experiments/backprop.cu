@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The methods of backpropagation: their table, the memory they work on, and their time. */
+/* The methods of backpropagation: their table, their memory, and the measurement of their time. */
 #include "method.cuh"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { METHODS = sizeof methods / sizeof *methods };
 struct gconv_backprop {
   const gconv_backprop_method *method;
   gconv_backprop_run run;
-  float *inputs, *targets; /* those of run, to be freed */
+  float *inputs, *targets; /* owned; `run` has them as const */
   cudaEvent_t begin, end;
 };
 
@@ -40,7 +40,7 @@ static gconv_status allocate(int64_t floats, float **memory) {
   return GCONV_OK;
 }
 
-/* Copies cases x width numbers to the device, transposed to width x cases if they are wanted by neuron. */
+/* Copies cases x width numbers to the device; by_neuron: transposed to width x cases. */
 static gconv_status put_cases(const float *values, int64_t cases, int64_t width, bool by_neuron, float **memory) {
   const size_t bytes = (size_t)(cases * width) * sizeof(float);
   float *transposed = by_neuron ? (float *)malloc(bytes) : NULL;
@@ -51,7 +51,7 @@ static gconv_status put_cases(const float *values, int64_t cases, int64_t width,
   gconv_status status = allocate(cases * width, memory);
   if (status == GCONV_OK) {
     cudaError_t error = cudaMemcpy(*memory, by_neuron ? transposed : values, bytes, cudaMemcpyHostToDevice);
-    if (error == cudaSuccess) /* the copy may still be under way, and our stream does not wait for it */
+    if (error == cudaSuccess) /* the copy may not be complete, and the method's stream does not wait for it */
       error = cudaStreamSynchronize(cudaStreamLegacy);
     if (error != cudaSuccess)
       status = gconv_cuda_failure(error, "cudaMemcpy", __FILE__, __LINE__);
@@ -75,7 +75,7 @@ static gconv_status fill(const gconv_backprop_order *order, gconv_backprop *b) {
   run->targets = b->targets;
   GCONV_TRY(put_cases(order->parameters, parameters, 1, false, &run->parameters));
   GCONV_TRY(allocate(b->method->workspace(*net), &run->workspace));
-  CUDA_TRY(cudaDeviceSynchronize()); /* copies that were begun are done */
+  CUDA_TRY(cudaDeviceSynchronize()); /* all copies are complete */
   return b->method->acquire ? b->method->acquire(*run, &run->state) : GCONV_OK;
 }
 

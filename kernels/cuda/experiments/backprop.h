@@ -24,16 +24,16 @@
 #include "base/both.h"
 #include "base/status.h"
 
-enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096 }; /* of a net at most: what shared memory has room for */
+enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096 }; /* the most of a net: what fits into shared memory */
 
 typedef struct gconv_backprop_net {
-  int32_t layers;                            /* L: those that have weights */
+  int32_t layers;                            /* L: layers with weights */
   int32_t widths[GCONV_BACKPROP_LAYERS + 1]; /* neurons: of the input, and of each layer; at least 1 */
   int32_t cases;
 } gconv_backprop_net;
 
-/* Where the parameters of layer l begin, l from 1 on: its weights by rows, a row for each of its neurons, then its biases.
- * Of l = layers + 1: how many parameters there are. */
+/* The offset of the parameters of layer l, from 1 on: its weights, a row for each neuron, then its biases. For l = layers +
+ * 1, the number of all parameters. */
 GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int32_t l) {
   int64_t at = 0;
   for (int32_t i = 1; i < l; i++)
@@ -41,7 +41,7 @@ GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int3
   return at;
 }
 
-/* How many neurons are in the layers from 1 on that come before layer l. Of l = layers + 1: in all layers. */
+/* The number of neurons of layers 1 .. l - 1; for l = layers + 1, of all layers. */
 GCONV_BOTH int32_t gconv_backprop_neurons(const gconv_backprop_net *net, int32_t l) {
   int32_t at = 0;
   for (int32_t i = 1; i < l; i++)
@@ -59,7 +59,7 @@ const char *gconv_backprop_method_at(size_t index);
 /* A net in training by one method, on the GPU that is current when it is made; one thread at a time. */
 typedef struct gconv_backprop gconv_backprop;
 
-/* What it is made of, which is copied: inputs are cases x widths[0], targets cases x widths[layers], all in host memory. */
+/* What a net is made of; it is copied. Inputs are cases x widths[0], targets cases x widths[layers], in host memory. */
 typedef struct gconv_backprop_order {
   size_t method;
   gconv_backprop_net net;
@@ -67,9 +67,9 @@ typedef struct gconv_backprop_order {
   float rate;
 } gconv_backprop_order;
 
-/* GCONV_UNSUPPORTED: the method cannot work here, or the net is too large. Free with gconv_backprop_free(). */
+/* GCONV_UNSUPPORTED: the method cannot run here, or the net is too large. Free with gconv_backprop_free(). */
 gconv_status gconv_backprop_create(const gconv_backprop_order *order, gconv_backprop **made);
-/* Trains some epochs. *milliseconds is the time of all of them on the GPU, by events. */
+/* Trains `epochs` epochs. *milliseconds is their time on the GPU, by events. */
 gconv_status gconv_backprop_train(gconv_backprop *backprop, int epochs, double *milliseconds);
 /* Copies the parameters to the host. */
 gconv_status gconv_backprop_get(const gconv_backprop *backprop, float *parameters);

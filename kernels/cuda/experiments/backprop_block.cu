@@ -6,22 +6,21 @@
  *     block b:   case b,  then case b + B,  then case b + 2 B ...             B blocks
  *
  *                x          layer 1        layer 2
- *     thread 0   o -------> o ---------->  o          each thread reads all values of the layer before from shared memory,
+ *     thread 0   o -------> o ---------->  o          each thread reads all values of the last layer from shared memory,
  *     thread 1   o -------> o ---------->  o          and a row of weights from global memory
  *     thread 2   o -------> o
  *
- * Forward, thread k needs row k of the weights, one number at a time: neighbouring threads would read numbers that are a row
- * apart. So the weights are kept transposed, too, and neighbouring threads read neighbouring numbers. Backward, thread c
- * needs column c, and the weights as they are have its numbers side by side with those of thread c + 1.
+ * Forward, thread k reads row k of the weights, one number at a time. Neighbouring threads would read numbers that are a row
+ * apart. So the weights are also kept transposed, and neighbouring threads read neighbouring numbers. Backward, thread c
+ * reads column c: the weights as they are have its numbers next to those of thread c + 1.
  *
- * The gradient is a sum over all cases, and thus over blocks. Each block has a partial gradient of its own in global memory,
- * and adds dz[k] * y[c] of each of its cases to it, a thread for every so many weights. At the end the B partial gradients
- * are added (method.cuh). One gradient for all blocks would need atomics, whose order, and so rounding, changes with each
- * run.
+ * The gradient is a sum over all cases, and thus over blocks. Each block has a partial gradient in global memory, to which
+ * it adds dz[k] * y[c] of each of its cases; its threads share the weights. At the end the B partial gradients are added
+ * (method.cuh). One gradient for all blocks would need atomics, whose order, and so rounding, changes with each run.
  *
- * The arithmetic of an epoch is that of thread-a-case. What bounds it: a case reads all weights twice, and reads and writes
- * a partial gradient, which is 4 numbers for 3 multiply-adds; blocks wait at each __syncthreads(); and a layer narrower than
- * the widest leaves threads idle: of 64-63-26 only 26 of 64 work in the last one.
+ * The arithmetic of an epoch is that of thread-a-case. Three things bound it. A case reads all weights twice, and reads and
+ * writes a partial gradient: 4 numbers for 3 multiply-adds. Blocks wait at each __syncthreads(). A layer narrower than the
+ * widest leaves threads idle: in the last layer of 64-63-26, 26 of 64 work.
  */
 #include "method.cuh"
 
@@ -40,7 +39,8 @@ __global__ void transpose(const float *weights, int rows, int columns, float *tr
     transposed[own % columns * rows + own / columns] = weights[own];
 }
 
-/* Adds dz[k] * in[c] for each weight, and dz[k] for each bias. A thread always has the same weights, so none waits. */
+/* Adds dz[k] * in[c] for each weight, and dz[k] for each bias. A thread has the same weights in each call, so no barrier is
+ * needed. */
 __device__ void add_gradient(const float *in, int inputs, const float *dz, int outputs, float *gradient) {
   for (int i = threadIdx.x; i < outputs * inputs; i += blockDim.x)
     gradient[i] = fmaf(dz[i / inputs], in[i % inputs], gradient[i]);
@@ -48,7 +48,7 @@ __device__ void add_gradient(const float *in, int inputs, const float *dz, int o
     gradient[(int64_t)outputs * inputs + k] += dz[k];
 }
 
-/* transposed: the weights of each layer at the places that they have in the parameters. */
+/* transposed: the transposed weights of each layer, at the same offsets as in the parameters. */
 __global__ void take_cases(gconv_backprop_net net, const float *inputs, const float *targets, const float *parameters,
                            const float *transposed, float *partials) {
   const int64_t all = gconv_backprop_parameters(&net, net.layers + 1);
@@ -59,7 +59,7 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
     partial[i] = 0;
 
   for (int64_t own = blockIdx.x; own < net.cases; own += gridDim.x) {
-    __syncthreads(); /* the case before is done */
+    __syncthreads(); /* the last case is done */
     for (int c = threadIdx.x; c < input_count; c += blockDim.x)
       x[c] = inputs[own * input_count + c];
     __syncthreads();
@@ -80,9 +80,9 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
       __syncthreads();
     }
 
-    float *behind = dz + gconv_backprop_neurons(&net, net.layers); /* dz of the layer behind */
+    float *next = dz + gconv_backprop_neurons(&net, net.layers); /* dz of the next layer */
     for (int k = threadIdx.x; k < last; k += blockDim.x)
-      behind[k] = (in[k] - targets[own * last + k]) * slope_of(in[k]);
+      next[k] = (in[k] - targets[own * last + k]) * slope_of(in[k]);
     __syncthreads();
 
     for (int l = net.layers - 1; l >= 1; l--) {
@@ -94,10 +94,10 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
         float sum = 0;
 #pragma unroll 8
         for (int k = 0; k < outputs_of; k++)
-          sum = fmaf(weights[(int64_t)k * width + c], behind[k], sum);
+          sum = fmaf(weights[(int64_t)k * width + c], next[k], sum);
         gradients[c] = sum * slope_of(values[c]);
       }
-      behind = gradients;
+      next = gradients;
       __syncthreads();
     }
 

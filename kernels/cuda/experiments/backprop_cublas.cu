@@ -2,17 +2,17 @@
 /*
  * cublas-a-case: the same formulas as calls of a library, one case after the other, as they stand in a textbook:
  *
- *     for each case                                                    cuBLAS                 kernels of our own
- *       for each layer, forward       z = W y                          sgemv, transposed      y = sigmoid(z + b)
- *       of the outputs                                                                        dz = (y - t) y (1 - y); db +=
- * dz for each layer, backward      dW = dW + dz y'                  sger dy = W' dz                       sgemv dz = dy y (1
- * - y); db += dz
+ *     for each case                                             cuBLAS                kernels of our own
+ *       for each layer, forward       z = W y                   sgemv, transposed     y = sigmoid(z + b)
+ *       at the outputs                                                                dz = (y - t) y (1 - y); db += dz
+ *       for each layer, backward      dW = dW + dz y'           sger
+ *                                     dy = W' dz                sgemv                 dz = dy y (1 - y); db += dz
  *
- * Our matrices are by rows, those of cuBLAS by columns: it sees W transposed.
+ * Our matrices are stored by rows. cuBLAS stores them by columns, so it sees W transposed.
  *
  * A layer of 64 x 63 weights has 4032 multiply-adds, which a GPU does in less time than it takes to start a kernel. So an
- * epoch of N cases takes 9 N starts for a net of two layers, some 2 us each, whatever the net: that is what bounds it, until
- * layers have a million weights. A library is fast where it gets all cases in one call.
+ * epoch of N cases takes 9 N launches for a net of two layers, some 2 us each. Launches are the bound until layers have a
+ * million weights. A library is fast if it gets all cases in one call.
  */
 #include "../library/cublas.cuh"
 #include "method.cuh"
@@ -35,7 +35,7 @@ __global__ void start_backward(const float *y, const float *targets, int count, 
   db[own] += dz[own];
 }
 
-/* dz becomes dz of dy. */
+/* Replaces dy by dz. */
 __global__ void differentiate(const float *y, int count, float *dz, float *db) {
   const int own = blockIdx.x * THREADS + threadIdx.x;
   if (own >= count)
@@ -44,7 +44,7 @@ __global__ void differentiate(const float *y, int count, float *dz, float *db) {
   db[own] += dz[own];
 }
 
-/* Values of one case, and the gradient. */
+/* y and dz of one case, and the gradient. */
 int64_t workspace(const gconv_backprop_net &net) {
   return 2 * (int64_t)gconv_backprop_neurons(&net, net.layers + 1) + gconv_backprop_parameters(&net, net.layers + 1);
 }

@@ -19,13 +19,12 @@
  *           |    |     |    |     from top to bottom in B
  *           +----+     +----+
  *
- * The gradient has few sums, K x C, of many products, N. To have more blocks, the cases are cut into 32 slices, of which
- * each yields a partial gradient; these are added at the end (method.cuh). A bias is the weight of an input that is always
- * 1: it is column C of dW.
+ * The gradient has few sums, K x C, of many products, N. To have more blocks, the cases are cut into 32 slices. Each slice
+ * yields a partial gradient; these are added at the end (method.cuh). A bias is the weight of an input that is always 1: it
+ * is column C of dW.
  *
- * An epoch has 3 N W multiply-adds for W weights, as in the other methods. What bounds it: each needs two reads of shared
- * memory. Fast products (product.cuh, in the folder above) give a thread 4 x 4 sums, for which it reads 8 numbers per 16
- * multiply-adds.
+ * An epoch has 3 N W multiply-adds for W weights, as in the other methods. Shared memory bounds it: each multiply-add takes
+ * two reads. Fast products (../train/product.cuh) give a thread 4 x 4 sums, so that it reads 8 numbers for 16 multiply-adds.
  */
 #include "method.cuh"
 
@@ -42,8 +41,8 @@ __device__ __forceinline__ float load(const float *matrix, int64_t row, int64_t 
 __global__ void forward(const float *x, const float *weights, const float *biases, int64_t cases, int64_t inputs,
                         int64_t outputs, float *y) {
   __shared__ tile xs;
-  /* W', so a warp stores two columns. With two more words a row, rows are two banks apart, and the other column lies
-   * between. */
+  /* The tile of W', so a warp stores two columns. With two more words a row, rows are two banks apart, and the second column
+   * falls on the banks between. */
   __shared__ float ws[TILE][TILE + 2];
   const int row = threadIdx.y, column = threadIdx.x;
   const int64_t n = (int64_t)blockIdx.x * TILE + row, first_k = (int64_t)blockIdx.y * TILE;
@@ -87,7 +86,7 @@ __global__ void backward(const float *dz, const float *weights, const float *x, 
     dx[n * inputs + c] = sum * slope_of(x[n * inputs + c]);
 }
 
-/* The gradient that a slice of `slice` cases has: partials + blockIdx.z * all. */
+/* The partial gradient of slice blockIdx.z, which has `slice` cases. */
 __global__ void find_gradient(const float *x, const float *dz, int64_t cases, int64_t slice, int64_t inputs, int64_t outputs,
                               int64_t all, float *partials) {
   __shared__ tile dzs, xs;
@@ -124,25 +123,25 @@ gconv_status epoch(const gconv_backprop_run &run) {
   const int64_t outputs = cases * net.widths[net.layers], slice = (cases + SLICES - 1) / SLICES;
   const dim3 threads(TILE, TILE);
   float *y = run.workspace, *dz = y + values_of(net), *partials = dz + values_of(net);
-  const auto behind = [&](int32_t l) { return gconv_backprop_neurons(&net, l) * cases; }; /* where y and dz of l begin */
+  const auto offset = [&](int32_t l) { return gconv_backprop_neurons(&net, l) * cases; }; /* where y and dz of l begin */
 
   for (int32_t l = 1; l <= net.layers; l++) {
-    const float *x = l == 1 ? run.inputs : y + behind(l - 1);
+    const float *x = l == 1 ? run.inputs : y + offset(l - 1);
     const float *weights = run.parameters + gconv_backprop_parameters(&net, l);
     const int64_t c = net.widths[l - 1], k = net.widths[l];
     forward<<<dim3(blocks_for(cases, TILE), blocks_for(k, TILE)), threads, 0, run.stream>>>(x, weights, weights + k * c,
-                                                                                            cases, c, k, y + behind(l));
+                                                                                            cases, c, k, y + offset(l));
   }
-  start_backward<<<blocks_for(outputs, 256), 256, 0, run.stream>>>(y + behind(net.layers), run.targets, outputs,
-                                                                   dz + behind(net.layers));
+  start_backward<<<blocks_for(outputs, 256), 256, 0, run.stream>>>(y + offset(net.layers), run.targets, outputs,
+                                                                   dz + offset(net.layers));
   for (int32_t l = net.layers; l >= 1; l--) {
-    const float *x = l == 1 ? run.inputs : y + behind(l - 1);
+    const float *x = l == 1 ? run.inputs : y + offset(l - 1);
     const int64_t first = gconv_backprop_parameters(&net, l), c = net.widths[l - 1], k = net.widths[l];
     const dim3 tiles(blocks_for(k, TILE), blocks_for(c + 1, TILE), SLICES);
-    find_gradient<<<tiles, threads, 0, run.stream>>>(x, dz + behind(l), cases, slice, c, k, all, partials + first);
+    find_gradient<<<tiles, threads, 0, run.stream>>>(x, dz + offset(l), cases, slice, c, k, all, partials + first);
     if (l > 1)
       backward<<<dim3(blocks_for(cases, TILE), blocks_for(c, TILE)), threads, 0, run.stream>>>(
-          dz + behind(l), run.parameters + first, x, cases, c, k, dz + behind(l - 1));
+          dz + offset(l), run.parameters + first, x, cases, c, k, dz + offset(l - 1));
   }
   start_step(run, partials, SLICES);
   return GCONV_OK;

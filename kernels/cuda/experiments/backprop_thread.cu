@@ -10,9 +10,9 @@
  *     y[0]    |    v         v         v      ...      v      |    and for dz up again
  *     y[1]    |    .         .         .      ...      .      |
  *
- * Such a layout is a structure of arrays. The 32 threads of a warp do the same at the same time, so they read 32
- * neighbouring numbers of a row: one access of 128 bytes. With the numbers of a case side by side (an array of structures)
- * it would be 32 accesses. The weight is the same for all threads of a warp, and is read once for them.
+ * Such a layout is a structure of arrays. The 32 threads of a warp run in step, so they read 32 neighbouring numbers of a
+ * row: one access of 128 bytes. With the numbers of a case side by side (an array of structures) it would be 32 accesses.
+ * The weight is the same for all threads of a warp, and is read once for them.
  *
  * The gradient of a weight from neuron c to neuron k is the sum over cases of dz[k] * y[c]: the product of two rows. A
  * second kernel has a warp for each weight and each bias:
@@ -21,8 +21,8 @@
  *     y[c]     | 0 1 2 ... 31 | 32 33 ... 63 | ...     then 32 sums become one by a tree: 16, 8, 4, 2, 1
  *
  * The arithmetic of an epoch with N cases and W weights: forward N W multiply-adds, backward as many but for the first
- * layer, gradient N W. What bounds it: there are only N threads, where a GPU wants ten times as many to hide the time of
- * reading; and each multiply-add reads a number of its own, forward and backward, and two for the gradient.
+ * layer, gradient N W. Two things bound it. There are only N threads; a GPU needs ten times as many to hide the latency of
+ * memory. And each multiply-add reads a number of its own, or two for the gradient.
  */
 #include "method.cuh"
 
@@ -54,9 +54,9 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
   }
 
   const int last = net.widths[net.layers];
-  float *behind = dz + gconv_backprop_neurons(&net, net.layers) * cases + own; /* dz of the layer behind */
+  float *next = dz + gconv_backprop_neurons(&net, net.layers) * cases + own; /* dz of the next layer */
   for (int k = 0; k < last; k++)
-    behind[k * cases] = (in[k * cases] - targets[k * cases + own]) * slope_of(in[k * cases]);
+    next[k * cases] = (in[k * cases] - targets[k * cases + own]) * slope_of(in[k * cases]);
 
   for (int l = net.layers - 1; l >= 1; l--) {
     const int width = net.widths[l], outputs_of = net.widths[l + 1];
@@ -66,10 +66,10 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
       float sum = 0;
 #pragma unroll 8
       for (int k = 0; k < outputs_of; k++)
-        sum = fmaf(weight[(int64_t)k * width + c], behind[k * cases], sum);
+        sum = fmaf(weight[(int64_t)k * width + c], next[k * cases], sum);
       dz[row + c * cases] = sum * slope_of(y[row + c * cases]);
     }
-    behind = dz + row;
+    next = dz + row;
   }
 }
 

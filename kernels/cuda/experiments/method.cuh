@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the methods of backpropagation share: their interface, and the end of an epoch. */
+/* The interface of the methods of backpropagation, and the end of an epoch, which they share. */
 #pragma once
 
 #include "backprop.h"
@@ -8,12 +8,12 @@
 
 #include <cuda_runtime.h>
 
-/* What a method works on, in memory of the device. */
+/* What a method works on; arrays are in device memory. */
 struct gconv_backprop_run {
   gconv_backprop_net net;
-  const float *inputs, *targets; /* cases x neurons; or, where the method wants it, neurons x cases */
+  const float *inputs, *targets; /* cases x neurons; neurons x cases if the method is by_neuron */
   float *parameters;
-  float *workspace; /* as many floats as the method asks for; it keeps nothing there from one epoch to the next */
+  float *workspace; /* of workspace() floats; it need not survive an epoch */
   float rate;
   void *state; /* of acquire() */
   cudaStream_t stream;
@@ -21,8 +21,8 @@ struct gconv_backprop_run {
 
 struct gconv_backprop_method {
   const char *name;
-  bool by_neuron; /* inputs and targets are structures of arrays: for each neuron, the values of all cases side by side */
-  int64_t (*workspace)(const gconv_backprop_net &net);                  /* floats */
+  bool by_neuron;                                      /* inputs and targets are neurons x cases: a structure of arrays */
+  int64_t (*workspace)(const gconv_backprop_net &net); /* floats */
   gconv_status (*acquire)(const gconv_backprop_run &run, void **state); /* NULL: there is no state */
   void (*release)(void *state);
   gconv_status (*epoch)(const gconv_backprop_run &run); /* puts an epoch into the stream */
@@ -32,7 +32,7 @@ extern const gconv_backprop_method gconv_backprop_thread, gconv_backprop_block, 
 
 namespace {
 
-/* The slope of the sigmoid at z, from y = sigmoid(z). */
+/* The derivative of the sigmoid at z, from y = sigmoid(z). */
 __device__ __forceinline__ float slope_of(float y) {
   return y * (1.0f - y);
 }
@@ -49,8 +49,8 @@ inline unsigned blocks_for(int64_t count, int64_t threads) {
  *     1   g0 g1 g2 ...        row 1 adds partials 1, 9, 17 ...       }  added by a tree in shared memory:
  *     2   g0 g1 g2 ...        ...                                   /   8 -> 4 -> 2 -> 1
  *
- * Neighbouring threads read neighbouring numbers. No thread ever adds to what another one adds to, so there are no atomics,
- * and the order of each sum is fixed.
+ * Neighbouring threads read neighbouring numbers. Each sum belongs to one thread, so there are no atomics, and its order is
+ * fixed.
  */
 enum { STEP_COLUMNS = 32, STEP_ROWS = 8 };
 

@@ -237,7 +237,7 @@ void make_many(const gconv_rbf *r) {
   gconv_svm_gpu_rows(&formula, &cases, r->wanted, r->rows, GCONV_RBF_TOGETHER, r->members, r->order.cases, &r->digits, NULL);
 }
 
-void do_turn(const gconv_rbf *r) {
+void run_once(const gconv_rbf *r) {
   switch (methods[r->order.method].kind) {
   case GCONV_RBF_ROW:
     make_row(r);
@@ -402,7 +402,7 @@ extern "C" gconv_status gconv_rbf_run(gconv_rbf *rbf, int runs, double *millisec
   float ms = 0;
   CUDA_TRY(cudaEventRecord(rbf->begin));
   for (int i = 0; i < runs; i++)
-    do_turn(rbf);
+    run_once(rbf);
   CUDA_TRY(cudaGetLastError());
   CUDA_TRY(cudaEventRecord(rbf->end));
   CUDA_TRY(cudaEventSynchronize(rbf->end));

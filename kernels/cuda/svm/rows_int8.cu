@@ -78,8 +78,8 @@ DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
   const uint32_t share = rank * SHARE;
   const size_t tile_bytes = (size_t)w.steps * PIECE;
   ring at;
-  uint32_t turn = 0;
-  for (uint32_t item = blockIdx.x / BLOCKS; item < w.items; item += gridDim.x / BLOCKS, turn++) {
+  uint32_t number = 0;
+  for (uint32_t item = blockIdx.x / BLOCKS; item < w.items; item += gridDim.x / BLOCKS, number++) {
     const size_t row = item % w.high, point = (size_t)item / w.high * BLOCKS + rank;
     const uint8_t *rows = w.rows + (2 * row + share / PIECE) * tile_bytes + share % PIECE;
     const uint8_t *points = w.points + point * tile_bytes;
@@ -90,8 +90,8 @@ DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
       m.ring.wait_empty(at);
       barrier_expect(full, STAGE_BYTES + (step == 0 ? sizeof *m.lines : 0));
       if (step == 0) { /* they replace the lines of the tile before the last one, which all warps have used */
-        bulk_copy(m.lines[turn % 2], w.row_lines + row * BLOCK_ROWS, BLOCK_ROWS * sizeof(line), full);
-        bulk_copy(m.lines[turn % 2] + BLOCK_ROWS, w.point_lines + point * TILE, TILE * sizeof(line), full);
+        bulk_copy(m.lines[number % 2], w.row_lines + row * BLOCK_ROWS, BLOCK_ROWS * sizeof(line), full);
+        bulk_copy(m.lines[number % 2] + BLOCK_ROWS, w.point_lines + point * TILE, TILE * sizeof(line), full);
       }
       bulk_copy_to_all(to + share, rows + (size_t)piece * PIECE, SHARE, full, (1 << BLOCKS) - 1);
       bulk_copy(to + 2 * PIECE, points + (size_t)piece * PIECE, PIECE, full);
@@ -226,13 +226,13 @@ DEVICE void store(const work &w, const block_memory &m, const line *lines, const
 
 DEVICE void make_values(const work &w, block_memory &m, uint32_t rank) {
   ring at;
-  uint32_t turn = 0, last = 0;
+  uint32_t number = 0, last = 0;
   sums own;
-  for (uint32_t item = blockIdx.x / BLOCKS; item < w.items; item += gridDim.x / BLOCKS, turn++) {
+  for (uint32_t item = blockIdx.x / BLOCKS; item < w.items; item += gridDim.x / BLOCKS, number++) {
     own.clear();
     multiply(w, m, at, own, last);
     release(m, last);
-    store(w, m, m.lines[turn % 2], own, (size_t)(item % w.high) * BLOCK_ROWS,
+    store(w, m, m.lines[number % 2], own, (size_t)(item % w.high) * BLOCK_ROWS,
           ((size_t)item / w.high * BLOCKS + rank) * TILE);
   }
 }

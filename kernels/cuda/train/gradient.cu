@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a convolution's weights: for each case, and each band of its output rows, the sums over the places of the
- * band of dz[k][place] * x[under tap t of place], in chains from the first place to the last.
+ * The exact gradient of a convolution's weights. For each case and each band of its output rows:
  *
- *     shared memory, some rows at a time, of two stages         sums in registers
- *     x:  channels x rows under these x columns                 a thread has TAPS neighbouring taps of a filter's row,
- *     dz: filters x rows x columns                             which is a piece, and FILTERS filters
+ *     gradient[k][t] = sum over the places of the band of  dz[k][place] * x[under tap t of place]
  *
- * A thread goes through the places four at a time. It reads the 4 + TAPS - 1 samples under its taps, sixteen bytes at a
- * time, and four gradients of each of its filters, and does 4 TAPS FILTERS multiply-adds with them: 96 with 10 reads, where
- * filters have 3 columns. Most threads of a warp have the same filters, so that one read of gradients serves them all. Rows
- * and channels of x lie so far apart that what eight threads read at a time is in different banks.
+ * Each sum is a chain from the first place to the last.
  *
- * While these threads use one stage, the next rows are copied into the other: by Hopper's copy engine, or, where that does
- * not take the tensors, by warps of their own. The first of these warps also sums the gradients themselves, which are those
- * of the biases.
+ *     shared memory: two stages of some rows                    registers: sums
+ *     x:  channels x rows under the outputs x columns           a thread has a piece, which is TAPS neighbouring taps of
+ *     dz: filters x rows x columns                              a filter's row, and FILTERS filters
  *
- * The copy engine begins at columns that are multiples of four, which are SHIFT columns before the first sample wanted.
+ * A thread takes four places at a time. It reads the 4 + TAPS - 1 samples under its taps, and four gradients of each of its
+ * filters, sixteen bytes at a time. With them it does 4 TAPS FILTERS multiply-adds: for filters of 3 columns, 96 with 10
+ * reads. Most threads of a warp have the same filters, so that one read of gradients serves them all. The pitches of rows
+ * and channels are chosen so that eight threads read x from different banks.
+ *
+ * While threads use one stage, the next rows are copied into the other one: by Hopper's copy engine (TMA) or, if that does
+ * not support the tensors, by warps of their own. The first of these warps also sums the gradients of the biases.
+ *
+ * The copy engine begins at columns that are multiples of four, SHIFT columns before the first sample that is needed.
  * STRIDED: taps or places are not neighbours, so a piece is one tap, whose samples are read one by one.
  */
 #include "gradient_stage.cuh"
@@ -28,19 +30,19 @@ enum : int {
   MOST_FILTERS = 16,
   MOST_PIECES = 48,
   MOST_THREADS = 160, /* FILTERS 8: 128 */
-  COPYING = 4,        /* warps that copy, where few sum */
-  BLOCKS = 4,         /* that a multiprocessor holds */
+  COPYING = 4,        /* the most warps that copy */
+  BLOCKS = 4,         /* in a multiprocessor */
   SHARED_BYTES = 55 << 10
 };
 
 struct gradient_arguments : staging {
   float *leaves;
-  int64_t parameters;    /* from one leaf to the next */
+  int64_t parameters;    /* floats of a leaf */
   int32_t taps;          /* of a filter */
   int32_t of_row;        /* pieces of a row of a filter */
-  int32_t pieces, tiles; /* of a block; blocks for all pieces of a filter */
+  int32_t pieces, tiles; /* pieces of a block; blocks for all pieces of a filter */
   int32_t blocks;        /* for all filters of a group */
-  int32_t copying;       /* warps that copy: the last ones */
+  int32_t copying;       /* warps that copy: the last ones of a block */
   int32_t bands, band_rows;
 };
 
@@ -52,11 +54,10 @@ DEVICE void load_four(const float *from, float *four) {
   four[3] = own.w;
 }
 
-/* Fours of samples that four places need. */
+/* The vectors of four samples that four places need. */
 template <int TAPS, int SHIFT> constexpr int FOURS = (SHIFT + 4 + TAPS - 1 + 3) / 4;
 
-/* Adds the places of a row, one after the other, four at a time. apart: floats from a filter's gradients to the next one's.
- */
+/* Adds the places of a row in their order, four at a time. apart: floats between the gradients of two filters. */
 template <int TAPS, int FILTERS, int SHIFT, bool STRIDED>
 DEVICE void add_row(const float *dz, int32_t apart, const float *x, int32_t step, int32_t columns,
                     float (&sums)[FILTERS][TAPS]) {
@@ -80,7 +81,7 @@ DEVICE void add_row(const float *dz, int32_t apart, const float *x, int32_t step
   }
 }
 
-/* The same of the gradients themselves. */
+/* Adds the gradients of a row, for a bias. */
 DEVICE void add_row(const float *dz, int32_t columns, float &sum) {
   for (; columns > 0; columns -= 4, dz += 4) {
     float gradients[4];
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
   const int32_t first_row = (int32_t)(leaf - image * a.bands) * a.band_rows;
   const int32_t last_row = min(first_row + a.band_rows, p.out_height), of_group = p.filters / p.groups;
   const int32_t first_filter = block << a.filters_log2, filters = min(1 << a.filters_log2, of_group - first_filter);
-  /* The thread's own piece and filters; or which it is of those that copy. */
+  /* The thread's piece and filters or, of threads that copy, its number. */
   const int32_t channels = p.channels / p.groups, of_channel = p.rows * a.of_row, all = channels * of_channel;
   const int32_t first = tile * a.pieces, pieces = min(a.pieces, all - first);
   const int32_t at = (int32_t)threadIdx.x / pieces, piece = first + (int32_t)threadIdx.x - at * pieces;
@@ -173,42 +174,42 @@ int32_t padded(int32_t floats, int32_t wanted) {
   return floats + ((wanted - floats) % 32 + 32) % 32;
 }
 
-/* What set_tile() wants to know of a kernel. */
+/* What set_tile() needs to know of a kernel. */
 struct tile_kind {
   bool strided;
-  int32_t fours; /* that are read at a time */
+  int32_t fours; /* vectors of four samples that are read at a time */
 };
 
-/* How many of eight threads, which have neighbouring pieces and are served together, meet in the same banks at worst. */
-int meeting(const gradient_arguments &a) {
+/* The worst bank conflict of eight threads with neighbouring pieces, which shared memory serves together. */
+int bank_conflicts(const gradient_arguments &a) {
   int most = 0;
   for (int32_t first = 0; first < MOST_PIECES; first += 8) {
-    int met[8] = {};
+    int counts[8] = {};
     for (int32_t piece = first; piece < first + 8; piece++) {
       const int32_t row = piece / a.of_row, channel = row / a.p.rows;
       const int32_t at = channel * a.x_plane + (row - channel * a.p.rows) * a.p.dilation_y * a.x_pitch;
-      most = std::max(most, ++met[(at / 4 + piece % a.of_row) % 8]);
+      most = std::max(most, ++counts[(at / 4 + piece % a.of_row) % 8]);
     }
   }
   return most;
 }
 
-/* Boxes are dense, so the best of some widths is taken. */
+/* Chooses the width of the boxes, which are dense, with the fewest bank conflicts. */
 void set_box(gradient_arguments *a, int32_t x_rows, int32_t reach) {
   int best = INT32_MAX;
   for (int32_t pitch = reach; pitch < reach + 32; pitch += 4) {
     gradient_arguments tried = *a;
     tried.x_pitch = pitch;
     tried.x_plane = x_rows * pitch;
-    if (meeting(tried) < best) {
-      best = meeting(tried);
+    if (bank_conflicts(tried) < best) {
+      best = bank_conflicts(tried);
       a->x_pitch = pitch;
       a->x_plane = x_rows * pitch;
     }
   }
 }
 
-/* Sets what is in shared memory at a time: rows and columns of outputs. */
+/* Sets the rows and columns of outputs in a stage. */
 void set_tile(gradient_arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
@@ -232,7 +233,7 @@ bool fits(const gradient_arguments &a) {
   return 2 * a.floats * (int64_t)sizeof(float) <= SHARED_BYTES;
 }
 
-/* As many rows as fit, or, of wide images, a part of one; boxes have few, as these come all at once. */
+/* Finds the most rows that fit or, for wide images, a part of a row. Boxes have few rows, since a box arrives as a whole. */
 bool find_tile(gradient_arguments *a, tile_kind kind) {
   int32_t rows = std::min(a->band_rows, a->boxes ? (63 + a->p.out_width) / a->p.out_width : 8), columns = a->p.out_width;
   for (set_tile(a, kind, rows, columns); !fits(*a); set_tile(a, kind, rows, columns))
@@ -245,7 +246,7 @@ bool find_tile(gradient_arguments *a, tile_kind kind) {
   return true;
 }
 
-/* Whether the copy engine takes the tensors; then *a is for it. */
+/* Returns whether the copy engine supports the tensors, and if so makes *a use it. */
 template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
   gradient_arguments boxed = *a;
   boxed.boxes = true;
@@ -255,7 +256,7 @@ template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, 
   return true;
 }
 
-/* BOXED: the copy engine copies. False if that, or the GPU, does not take the layer. */
+/* BOXED: the copy engine copies. False if the copy engine or the GPU does not support the layer. */
 template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
 bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;
@@ -267,14 +268,15 @@ bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) 
     return false;
   const int bytes = 2 * a.floats * (int)sizeof(float);
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
-    cudaGetLastError(); /* a GPU with less shared memory: no failure */
+    cudaGetLastError(); /* a GPU with less shared memory: not a failure */
     return false;
   }
   kernel<<<grid, 32 * (unsigned)(summing + a.copying), (size_t)bytes, stream>>>(a);
   return true;
 }
 
-/* With filters of 1, up to 3, and more columns, pieces have 1, 3 and 4 taps. The shifts are those of usual paddings. */
+/* Pieces have 1 tap for filters of 1 column, 3 taps up to 3 columns, and 4 taps for more. The shifts are those of usual
+ * paddings. */
 template <int FILTERS>
 bool start_boxed(int taps, int shift, const gradient_arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
   switch (8 * taps + shift) {
@@ -318,7 +320,7 @@ bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const
   a.leaves = leaves;
   a.parameters = (int64_t)own->layer.parameters;
   const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
-  const int32_t taps = strided || p.columns == 1 ? 1 : p.columns <= 3 ? 3 : 4; /* of a piece */
+  const int32_t taps = strided || p.columns == 1 ? 1 : p.columns <= 3 ? 3 : 4; /* in a piece */
   if (gconv_layer_taps(&p) > 1 << 24 || (int64_t)p.out_height * p.out_width > 1 << 28)
     return false;
   a.taps = (int32_t)gconv_layer_taps(&p);
@@ -329,7 +331,7 @@ bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const
   a.tiles = (all + a.pieces - 1) / a.pieces;
   while (1 << a.filters_log2 < std::min<int32_t>(filters, MOST_FILTERS))
     a.filters_log2++;
-  /* Where few threads would have 8 filters each, they have 2. */
+  /* Threads have 8 filters each, or 2 if that would leave fewer than 32 threads. */
   const bool many = a.filters_log2 >= 3 && (a.pieces << a.filters_log2) / 8 >= 32;
   a.filters_log2 = std::max(a.filters_log2, 1);
   a.blocks = (filters + (1 << a.filters_log2) - 1) >> a.filters_log2;

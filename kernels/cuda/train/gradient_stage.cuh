@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernels for gradients of weights have in shared memory at a time: a stage, which is the gradients of some filters
- * at some neighbouring places of one image, and the samples of some channels under them.
+ * A stage of the kernels for gradients of weights, in shared memory: the gradients of some filters at neighbouring places of
+ * one image, and the samples of some channels under these places.
  *
  *     dz: filters x rows x dz_pitch
  *     x:  channels x (rows under these rows) x x_pitch
  *
- * A stage is filled by Hopper's copy engine, which copies a box of each, or, where that does not take the tensors, by
- * threads. Boxes begin at columns that are multiples of four, which are `shift` columns before the first sample wanted.
+ * Hopper's copy engine fills a stage by two boxes or, if it does not support the tensors, threads fill it. Boxes begin at
+ * columns that are multiples of four, `shift` columns before the first sample that is needed.
  */
 #pragma once
 
@@ -22,16 +22,16 @@ namespace {
 struct staging {
   gconv_layer_problem p;
   const float *x, *dz;
-  int32_t filters_log2, channels;                      /* of a stage */
-  int32_t rows, columns;                               /* of outputs in a stage, at most; columns are a multiple of four */
-  bool whole;                                          /* a stage is filled up with zeros */
-  int32_t dz_pitch, dz_plane, x_pitch, x_plane, shift; /* from a row to the next, from a filter or channel to the next */
-  int32_t dz_floats, floats;                           /* of the gradients, which come first; of both */
+  int32_t filters_log2, channels;                      /* in a stage */
+  int32_t rows, columns;                               /* the most outputs in a stage; columns are a multiple of four */
+  bool whole;                                          /* a partial stage is filled up with zeros */
+  int32_t dz_pitch, dz_plane, x_pitch, x_plane, shift; /* pitch: floats of a row; plane: of a filter or channel */
+  int32_t dz_floats, floats;                           /* of the gradients, which come first; of the stage */
   bool boxes;                                          /* the copy engine copies */
   CUtensorMap x_map, dz_map;
 };
 
-/* Outputs that are in a stage. */
+/* The outputs in a stage. */
 struct chunk {
   int32_t p0, rows, q0, columns;
 };
@@ -48,10 +48,10 @@ DEVICE chunk chunk_of(const staging &a, int32_t number, int32_t first_row, int32
   return at;
 }
 
-/* Which filters and channels of which image. */
+/* The image, filters and channels that a stage is filled from. */
 struct stage_source {
   int64_t image;
-  int32_t filter, filters, channel, channels; /* the first ones, and how many there are */
+  int32_t filter, filters, channel, channels; /* the first filter and their number; the same of channels */
 };
 
 /* The part of a stage that a chunk fills. */
@@ -59,8 +59,8 @@ DEVICE chunk filled_of(const staging &a, chunk of) {
   return {of.p0, a.whole ? a.rows : of.rows, of.q0, a.whole ? a.columns : of.columns};
 }
 
-/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (1); 0 where there is no filter, row or column.
- * `number` of `threads` copy. A thread's next place is found without division: so many places on. */
+/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (WIDTH 1); 0 outside the filters, rows and
+ * columns. This is thread `number` of `threads`. Its next place is found by additions, without a division. */
 template <int WIDTH>
 DEVICE void load_gradients(const staging &a, stage_source source, chunk of, int32_t number, int32_t threads, float *to) {
   const chunk all = filled_of(a, of);
@@ -96,7 +96,7 @@ DEVICE planes_part samples_of(const staging &a, stage_source source, chunk of) {
           (all.columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1};
 }
 
-/* Starts to fill a stage; `number` of `threads` copy, which are whole warps. */
+/* Starts to fill a stage. This is thread `number` of `threads`, which are whole warps. */
 DEVICE void fill_by_threads(const staging &a, stage_source source, chunk of, int32_t number, int32_t threads, float *stage) {
   if (a.p.out_width % 4 == 0 && ((uintptr_t)a.dz & 15) == 0)
     load_gradients<4>(a, source, of, number, threads, stage);
@@ -106,7 +106,7 @@ DEVICE void fill_by_threads(const staging &a, stage_source source, chunk of, int
 }
 
 #ifdef COPY_ENGINE
-/* The same by the copy engine, which one thread asks. */
+/* Starts to fill a stage by the copy engine. One thread calls it. */
 DEVICE void fill_by_boxes(const staging &a, stage_source source, chunk of, float *stage, uint64_t *arrived) {
   hopper::barrier_expect(arrived, 4 * ((a.dz_plane << a.filters_log2) + a.channels * a.x_plane));
   copy_box(a.dz_map, of.q0, of.p0, source.filter, (int32_t)source.image, stage, arrived);
@@ -122,13 +122,13 @@ inline int32_t rows_under(const gconv_layer_problem &p, int32_t rows) {
   return (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
 }
 
-/* Sets what follows from filters, channels, rows, columns and pitches; extra: floats behind the samples. */
+/* Sets the floats of a stage. extra: floats after the samples. */
 inline void set_floats(staging *a, int32_t extra) {
   a->dz_floats = ((a->dz_plane << a->filters_log2) + 31) / 32 * 32;
   a->floats = a->dz_floats + (a->channels * a->x_plane + extra + 31) / 32 * 32;
 }
 
-/* Whether the copy engine of this GPU takes the tensors at all. */
+/* True if this GPU has a copy engine, and the sizes and addresses of the tensors suit it. */
 template <class Kernel> bool may_have_boxes(const staging &a, Kernel kernel) {
   cudaFuncAttributes attributes;
   return a.p.width % 4 == 0 && a.p.out_width % 4 == 0 && ((uintptr_t)a.x | (uintptr_t)a.dz) % 16 == 0 &&
@@ -136,7 +136,7 @@ template <class Kernel> bool may_have_boxes(const staging &a, Kernel kernel) {
          attributes.binaryVersion >= 90;
 }
 
-/* Makes the maps of a staging that is for boxes. False where a box is too large. */
+/* Makes the tensor maps for boxes. False if a box is too large. */
 inline bool map_boxes(staging *a, int64_t cases) {
   const gconv_layer_problem &p = a->p;
   const int32_t x_rows = a->x_plane / a->x_pitch, rows = a->dz_plane / a->dz_pitch, filters = 1 << a->filters_log2;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a convolution's weights by tensor cores: the product of two matrices,
+ * The gradient of a convolution's weights by tensor cores. It is the product of two matrices,
  *
  *     sum over images n and places p, q of  dz[n][k][p][q]  *  x[n][c][under tap r, s of p, q],
  *
- * with a row for each filter k and a column for each tap (c, r, s). gradient.cu does the same exactly.
+ * with a row for each filter k and a column for each tap (c, r, s). gradient.cu is the exact version.
  *
- * A number is the sum of two of tensor cores' (tf32, which have 11 bits): its first bits, and the rest. A product has three
- * of theirs, that of the rests being left out: the accuracy is that of float32. With tf32 as the mode of arithmetic, there
- * is one product, of rounded numbers. As an instruction cuts off what is below the last bit of a sum, instructions only sum
- * sixteen places, and these sums are added as floats, which are rounded.
+ * Accuracy. Tensor cores multiply tf32 numbers, which have 11 bits. A float32 number is split into two of them: its first
+ * bits, and the rest. A product of two numbers is three products of tf32; the product of the rests is left out. The accuracy
+ * is that of float32. With tf32 as the mode of arithmetic, there is one product of rounded numbers. An instruction truncates
+ * its sums. So instructions sum sixteen places only, and these sums are added as float32, with rounding.
  *
  *     an instruction: 16 columns x 8 filters x 8 places         a warp: GROUPS groups of 16 pieces, 8 FILTERS filters
  *         thread 4 g + t has columns g and g + 8, filter g,     a piece: TAPS neighbouring taps of a filter's row
- *         number t of two quads, which are four places          a block: up to 8 warps, in three directions: some
- *         in a row                                              pieces, some filters, and some of the places
+ *         and number t of two quads                             a block: up to 8 warps, in three directions: some
+ *     a quad: four neighbouring places of a row                 pieces, some filters, and some of the places
  *
- * The columns of an instruction are a tap of sixteen channels, or of neighbouring rows, too, where there are fewer. Tables
- * in shared memory say where quads and pieces are. Blocks share the images and rows among them. What they find are leaves,
- * in the order of warps and registers, as stores are fast then; a second kernel sums them, and puts the sums where they
- * belong.
+ * The 16 columns of an instruction are one tap of sixteen channels; with fewer channels, of neighbouring rows, too. Tables
+ * in shared memory have the offsets of quads and pieces. Blocks share the images and rows. Each block stores its sums as a
+ * leaf, in the order of warps and registers, so that stores are contiguous. A second kernel sums the leaves, and stores the
+ * gradient in the order of parameters.
  */
 #include "gradient_tensor_groups.cuh"
 #include "layers.h"
@@ -37,22 +37,22 @@ DEVICE void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint2 b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
 }
 
-/* Adds the places of four quads. dz: the thread's number of the gradients of its first filter, `apart` bytes before those
- * of the eighth next filter; x: that of the samples. */
+/* Adds the places of four quads. dz: the thread's first gradient; those of the next eight filters are `apart` bytes further.
+ * x: the thread's first sample. */
 template <int FILTERS, int TAPS, int GROUPS, bool SPLIT>
 DEVICE void add_places(const float *dz, int32_t apart, const float *x, const quad (&quads)[QUADS],
                        warp_sums<FILTERS, TAPS, GROUPS> &sums) {
   uint32_t dz_first[FILTERS][QUADS], dz_rest[FILTERS][QUADS];
   UNROLLED_FOR (int k = 0; k < FILTERS; k++)
     UNROLLED_FOR (int j = 0; j < QUADS; j++)
-      part<SPLIT>(*behind(dz, k * apart + quads[j].dz), dz_first[k][j], dz_rest[k][j]);
+      part<SPLIT>(*bytes_after(dz, k * apart + quads[j].dz), dz_first[k][j], dz_rest[k][j]);
 
   UNROLLED_FOR (int i = 0; i < GROUPS * TAPS; i++) {
     float added[FILTERS][4] = {};
     UNROLLED_FOR (int pair = 0; pair < QUADS; pair += 2) {
       uint32_t first[4], rest[4];
       UNROLLED_FOR (int j = 0; j < 4; j++) /* columns g and g + 8 of one quad, and of the other */
-        part<SPLIT>(behind(x, quads[pair + j / 2].x + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j], rest[j]);
+        part<SPLIT>(bytes_after(x, quads[pair + j / 2].x + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j], rest[j]);
       UNROLLED_FOR (int k = 0; k < FILTERS && SPLIT; k++)
         multiply_add(added[k], rest, make_uint2(dz_first[k][pair], dz_first[k][pair + 1]));
       UNROLLED_FOR (int k = 0; k < FILTERS && SPLIT; k++)
@@ -68,7 +68,7 @@ DEVICE void add_places(const float *dz, int32_t apart, const float *x, const qua
 
 #endif
 
-/* Adds the sums of the warps that have other places of the same weights, half of them to the other half at a time. */
+/* Adds the sums of warps that have the same weights and other places, by a tree: half of the warps to the other half. */
 template <int FILTERS, int TAPS, int GROUPS>
 DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float *shared,
                       warp_sums<FILTERS, TAPS, GROUPS> &sums) {
@@ -87,10 +87,10 @@ DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float
   }
 }
 
-/* The gradients themselves, whose sums are those of the biases: threads that are neighbours have parts of a filter. */
+/* The gradient of a bias, which is the sum of a filter's gradients. Neighbouring threads share a filter. */
 struct bias_sum {
   float sum;
-  int32_t filter, part, parts; /* parts 0: the thread has none */
+  int32_t filter, part, parts; /* parts 0: the thread has no filter */
 };
 DEVICE bias_sum bias_of_thread(const gradient_arguments &a, const thread_place &at) {
   const int32_t threads = blockDim.x < 256 ? 128 : 256, parts = threads >> a.filters_log2, own = (int32_t)threadIdx.x;
@@ -99,7 +99,7 @@ DEVICE bias_sum bias_of_thread(const gradient_arguments &a, const thread_place &
 DEVICE void add_bias(const gradient_arguments &a, const float *stage, const quad *quads, bias_sum &bias) {
   const float *gradients = stage + bias.filter * a.dz_plane;
   for (int32_t i = bias.part; i < QUADS * a.steps && bias.parts; i += bias.parts) {
-    const float4 four = *(const float4 *)behind(gradients, quads[i].dz);
+    const float4 four = *(const float4 *)bytes_after(gradients, quads[i].dz);
     bias.sum += (four.x + four.y) + (four.z + four.w);
   }
 }
@@ -128,7 +128,7 @@ DEVICE void await_stage(const gradient_arguments &a, uint64_t *arrived, uint32_t
   __syncthreads();
 }
 
-/* Adds the steps of a stage that are the warp's own. `dz_place`, `x_place`: where the thread's first numbers are in it. */
+/* Adds the warp's steps of a stage. dz_place, x_place: offsets of the thread's first numbers. */
 template <int FILTERS, int TAPS, int GROUPS, bool SPLIT>
 DEVICE void add_stage(const gradient_arguments &a, const float *stage, int32_t dz_place, int32_t x_place, int32_t k,
                       const quad *quads, warp_sums<FILTERS, TAPS, GROUPS> &sums) {
@@ -139,7 +139,7 @@ DEVICE void add_stage(const gradient_arguments &a, const float *stage, int32_t d
   }
 }
 
-/* BLOCKS: that a multiprocessor holds */
+/* BLOCKS: in a multiprocessor */
 template <int FILTERS, int TAPS, int GROUPS, int BLOCKS, bool SPLIT>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ gradient_arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
   __shared__ uint64_t arrived[STAGES];
   block_work work = begin_block<FILTERS, TAPS, GROUPS>(a, shared, arrived);
   const thread_place &own = work.own;
-  /* Fills stage after stage, each with the next chunk. */
+  /* Fills a stage with the next chunk. */
   const auto fill = [&](int32_t number, int32_t into) {
     const chunk of = chunk_at(a, work.next);
     float *stage = work.stages + into * a.floats;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
 
 enum : int { SUMMING = 256 }; /* threads of a block */
 
-/* Where in the gradient the number i of a leaf belongs; -1: nowhere. */
+/* The parameter that number i of a leaf belongs to; -1: none. */
 DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
   const gconv_layer_problem &p = a.p;
   const int32_t biases = (int32_t)a.leaf - p.filters;
@@ -213,7 +213,7 @@ DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
   return ((int64_t)group * of_group + filter) * a.taps + (own.c * p.rows + own.r) * p.columns + s;
 }
 
-/* Sums the leaves: a block has NUMBERS numbers of each. A thread sums four that are neighbours, of every PARTS-th leaf. */
+/* Sums the leaves. A block has NUMBERS numbers of each leaf; a thread sums four neighbours of every PARTS-th leaf. */
 template <int PARTS>
 __global__ void __launch_bounds__(SUMMING) sum_leaves(const __grid_constant__ gradient_arguments a, cut c, int32_t leaves) {
 #ifdef COPY_ENGINE
@@ -278,22 +278,22 @@ bool is_possible(const gconv_learn_own *own) {
          (int64_t)p.out_height * p.out_width <= 1 << 28 && capability() >= 8;
 }
 
-/* A way to do it: a kernel, and its arguments but for the arrays. */
+/* A kernel and its arguments, without the arrays. */
 struct form {
   cut c;
   kernel multiply;
   gradient_arguments arguments;
 };
 
-/* Whether warpgroups may multiply here. Where the code is not for compute capability 9.0a alone, their kernel is empty, and
- * needs no registers for its sums. */
+/* True if the kernel of warpgroups can run here. In code that is not for compute capability 9.0a alone, that kernel is
+ * empty, which shows in its number of registers. */
 bool have_warpgroups() {
   cudaFuncAttributes attributes;
   return capability() == 9 && cudaFuncGetAttributes(&attributes, multiply_by_warpgroups<3, 1>) == cudaSuccess &&
          attributes.numRegs > (int)(sizeof(warp_sums<8, 3, 1>::of) / sizeof(float));
 }
 
-/* Makes the form of a cut, with the copy engine or without. False if that is not possible. */
+/* Makes the form of a cut; boxes: with the copy engine. False if that is not possible. */
 bool make_form(const gconv_layer_problem &p, int64_t cases, gconv_math math, const cut &c, bool boxes, form *to) {
   form made = {};
   made.c = c;
@@ -307,7 +307,7 @@ bool make_form(const gconv_layer_problem &p, int64_t cases, gconv_math math, con
     return false;
   if (cudaFuncSetAttribute(made.multiply, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES / c.blocks) !=
       cudaSuccess) {
-    cudaGetLastError(); /* a GPU with less shared memory: no failure */
+    cudaGetLastError(); /* a GPU with less shared memory: not a failure */
     return false;
   }
   *to = made;
@@ -328,7 +328,7 @@ void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_ma
   gconv_learn_tensor made = {};
   if (!make_form(p, cases, math, cut_of(p), false, &made.plain))
     return;
-  /* Single products of rounded numbers are no faster by warpgroups. */
+  /* With single products of rounded numbers, warpgroups are not faster. */
   const bool by_warpgroups = math == GCONV_MATH_FP32 && have_warpgroups() && for_warpgroups(p) &&
                              make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed);
   if (!by_warpgroups && !make_form(p, cases, math, cut_of(p), true, &made.boxed))
@@ -361,11 +361,11 @@ void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, c
   const dim3 grid((unsigned)(a.tiles * a.blocks * a.p.groups), (unsigned)splits);
   const int32_t warps = a.warps_m * a.warps_n * a.warps_k;
   made.multiply<<<grid, 32 * (unsigned)warps, (size_t)shared_bytes(made.c, a), stream>>>(a);
-  /* A thread has some eight leaves, whose loads are under way together. */
+  /* A thread has some eight leaves, whose loads overlap. */
   const int parts = splits >= 192 ? 32 : splits >= 64 ? 16 : 4, numbers = 4 * SUMMING / parts;
   const auto sum = parts == 32 ? sum_leaves<32> : parts == 16 ? sum_leaves<16> : sum_leaves<4>;
   const unsigned blocks = (unsigned)((a.leaf + numbers - 1) / numbers);
-  if (a.boxes) /* a GPU that has a copy engine can launch so, too */
+  if (a.boxes) /* a GPU with a copy engine also has programmatic launches */
     hopper::launch_behind(sum, blocks, SUMMING, 0, stream, a, made.c, (int32_t)splits);
   else
     sum<<<blocks, SUMMING, 0, stream>>>(a, made.c, (int32_t)splits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the gradient of a convolution's weights is shared among the blocks and warps of gradient_tensor.cu: which filters,
- * pieces and places a warp has, and how large a stage is, found once on the host.
+ * How blocks and warps share the work of gradient_tensor.cu: the filters, pieces and places of a warp, and the size of a
+ * stage. The host computes it once.
  */
 #pragma once
 
@@ -12,12 +12,12 @@
 namespace {
 
 enum : int {
-  WARPS = 8,                /* of a block, at most */
-  PROCESSORS = 132,         /* that blocks are made for, whatever the GPU: so the sums are the same */
+  WARPS = 8,                /* the most of a block */
+  PROCESSORS = 132,         /* blocks are made for so many on any GPU, so that all have the same sums */
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
-  STAGES = 4,               /* at most */
+  STAGES = 4,               /* the most */
   SHARED_BYTES = 224 << 10, /* of a multiprocessor */
   LEAVES_BYTES = 64 << 20,
   /* Of multiply_by_warpgroups(): */
@@ -25,16 +25,16 @@ enum : int {
   WARPGROUPS = 3,               /* of a block */
   GROUP_WARPS = 4 * WARPGROUPS, /* of a block */
   BLOCK_FILTERS = 64,           /* of a block */
-  PAIR_CYCLES = 3 * 32          /* that three products of 64 x 64, 8 places deep, take a multiprocessor */
+  PAIR_CYCLES = 3 * 32          /* of a multiprocessor, for three products of 64 x 64, 8 places deep */
 };
 
 struct gradient_arguments : staging {
   float *leaves, *gradient;
-  int64_t leaf;   /* floats of one, whole quads: those of registers, and behind all a bias for each filter */
+  int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
   int32_t taps;   /* of a filter */
   int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* neighbouring pieces are those of so many channels */
-  int32_t groups; /* of pieces, of a filter */
+  int32_t inner;  /* so many neighbouring pieces are the same taps of neighbouring channels */
+  int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a group */
   int32_t warps_m, warps_n, warps_k;
@@ -52,7 +52,7 @@ __host__ __device__ __forceinline__ piece piece_of(const gradient_arguments &a, 
   return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
 }
 
-/* What a kernel is made for: TAPS, GROUPS, FILTERS and BLOCKS; whether warpgroups multiply. */
+/* The template arguments of a kernel: TAPS, GROUPS, FILTERS and BLOCKS; warpgroups: multiply_by_warpgroups(). */
 struct cut {
   int32_t taps, groups, filters, blocks;
   bool warpgroups;
@@ -60,7 +60,7 @@ struct cut {
 
 /* ---- Host ---- */
 
-/* Where there is much to do, a warp has as many sums as registers can hold. */
+/* Large layers give a warp as many sums as registers can hold. */
 inline cut cut_of(const gconv_layer_problem &p) {
   const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
   cut c = {};
@@ -74,13 +74,13 @@ inline cut cut_of(const gconv_layer_problem &p) {
   return c;
 }
 
-/* The same for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 pieces. */
+/* The cut for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 columns. */
 inline cut cut_for_warpgroups(const gconv_layer_problem &p) {
   const int32_t taps = cut_of(p).taps;
   return {taps, 3 / taps, 8, 1, true};
 }
 
-/* Sets which filters, pieces and places blocks and warps have. */
+/* Shares filters, pieces and places among blocks and warps. */
 inline void share_work(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t channels = p.channels / p.groups, filters = p.filters / p.groups;
@@ -97,7 +97,7 @@ inline void share_work(const cut &c, gradient_arguments *a) {
   a->blocks = (filters + (1 << a->filters_log2) - 1) >> a->filters_log2;
   const int64_t all_warps = (int64_t)a->tiles * a->blocks * p.groups * a->warps_m * a->warps_n;
   a->leaf = all_warps * 32 * c.groups * c.taps * c.filters * 4 + (p.filters + 3) / 4 * 4;
-  /* Channels that a block's pieces may be of. */
+  /* The most channels that the pieces of a block belong to. */
   const int32_t of_channels = p.rows * a->of_row, rows = a->warps_n * c.groups * LANES / std::max(a->inner, 8);
   const int32_t some = rows % of_channels == 0   ? rows / of_channels
                        : of_channels % rows == 0 ? 1
@@ -105,7 +105,7 @@ inline void share_work(const cut &c, gradient_arguments *a) {
   a->channels = a->inner < 8 ? channels : std::min(some * a->inner, (channels + a->inner - 1) / a->inner * a->inner);
 }
 
-/* Whether warpgroups are worth it: few of the filters and pieces that blocks of them have are none. */
+/* True if warpgroups pay: padding of filters and pieces adds at most 35% of work. */
 inline bool for_warpgroups(const gconv_layer_problem &p) {
   const cut c = cut_for_warpgroups(p);
   if (c.taps == 4 || p.filters / p.groups <= BLOCK_FILTERS / 2)
@@ -117,20 +117,20 @@ inline bool for_warpgroups(const gconv_layer_problem &p) {
   return filters * a.tiles * a.warps_n * c.groups <= 1.35 * a.groups;
 }
 
-/* Blocks that share the places, at most. */
+/* The most blocks that share the places. */
 inline int32_t most_splits(const cut &c, const gradient_arguments &a) {
   const int64_t blocks = (int64_t)a.tiles * a.blocks * a.p.groups;
   return (int32_t)std::max<int64_t>(
       std::min((PROCESSORS * c.blocks + blocks - 1) / blocks, LEAVES_BYTES / (int64_t)sizeof(float) / a.leaf), 1);
 }
 
-/* How often a warp's read of shared memory meets the same banks; the other half of pieces is alike. */
+/* The worst bank conflict when a warp reads these words of shared memory. */
 inline int reads_of(const int32_t (&words)[32]) {
-  int32_t met[32] = {};
+  int32_t counts[32] = {};
   int most = 1;
   for (int lane = 0; lane < 32; lane++)
     if (std::find(words, words + lane, words[lane]) == words + lane)
-      most = std::max(most, ++met[words[lane] % 32]);
+      most = std::max(most, ++counts[words[lane] % 32]);
   return most;
 }
 inline int reads_of_samples(const cut &c, const gradient_arguments &a, int32_t first_piece) {
@@ -149,11 +149,11 @@ inline int reads_of_gradients(const gradient_arguments &a) {
   return reads_of(words);
 }
 
-/* Floats behind the tables that warps need to add their sums. */
+/* Floats after the tables in which warps add their sums. */
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-/* Floats behind the stages: the rests of a stage's gradients, or rounded ones. */
+/* Floats after the stages: the rests of a stage's gradients. */
 inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
   return c.warpgroups ? a.dz_floats : 0;
 }
@@ -161,12 +161,13 @@ inline int32_t shared_bytes(const cut &c, const gradient_arguments &a) {
   return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats + rest_floats(c, a), sum_floats(c, a)));
 }
 
-/* Chooses pitches so that reads meet in few banks; returns the cycles, about, that a multiprocessor takes for a stage. */
+/* Chooses the pitches with the fewest bank conflicts. Returns an estimate of the cycles that a multiprocessor takes for a
+ * stage. */
 inline double set_pitches(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t reach = (a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1 + a->shift;
   const int32_t x_rows = rows_under(p, a->rows), groups = std::min(a->groups, c.groups);
-  /* A row more makes planes lie an odd number of quads apart. */
+  /* One more row makes the distance of planes an odd number of quads. */
   int least = INT32_MAX;
   for (int32_t more = 0; more < 2; more++)
     for (int32_t pitch = (reach + 3) / 4 * 4; pitch < reach + 35; pitch += 4) {
@@ -190,7 +191,7 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
     a->dz_floats += more_dz;
     a->floats += more_dz;
     const double products =
-        2.0 * PAIR_CYCLES * c.taps * c.groups * WARPGROUPS; /* which read gradients in half of this time */
+        2.0 * PAIR_CYCLES * c.taps * c.groups * WARPGROUPS; /* they read gradients in half of this time */
     return a->steps * std::max(products, products / 2 + 2.0 * a->warps_n * least) + 500;
   }
   gradient_arguments best = *a;
@@ -209,7 +210,7 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
   return std::max(steps * std::max(reads, products), a->floats * 4 / 24.0) + 250;
 }
 
-/* Finds the rows and columns of a stage, which together are whole steps: zeros fill them up. */
+/* Finds the rows and columns of a stage. Their product is a multiple of STEP; zeros fill a partial stage. */
 inline bool find_stage(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   double best = HUGE_VAL;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a convolution's weights by Hopper's warpgroups, which multiply twice as fast as warps by themselves. As in
- * gradient_tensor.cu, each number becomes two of tf32, tensor cores sum the products of 16 places, float32 adds these sums,
- * and the sum of a block is a leaf in memory.
+ * The gradient of a convolution's weights by Hopper's warpgroups (wgmma), which multiply twice as fast as single warps. As
+ * in gradient_tensor.cu, each number becomes two of tf32, tensor cores sum the products of 16 places, these sums are added
+ * as float32, and each block stores a leaf.
  *
  *     an instruction: 64 columns x 64 filters x 8 places        a warp: 3 taps of 16 columns, and 64 filters
- *         columns: from registers of four warps                 a block: 12 warps, which have other columns and the same
+ *         columns: from registers of four warps                 a block: 12 warps, with different columns and the same
  *         filters: from shared memory, as they were copied               gradients
  *
- * Registers of samples may be loaded from any place, so that a tap needs no copy of its own. An operand in shared memory
- * consists of units of 16 bytes: four neighbouring places of a filter, a quad. So the copy engine brings the gradients quad
- * by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 does not have. So the gradients, as they were
- * copied, serve as the first of the two numbers. The second one, the rest, is what tf32 cuts off: before a stage is used,
- * all threads together compute the rests of its gradients, for all warps.
+ * Samples are loaded into registers from any place, so that a tap needs no copy of its own. An operand in shared memory
+ * consists of units of 16 bytes. A unit is a quad: four neighbouring places of a filter. So the copy engine copies the
+ * gradients quad by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 lacks, so the copied gradients are
+ * the first of their two numbers. The second one is the rest, which tf32 truncates. All threads together compute the rests
+ * of a stage before it is used.
  */
 #pragma once
 
@@ -22,14 +22,14 @@ namespace {
 
 #ifdef HOPPER
 
-/* What a thread does for the gradients of a stage: every sixth quad of a filter. */
+/* A thread computes the rests of every sixth quad of a filter. */
 enum : int { QUAD_PARTS = WARPGROUPS * WARPGROUP / BLOCK_FILTERS };
 struct quad_share {
   int32_t filter, part;
 };
 
-/* Fills a stage: a box for all samples, and one for each quad of the gradients of all filters. A thread of each warp asks
- * for some of them. */
+/* Starts to fill a stage: a box of all samples, and one for each quad of all filters. One thread of each warp calls it, and
+ * starts some of the boxes. */
 DEVICE void fill_by_quads(const gradient_arguments &a, const stage_source &source, chunk of, float *stage,
                           uint64_t *arrived) {
   if (threadIdx.x == 0) {
@@ -45,7 +45,7 @@ DEVICE void fill_by_quads(const gradient_arguments &a, const stage_source &sourc
   }
 }
 
-/* Stores the rests of a stage's gradients. Returns the sum of the thread's gradients, a part of the filter's bias. */
+/* Stores the rests of a stage's gradients. Returns the sum of the thread's gradients, a part of the bias. */
 DEVICE float store_rests(const gradient_arguments &a, quad_share own, const float *stage, float *rests) {
   float sum = 0;
   for (int32_t i = own.part; i < QUADS * a.steps; i += QUAD_PARTS) {
@@ -64,8 +64,8 @@ DEVICE float store_rests(const gradient_arguments &a, quad_share own, const floa
   return sum;
 }
 
-/* Adds a stage. `gradients` and `rests` are descriptors: a quad has 64 units of 16 bytes. x: where the thread's first
- * samples are. */
+/* Adds a stage. `gradients` and `rests` are descriptors, in units of 16 bytes: 64 for a quad of all filters. x: the thread's
+ * first sample. */
 template <int TAPS, int GROUPS>
 DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t rests, const float *x, const quad *quads,
                                     warp_sums<8, TAPS, GROUPS> &sums) {
@@ -75,7 +75,7 @@ DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t 
       const int32_t some[QUADS] = {one.y, one.w, other.y, other.w};
       uint32_t first[2][4], rest[2][4];
       UNROLLED_FOR (int j = 0; j < 8; j++) /* columns g and g + 8 of each quad */
-        part<true>(behind(x, some[j / 2] + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j / 4][j % 4],
+        part<true>(bytes_after(x, some[j / 2] + sums.offsets[i / TAPS][j % 2])[i % TAPS], first[j / 4][j % 4],
                    rest[j / 4][j % 4]);
       float added[32];
       hopper::multiply_begin();
@@ -92,14 +92,14 @@ DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t 
     }
 }
 
-/* The descriptor of the first two quads at an address: 64 units of 16 bytes from one to the other, 8 filters after 8. */
+/* The descriptor of the first two quads at an address: quads are 64 units of 16 bytes apart, groups of 8 filters 8 units. */
 DEVICE uint64_t descriptor_of_quads(const float *at) {
   return shared_address(at) >> 4 | (uint64_t)BLOCK_FILTERS << 16 | (uint64_t)8 << 32;
 }
 
 #endif
 
-/* The same by warpgroups, of 64 filters: samples come from registers, and gradients from shared memory. */
+/* multiply_gradients() by warpgroups. */
 template <int TAPS, int GROUPS>
 __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(const __grid_constant__ gradient_arguments a) {
 #ifdef HOPPER
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(32 * GROUP_WARPS, 1) multiply_by_warpgroups(co
   block_work work = begin_block<8, TAPS, GROUPS>(a, shared, arrived);
   const thread_place &own = work.own;
   float *stages = work.stages, *rests = stages + a.stages * a.floats;
-  /* Fills stage after stage, each with the next chunk. */
+  /* Fills a stage with the next chunk. */
   const auto fill = [&](int32_t number, int32_t into) {
     work.source.image = work.next.image;
     if (threadIdx.x % 32 == 0 && number < work.count)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two kernels of gradient_tensor.cu have in common: where a thread's places, pieces and filters are, how a block
- * begins, how a number is parted, and how a warp's sums are stored. */
+/* What the two kernels of gradient_tensor.cu share: the places, pieces and filters of a thread, the begin of a block, the
+ * split of a number into two of tf32, and the stores of a warp's sums. */
 #pragma once
 
 #include "gradient_tensor_cut.cuh"
 
 namespace {
 
-/* A chunk of all images, and the way to the next one. */
+/* The position of a chunk among those of all images. */
 struct position {
   int32_t image, p0, q0;
 };
@@ -31,23 +31,23 @@ DEVICE chunk chunk_at(const gradient_arguments &a, position at) {
   return {at.p0, min(a.rows, a.p.out_height - at.p0), at.q0, min(a.columns, a.p.out_width - at.q0)};
 }
 
-/* Where a quad is, from the first place on: bytes of gradients, and of samples. */
+/* The offsets of a quad from the first place, in bytes: of gradients, and of samples. */
 struct quad {
   int32_t dz, x;
 };
 
-DEVICE const float *behind(const float *p, int32_t bytes) {
+DEVICE const float *bytes_after(const float *p, int32_t bytes) {
   return (const float *)((const char *)p + bytes);
 }
 
-/* What a warp has. */
+/* A thread's part of the sums of its warp. */
 template <int FILTERS, int TAPS, int GROUPS> struct warp_sums {
   float of[GROUPS * TAPS][FILTERS][4];
-  int32_t offsets[GROUPS][2]; /* of the thread's pieces */
+  int32_t offsets[GROUPS][2]; /* of the thread's pieces, in bytes */
 };
 
-/* The first bits of a number, and the rest; or, without SPLIT, the number rounded. An instruction ignores the bits that a
- * tf32 number does not have. */
+/* Splits a number into its first bits and the rest; without SPLIT, rounds it to tf32. Instructions ignore the bits that tf32
+ * lacks. */
 template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &rest) {
   if (SPLIT) {
     first = __float_as_uint(number) & 0xffffe000;
@@ -58,12 +58,12 @@ template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &
   }
 }
 
-/* What a thread knows of itself. */
+/* The work of a thread. */
 struct thread_place {
   int32_t tile, block, group; /* of its block */
   int32_t n, m, k, lane;      /* of its warp, in the three directions */
-  int32_t piece, filter;      /* the first ones of the warp, of the block's */
-  int32_t first, filters;     /* filter of the block, of all, and how many there are */
+  int32_t piece, filter;      /* the first ones of the warp, counted within the block */
+  int32_t first, filters;     /* the first filter of the block, and their number */
 };
 template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gradient_arguments &a) {
   thread_place at;
@@ -83,7 +83,8 @@ template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gra
   return at;
 }
 
-/* Fills the tables: of quads; and of pieces, bytes of samples from the first channel on. count: pieces of the block. */
+/* Fills the table of quads, and that of pieces: offsets of samples from the first channel, in bytes. count: pieces of the
+ * block. */
 template <int TAPS>
 DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
                         int32_t *pieces) {
@@ -97,22 +98,22 @@ DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_
     const piece own = piece_of(a, first_piece + i);
     const bool there = own.c < min(channels, first_channel + a.channels);
     const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
-    pieces[i] = there ? 4 * x : 0; /* others are not used */
+    pieces[i] = there ? 4 * x : 0; /* padding is not used */
   }
 }
 
-/* What a block does, and what it has in shared memory. */
+/* The work of a block, and its arrays in shared memory. */
 struct block_work {
   thread_place own;
   const quad *quads; /* the tables */
   const int32_t *pieces;
-  float *stages; /* a.stages of them, one behind the other */
+  float *stages; /* a.stages of them, a.floats each */
   stage_source source;
   position next; /* the chunk that is copied next */
   int32_t count; /* of chunks */
 };
 
-/* Fills the tables, and makes a barrier ready for each stage that the copy engine will fill. */
+/* Fills the tables, and initialises a barrier for each stage that the copy engine fills. */
 template <int FILTERS, int TAPS, int GROUPS>
 DEVICE block_work begin_block(const gradient_arguments &a, float *shared, uint64_t *arrived) {
   block_work work;
@@ -141,7 +142,7 @@ DEVICE block_work begin_block(const gradient_arguments &a, float *shared, uint64
   return work;
 }
 
-/* No sums yet, of the thread's pieces. */
+/* Sums of 0, with the offsets of the thread's pieces. */
 template <int FILTERS, int TAPS, int GROUPS> DEVICE warp_sums<FILTERS, TAPS, GROUPS> begin_sums(const block_work &work) {
   warp_sums<FILTERS, TAPS, GROUPS> sums = {};
   const int32_t *pieces = work.pieces + work.own.piece + work.own.lane / 4;
@@ -151,7 +152,7 @@ template <int FILTERS, int TAPS, int GROUPS> DEVICE warp_sums<FILTERS, TAPS, GRO
   return sums;
 }
 
-/* Where the thread's first samples are in a stage. */
+/* The offset of the thread's first sample in a stage. */
 DEVICE int32_t first_samples(const gradient_arguments &a, const thread_place &own) {
   return a.dz_floats + a.shift + own.lane % 4 * a.p.stride_x;
 }

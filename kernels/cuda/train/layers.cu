@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers in training: what products are made of, and the kernels around them. */
+/* Layers in training: the operands and outputs of their products (product.cuh), and the kernels around the products. */
 #include "kernels/mean.h"
 #include "layers.h"
 #include "product.cuh"
@@ -13,13 +13,13 @@ unsigned blocks_of(int64_t count) {
   return (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20); /* kernels stride over the rest */
 }
 
-/* for each i of a kernel's own share of `count` items */
+/* For each i < count that belongs to this thread. */
 #define FOR_OWN(i, count)                                                                                                   \
   for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < (count); i += (int64_t)gridDim.x * BLOCK)
 
-/* ---- Operands of products. z counts groups of filters, where there are some ---- */
+/* ---- Operands of products. z is a group of filters, unless something else is said ---- */
 
-/* Weights K x C/G x R x S: of filter m, tap l. */
+/* Weight of filter m and tap l; weights are K x C/G x R x S. */
 struct weights_by_filter {
   gconv_layer_problem p;
   const float *weights;
@@ -40,7 +40,7 @@ struct weights_by_filter {
   }
 };
 
-/* Inputs: under tap l of the output n = (case, place). */
+/* Input under tap l of the output n = (case, place). */
 struct inputs_by_place {
   gconv_layer_problem p;
   const float *x;
@@ -71,14 +71,14 @@ struct inputs_by_place {
   }
 };
 
-/* For the gradient of inputs, l = (filter of the group, r descending, s descending). */
-struct turn {
+/* In the gradient of inputs, l is (filter of the group, r descending, s descending). */
+struct flipped_tap {
   int64_t k;
   int32_t r, s;
 };
-__device__ turn turn_of(const gconv_layer_problem &p, int64_t l) {
+__device__ flipped_tap flipped_tap_of(const gconv_layer_problem &p, int64_t l) {
   const int32_t taps = p.rows * p.columns;
-  turn t;
+  flipped_tap t;
   t.k = l / taps;
   const int32_t at = (int32_t)(l - t.k * taps), row = at / p.columns;
   t.r = p.rows - 1 - row;
@@ -86,7 +86,7 @@ __device__ turn turn_of(const gconv_layer_problem &p, int64_t l) {
   return t;
 }
 
-/* Weights of channel m. */
+/* Weight of channel m and flipped tap l. */
 struct weights_by_channel {
   gconv_layer_problem p;
   const float *weights;
@@ -100,7 +100,7 @@ struct weights_by_channel {
     return (int64_t)(p.filters / p.groups) * p.rows * p.columns;
   }
   __device__ place at(int64_t l) const {
-    const turn t = turn_of(p, l);
+    const flipped_tap t = flipped_tap_of(p, l);
     return weights + t.k * gconv_layer_taps(&p) + t.r * p.columns + t.s;
   }
   __device__ float load(place own, int64_t m) const {
@@ -108,8 +108,8 @@ struct weights_by_channel {
   }
 };
 
-/* Gradients of sums: of the output that the input n = (case, row, column) takes part in under the tap of l; 0 if there is
- * none. */
+/* Gradient of the sum to which the input n = (case, row, column) contributes through the flipped tap l; 0 if there is none.
+ */
 struct gradients_by_input {
   gconv_layer_problem p;
   const float *dz;
@@ -132,7 +132,7 @@ struct gradients_by_input {
     return own;
   }
   __device__ float load(const place &own, int64_t l) const {
-    const turn t = turn_of(p, l);
+    const flipped_tap t = flipped_tap_of(p, l);
     const int32_t y = own.row - t.r * p.dilation_y, x = own.column - t.s * p.dilation_x;
     if (y < 0 || x < 0)
       return 0.0f;
@@ -143,7 +143,7 @@ struct gradients_by_input {
   }
 };
 
-/* For the gradient of weights before the tail, z = (case, band, group) and l is a place of the band. */
+/* In the gradient of weights before the tail, z is (case, band, group), and l is a place of the band. */
 struct band {
   int64_t image, group, begin;
   __device__ band(const gconv_layer_problem &p, int64_t z) {
@@ -154,7 +154,7 @@ struct band {
   }
 };
 
-/* Gradients of sums of filter m. */
+/* Gradient of the sum of filter m at place l. */
 struct gradients_by_place {
   gconv_layer_problem p;
   const float *dz;
@@ -179,7 +179,7 @@ struct gradients_by_place {
   }
 };
 
-/* Inputs under tap n; behind the last tap is the bias, whose input is 1. */
+/* Input under tap n of place l; after the last tap comes the bias, whose input is 1. */
 struct inputs_by_tap {
   gconv_layer_problem p;
   const float *x;
@@ -214,7 +214,7 @@ struct inputs_by_tap {
   }
 };
 
-/* In the tail, z is a slice and l a case of it. `width` floats a case; n == width is the bias. */
+/* In the tail, z is a slice, and l is a case of it. A case has `width` floats; n == width is the bias, whose input is 1. */
 struct values_by_case {
   const float *values;
   int64_t width, cases;
@@ -240,7 +240,7 @@ struct values_by_case {
 
 /* ---- Outputs of products ---- */
 
-/* y of filter m at n = (case, place). */
+/* Output y of filter m at n = (case, place). */
 struct activated {
   gconv_layer_problem p;
   const float *biases;
@@ -257,7 +257,7 @@ struct activated {
   }
 };
 
-/* dx of channel m at n = (case, place). */
+/* Gradient dx of channel m at n = (case, place). */
 struct gradient_of_inputs {
   gconv_layer_problem p;
   float *dx;
@@ -271,9 +271,9 @@ struct gradient_of_inputs {
   }
 };
 
-/* A leaf of each z, or of each G of them: weights K x taps, then biases. */
+/* Each z, or G of them, make a leaf: weights K x taps, then biases. */
 struct leaf_of_weights {
-  int64_t filters, taps, groups, parameters; /* filters of a group */
+  int64_t filters, taps, groups, parameters; /* filters: of a group */
   float *leaves;
   int64_t first = 0;
   int64_t filter = 0;
@@ -301,7 +301,7 @@ __global__ void add_input(const float *x, const float *input, int64_t count, flo
     y[i] = x[i] + input[i];
 }
 
-/* A block a plane, in the order of mean.h. */
+/* One block a plane, in the order of mean.h. */
 __global__ void __launch_bounds__(GCONV_MEAN_LANES) mean_planes(const float *x, int64_t count, float *y) {
   __shared__ double lanes[GCONV_MEAN_LANES];
   const float *plane = x + (int64_t)blockIdx.x * count;
@@ -330,7 +330,7 @@ __global__ void apply_softmax(float *y, int64_t cases, int32_t filters, int64_t 
   }
 }
 
-/* Of a class, 1 for the right output, else 0. */
+/* The target of output i; with classes, 1 for the output of the class, else 0. */
 __device__ float target_of(const gconv_learn_net &net, const float *targets, int64_t n, int64_t i, int64_t outputs) {
   return net.classes ? (targets[n] == (float)i ? 1.0f : 0.0f) : targets[n * outputs + i];
 }
@@ -340,7 +340,7 @@ __device__ float weight_of(const gconv_learn_net &net, const float *targets, int
   return net.class_weights ? net.class_weights[(size_t)targets[n]] : 1.0f;
 }
 
-/* Whether the largest output, the first of equals, is that of the class. */
+/* True if the largest output is that of the class; of equal outputs, the first counts. */
 __device__ bool hits_class(const float *y, float target, int64_t outputs) {
   const float own = y[(int64_t)target];
   bool miss = false;
@@ -366,7 +366,7 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
   }
 }
 
-/* Of many outputs: a block a case, whose threads share the terms; one adds them in their order. */
+/* Losses of many outputs: one block a case. Its threads compute the terms, and one thread adds them in their order. */
 __global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
                                                           int64_t outputs, double *losses, uint32_t *hits) {
   enum { TERMS = 2048 };
@@ -406,7 +406,7 @@ __global__ void find_gradients(gconv_learn_net net, const float *y, const float 
   }
 }
 
-/* One block. */
+/* By one block. */
 __global__ void __launch_bounds__(1024)
     add_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome, uint32_t *stop) {
   __shared__ unsigned long long all;
@@ -430,7 +430,7 @@ __global__ void __launch_bounds__(1024)
     *stop = 1;
 }
 
-/* Four at a time, and those that are left. */
+/* Four numbers at a time, then the rest. */
 __global__ void differentiate_each(gconv_layer_problem p, const float *y, float *dy, int64_t count) {
   FOR_OWN (i, count / 4) {
     const float4 ys = ((const float4 *)y)[i], dys = ((const float4 *)dy)[i];
@@ -462,19 +462,20 @@ __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
   return leaf[0];
 }
 
-/* A warp sums 32 columns of GROUP leaves; the warps of a block, of which there is a power of two, so many groups at a time,
- * which the first one adds. It sums what these come to as a binary counter counts: level[b] is the sum of 2^b of them. */
+/* Sums leaves by a tree. A warp sums 32 columns of a group of GROUP leaves. A block has a power of two of warps; each round,
+ * they sum one group each, and the first warp adds these. It adds the rounds as a binary counter counts: level[b] is the sum
+ * of 2^b rounds. */
 __global__ void __launch_bounds__(32 * MOST_GROUPS)
     add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums) {
   __shared__ float groups[MOST_GROUPS][32];
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
   for (int64_t first = (int64_t)blockIdx.x * 32; first < outer * floats; first += (int64_t)gridDim.x * 32) {
-    const int64_t i = first + lane, at = i / floats, turns = (count + warps * GROUP - 1) / (warps * GROUP);
+    const int64_t i = first + lane, at = i / floats, rounds = (count + warps * GROUP - 1) / (warps * GROUP);
     const bool there = i < outer * floats;
     const float *own = leaves + at * count * floats + i - at * floats;
     float level[40], sum = 0;
-    for (int64_t turn = 0; turn < turns; turn++) {
-      const int64_t begin = (turn * warps + warp) * GROUP, left = there ? count - begin : 0;
+    for (int64_t round = 0; round < rounds; round++) {
+      const int64_t begin = (round * warps + warp) * GROUP, left = there ? count - begin : 0;
       float leaf[GROUP];
       UNROLLED_FOR (int j = 0; j < GROUP; j++)
         leaf[j] = j < left ? own[(begin + j) * floats] : 0.0f;
@@ -487,7 +488,7 @@ __global__ void __launch_bounds__(32 * MOST_GROUPS)
             groups[g][lane] += groups[g + step][lane];
         sum = groups[0][lane];
         int b = 0;
-        for (; turn >> b & 1; b++)
+        for (; round >> b & 1; b++)
           sum = level[b] + sum;
         level[b] = sum;
       }
@@ -496,11 +497,11 @@ __global__ void __launch_bounds__(32 * MOST_GROUPS)
     if (warp > 0 || !there)
       continue;
     int b = 0;
-    while (!(turns >> b & 1))
+    while (!(rounds >> b & 1))
       b++;
     sum = level[b];
-    for (b++; turns >> b; b++)
-      if (turns >> b & 1)
+    for (b++; rounds >> b; b++)
+      if (rounds >> b & 1)
         sum = level[b] + sum;
     sums[i] = sum;
   }
@@ -519,7 +520,7 @@ __global__ void update_each(gconv_learn_step step, const uint8_t *are_weights, i
 
 } // namespace
 
-/* ---- Starting them ---- */
+/* ---- Launching ---- */
 
 void gconv_learn_make_taps(const gconv_layer_problem *p, gconv_learn_tap *taps) {
   for (int32_t c = 0; c < p->channels / p->groups; c++)

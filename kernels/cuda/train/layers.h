@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training on a GPU, a kernel for each part of each layer. All do what kernels/learn_problem.h says, in its order. They are
- * started on `stream`, and the functions return at once: cudaGetLastError() tells of failures. Pointers are to memory of the
- * device. Values of a layer are cases x floats of a case, in the order of channels, rows and columns.
+ * Training on a GPU, with a kernel for each part of each layer. kernels/learn_problem.h has the formulas, and the order of
+ * all sums. Values of a layer are cases x channels x rows x columns.
+ *
+ * Functions start kernels on `stream` and return at once; cudaGetLastError() returns their failure. Pointers are to device
+ * memory.
  */
 #ifndef GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
 #define GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
@@ -11,23 +13,23 @@
 
 #include <cuda_runtime_api.h>
 
-/* What a step came to: the sum of its losses, and how many cases were given their class. */
+/* The result of a step: the sum of its losses, and the number of cases that got their class. */
 typedef struct gconv_learn_outcome {
   double loss;
   uint64_t hits;
 } gconv_learn_outcome;
 
-/* A tap of a filter, for kernels: what its channel, row and column come to. */
+/* A tap of a filter, relative to the first tap. */
 typedef struct gconv_learn_tap {
-  int32_t row, column; /* of the input, from the first tap on */
-  int64_t offset;      /* in the input of a group, from the place of the first tap */
+  int32_t row, column; /* of the input */
+  int64_t offset;      /* in the input of a group */
 } gconv_learn_tap;
 
 /* A layer, with tables for its kernels. Dense layers have one place. */
 typedef struct gconv_learn_own {
   gconv_learn_layer layer;
-  bool in_tail;          /* sums of weights are those of slices of cases */
-  gconv_learn_tap *taps; /* of the device: C / G x R x S of them, and one that says it is the bias; NULL without weights */
+  bool in_tail;          /* a dense layer of the tail: gradients of weights are summed by slices of cases */
+  gconv_learn_tap *taps; /* in device memory: C / G x R x S, and one for the bias; NULL without weights */
 } gconv_learn_own;
 
 /* The taps of a filter in the order c, r, s, for the host. */
@@ -36,45 +38,44 @@ void gconv_learn_make_taps(const gconv_layer_problem *problem, gconv_learn_tap *
 /* x = the cases `numbers` of a data set. */
 void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
                            cudaStream_t stream);
-/* y from x, but for softmax; `input` is the input of the network, which a residual adds. */
+/* Computes y from x, without softmax. input: the input of the network, which a residual adds. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, const float *input,
                               int64_t cases, float *y, cudaStream_t stream);
-/* Softmax of sums. */
+/* Replaces the sums y by their softmax. */
 void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream);
-/* The loss of each case, and whether it was given its class. */
+/* losses[n]: the loss of case n; hits[n]: 1 if its largest output is that of its class. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
-/* The sum of losses by a tree, which overwrites them, and of hits. If it is not finite, *stop = 1. */
+/* Sums hits, and losses by a tree that overwrites them. If the sum of losses is not finite, *stop = 1. */
 void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
                                  uint32_t *stop, cudaStream_t stream);
-/* The gradient of the outputs y of the network. */
+/* dy = the gradient of the network's outputs y. */
 void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
                               float *dy, cudaStream_t stream);
-/* dy, the gradient of outputs y, becomes dz, that of sums. */
+/* Replaces dy, the gradient of outputs y, by the gradient of their sums. */
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
                                     cudaStream_t stream);
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
                              cudaStream_t stream);
-/* The chains of the gradient of weights: leaves x parameters of the layer, where gconv_learn_leaves() says how many leaves
- * there are. */
+/* The chains of the gradient of weights, gconv_learn_leaves() x parameters of the layer. */
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
-/* The same of a convolution, by a kernel for them. False if it does not take the layer (gradient.cu). */
+/* The same by the kernel for convolutions (gradient.cu). False if it does not support the layer. */
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream);
-/* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu): with float32 as `math`, to the
- * accuracy of float32; all others are as tf32. What is known beforehand, for up to so many cases, is made once; NULL: the
- * layer or the GPU is not for them. To be freed with free(). */
+/* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu). With float32 as `math` it has the
+ * accuracy of float32, else that of tf32. gconv_learn_tensor_make() prepares it once, for up to `cases` cases; *tensor is
+ * NULL if the layer or the GPU does not suit. Free with free(). */
 typedef struct gconv_learn_tensor gconv_learn_tensor;
 void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor);
-size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor); /* of the workspace */
+size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor); /* in the workspace */
 void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, const float *dz, int64_t cases,
                              float *workspace, float *gradient, cudaStream_t stream);
-/* sums[i] = the sum, by a tree, of leaves[i][0 .. count - 1], each of `floats` floats, for all i < outer. */
+/* sums[i] = the sum by a tree of leaves[i][0 .. count - 1], for i < outer. A leaf and a sum have `floats` floats. */
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream);
-/* A step of all parameters, unless *stop. */
+/* Takes a step of all parameters, unless *stop. *bad = 1 if a parameter is then not finite. */
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
                              float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
                              cudaStream_t stream);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The product of all layers in training: forward, the gradient of inputs, and the gradient of weights are sums over l of
- * a(m, l) * b(n, l), which differ in where a and b come from. Each sum is one chain of fmaf() over l from +0, as the exact
- * family wants it. A block computes a tile of M x N sums: for 16 values of l at a time, it loads the numbers into shared
- * memory, and each thread adds to 4 x 4 sums.
+ * The matrix product of training. Forward, the gradient of inputs and the gradient of weights are all sums over l of
+ * a(m, l) * b(n, l), with different operands a and b. Each sum is one chain of fmaf() over l from +0, as the exact family
+ * requires. A block computes a tile of M x N sums. For 16 values of l at a time, it loads the numbers into shared memory,
+ * and each thread adds to 4 x 4 sums.
  *
  * Operands (layers.cu) and outputs are structs:
- *   begin(z)              the number z of the product, as grids have a third axis, begins
- *   at(i)                 what is known of a place i, which is l if BY_L, else m or n ...
- *   load(place, j)        ... and the number there, j being the other index
- *   length(z)             of a: how many l there are
- *   store(m, n, sum)      of the output
+ *   begin(z)              selects product z, the third axis of the grid
+ *   at(i)                 an operand's place i, where i is l if BY_L, else m or n
+ *   load(place, j)        the number at a place, where j is the other index
+ *   length(z)             the number of values of l; operand a only
+ *   store(m, n, sum)      stores a sum; output only
  */
 #pragma once
 
@@ -22,10 +22,10 @@ namespace {
 
 enum { STAGE = 16 }; /* values of l at a time */
 
-/* Loads SIZE x STAGE numbers into tile[l][i]; what lies outside becomes 0, and is not used. */
+/* Loads SIZE x STAGE numbers into tile[l][i]. Numbers outside become 0, and are not used. */
 template <int SIZE, int THREADS, class Operand> struct loader {
   const Operand &from;
-  const int64_t first, count; /* of the tile; all */
+  const int64_t first, count; /* the first index of the tile; the number of all */
   typename Operand::place own = {};
   __device__ loader(const Operand &from, int64_t first, int64_t count) : from(from), first(first), count(count) {
     if (!Operand::BY_L && first + threadIdx.x % SIZE < count)
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(M *N / 16) multiply(A a, B b, Out out, int64_t
         out.store(first_m + row + i, first_n + column + j, sums[i][j]);
 }
 
-/* Starts `products` of m_count x n_count sums, with tiles that few rows fill, too. */
+/* Starts `products` products of m_count x n_count sums. Few rows get tiles of 16 rows, others of 64. */
 template <class A, class B, class Out>
 void start_products(const A &a, const B &b, const Out &out, int64_t m_count, int64_t n_count, int64_t products,
                     cudaStream_t stream) {

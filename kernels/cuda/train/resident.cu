@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values and gradients of a layer lie in shared memory as [output][case], weights as [output][input] with the bias behind
- * the inputs. A step goes so; between its parts, the threads of a block wait for each other:
+ * Values and gradients of a layer are [output][case] in shared memory. Weights are [output][input], with the bias after the
+ * inputs. A step has four parts, with a barrier of the block between them:
  *
- *   1. forward, layer by layer; then the inputs of the next step set off
+ *   1. forward, layer by layer; then the copy of the next step's inputs begins
  *   2. softmax, and the gradient of the sums of the last layer
- *   3. the gradients of the other layers' sums, from the last to the first
- *   4. the gradients of all weights, and at once their change
+ *   3. the gradients of the other layers' sums, from the last layer to the first
+ *   4. the gradients of all weights, and the update
  *
- * Shared memory gives a warp a register of all its lanes a cycle, while four warps multiply. So each number that was read is
- * used several times: in 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all
- * lanes share. In 4, lanes are a table of outputs and inputs; in 1 and 3 of a whole slice, of outputs and cases. Rows of
- * values begin at odd multiples of 16 bytes, so that lanes which read the same column of neighbouring rows meet no conflicts
- * of banks. Loops are unrolled only where multiply-adds are: a step is so short that fetching its instructions counts.
+ * Shared memory delivers one number a lane to one warp a cycle, while four warps multiply. So each number is used several
+ * times. In 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all lanes share. In
+ * 4, the lanes of a warp are a table of outputs and inputs; in 1 and 3 of a whole slice, a table of outputs and cases. Rows
+ * of values begin at odd multiples of 16 bytes, so that lanes that read one column of neighbouring rows have no bank
+ * conflicts. Only loops of multiply-adds are unrolled: a step is so short that fetching its instructions counts.
  *
- * On GPUs that have clusters, four blocks take the steps of one slice together. A step of 64-63-26 with 32 cases is a matter
- * of latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update follow each other. So blocks
- * share all of it, but meet only twice a step:
+ * One slice. On GPUs with clusters, four blocks take the steps together. The time of a step of 64-63-26 with 32 cases is
+ * latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update run one after the other. So the
+ * blocks share all parts, and wait for each other only twice a step:
  *
- *   - Each computes some outputs of the first layers for all cases, and sends them to the block of the case.
- *   - Each computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
- *   - Then each has what it needs for 3 and 4: it changes the weights that belong to its outputs. All blocks need those of
- *     the last layer; they arrive together with the outputs of the next step.
+ *   - Each block computes some outputs of the first layers for all cases, and sends them to the block of the case.
+ *   - Each block computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
+ *   - Each block then does 3 and 4 for its outputs, and updates their weights. All blocks need the weights of the last
+ * layer, which arrive together with the outputs of the next step.
  *
- * Numbers are sent without a barrier of the cluster: a block counts the bytes that arrive. One more warp tells the losses
- * while the others compute.
+ * Numbers are sent without a barrier of the cluster: the receiver counts the bytes that arrive. One more warp computes the
+ * losses while the others go on.
  *
- * Where a batch has several slices, each block does 1 to 4 for some of them, and writes the gradients of a slice as a leaf.
- * When all blocks have, they share out the parameters: each is changed by the sum of its leaves. All blocks read it as soon
- * as it is there, and the kernel goes on with the next step. Its inputs stay in shared memory if a block has one slice.
+ * Several slices. Each block does 1 to 4 for some slices, and writes the gradients of a slice as a leaf. After a barrier of
+ * all blocks, they share the parameters: each parameter is updated by the sum of its leaves. The blocks read the new
+ * parameters as soon as they are written, and go on with the next step. If a block has one slice, its inputs stay in shared
+ * memory.
  *
- * resident_net.cuh has what lies where, and clusters; resident_pass.cuh 1 to 4; resident_cases.cuh the last layer of a
- * cluster; resident_tiles.cuh 1 to 3 of a slice; resident_steps.cuh and resident_slices.cuh the kernels; this file what the
- * host decides.
+ *   resident_net.cuh      the layout of shared memory, and clusters       resident_steps.cuh    the kernel of one slice
+ *   resident_pass.cuh     parts 1 to 4                                    resident_slices.cuh   the kernel of several slices
+ *   resident_cases.cuh    the last layer in a cluster                     this file             the host
+ *   resident_tiles.cuh    parts 1 to 3 of a whole slice
  */
 #include "device/cuda_error.h"
 #include "resident.h"
@@ -48,8 +50,8 @@ int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
   return 4 * (fours | 1);
 }
 
-/* Lays a network out for up to `cases` at a time; by_cases: the last layer. arrays: of the optimiser. False if it takes more
- * than `bytes`. */
+/* Lays a network out in shared memory for up to `cases` cases. by_cases: blocks share the cases of the last layer. arrays:
+ * of the optimiser. twice: with room for the next inputs. False if it takes more than `bytes`. */
 bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays, bool twice, int64_t bytes,
              resident_net *made) {
   *made = {};
@@ -109,16 +111,16 @@ bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays
 struct gconv_resident {
   gconv_learn_net net;
   size_t batch, slices;
-  resident_net for_arrays[3]; /* with 0, 1 and 2 arrays of the optimiser; its count is 0 where it does not fit */
-  resident_net for_slices;    /* likewise */
+  resident_net for_arrays[3]; /* with 0, 1 and 2 arrays of the optimiser; count 0: it does not fit */
+  resident_net for_slices;    /* count 0: it does not fit */
   bool has_clusters;
-  unsigned blocks; /* of several slices */
-  /* Of the device: */
+  unsigned blocks; /* for several slices */
+  /* In device memory: */
   gconv_learn_step *steps;
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
-  gconv_learn_outcome *of_cases; /* of as many steps */
-  int32_t *numbers;              /* this and what follows: of struct together */
+  gconv_learn_outcome *of_cases; /* of arranged_steps steps */
+  int32_t *numbers;              /* this and the following: see struct together */
   float *leaves, *changed;
   double *losses;
   uint32_t *hits;
@@ -170,7 +172,7 @@ static bool is_for(const gconv_learn_net *net, size_t batch) {
   return fits;
 }
 
-/* Memory for blocks of as many steps as a kernel takes, and for what blocks share. */
+/* Allocates the blocks of the steps that a kernel takes, and what blocks share. */
 static gconv_status allocate_for(gconv_resident *made) {
   const resident_net *net = made->slices > 1 ? &made->for_slices : &made->for_arrays[0];
   const size_t step = made->slices * (size_t)net->rows * (size_t)net->pitch * sizeof(float);
@@ -181,7 +183,7 @@ static gconv_status allocate_for(gconv_resident *made) {
   CUDA_TRY(cudaMalloc(&made->steps, GCONV_RESIDENT_STEPS * sizeof *made->steps));
   int device = 0, units = 0;
   CUDA_TRY(cudaGetDevice(&device));
-  cudaFuncAttributes kernel; /* code for GPUs without clusters runs on those that have them, too */
+  cudaFuncAttributes kernel; /* a GPU with clusters may run code that was compiled for GPUs without them */
   CUDA_TRY(cudaFuncGetAttributes(&kernel, take_steps<GCONV_OPTIMIZER_SGD, 32, CLUSTER>));
   made->has_clusters = kernel.ptxVersion >= 90 && kernel.binaryVersion >= 90;
   if (made->slices == 1) {
@@ -198,7 +200,7 @@ static gconv_status allocate_for(gconv_resident *made) {
   CUDA_TRY(cudaMalloc(&made->hits, made->slices * sizeof *made->hits));
   CUDA_TRY(cudaMalloc(&made->arrived, sizeof *made->arrived));
   number_places<<<1, WORKING>>>(*net, net->first, made->numbers);
-  CUDA_TRY(cudaStreamSynchronize(cudaStreamLegacy)); /* for which steps, in a stream that is not blocking, do not wait */
+  CUDA_TRY(cudaStreamSynchronize(cudaStreamLegacy)); /* the non-blocking stream of steps does not wait for this one */
   return GCONV_OK;
 }
 
@@ -252,7 +254,7 @@ static gconv_status start_steps(const gconv_resident *resident, const resident_n
     cluster.val.clusterDim = {BLOCKS, 1, 1};
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(BLOCKS);
-    config.blockDim = dim3(TELLING);
+    config.blockDim = dim3(STEP_THREADS);
     config.dynamicSmemBytes = (size_t)net.floats * sizeof(float);
     config.stream = stream;
     config.attrs = &cluster;
@@ -291,7 +293,7 @@ static gconv_status start_large_steps(const gconv_resident *resident, resident_n
   int32_t taken = (int32_t)count;
   void *arguments[] = {&net, &run, &steps, &taken, &of};
   GCONV_TRY(allow_shared(take_large_steps, net));
-  prepare_meetings<<<((unsigned)of.places + 255) / 256, 256, 0, stream>>>(of);
+  prepare_grid<<<((unsigned)of.places + 255) / 256, 256, 0, stream>>>(of);
   CUDA_TRY(cudaLaunchCooperativeKernel(take_large_steps, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));
   return GCONV_OK;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training of small networks of dense layers that stay in the shared memory of multiprocessors: weights, what the optimiser
- * keeps, and all values of a batch. Batches of one slice (GCONV_LEARN_SLICE cases) are trained by one block, or by a
- * cluster of four, which take many steps without leaving their kernel. Of larger ones, blocks compute the gradients of
- * slices, meet, and change the parameters together, step after step. The order of all sums is that of
- * kernels/learn_problem.h.
+ * Training of small dense networks in the shared memory of multiprocessors, which holds the weights, the optimiser's arrays
+ * and all values of a batch. One kernel takes many steps. A batch of one slice (GCONV_LEARN_SLICE cases) is trained by one
+ * block or a cluster of four. With several slices, blocks compute the gradients of slices, wait for each other, and update
+ * the parameters together. The order of all sums is that of kernels/learn_problem.h.
  */
 #ifndef GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
 #define GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
@@ -13,42 +12,43 @@
 #include "layers.h"
 
 enum {
-  GCONV_RESIDENT_STEPS = 1024, /* that are started at a time, at most: some milliseconds */
-  GCONV_RESIDENT_PASSES = 256, /* the same, of all cases at once */
-  GCONV_RESIDENT_SLICES = 1024 /* of a batch, at most */
+  GCONV_RESIDENT_STEPS = 1024, /* the most steps of a kernel: some milliseconds */
+  GCONV_RESIDENT_PASSES = 256, /* the most steps of a kernel if a batch has several slices */
+  GCONV_RESIDENT_SLICES = 1024 /* the most slices of a batch */
 };
 
-/* A network that is resident. */
+/* A network in shared memory. */
 typedef struct gconv_resident gconv_resident;
 
-/* *resident = NULL for a network that does not fit, has other than dense layers, or a softmax that is not that of
- * cross-entropy; or for a larger batch. Free with gconv_resident_free(); NULL is allowed there. */
+/* *resident is NULL if the network or the batch does not fit, if a layer is not dense, or if a softmax is not the last layer
+ * with cross-entropy. Free with gconv_resident_free(), which allows NULL. */
 gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv_resident **resident);
 void gconv_resident_free(gconv_resident *resident);
 
-/* Whether it takes steps of this optimiser; NULL is allowed. How many at a time, at most. Steps of several slices that are
- * taken at a time all have the same cases. */
+/* True if the network fits with the arrays of this optimiser. NULL is allowed. */
 bool gconv_resident_takes(const gconv_resident *resident, gconv_optimizer optimizer);
+/* True if a batch has several slices. The steps of a start then all have the same cases. */
 bool gconv_resident_has_slices(const gconv_resident *resident);
+/* The most steps of a start. */
 size_t gconv_resident_steps(const gconv_resident *resident);
 
-/* What it trains on. Pointers are to memory of the device, but outcomes and bad may be the host's, pinned. */
+/* The arguments of a start. Pointers are to device memory; outcomes and bad may be pinned host memory. */
 typedef struct gconv_resident_run {
-  const float *inputs, *targets; /* of a data set, of which it takes ... */
-  const size_t *numbers;         /* ... these cases */
+  const float *inputs, *targets; /* of a data set */
+  const size_t *numbers;         /* of the cases to take */
   size_t cases;
-  bool same; /* the very cases of the call before, in their order */
+  bool same; /* the same cases in the same order as in the last call */
   float *parameters, *first, *second;
-  const uint8_t *are_weights;    /* of each parameter */
+  const uint8_t *are_weights;    /* for each parameter */
   gconv_learn_outcome *outcomes; /* of each step */
   uint32_t *bad;                 /* becomes 1 if a parameter is not finite */
-  /* Of several slices: where loss * factor < best_loss, the parameters before the step go to `best`. */
+  /* With several slices: if loss * factor < best_loss, the parameters before the step are copied to `best`. */
   float *best;
   double factor, best_loss;
 } gconv_resident_run;
 
-/* Starts `count` steps. What step i came to goes to outcomes[i]. A step whose loss is not finite is the last one, and
- * changes nothing. */
+/* Starts `count` steps. outcomes[i] is the result of step i. A step whose loss is not finite changes nothing, and is the
+ * last one. */
 gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident_run *run, const gconv_learn_step *steps,
                                   size_t count, cudaStream_t stream);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last layer of steps of one slice. Blocks of a cluster share its cases: each computes all outputs of some cases, and
- * sends the gradients of their sums to all others. A warp has two cases, and a lane an output of both, so that softmax stays
- * inside of the warp. Weights lie in rows of inputs, w[c][k] with the biases behind them; outputs and gradients in rows of
- * cases, y[n][k] and dz[n][k]. Behind the gradients of a case is a 1 if it has a number that is not finite, else a 0. Rows
- * are filled up with zeros to multiples of four.
+ * The last layer of steps of one slice. The blocks of a cluster share its cases: each computes all outputs of some cases,
+ * and sends the gradients of their sums to all other blocks. A warp has two cases, and a lane one output of both, so that
+ * softmax stays within the warp.
+ *
+ * Weights are w[c][k], with the row of biases last. Outputs and gradients are y[n][k] and dz[n][k]. After the gradients of a
+ * case comes a 1 if one of its numbers is not finite, else a 0. Rows are padded with zeros to multiples of four.
  */
 #pragma once
 
@@ -12,10 +13,10 @@
 
 namespace {
 
-/* The largest of the lanes' numbers. Any of them if one is NaN. */
+/* The maximum over the lanes; if one number is NaN, any of them. */
 __device__ __forceinline__ float largest_of_warp(float v) {
 #if __CUDA_ARCH__ >= 800
-  int32_t bits = __float_as_int(v); /* made so that they are in the order of the numbers */
+  int32_t bits = __float_as_int(v); /* the exclusive or makes integers that sort as the numbers do */
   bits = __reduce_max_sync(0xffffffff, bits ^ (bits >> 31 & 0x7fffffff));
   return __int_as_float(bits ^ (bits >> 31 & 0x7fffffff));
 #else
@@ -25,7 +26,7 @@ __device__ __forceinline__ float largest_of_warp(float v) {
 #endif
 }
 
-/* sums[m] = the sum of output k of case n + m. PITCH_W: l.w_pitch, if it is known. */
+/* sums[m] = the sum of output k of case n + m. PITCH_W: l.w_pitch if it is known, else 0. */
 template <int ROOM, int PITCH_W>
 __device__ __forceinline__ void sum_outputs(const resident_layer &l, int32_t x_at, int32_t n, int32_t k, float (&sums)[2]) {
   const int32_t pitch = PITCH_W > 0 ? PITCH_W : l.w_pitch;
@@ -41,7 +42,7 @@ __device__ __forceinline__ void sum_outputs(const resident_layer &l, int32_t x_a
   sums[1] = sums[1] + bias;
 }
 
-/* sums[m] += all outputs of a case, in their order. Behind them are zeros. */
+/* sums[m] += all outputs of a case, in their order. The padding is 0. */
 __device__ __forceinline__ void add_outputs(const resident_layer &l, float *const (&y)[2], float (&sums)[2]) {
   UNROLLED_4_FOR (int32_t k = 0; k < l.outputs; k += 4)
     UNROLLED_FOR (int m = 0; m < 2; m++) {
@@ -72,14 +73,14 @@ __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y
       y[m][k] = y[m][k] / sums[m];
 }
 
-/* The gradient of a sum of the last layer, from its output and how that differs from its target. */
+/* The gradient of a sum of the last layer, from its output y and d = y - target. */
 __device__ __forceinline__ float sum_gradient(const resident_net &net, const resident_layer &l, float factor, float y,
                                               float d) {
   const float dy = output_gradient(net, factor, d);
   return net.loss == GCONV_LOSS_CROSS_ENTROPY ? dy : gconv_learn_slope(l.activation, l.slope, y, dy);
 }
 
-/* By a warp: outputs of cases n and n + 1, and their gradients, which go to all blocks. `cases`: of the step. */
+/* By a warp: computes the outputs of cases n and n + 1, and sends their gradients to all blocks. cases: of the step. */
 template <int ROOM, int BLOCKS>
 __device__ void finish_many_outputs(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
   const resident_layer l = net.layers[net.count - 1];
@@ -114,7 +115,7 @@ __device__ void finish_many_outputs(const resident_net &net, int32_t block_at, i
         send_all<BLOCKS>(arrival_of(net, ARRIVED_GRADIENTS), &dz[m][k], dz[m][k]);
 }
 
-/* a / b for outputs of softmax, of two cases. */
+/* a / b for outputs of softmax of two cases. */
 __device__ __forceinline__ void divide(float (&a)[2], const float (&b)[2]) {
   if (a[0] >= 0x1p-60f && a[1] >= 0x1p-60f) {
     a[0] = gconv_quotient(a[0], b[0]);
@@ -125,13 +126,13 @@ __device__ __forceinline__ void divide(float (&a)[2], const float (&b)[2]) {
   }
 }
 
-/* The same for fewer outputs than lanes: all but the sum of softmax stays in registers. The lane behind the outputs tells
- * whether the case is bad. */
+/* The same for fewer outputs than lanes: all numbers but those that softmax sums stay in registers. The lane after the last
+ * output stores whether the case is bad. */
 template <int ROOM, int BLOCKS>
 __device__ void finish_few_outputs(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
   const resident_layer l = net.layers[net.count - 1];
   const int32_t k = lane_of(), own = min(k, l.outputs - 1);
-  const bool has = k < l.outputs; /* other lanes compute the last output, too, and keep it to themselves */
+  const bool has = k < l.outputs; /* the other lanes compute the last output, too, but do not store it */
   float *const y[2] = {shared + net.y + n * l.dz_pitch, shared + net.y + (n + 1) * l.dz_pitch};
   float *const dz[2] = {shared + l.dz + n * l.dz_pitch, shared + l.dz + (n + 1) * l.dz_pitch};
   float values[2] = {}, targets[2];
@@ -178,7 +179,7 @@ __device__ void finish_cases(const resident_net &net, int32_t block_at, int32_t 
     finish_many_outputs<ROOM, BLOCKS>(net, block_at, n, cases, factor);
 }
 
-/* Whether a case had a number that is not finite. */
+/* True if a case has a number that is not finite. */
 template <int ROOM> __device__ bool is_bad(const resident_net &net) {
   const resident_layer &l = net.layers[net.count - 1];
   bool bad = false;
@@ -187,7 +188,7 @@ template <int ROOM> __device__ bool is_bad(const resident_net &net) {
   return __any_sync(0xffffffff, bad);
 }
 
-/* The gradient of the sums of the layer before: a warp computes C inputs of a case a lane. `last`: as of backward(). */
+/* The gradient of the sums of the layer before. A warp computes C inputs, with a case a lane. last: as in backward(). */
 template <int C, int ROOM, int BLOCKS> __device__ void go_back_by_cases(const resident_net &net, bool last) {
   constexpr int GROUPS = ROOM / 32;
   const resident_layer l = net.layers[net.count - 1], before = net.layers[net.count - 2];
@@ -220,8 +221,8 @@ template <int C, int ROOM, int BLOCKS> __device__ void go_back_by_cases(const re
   }
 }
 
-/* Calls use(layer, output, input, gradient) for the parameters in the block's own rows, R of them a warp and an output a
- * lane. Returns how many tasks that were. */
+/* Calls use(layer, output, input, gradient) for the parameters in the block's own rows. A warp has R rows, and a lane an
+ * output. Returns the number of tasks, one a warp. */
 template <int R, int ROOM, int BLOCKS, class Use>
 __device__ int32_t find_gradients_by_cases(const resident_net &net, int32_t block_at, int32_t count, Use use) {
   const resident_layer l = net.layers[net.count - 1];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network in the shared memory of a multiprocessor: what lies where, how it gets there, and how the blocks of a cluster
- * share it. */
+/* The layout of a network in shared memory, how it is loaded, and how the blocks of a cluster share it. */
 #pragma once
 
 #include "../core/copies.cuh"
@@ -8,10 +7,10 @@
 
 enum {
   CLUSTER = 4,
-  WORKERS = 16, /* warps that compute; where a kernel takes many steps, one more tells what they came to */
+  WORKERS = 16, /* warps that compute; the kernel of one slice has one more for losses */
   WORKING = 32 * WORKERS,
   LAYERS = 8,
-  STATIC_BYTES = 11 << 10, /* of shared memory, that kernels declare themselves, at most */
+  STATIC_BYTES = 11 << 10, /* the most shared memory that kernels declare statically */
   ARRANGED_BYTES = 64 << 20
 };
 
@@ -19,36 +18,36 @@ namespace {
 
 struct resident_layer {
   int32_t inputs, outputs;
-  int64_t weights; /* where they are in the parameters */
-  /* Where these are in shared memory, in floats: */
+  int64_t weights; /* offset in the parameters */
+  /* Offsets and pitches in shared memory, in floats: */
   int32_t w, w_pitch;
   int32_t x, dz, dz_pitch; /* the input, and the gradient of the sums */
   gconv_activation activation;
   float slope;
-  bool by_cases; /* the last layer of steps of one slice: blocks share its cases, and rows of its arrays are other things */
+  bool by_cases; /* the last layer in steps of one slice, with the layout of resident_cases.cuh */
 };
 
 struct resident_net {
   resident_layer layers[LAYERS];
   int32_t count, inputs, outputs;
-  int32_t room, pitch; /* cases that there is room for, 32, 64 or 128; from one row of values to the next */
-  int32_t rows;        /* of a block of inputs, behind which are its targets: one row of classes, or one an output */
-  int32_t y, soft;     /* the last output, as dz is, and room for softmax, in shared memory */
-  int32_t next;        /* the other input of layer 0; -1: there is none, and the next inputs come when all is done */
-  int32_t ones;        /* a row of `room` ones, the input of biases */
-  int32_t arrivals;    /* counters of bytes from other blocks, and a word from each block, to be counted */
-  int32_t first, second, floats; /* what the optimiser keeps: as far behind the weights; all */
+  int32_t room, pitch;           /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
+  int32_t rows;                  /* of a block of inputs, then of its targets: one row of classes, or one for each output */
+  int32_t y, soft;               /* offsets of the last outputs, in the layout of dz, and of a workspace of softmax */
+  int32_t next;                  /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
+  int32_t ones;                  /* offset of `room` ones, the inputs of biases */
+  int32_t arrivals;              /* offset of the counters of bytes from other blocks, and of a word from each block */
+  int32_t first, second, floats; /* distance of the optimiser's arrays from the weights; floats of all */
   gconv_loss loss;
   bool classes;
-  float factor, last_factor; /* gconv_learn_factor() of a batch, and of the last one */
+  float factor, last_factor; /* gconv_learn_factor() of a batch, and of the last batch */
 };
 
 struct run_of {
-  const float *blocks; /* of inputs and targets, rows x pitch, one for each slice of each step */
+  const float *blocks; /* inputs and targets: [step][slice], rows x pitch each */
   int64_t cases;
   int32_t batch;
   float *parameters, *first, *second;
-  gconv_learn_outcome *outcomes, *of_cases; /* of each step; room for those of its cases */
+  gconv_learn_outcome *outcomes, *of_cases; /* of each step; of each case of each step */
   uint32_t *bad;
 };
 
@@ -67,8 +66,8 @@ __device__ __forceinline__ void swap(int32_t &a, int32_t &b) {
   b = was;
 }
 
-/* A block has room for ROOM cases, 32, 64 or 128; behind them are 4 more floats, so that the next row of values begins in
- * other banks. A lane has 1, 2 or 4 neighbouring cases, so that a warp has all. */
+/* A row of values has ROOM cases, 32, 64 or 128, and 4 more floats, so that the next row begins in other banks. A lane has
+ * 1, 2 or 4 neighbouring cases, so that a warp has all of them. */
 template <int ROOM> constexpr int PITCH = ROOM + 4;
 template <int ROOM> constexpr int EACH = ROOM / 32;
 
@@ -95,10 +94,10 @@ template <int N> __device__ __forceinline__ void store_cases(float *at, const fl
 
 /* ---- Blocks that take a step together ---- */
 
-/* Blocks of a cluster share the outputs of all layers but the last, eight neighbours at a time. Of these outputs, a block
- * computes the values, the gradients and the change of the weights, and writes into the shared memory of others what they
- * need. Of the last layer they share the cases; and, when weights change, its inputs, as they shared the outputs of the
- * layer before. Only GPUs of compute capability 9.0 and later have clusters; on others there is one block. */
+/* The blocks of a cluster share the outputs of all layers but the last, eight neighbours at a time. A block computes the
+ * values and gradients of its outputs, updates their weights, and writes to the shared memory of other blocks what they
+ * need. In the last layer, blocks share the cases; for the update, they share its inputs as they shared the outputs of the
+ * layer before. Clusters exist from compute capability 9.0 on; other GPUs use one block. */
 template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -108,9 +107,8 @@ template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   return (int32_t)rank;
 }
 
-/* All threads of the blocks of a cluster wait for each other, and see what the others wrote before. That takes some 700
- * cycles. */
-template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
+/* A barrier of all threads of a cluster, or of the block. It takes some 700 cycles. */
+template <int BLOCKS> __device__ __forceinline__ void sync_cluster() {
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1) {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -121,12 +119,12 @@ template <int BLOCKS> __device__ __forceinline__ void meet_blocks() {
   __syncthreads();
 }
 
-/* The workers of a block wait for each other. */
-__device__ __forceinline__ void meet_workers() {
+/* A barrier of the workers of a block. */
+__device__ __forceinline__ void sync_workers() {
   asm volatile("bar.sync 1, %0;" ::"n"(32 * WORKERS) : "memory");
 }
 
-/* Writes to this place in the shared memory of all blocks, or of the own one `alone`. */
+/* Writes to this place in the shared memory of all blocks; alone: of the own block only. */
 template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *at, float value) {
   *at = value;
 #if __CUDA_ARCH__ >= 900
@@ -141,10 +139,10 @@ template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *a
 #endif
 }
 
-/* What is sent to another block arrives without a barrier of all: each block counts the bytes that it was sent. It says how
- * many it expects, and awaits them. `arrival` is the place of the counter in shared memory; `turn` is how often it was
- * awaited before. Before a block sends what the receiver counts next time, it must know that the receiver has awaited this
- * time. */
+/* Numbers are sent to other blocks without a barrier of the cluster: an mbarrier of the receiver counts the bytes. The
+ * receiver says how many bytes it expects, and waits for them. `arrival` is the address of the mbarrier, `phase` the number
+ * of earlier waits. Before a block sends bytes of the next phase, it must know that the receiver has finished the present
+ * one. */
 enum { ARRIVED_OUTPUTS, ARRIVED_GRADIENTS, ARRIVALS };
 
 __device__ __forceinline__ uint32_t arrival_of(const resident_net &net, int32_t which) {
@@ -165,7 +163,7 @@ template <int BLOCKS> __device__ __forceinline__ void send_all(uint32_t arrival,
   UNROLLED_FOR (int32_t i = 1; i < BLOCKS; i++)
     send<BLOCKS>(arrival, at, value, (block_of_cluster<BLOCKS>() + i) % BLOCKS);
 }
-/* By one thread, before the first turn and in each. */
+/* By one thread: make_arrival() once, expect() in each phase. */
 __device__ __forceinline__ void make_arrival(uint32_t arrival) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; fence.mbarrier_init.release.cluster;" ::"r"(arrival) : "memory");
@@ -176,7 +174,7 @@ __device__ __forceinline__ void expect(uint32_t arrival, int32_t floats) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrival), "r"(4 * floats) : "memory");
 #endif
 }
-template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arrival, int32_t turn) {
+template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arrival, int32_t phase) {
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS == 1)
     return;
@@ -185,13 +183,13 @@ template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arr
     asm volatile(
         "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
         : "=r"(arrived)
-        : "r"(arrival), "r"(turn & 1)
+        : "r"(arrival), "r"(phase & 1)
         : "memory");
 #endif
 }
 
-/* How many of `count` rows are the block's own, and which row is number i of these. The former is a multiple of 8: the last
- * ones may be past the last row, and the caller leaves them out. */
+/* own_rows(): the number of the block's own rows, of `count`, rounded up to a multiple of 8; the caller skips rows past the
+ * last. own_row(): row number i of them. */
 enum { NEIGHBOURS = 8 };
 template <int BLOCKS> __device__ __forceinline__ int32_t own_rows(int32_t count) {
   const int32_t parts = (count + NEIGHBOURS - 1) / NEIGHBOURS;
@@ -203,7 +201,7 @@ template <int BLOCKS> __device__ __forceinline__ int32_t own_row(int32_t i) {
 
 /* ---- Loading ---- */
 
-/* Writes inputs and targets as blocks: a step has `slices` of them, the last one zeros where no case is. */
+/* Writes inputs and targets as blocks, `slices` for each step. Padding of the last slice is 0. */
 __global__ void arrange(resident_net net, const float *inputs, const float *targets, const size_t *numbers, int64_t cases,
                         int64_t batch, int64_t slices, int64_t steps, float *blocks) {
   const int64_t of_block = (int64_t)net.rows * net.pitch, all = steps * slices * of_block;
@@ -221,8 +219,7 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
   }
 }
 
-/* Begins to copy a multiple of four floats, or a block, to shared memory. By the workers from thread `first` on, as what
- * follows. */
+/* Begin to copy `count` floats, a multiple of four, or a block, to shared memory. By the workers from thread `first` on. */
 __device__ void begin_floats(const float *from, int32_t count, int32_t to, int32_t first = 0) {
   for (int32_t i = 4 * ((int32_t)threadIdx.x - first); i >= 0 && i < count; i += 4 * (WORKING - first))
     copy_async<16>(&shared[to + i], &from[i]);
@@ -232,19 +229,18 @@ __device__ void begin_block(const resident_net &net, const float *block, int32_t
   begin_floats(block, net.rows * net.pitch, to, first);
 }
 
-/* The number of the parameter of output k and input c; behind the inputs is the bias. */
+/* The number of the parameter of output k and input c; input l.inputs is the bias. */
 __device__ __forceinline__ int64_t parameter_of(const resident_layer &l, int32_t k, int32_t c) {
   return l.weights + (c < l.inputs ? k * l.inputs + c : l.inputs * l.outputs + k);
 }
 
-/* Rows of weights in shared memory: of each output, with the bias behind the inputs; of a layer by cases, of each input and
- * of the bias. */
+/* Rows of weights in shared memory: one for each output or, in a layer by cases, one for each input and one of biases. */
 __device__ __forceinline__ int32_t weight_rows(const resident_layer &l) {
   return l.by_cases ? l.inputs + 1 : l.outputs;
 }
 
-/* Calls use(place in shared memory, number of the parameter) for each parameter in the block's own rows. The workers share
- * them out, so that each is called for some. With BLOCKS of 1, all rows are a block's own. */
+/* Calls use(offset in shared memory, number of the parameter) for each parameter in the block's own rows, which its workers
+ * share. If BLOCKS is 1, all rows are own rows. */
 template <int BLOCKS, class Use> __device__ void for_parameters(const resident_net &net, Use use) {
   for (int32_t i = 0; i < net.count; i++) {
     const resident_layer &l = net.layers[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward, backward, gradients and losses of the cases in a block. resident.cu tells how they are done. */
+/* Forward, backward, gradients and losses of the cases in a block. resident.cu describes the method. */
 #pragma once
 
 #include "resident_net.cuh"
@@ -23,8 +23,8 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
         sums[i][m] = fmaf(j == 0 ? four[i].x : j == 1 ? four[i].y : j == 2 ? four[i].z : four[i].w, xs[j][m], sums[i][m]);
 }
 
-/* Calls use(the layer's activation). What depends on it is chosen once, outside of the loops of `use`, so that their values
- * are under way side by side. */
+/* Calls use(the layer's activation). The choice is made once, outside the loops of `use`, so that their iterations overlap.
+ */
 template <class Use> __device__ __forceinline__ void with_activation(const resident_layer &l, Use use) {
   if (l.activation == GCONV_ACTIVATION_TANH)
     use(GCONV_ACTIVATION_TANH);
@@ -34,7 +34,7 @@ template <class Use> __device__ __forceinline__ void with_activation(const resid
     use(l.activation);
 }
 
-/* The outputs of sums. */
+/* Replaces sums by outputs. */
 template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
   with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
@@ -42,7 +42,7 @@ template <int N> __device__ __forceinline__ void activate(const resident_layer &
   });
 }
 
-/* The gradients of sums, from those of outputs. */
+/* Replaces the gradients of outputs by those of sums. */
 template <int N>
 __device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
   with_activation(l, [&](gconv_activation activation) {
@@ -51,8 +51,8 @@ __device__ __forceinline__ void apply_slopes(const resident_layer &l, const floa
   });
 }
 
-/* Stores outputs of a layer, of cases from n on. All blocks need them, or, if the next layer is by cases, the block of the
- * case. */
+/* Stores outputs of a layer, of cases from n on. If the next layer is by cases, the block of the case needs them; else all
+ * blocks do. */
 template <int N, int ROOM, int BLOCKS>
 __device__ __forceinline__ void store_outputs(const resident_net &net, bool by_cases, float *at, int32_t n,
                                               const float (&values)[N]) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void store_outputs(const resident_net &net, bool by_c
   }
 }
 
-/* A warp computes K outputs of all cases. `by_cases`: the next layer is. */
+/* A warp computes K outputs of all cases. by_cases: the next layer is by cases. */
 template <int K, int ROOM, int BLOCKS>
 __device__ void forward(const resident_net &net, const resident_layer &l, int32_t x_at, int32_t y_at, bool by_cases) {
   constexpr int N = EACH<ROOM>;
@@ -109,7 +109,7 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
           store_outputs<N, ROOM, BLOCKS>(net, by_cases, y + i * PITCH<ROOM>, n, own);
       }
     } else {
-      UNROLLED_FOR (int i = 0; i < K; i++) /* so that the code of activations is there once */
+      UNROLLED_FOR (int i = 0; i < K; i++) /* sums are stored, so that the next loop has the code of activations once */
         if (i < count)
           store_cases(y + i * PITCH<ROOM>, sums[i]);
       ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch) {
@@ -124,8 +124,8 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
   }
 }
 
-/* The gradient of the sums of the layer before `l`: a warp computes C inputs, a multiple of 4, of all cases. No other block
- * needs it if there is no layer before that one: it is `last`. */
+/* The gradient of the sums of `before`, the layer before l. A warp computes C inputs, a multiple of 4, of all cases. last:
+ * `before` is the first layer, so no other block needs its gradient. */
 template <int C, int ROOM, int BLOCKS>
 __device__ void backward(const resident_net &net, const resident_layer &l, const resident_layer &before, bool last) {
   constexpr int N = EACH<ROOM>;
@@ -171,8 +171,8 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
   }
 }
 
-/* The lane's place in a table of 1 or 4 rows. Shared memory reads 16 bytes a lane in half of the time if lanes i and i ^ 1
- * read the same, or lanes i and i ^ 2. So of four rows, the former are in a column, the latter in a row. */
+/* The lane's place in a table of 1 or 4 rows. Reading 16 bytes a lane from shared memory takes half the time if lanes i and
+ * i ^ 1 read the same, or lanes i and i ^ 2. So in a table of four rows, i and i ^ 1 share a column, i and i ^ 2 a row. */
 template <int ROWS> __device__ __forceinline__ int32_t row_of_lane() {
   static_assert(ROWS == 1 || ROWS == 4, "bits 0 and 4 of the lane");
   return ROWS == 1 ? 0 : (lane_of() & 1) + (lane_of() >> 3 & 2);
@@ -212,7 +212,7 @@ __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t cou
         sums[i][j] = fmaf(x[j][n], dz[i][n], sums[i][j]);
 }
 
-/* Of a bias, whose input is 1. */
+/* The gradient of a bias, whose input is 1. */
 __device__ float sum_bias(const float *dz, int32_t count) {
   float sum = 0;
   int32_t n = 0;
@@ -229,8 +229,8 @@ __device__ float sum_bias(const float *dz, int32_t count) {
 }
 
 /* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer `last`
- * down; a bias is behind the inputs. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K and C of them.
- * `task`: what other tasks there were before, one a warp. */
+ * down. Input l.inputs is the bias. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K outputs and C inputs.
+ * task: the number of tasks that warps already have. */
 template <int ROOM, int BLOCKS, class Use>
 __device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_at, int32_t count, int32_t task, Use use) {
   constexpr int K = 4, C = BLOCKS > 1 ? 2 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
@@ -252,7 +252,7 @@ __device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_
     }
     task -= tasks;
   }
-  for (int32_t i = last; i >= 0; i--) { /* biases take little: they come last, to the warps that have the least to do */
+  for (int32_t i = last; i >= 0; i--) { /* biases are little work: they come last, to the warps with the fewest tasks */
     const resident_layer l = net.layers[i];
     const int32_t own = own_rows<BLOCKS>(l.outputs), tasks = (own + 31) / 32;
     for (; task < tasks; task += WORKERS) {
@@ -266,19 +266,19 @@ __device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_
 
 /* ---- Losses ---- */
 
-/* x_at: where the block is, whose targets stand behind its inputs. */
+/* The target of output k of case n. x_at: the offset of the block, whose targets follow its inputs. */
 template <int ROOM> __device__ float target_of(const resident_net &net, int32_t x_at, int32_t k, int32_t n) {
   const float target = shared[x_at + (net.inputs + (net.classes ? 0 : k)) * PITCH<ROOM> + n];
   return !net.classes ? target : target == (float)k ? 1.0f : 0.0f;
 }
 
-/* The gradient of an output, from how it differs from its target; of cross-entropy, the gradient of its sum. */
+/* The gradient of an output from d = output - target; for cross-entropy, the gradient of its sum. */
 __device__ __forceinline__ float output_gradient(const resident_net &net, float factor, float d) {
   return net.loss == GCONV_LOSS_SSE ? d : net.loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
 }
 
-/* The loss of case n, whose outputs are y[k * apart]; of cross-entropy, the output of its class, from which loss_from()
- * makes the loss. */
+/* The loss of case n, whose outputs are y[k * apart]. For cross-entropy it is the output of the class, from which
+ * loss_from() computes the loss. */
 template <int ROOM>
 __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
@@ -295,21 +295,21 @@ __device__ double loss_from(const resident_net &net, double source) {
   return net.loss == GCONV_LOSS_CROSS_ENTROPY ? gconv_learn_cross_entropy((float)source) : source;
 }
 
-/* Whether case n was given its class. */
+/* True if the largest output of case n is that of its class. */
 template <int ROOM>
 __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   const int32_t target = (int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n];
   const float own = y[target * apart];
   bool miss = false;
   UNROLLED_8_FOR(int32_t k = 0; k < net.outputs; k++) {
-    const float other = y[k * apart]; /* read whatever k is: lanes have other targets, and would go through other branches */
+    const float other = y[k * apart]; /* no branches: lanes have different targets, and would diverge */
     const bool below = other < own, above = !(other <= own);
     miss |= (k < target && !below) || (k > target && above);
   }
   return !miss;
 }
 
-/* By a warp: the sum of the first `count` lanes' numbers by a tree, for all lanes. */
+/* By a warp: the sum of the first `count` lanes' numbers by a tree; all lanes get it. */
 __device__ double add_lanes(double v, int32_t count) {
   UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
     const double other = __shfl_down_sync(0xffffffff, v, step);
@@ -318,7 +318,7 @@ __device__ double add_lanes(double v, int32_t count) {
   return __shfl_sync(0xffffffff, v, 0);
 }
 
-/* By one warp: the sum of losses by a tree, in their place. */
+/* By one warp: the sum of losses by a tree, in place. */
 __device__ double sum_losses(double *losses, int32_t count) {
   for (int32_t step = 1; step < count; step *= 2) {
     __syncwarp();
@@ -329,15 +329,15 @@ __device__ double sum_losses(double *losses, int32_t count) {
   return losses[0];
 }
 
-/* ---- Layers but one by cases ---- */
+/* ---- All layers, except one by cases ---- */
 
-/* Whether parts of `size` of the layer's outputs keep half of the warps busy. Fewer warps have more to do for each number
- * that they read. */
+/* True if parts of `size` outputs keep at least half of the warps busy. Larger parts do more work for each number that is
+ * read. */
 template <int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
   return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= WORKERS / 2;
 }
 
-/* Computes the outputs of the first `count` layers. Blocks do not meet behind them if the next layer is by cases. */
+/* Computes the outputs of the first `count` layers, with a barrier after each, unless the next layer is by cases. */
 template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &net, int32_t x_at, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     const resident_layer l = net.layers[i];
@@ -350,12 +350,12 @@ template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &
     else
       forward<2, ROOM, BLOCKS>(net, l, x, y, by_cases);
     if (!by_cases)
-      meet_blocks<BLOCKS>();
+      sync_cluster<BLOCKS>();
   }
 }
 
-/* By the workers: goes back through layers `last` to 1. Blocks meet: some need the gradient from all, or still read weights
- * that others are about to change. */
+/* By the workers: computes the gradients of the sums of layers last - 1 to 0, with a barrier after each. Blocks need the
+ * gradients of all blocks, and the weights until all have read them. */
 template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net, int32_t last) {
   for (int32_t i = last; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];
@@ -364,9 +364,9 @@ template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net 
     else
       backward<4, ROOM, BLOCKS>(net, l, before, i == 1);
     if (BLOCKS > 1)
-      meet_blocks<BLOCKS>();
+      sync_cluster<BLOCKS>();
     else
-      meet_workers();
+      sync_workers();
   }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel that takes steps of several slices, all of the same cases, by many blocks. */
+/* The kernel for batches of several slices: many blocks take steps together, all with the same cases. */
 #pragma once
 
 #include "resident_tiles.cuh"
@@ -8,40 +8,40 @@ namespace {
 
 enum {
   ADDED = 32,             /* threads that share the leaves of a parameter */
-  QUADS = WORKING / ADDED /* of parameters, that a block adds at a time */
+  QUADS = WORKING / ADDED /* quads of parameters whose leaves a block adds at a time */
 };
 
-/* What blocks share, in memory of the device. Leaves and `changed` lie as weights do in shared memory. */
+/* What blocks share, in device memory. `leaves` and `changed` have the layout of weights in shared memory. */
 struct together {
   int32_t slices;
-  int32_t places;         /* in shared memory, of weights: a multiple of four */
-  const int32_t *numbers; /* of the parameter in each place; -1: none */
+  int32_t places;         /* floats of the weights in shared memory, a multiple of four */
+  const int32_t *numbers; /* the number of the parameter in each place; -1: none */
   const uint8_t *are_weights;
-  float *leaves;  /* of each slice */
-  float *changed; /* the parameters after a step, twice: after even steps, and after odd ones */
-  double *losses; /* of each slice, as hits are */
-  uint32_t *hits;
-  unsigned *arrived; /* blocks, of all meetings so far */
+  float *leaves;     /* of each slice */
+  float *changed;    /* two copies of the parameters: after even steps, and after odd steps */
+  double *losses;    /* of each slice */
+  uint32_t *hits;    /* of each slice */
+  unsigned *arrived; /* the counter of the barrier */
   float *best;
   double factor, best_loss; /* the smallest loss times factor before the first step */
 };
 
-/* Bits of a parameter that is still to come: a NaN. One that came is 0x7fffffff if it is a NaN. */
+/* The bits of a parameter that is not yet written, a NaN. A parameter that is NaN is written as 0x7fffffff. */
 constexpr uint32_t PENDING = 0xffffffff;
 
-/* Waits until all blocks are here, for the `turn`th time. What they wrote before is seen behind. */
-__device__ void meet_all(const together &of, unsigned turn) {
+/* A barrier of all blocks, number `round`, from 1 on. What they wrote before is visible after it. */
+__device__ void sync_grid(const together &of, unsigned round) {
   __syncthreads();
   if (threadIdx.x == 0) {
     unsigned arrived = 0;
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(of.arrived) : "memory");
-    while (arrived < turn * gridDim.x)
+    while (arrived < round * gridDim.x)
       asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(of.arrived) : "memory");
   }
   __syncthreads();
 }
 
-/* Loads and stores of what other blocks may store or load meanwhile. */
+/* Loads and stores of numbers that other blocks may store or load at the same time. */
 __device__ __forceinline__ float4 load_shared_out(const float4 *at) {
   float4 v;
   asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -58,8 +58,8 @@ __device__ __forceinline__ bool is_pending(float4 v) {
          __float_as_uint(v.w) == PENDING;
 }
 
-/* Before the first step. */
-__global__ void prepare_meetings(const __grid_constant__ together of) {
+/* Initialises the barrier and `changed` before the first step. */
+__global__ void prepare_grid(const __grid_constant__ together of) {
   const int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
   if (i == 0)
     *of.arrived = 0;
@@ -67,8 +67,8 @@ __global__ void prepare_meetings(const __grid_constant__ together of) {
     of.changed[i] = of.changed[of.places + i] = of.numbers[i] >= 0 ? __uint_as_float(PENDING) : 0.0f;
 }
 
-/* Copies the parameters behind step i to shared memory, as they come. Blocks do not meet for that: each number tells by
- * itself whether it is there. */
+/* Copies the parameters after step i to shared memory as soon as they are written. No barrier is needed: PENDING marks the
+ * numbers that are not yet written. */
 __device__ void await_parameters(const together &of, int32_t i) {
   enum { TOGETHER = 4 };
   const float4 *from = (const float4 *)(of.changed + (i & 1) * (int64_t)of.places);
@@ -97,8 +97,8 @@ __global__ void number_places(const __grid_constant__ resident_net net, int32_t 
   for_parameters<1>(net, [&](int32_t at, int64_t i) { numbers[at] = (int32_t)i; });
 }
 
-/* The gradients of a slice go to its leaf, and its loss and hits to their places. The last warps find losses of cases while
- * the others begin with the gradients of weights, which have no more parts than warps in a small network. */
+/* Computes the leaf, the loss and the hits of a slice. The last warps compute the losses of cases while the others begin
+ * with the gradients of weights: in a small network, there are fewer tasks than warps. */
 __device__ void find_leaf(const resident_net &net, int32_t x, int32_t cases, float *leaf, double *loss, uint32_t *hits) {
   constexpr int ROOM = SLICE, GROUPS = SLICE_GROUPS;
   __shared__ double losses[GROUPS];
@@ -139,7 +139,7 @@ __device__ __forceinline__ float4 add(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-/* The sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, four at a time; levels[b] is that of 2^b such groups. */
+/* The sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, in groups of four; levels[b] is the sum of 2^b groups. */
 __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count) {
   float4 levels[4] = {}, sum = {};
   const int32_t groups = (count + 3) / 4;
@@ -170,7 +170,7 @@ __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count)
   return sum;
 }
 
-/* By one warp: the loss and hits of all slices. The losses of 32 slices are added by shuffles; then their sums. */
+/* By one warp: the loss and the hits of all slices. The losses of 32 slices are added by shuffles, then these sums. */
 __device__ gconv_learn_outcome sum_slices(const together &of) {
   double sums = 0;
   uint32_t hits = 0;
@@ -187,14 +187,14 @@ __device__ gconv_learn_outcome sum_slices(const together &of) {
   return {add_lanes(sums, groups), hits};
 }
 
-/* A parameter that a thread changes: its place, its number (-1: there is none), and what the optimiser keeps of it. */
+/* A parameter that a thread updates: its place, its number (-1: none), and its numbers in the optimiser's arrays. */
 struct own_parameter {
   int32_t place, number;
   bool is_weight;
   float first, second;
 };
 
-/* Of the QUADS quads from `first` on. */
+/* The thread's parameter in the QUADS quads from `first` on. */
 __device__ own_parameter find_own(const together &of, const run_of &run, int32_t first) {
   const int32_t place = 4 * first + (int32_t)threadIdx.x;
   const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;
@@ -203,9 +203,9 @@ __device__ own_parameter find_own(const together &of, const run_of &run, int32_t
   return {place, number, of.are_weights[number] != 0, run.first[number], run.second[number]};
 }
 
-/* Adds the leaves, and changes the parameters: a block some quads of them, of which `kept` are the first. The last warp
- * first finds what the step came to, while the others add: it has no leaves if there are few. Returns whether that is
- * finite. */
+/* Adds the leaves, and updates the parameters, which blocks share by quads. *kept: the thread's parameter in the first quads
+ * of the block. The last warp first sums the losses while the others add; with few slices it has no leaves. Returns whether
+ * the loss is finite. */
 __device__ bool change_parameters(const together &of, const run_of &run, const gconv_learn_step &step, int32_t i,
                                   own_parameter *kept, double *best_loss) {
   __shared__ __align__(16) float sums[ADDED][4 * QUADS];
@@ -244,7 +244,7 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
         of.best[own.number] = parameter;
       gconv_learn_update(&step, own.is_weight, sum[0], &parameter, &own.first, &own.second);
       store_shared_out(&changed[own.place], isnan(parameter) ? __uint_as_float(0x7fffffff) : parameter);
-      store_shared_out(&next[own.place], __uint_as_float(PENDING)); /* all blocks have read it, before they met */
+      store_shared_out(&next[own.place], __uint_as_float(PENDING)); /* all blocks have read it before the barrier */
       run.parameters[own.number] = parameter;
       run.first[own.number] = own.first;
       run.second[own.number] = own.second;
@@ -255,7 +255,7 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
     }
     __syncthreads();
   }
-  __syncthreads(); /* of blocks without a quad, too */
+  __syncthreads(); /* blocks without quads need it, too: `loss` is then written */
   *best_loss = loss * of.factor < *best_loss ? loss * of.factor : *best_loss;
   return isfinite(loss);
 }
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(WORKING, 1)
                      const __grid_constant__ together of) {
   const int64_t of_block = (int64_t)net.rows * net.pitch;
   const int32_t x = net.layers[0].x;
-  const bool stays = of.slices <= (int32_t)gridDim.x; /* the slice of a block */
+  const bool stays = of.slices <= (int32_t)gridDim.x; /* a block has one slice, whose inputs stay in shared memory */
   own_parameter own = find_own(of, run, (int32_t)blockIdx.x * QUADS);
   __shared__ gconv_learn_step step;
   double best_loss = of.best_loss;
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(WORKING, 1)
       __syncthreads();
       find_leaf(net, x, cases, of.leaves + slice * (int64_t)of.places, &of.losses[slice], &of.hits[slice]);
     }
-    meet_all(of, (unsigned)i + 1);
+    sync_grid(of, (unsigned)i + 1);
     if (!change_parameters(of, run, step, i, &own, &best_loss))
       return;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel that takes many steps of one slice, by the blocks of a cluster. */
+/* The kernel for batches of one slice: the blocks of a cluster take many steps. */
 #pragma once
 
 #include "resident_cases.cuh"
@@ -7,11 +7,11 @@
 namespace {
 
 enum {
-  TELLING = WORKING + 32 /* threads: the last warp tells the losses of a step while the others are at the rest of it */
+  STEP_THREADS = WORKING + 32 /* the last warp computes the losses of a step while the others go on */
 };
 
-/* Changes the weights. Of the last layer, all blocks need them for a next step, which must await them; of those before, but
- * the first, for gradients of inputs. */
+/* Computes the gradients of weights, and updates them. All blocks need the weights of the last layer in the next step,
+ * if it goes_on. They need those of the layers between for the gradients of inputs. */
 template <bool FIRST, bool SECOND, int ROOM, int BLOCKS>
 __device__ void update(const resident_net &net, const gconv_learn_step &step, int32_t x, int32_t cases, bool goes_on) {
   const auto change = [&](float *w, bool is_weight, float gradient) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ int32_t cases_of(const run_of &run, int32_t i) {
   return (int32_t)min((int64_t)run.batch, run.cases - (int64_t)i * run.batch);
 }
 
-/* How many of `count` rows come from other blocks. */
+/* The number of rows, of `count`, that belong to other blocks. */
 template <int BLOCKS> __device__ int32_t others_rows(int32_t count) {
   int32_t others = count;
   for (int32_t i = 0; i < own_rows<BLOCKS>(count); i++)
@@ -46,8 +46,8 @@ template <int BLOCKS> __device__ int32_t others_rows(int32_t count) {
   return others;
 }
 
-/* By one thread, when the block is done with step i - 1: tells the others that, and how much is expected of them in step i.
- */
+/* By one thread, after step i - 1 of the block: sets the bytes that it expects in step i, and tells the other blocks that it
+ * is ready. */
 template <int ROOM, int BLOCKS> __device__ void expect_others(const resident_net &net, int32_t i) {
   constexpr int CASES = ROOM / BLOCKS;
   const resident_layer &l = net.layers[net.count - 1];
@@ -58,7 +58,7 @@ template <int ROOM, int BLOCKS> __device__ void expect_others(const resident_net
   send_all<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), shared + net.arrivals + 2 * ARRIVALS + block_of_cluster<BLOCKS>(), 0);
 }
 
-/* By the workers: `count` steps. */
+/* By the workers: takes `count` steps. */
 template <gconv_optimizer OPTIMIZER, int ROOM, int BLOCKS>
 __device__ void work(const resident_net &net, const run_of &run, const gconv_learn_step *steps, int32_t count) {
   constexpr bool FIRST = OPTIMIZER != GCONV_OPTIMIZER_SGD, SECOND = FIRST && OPTIMIZER != GCONV_OPTIMIZER_MOMENTUM;
@@ -70,19 +70,19 @@ __device__ void work(const resident_net &net, const run_of &run, const gconv_lea
     const int32_t cases = cases_of(run, i);
     gconv_learn_step step = coming;
     step.optimizer = OPTIMIZER;
-    if (next < 0 && i > 0) { /* there was no room before */
+    if (next < 0 && i > 0) { /* there was no room to load the inputs earlier */
       __syncthreads();
       begin_block(net, run.blocks + i * of_block, x);
     }
     await_copies<0>();
-    meet_workers();
+    sync_workers();
     if (BLOCKS > 1 && threadIdx.x == WORKING - 1)
       expect_others<ROOM, BLOCKS>(net, i);
     coming = steps[min(i + 1, count - 1)];
     run_forward<ROOM, BLOCKS>(net, x, net.count - 1);
     await_arrival<BLOCKS>(arrival_of(net, ARRIVED_OUTPUTS), i);
     __syncthreads();
-    if (next >= 0 && i + 1 < count) /* by warps that have no cases, or few */
+    if (next >= 0 && i + 1 < count) /* by the warps with the fewest cases */
       begin_block(net, run.blocks + (i + 1) * of_block, next, WORKING / 2);
     const float factor = cases == run.batch ? net.factor : net.last_factor;
     for (int32_t n = 2 * warp_of(); n < CASES; n += 2 * WORKERS)
@@ -94,21 +94,21 @@ __device__ void work(const resident_net &net, const run_of &run, const gconv_lea
     if (net.count > 1) {
       go_back_by_cases<2, ROOM, BLOCKS>(net, net.count == 2);
       if (BLOCKS > 1 && net.count > 2)
-        meet_blocks<BLOCKS>();
+        sync_cluster<BLOCKS>();
       else
-        meet_workers();
+        sync_workers();
       run_backward<ROOM, BLOCKS>(net, net.count - 2);
     }
     update<FIRST, SECOND, ROOM, BLOCKS>(net, step, x, cases, i + 1 < count);
     if (BLOCKS > 1 && net.count > 2)
-      meet_blocks<BLOCKS>();
+      sync_cluster<BLOCKS>();
     if (next >= 0)
       swap(x, next);
   }
 }
 
-/* By the last warp: what the cases of the block came to, in the steps of work(). It meets whom the workers meet. */
-template <int ROOM, int BLOCKS> __device__ void tell(const resident_net &net, const run_of &run, int32_t count) {
+/* By the last warp: computes the losses and hits of the block's cases in the steps of work(), with the same barriers. */
+template <int ROOM, int BLOCKS> __device__ void compute_losses(const resident_net &net, const run_of &run, int32_t count) {
   constexpr int CASES = ROOM / BLOCKS;
   int32_t x = net.layers[0].x, next = net.next;
   for (int32_t i = 0; i < count; i++) {
@@ -116,10 +116,10 @@ template <int ROOM, int BLOCKS> __device__ void tell(const resident_net &net, co
     if (next < 0 && i > 0)
       __syncthreads();
     for (int32_t j = 0; j + 2 < net.count; j++)
-      meet_blocks<BLOCKS>();
+      sync_cluster<BLOCKS>();
     __syncthreads();
     __syncthreads();
-    const bool bad = is_bad<ROOM>(net); /* at once: gradients of the next step may come while losses are told */
+    const bool bad = is_bad<ROOM>(net); /* read now: gradients of the next step may arrive while losses are computed */
     for (int32_t j = lane_of(); j < CASES; j += 32) {
       const int32_t n = block_of_cluster<BLOCKS>() * CASES + j;
       const float *y = shared + net.y + n * net.layers[net.count - 1].dz_pitch;
@@ -129,17 +129,17 @@ template <int ROOM, int BLOCKS> __device__ void tell(const resident_net &net, co
     if (bad)
       break;
     for (int32_t j = 0; j < net.count && BLOCKS > 1 && net.count > 2; j++)
-      meet_blocks<BLOCKS>();
+      sync_cluster<BLOCKS>();
     if (next >= 0)
       swap(x, next);
   }
 }
 
-/* What shared memory holds before the first step. */
+/* Fills shared memory before the first step. */
 template <bool FIRST, bool SECOND, int ROOM> __device__ void prepare(const resident_net &net, const run_of &run) {
   for (int32_t i = (int32_t)threadIdx.x; i < net.floats; i += WORKING)
     shared[i] = i >= net.ones && i < net.ones + ROOM ? 1.0f : 0.0f;
-  meet_workers();
+  sync_workers();
   if (threadIdx.x < ARRIVALS)
     make_arrival(arrival_of(net, (int32_t)threadIdx.x));
   begin_block(net, run.blocks, net.layers[0].x);
@@ -152,18 +152,18 @@ template <bool FIRST, bool SECOND, int ROOM> __device__ void prepare(const resid
 }
 
 template <gconv_optimizer OPTIMIZER, int ROOM, int BLOCKS>
-__global__ void __launch_bounds__(TELLING, 1)
+__global__ void __launch_bounds__(STEP_THREADS, 1)
     take_steps(const __grid_constant__ resident_net net, run_of run, const gconv_learn_step *steps, int32_t count) {
   constexpr bool FIRST = OPTIMIZER != GCONV_OPTIMIZER_SGD, SECOND = FIRST && OPTIMIZER != GCONV_OPTIMIZER_MOMENTUM;
   const bool works = warp_of() < WORKERS;
   if (works)
     prepare<FIRST, SECOND, ROOM>(net, run);
-  meet_blocks<BLOCKS>();
+  sync_cluster<BLOCKS>();
   if (works)
     work<OPTIMIZER, ROOM, BLOCKS>(net, run, steps, count);
   else
-    tell<ROOM, BLOCKS>(net, run, count);
-  meet_blocks<BLOCKS>(); /* none writes to another any more */
+    compute_losses<ROOM, BLOCKS>(net, run, count);
+  sync_cluster<BLOCKS>(); /* no block writes to another any more */
   if (!works)
     return;
   store_array<BLOCKS>(net, 0, run.parameters);
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(TELLING, 1)
     store_array<BLOCKS>(net, net.second, run.second);
 }
 
-/* What a step came to, from what its cases came to: a warp a step. */
+/* The losses and hits of steps from those of their cases: a warp a step. */
 enum { SUMMING = 8 /* warps of a block */ };
 __global__ void __launch_bounds__(32 * SUMMING)
     sum_steps(const __grid_constant__ resident_net net, run_of run, int32_t count) {

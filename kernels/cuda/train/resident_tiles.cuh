@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole slice forward and back in one block, by tiles. The lanes of a warp are a table of 4 rows and 8 columns, as
- * row_of_lane() has them. A lane has some outputs, or four inputs, of four neighbouring cases: each number that it reads is
- * used four times, and most reads take half of the time.
+ * Forward and backward of a whole slice in one block, by tiles. The lanes of a warp are a table of 4 rows and 8 columns
+ * (row_of_lane()). A lane has some outputs, or four inputs, of four neighbouring cases. So each number is used at least four
+ * times, and most reads take half the time.
  */
 #pragma once
 
@@ -12,17 +12,17 @@ namespace {
 
 enum {
   SLICE = GCONV_LEARN_SLICE, /* cases */
-  SLICE_GROUPS = SLICE / 32, /* which a warp has at a time */
+  SLICE_GROUPS = SLICE / 32, /* groups of 32 cases; a warp has one at a time */
   SLICE_PITCH = PITCH<SLICE>
 };
 
-/* The first of the lane's four cases, of a warp's task. */
+/* The first of the lane's four cases in a task of its warp. */
 __device__ __forceinline__ int32_t first_case(int32_t task) {
   return task % SLICE_GROUPS * 32 + 4 * column_of_lane<4>();
 }
 
-/* Computes the outputs of a layer, a warp 4 K of them at a time, and calls use(output, first case, values) for each of the
- * lanes' outputs. */
+/* Computes the outputs of a layer, 4 K at a time by a warp. Calls use(output, first case, values) for each output of a lane.
+ */
 template <int K, class Use> __device__ void forward_tiles(const resident_layer &l, int32_t x_at, int32_t y_at, Use use) {
   const int32_t tasks = (l.outputs + 4 * K - 1) / (4 * K) * SLICE_GROUPS;
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {
@@ -42,7 +42,7 @@ template <int K, class Use> __device__ void forward_tiles(const resident_layer &
           sums[i][m] = fmaf(w[i][c], xs[m], sums[i][m]);
     }
     float *y = shared + y_at + k * SLICE_PITCH + n;
-    UNROLLED_FOR (int i = 0; i < K; i++) /* so that the code of activations is there once */
+    UNROLLED_FOR (int i = 0; i < K; i++) /* sums are stored, so that the next loop has the code of activations once */
       if (k + 4 * i < l.outputs)
         store_cases(y + 4 * i * SLICE_PITCH, sums[i]);
     const float *bias = shared + l.w + k * l.w_pitch + l.inputs;
@@ -60,7 +60,7 @@ template <int K, class Use> __device__ void forward_tiles(const resident_layer &
   }
 }
 
-/* The gradients of sums of the last layer, of an output of four cases, unless that is of softmax. */
+/* Stores the gradients of the sums of output k of the last layer, for four cases; not for softmax. */
 __device__ __forceinline__ void differentiate(const resident_net &net, int32_t x_at, int32_t count, int32_t k, int32_t n,
                                               const float (&values)[4]) {
   const resident_layer &l = net.layers[net.count - 1];
@@ -71,12 +71,12 @@ __device__ __forceinline__ void differentiate(const resident_net &net, int32_t x
     gradients[m] = output_gradient(net, net.factor, values[m] - target);
   }
   apply_slopes(l, values, gradients);
-  UNROLLED_FOR (int m = 0; m < 4; m++) /* what is behind the last case may be anything */
+  UNROLLED_FOR (int m = 0; m < 4; m++) /* values after the last case are arbitrary */
     gradients[m] = n + m < count ? gradients[m] : 0.0f;
   store_cases(shared + l.dz + k * SLICE_PITCH + n, gradients);
 }
 
-/* Softmax and its gradients. A lane has a case, whose outputs are shared out among some warps. */
+/* Softmax and its gradients. A lane has a case; several warps share its outputs. */
 __device__ void soften_slice(const resident_net &net, int32_t x_at, int32_t count) {
   const resident_layer &l = net.layers[net.count - 1];
   constexpr int32_t SHARES = WORKERS / SLICE_GROUPS;
@@ -108,7 +108,7 @@ __device__ void run_slice_forward(const resident_net &net, int32_t x_at, int32_t
       if (differs)
         differentiate(net, x_at, count, k, n, values);
     };
-    if (l.outputs > 16 * (WORKERS / SLICE_GROUPS - 1)) /* all warps have something to do */
+    if (l.outputs > 16 * (WORKERS / SLICE_GROUPS - 1)) /* all warps have a task */
       forward_tiles<4>(l, x, y, use);
     else
       forward_tiles<2>(l, x, y, use);
@@ -146,7 +146,7 @@ __device__ void backward_tiles(const resident_layer &l, const resident_layer &be
   }
 }
 
-/* All layers but the first back. */
+/* The gradients of the sums of all layers but the last. */
 __device__ void run_slice_backward(const resident_net &net) {
   for (int32_t i = net.count - 1; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Boxes of a tensor of four dimensions, copied to shared memory by Hopper's copy engine: one thread asks for a box, and what
- * lies outside the tensor becomes 0. */
+/* Copies boxes of a tensor of four dimensions to shared memory, by Hopper's copy engine (TMA). One thread starts a copy.
+ * Numbers outside the tensor are 0. */
 #pragma once
 
 #include "../hopper/instructions.cuh"
@@ -36,8 +36,8 @@ inline tensor_encoder find_tensor_encoder() {
   return nullptr;
 }
 
-/* Makes the map of a tensor for copy_box(). False where there is none: GPUs before Hopper, rows that are no multiple of
- * sixteen bytes, or boxes that are too large. */
+/* Makes the map of a tensor for copy_box(). False on GPUs before Hopper, for rows that are not a multiple of sixteen bytes,
+ * and for boxes that are too large. */
 inline bool make_tensor_map(const boxed_tensor &of, CUtensorMap *map) {
   static const tensor_encoder encode = find_tensor_encoder();
   if (!encode)
@@ -53,7 +53,7 @@ inline bool make_tensor_map(const boxed_tensor &of, CUtensorMap *map) {
 }
 
 #ifdef COPY_ENGINE
-/* Copies a box to an address that is a multiple of 128, dense, and reports its bytes to the barrier. */
+/* Copies a box, dense, to an address that is a multiple of 128, and reports its bytes to the barrier. */
 DEVICE void copy_box(const CUtensorMap &map, int32_t column, int32_t row, int32_t channel, int32_t image, float *to,
                      uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
