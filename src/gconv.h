@@ -813,8 +813,8 @@ void gconv_operation_free(gconv_operation *operation);
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 
 /* An operation prepared for inputs of one shape on one device: the algorithms chosen, weights, buffers. Made once, executed
- * many times, by any number of threads at once: of filters, each execution that meets another has buffers of its own, which
- * the plan makes when they are first wanted, and keeps; of others, they take turns. */
+ * many times, by any number of threads at once. Executions of filters run side by side: each has buffers of its own, which
+ * the plan allocates when they are first needed, and keeps. Other executions wait for each other. */
 typedef struct gconv_plan gconv_plan;
 
 /* Plans `operation` for images like `like` (its header counts, not its pixels), neither of which is needed afterwards; the
@@ -915,7 +915,7 @@ typedef struct gconv_plan_info {
   int32_t out_height, out_width; /* P, Q; of the first output */
   int32_t out_channels;          /* of each output, with alpha */
   gconv_type input_type, output_type;
-  double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that never meet the image */
+  double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that lie outside the image */
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; of fft, it is statistical.

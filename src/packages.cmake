@@ -40,7 +40,7 @@ small neural networks and support vector machines on images and tables.
 .
 Borders, anchors and rounding are documented, and results are the same on
 each machine.")
-# Libraries that are loaded when such a file is met: dpkg-shlibdeps does not know them.
+# Libraries that are loaded when such a file is used: dpkg-shlibdeps does not know them.
 set(loaded "")
 foreach(name TIFF WEBP WEBPDEMUX WEBPMUX)
   if(GCONV_WITH_${name})

@@ -53,7 +53,7 @@ enum {
 
 /* ---- The workspace ---- */
 
-/* The quads that four taps meet, and its digits. */
+/* The quads of samples under four taps, and the digits of these taps. */
 typedef struct digits_source {
   const uint8_t *quads;
   int32_t digits[GCONV_DIGITS][4];
@@ -161,8 +161,8 @@ TARGET static void make_down(const uint8_t *const *rows, size_t samples, uint8_t
     make_64_down(rows, i, to);
 }
 
-/* Loads the input rows of the tile that the ring does not have yet, up to the last one that the strip needs. Rows behind the
- * last one only meet taps that are 0, or make results that nobody wants. */
+/* Loads the input rows of the tile that the ring does not have yet, up to the last one that the strip needs. Later rows lie
+ * only under taps of 0, or under outputs that are not used. */
 static void load_rows(walk *w) {
   const int64_t first = w->execution->first_row - (int64_t)w->execution->problem->pad_top;
   for (size_t i = 0; i < w->at.rows; i++) {

@@ -17,8 +17,8 @@ enum { GCONV_DIGITS = 3 }; /* of a tap */
 
 /* The digits of four taps, for each row of a tile. */
 typedef struct gconv_digits_taps {
-  int32_t group;  /* the row of quads that the taps meet */
-  int32_t sample; /* the first sample of that row that they meet; if it is negative, taps on samples below 0 are 0 */
+  int32_t group;  /* the row of quads under the taps */
+  int32_t sample; /* the first sample of that row under the taps; if it is negative, taps on samples below 0 are 0 */
   int32_t digits[GCONV_DIGITS][4]; /* [digit][row of the tile], four bytes each; the first digit is the lowest */
 } gconv_digits_taps;
 

@@ -60,8 +60,8 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
 /* problem.c */
 /* Makes a problem from `options`, for images like `like` and for `filters`, which all have one size and anchor. Its
  * structure is left to gconv_find_structure(). Its weights are gconv_weight_floats() floats for gconv_release(), with
- * nothing prepared. If the border is zero, rows and columns of taps that meet the image at no output are left out. `like` is
- * the image after the stages before: grey, linear light, premultiplication. */
+ * nothing prepared. If the border is zero, rows and columns of taps that lie outside the image at every output are left out.
+ * `like` is the image after the stages before: grey, linear light, premultiplication. */
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 

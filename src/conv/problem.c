@@ -113,14 +113,14 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
   return GCONV_OK;
 }
 
-/* ---- Taps that never meet a sample ---- */
+/* ---- Taps that lie outside the image at every output ---- */
 
 /* The taps along one axis that are needed: first .. first + count - 1. */
 typedef struct span {
   int32_t first, count;
 } span;
 
-/* Finds the taps that meet the image at some output, and those between them and the anchor, whose position is kept. */
+/* Finds the taps that lie on the image at some output, and those between them and the anchor, whose position is kept. */
 static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
                       int32_t taps) {
   int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */
@@ -133,7 +133,7 @@ static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dil
   return (span){(int32_t)first, (int32_t)(last - first + 1)};
 }
 
-/* Leaves out the taps that only meet zeros, for a filter far larger than the image. Each product left out is +0 or -0,
+/* Leaves out the taps that lie on zeros only, for a filter far larger than the image. Each product left out is +0 or -0,
  * because taps are finite. Such products only change the sign of a sum of 0, and the epilogue does not show that sign
  * (pixel.h): its offset is never -0. */
 static void crop(gconv_problem *problem, span *down, span *across) {

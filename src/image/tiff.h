@@ -11,8 +11,8 @@
  *   tiff_decode.c   pixels, page after page, by rows
  *   tiff_write.c    writing
  *
- * libtiff is loaded when the first TIFF is met, as it brings so many libraries that linking to it would make every start of
- * the program take 3 ms longer.
+ * libtiff is loaded when the first TIFF is read or written. It depends on so many libraries that linking to it would make
+ * every start of the program 3 ms longer.
  */
 #ifndef GCONV_IMAGE_TIFF_H
 #define GCONV_IMAGE_TIFF_H

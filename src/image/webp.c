@@ -3,8 +3,8 @@
  * WebP by libwebp, with and without loss, with alpha, ICC profile, EXIF and XMP. The frames of an animation are read as
  * whole canvases.
  *
- * The libraries are loaded when the first WebP is met. Files are read and written whole: the format has at most 16383 x
- * 16383 pixels.
+ * The libraries are loaded when the first WebP is read or written. Files are read and written whole: the format has at most
+ * 16383 x 16383 pixels.
  */
 #include "base/library.h"
 #include "image/format.h"

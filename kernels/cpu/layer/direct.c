@@ -29,7 +29,7 @@ enum {
   MOST_LANES = 16,         /* of a vector */
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
   CACHE_LINE = 16,         /* floats */
-  WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles meets: 16 KiB */
+  WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles reads: 16 KiB */
   LEAST_TASKS = 8,         /* where the problem is large enough */
   LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
   REFERENCE_FILTERS = 4,   /* of the largest tile of the reference CPU, and its vectors */

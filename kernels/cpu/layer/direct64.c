@@ -4,8 +4,9 @@
  * that see a whole picture.
  *
  * The product of a weight and a sample is exact, and a sum of n of them is off by n * 2^-53. It is rounded to float32 once,
- * before the bias. A row of weights meets neighbouring samples, so products of LANES of them are added side by side; the
- * lanes are added at the end, in their order. So results are the same on all processors. One task is one output plane.
+ * before the bias. A row of weights is multiplied by neighbouring samples, so products of LANES of them are added side by
+ * side; the lanes are added at the end, in their order. So results are the same on all processors. One task is one output
+ * plane.
  */
 #include "base/cpu.h"
 #include "kernels/activation.h"

@@ -59,7 +59,7 @@ static bool is_dense(const gconv_layer_problem *problem) {
   return problem->out_height == 1 && problem->out_width == 1 && gconv_layer_stage_of_any_step(problem, 1).in_place;
 }
 
-/* Whether the taps of all channels meet neighbouring samples: then they are as those of one channel, in one loop. */
+/* True if the samples under the taps of all channels are contiguous. Then one loop treats them as one channel. */
 static bool is_flat(const gconv_layer_problem *problem) {
   return is_dense(problem) && problem->rows == problem->height && problem->columns == problem->width;
 }

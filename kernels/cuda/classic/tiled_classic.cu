@@ -75,7 +75,7 @@ template <class In, class Out> __global__ void __launch_bounds__(1024) convolve(
 
 /* ---- The host ---- */
 
-/* Samples from the first to the last that `outputs` neighbours and their taps meet. */
+/* Samples from the first to the last one under the taps of `outputs` neighbouring outputs. */
 int64_t reach_of(int64_t outputs, int64_t stride, int64_t taps, int64_t dilation) {
   return (outputs - 1) * stride + (taps - 1) * dilation + 1;
 }

@@ -36,8 +36,8 @@ DEVICE int sample_in_row(const gconv_problem &problem, int sample) {
   return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
 }
 
-/* gconv_border_index() for positions fewer than `size` pixels outside. Those need no division, and a sliding kernel meets no
- * others. */
+/* gconv_border_index() for positions fewer than `size` pixels outside. They need no division, and a sliding kernel has no
+ * other positions. */
 DEVICE int near_index(gconv_border border, int i, int size) {
   if ((unsigned)i < (unsigned)size)
     return i;
@@ -56,8 +56,8 @@ DEVICE int near_index(gconv_border border, int i, int size) {
   }
 }
 
-/* Returns whether near_index() suffices for an axis: for all positions that the taps meet, and for `vain` more positions
- * that are fetched but not used. */
+/* Returns whether near_index() suffices for an axis: for all positions under the taps, and for `vain` more positions that
+ * are loaded but not used. */
 inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, int vain) {
   return pad < size && out_size - pad + taps + vain < 2 * (int64_t)size;
 }

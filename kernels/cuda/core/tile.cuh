@@ -10,8 +10,8 @@
 namespace {
 
 /* The shape of a tile. Each tile row is divided into `piles`, as cards are dealt: sample t goes to pile t % piles, as number
- * t / piles. There are as many piles as samples lie between neighbouring taps (channels x dilation). So the samples that the
- * taps of one output meet lie side by side, for any layout of the image. */
+ * t / piles. There are as many piles as samples lie between neighbouring taps (channels x dilation). So the samples under
+ * the taps of one output are contiguous, for any layout of the image. */
 struct tile_shape {
   int32_t rows, samples;    /* input rows of the tile, and samples of a row of all channels */
   int32_t piles, pile;      /* piles of a row, and floats of each pile */

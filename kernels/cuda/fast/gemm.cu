@@ -8,7 +8,7 @@
  * matrix of samples: a tap reads the same samples at another offset. Each thread holds F x V sums in registers.
  *
  * Neighbouring outputs use the same samples, one tap later. This makes the kernel fast. Samples of a row whose numbers are
- * equal modulo D = dilation * channels form a phase. Within a phase, tap s of output v meets sample v + s. A thread has V
+ * equal modulo D = dilation * channels form a phase. Within a phase, tap s of output v lies on sample v + s. A thread has V
  * neighbouring outputs of a phase. So it needs one new sample for each tap, which replaces the oldest in a window of
  * registers:
  *

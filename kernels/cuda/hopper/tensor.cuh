@@ -356,9 +356,9 @@ template <class E, int D> struct product {
     a.maxima = E::SCALED && !has_own_scales(c) ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    /* Weights of 0 fill up what a filter has too little of. A sample that meets only such weights lies beyond the filter's
-     * reach, and must not make an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and
-     * units of channels, they lie in rows behind the filter's last one. */
+    /* A filter is padded with weights of 0. A sample under padding alone lies beyond the filter's reach, and must not make
+     * an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and units of channels, they lie
+     * in rows after the filter's last one. */
     const bool mixes = !has_own_scales(c) && (E::SCALED || c.how != WIDE || c.row_chunks * c.chunk_rows > p->rows);
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     a.planes = (uint8_t *)e->workspace + scale_bytes(c, p);

@@ -20,7 +20,8 @@ DEVICE float &part_of(float4 &v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/* Weights that pad are 0, and meet channels that are 0 with the other sign: so they change no sum, not even one of -0. */
+/* Padding weights are 0, and are multiplied by channels of 0 with the other sign. Such products are -0, and change no sum.
+ */
 template <int C, int OUTS> DEVICE void bring_pair(const arguments_of_layers &a, float *shared) {
   constexpr int ROW = C + 1 + OUTS;
   const layer &first = a.layers[0], &second = a.layers[1];
