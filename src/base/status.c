@@ -52,6 +52,10 @@ gconv_status gconv_set_error(gconv_status status, const char *text) {
   return gconv_fail(status, "%s", text);
 }
 
+gconv_status gconv_no_memory(void) {
+  return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+}
+
 void gconv_set_log(gconv_log_function *function, void *user) {
   log_function = function;
   log_user = user;

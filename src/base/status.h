@@ -15,6 +15,8 @@ gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRIN
 
 /* Sets it to `text`, cut where it is too long: for a failure of another thread. Returns `status`. */
 gconv_status gconv_set_error(gconv_status status, const char *text);
+/* GCONV_NO_MEMORY: "out of memory". */
+gconv_status gconv_no_memory(void);
 
 /* Puts "<formatted text>: " in front of this thread's last error, to say which part of the program failed. Returns `status`.
  */

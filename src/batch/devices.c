@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "batch/run.h"
 #include "device/decoder.h"
 
 #include <pthread.h>
@@ -27,25 +26,26 @@ struct gpu {
 struct gconv_devices {
   const gconv_batch *batch;
   gconv_worth worth;
-  int threads, workers, share; /* the threads of each worker */
-  int pools;                   /* of threads: one a worker, or, if one plan keeps all threads busy, one a GPU */
-  bool chosen;                 /* no device was asked for: by `worth` */
-  bool open;                   /* the user left it to us which device does what */
-  bool starts;                 /* decoders are started: the GPU decodes, and there are images enough */
-  gconv_device **cpus;         /* [pools]; NULL before they are wanted */
+  int threads, workers;
+  int pools;           /* of threads: one for each worker, or, if one plan keeps all threads busy, for each GPU */
+  int share;           /* threads of a pool */
+  bool chosen;         /* the device is "auto": `worth` chooses it */
+  bool open;           /* the user left the device open */
+  bool starts;         /* decoders are started: the GPU decodes, and there are enough images */
+  gconv_device **cpus; /* [pools]; NULL before the first use */
   struct gpu gpus[MOST_GPUS];
 
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
-  int gpu_count;       /* 0: the CPU does all */
-  int opening;         /* GPUs that are not open yet: none is used before all are */
+  int gpu_count;       /* 0: the CPU takes all images */
+  int opening;         /* GPUs that are not open yet: none is used before all are open */
   int running;         /* threads that open GPUs and start decoders */
-  bool ended;          /* no image is to be begun any more */
-  bool left;           /* the run is over, and threads still open GPUs: the last of them frees *devices */
-  gconv_status status; /* why there is no GPU, which is needed */
+  bool ended;          /* all groups are begun */
+  bool left;           /* the run has ended while threads still open GPUs: the last of them frees *devices */
+  gconv_status status; /* why a GPU that is needed is missing */
   gconv_message why;
-  bool waited;    /* a worker has waited for a GPU ... */
-  double wait_ms; /* ... for so long; the first wait counts */
+  bool waited;    /* a worker has waited for a GPU */
+  double wait_ms; /* how long; the first wait counts */
 };
 
 static bool is_cpu(const gconv_device *device) {
@@ -54,15 +54,15 @@ static bool is_cpu(const gconv_device *device) {
 
 /* ---- Opening GPUs --------------------------------------------------------------------------------------------------- */
 
-/* Asks for all queues instead of main.c's two. Each engine of the decoder needs a queue of its own: with too few, they work
- * one after the other, and take 7 times as long. Must be called before CUDA starts. */
+/* Asks for all queues of a GPU; main.c asks for two. Each engine of the decoder needs its own queue: with too few queues,
+ * they work one after the other, and take 7 times as long. Must be called before CUDA starts. */
 static void ask_for_queues(void) {
   const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   if (queues && strcmp(queues, "2") == 0)
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 
-/* The start of a decoder that nobody wants any more is left out. */
+/* Starts the decoder, unless no image needs it any more. */
 static void start_decoder(struct gpu *gpu) {
   gconv_devices *devices = gpu->devices;
   pthread_mutex_lock(&devices->lock);
@@ -80,8 +80,8 @@ static void free_devices(gconv_devices *devices) {
   free(devices);
 }
 
-/* If the CPU filters meanwhile, the decoder starts before the GPU counts as ready, because a busy GPU delays that start.
- * Otherwise it starts after. */
+/* If the CPU filters meanwhile, the decoder is started before the GPU counts as open, because a busy GPU delays that start.
+ * Otherwise it is started after. */
 static void *open_gpu(void *argument) {
   struct gpu *gpu = argument;
   gconv_devices *devices = gpu->devices;
@@ -112,7 +112,7 @@ bool gconv_devices_are_several(const char *name) {
   return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
-/* How many GPUs the name means; 1 if it is none of several. */
+/* How many GPUs the name means; 1 unless it is a name of several. */
 static int count_gpus(const char *name) {
   gconv_device_info info;
   int count = 0;
@@ -132,7 +132,7 @@ static void add_gpu(gconv_devices *devices, const char *before, const char *name
   snprintf(gpu->name, sizeof gpu->name, "%s%.*s", before, (int)length, name);
 }
 
-/* Those that can be used; "cuda" if none can, which tells why when it is opened. */
+/* Adds all GPUs that can be used; if there is none, adds "cuda", which fails with the reason when it is opened. */
 static void add_all(gconv_devices *devices) {
   gconv_device_info info;
   for (size_t i = 0; gconv_device_at(i, &info); i++)
@@ -142,7 +142,7 @@ static void add_all(gconv_devices *devices) {
     add_gpu(devices, "", "cuda", 4);
 }
 
-/* Those of a list such as "cuda:0,2", which may have one name only. */
+/* Adds the GPUs of a list such as "cuda:0,2". One name is a list, too. */
 static void add_listed(gconv_devices *devices, const char *list) {
   for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
     add_gpu(devices, at == list ? "" : "cuda:", at, strcspn(at, ","));
@@ -174,8 +174,8 @@ static bool wants_gpu(const gconv_devices *devices) {
   return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
 }
 
-/* Chooses the number of workers. On a CPU: one a thread at most. Two, or two a GPU, if one plan keeps a whole device busy:
- * one image is then decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers
+/* Chooses the number of workers. On a CPU, at most one for each thread. If one plan keeps a whole device busy, two for each
+ * device: an image is decoded or written while another is executed. If a GPU decodes, half as many more, as such workers
  * mostly wait. */
 static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
@@ -183,7 +183,7 @@ static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_
   int gpus = gpu ? count_gpus(batch->device) : 1;
   int usual = shares ? 2 * gpus : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
   int workers = batch->jobs > 0 && (gpu || batch->jobs < usual) ? batch->jobs : usual;
-  int files = gconv_files_allowed() / GCONV_WORKER_FILES; /* else the system would refuse to open some */
+  int files = gconv_files_allowed() / GCONV_WORKER_FILES; /* the system opens no more */
   workers = workers < files ? workers : files > 1 ? files : 1;
   devices->workers = most > 0 && (size_t)workers > most ? (int)most : workers;
   devices->pools = shares && gpus < devices->workers ? gpus : devices->workers;
@@ -210,7 +210,7 @@ static bool is_among(const gconv_algorithm_info *(*algorithm_at)(size_t), const 
   return false;
 }
 
-/* Where an algorithm of the name that was asked for is to be had, for a complaint. */
+/* What an algorithm is for if this operation lacks it, for an error. */
 static const char *find_elsewhere(const gconv_operation *operation, const char *name) {
   bool of_filters = is_among(gconv_algorithm_at, name), of_banks = is_among(gconv_layer_algorithm_at, name);
   if (operation->type->batches)
@@ -218,7 +218,7 @@ static const char *find_elsewhere(const gconv_operation *operation, const char *
   return of_banks ? "plain filters (it is for banks) on " : "";
 }
 
-/* Why no GPU can be used, of a device that is one; "" if one can. */
+/* Finds the reason why a GPU that was asked for cannot be used; "" if there is none. */
 static void find_obstacle(const char *device, gconv_device_info *gpu) {
   gpu->reason[0] = '\0';
   for (size_t i = 0; strncmp(device, "cuda", 4) == 0 && gconv_device_at(i, gpu); i++)
@@ -226,7 +226,7 @@ static void find_obstacle(const char *device, gconv_device_info *gpu) {
       return;
 }
 
-/* What can be told before anything is opened. */
+/* Refuses what is wrong before a device is opened. */
 static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
@@ -256,16 +256,16 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   choose_workers(devices, gpu, decodes, most);
   devices->cpus = calloc((size_t)devices->pools + 1, sizeof(gconv_device *));
   if (!devices->cpus)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+    return gconv_no_memory();
   if (gpu)
     begin_gpus(devices);
-  return check(devices, gpu); /* behind it, as it may load a library */
+  return check(devices, gpu); /* last, as this may load a library */
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result) {
   gconv_devices *devices = calloc(1, sizeof *devices);
   if (!devices)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+    return gconv_no_memory();
   devices->batch = batch;
   devices->threads = threads;
   pthread_mutex_init(&devices->lock, NULL);
@@ -349,7 +349,7 @@ gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either,
 }
 
 bool gconv_devices_decode(gconv_devices *devices, int worker) {
-  const int most = 2; /* calls: the one at work, and one behind it */
+  const int most = 2; /* calls: one at work, and one that waits */
   pthread_mutex_lock(&devices->lock);
   struct gpu *gpu = gpu_of(devices, worker) ? &devices->gpus[worker % devices->gpu_count] : NULL;
   pthread_mutex_unlock(&devices->lock);
@@ -377,7 +377,7 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
 }
 
-/* Where threads that still open GPUs may be left, they keep them and *devices, and the last of them frees all. */
+/* If threads that still open GPUs may outlive the run, the last of them frees all. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run does with a plan, in words. */
-#include "batch/run.h"
+/* What a run does with a plan, as text. */
+#include "batch/execute.h"
+#include "batch/worth.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding the images of a group. */
 #include "base/clock.h"
-#include "batch/run.h"
+#include "batch/files.h"
+#include "batch/item.h"
 #include "image/layout.h"
 
 #include <stdlib.h>
@@ -9,23 +9,19 @@
 
 typedef struct loading {
   gconv_worker *worker;
-  gconv_task *task;
+  gconv_group *group;
   gconv_row_reader *reader; /* of the only item; NULL: they are opened */
-  gconv_image *images;      /* [task->count] */
-  char **errors;            /* [task->count]; owned, NULL: it was read */
+  gconv_image *images;      /* [group->count] */
+  char **errors;            /* [group->count]; owned, NULL: it was read */
 } loading;
 
 static gconv_status read_whole(const loading *l, const char *path, gconv_image *image) {
   const gconv_batch *batch = l->worker->run->batch;
-  gconv_read_options options = gconv_run_reading(l->worker->run);
   gconv_row_reader *reader = l->reader;
   if (!reader)
-    GCONV_TRY(gconv_row_reader_open(path, &options, &reader));
-  if (l->task->count == 1) { /* the last pixels' memory serves again */
-    *image = l->worker->input;
-    l->worker->input = (gconv_image){0};
-    gconv_image_reshape(image, gconv_row_reader_header(reader));
-  }
+    GCONV_TRY(gconv_row_reader_open(path, &l->worker->run->reading, &reader));
+  if (l->group->count == 1) /* the memory of the last pixels serves again */
+    *image = gconv_holding_take_input(&l->worker->memory, gconv_row_reader_header(reader));
   gconv_status status = gconv_row_reader_image(reader, image);
   if (!l->reader)
     gconv_row_reader_close(reader);
@@ -35,22 +31,22 @@ static gconv_status read_whole(const loading *l, const char *path, gconv_image *
 static void decode(void *context, size_t turn, int seat) {
   const loading *l = context;
   (void)seat;
-  gconv_item *item = &l->task->items[turn];
+  gconv_item *item = &l->group->items[turn];
   double begin = gconv_now_ms();
-  if (read_whole(l, item->report.input->path, &l->images[turn]) != GCONV_OK) {
+  if (read_whole(l, item->input->path, &l->images[turn]) != GCONV_OK) {
     l->errors[turn] = strdup(gconv_last_error());
     gconv_image_free(&l->images[turn]);
   }
-  item->report.decode_ms += gconv_now_ms() - begin;
+  item->told.report.decode_ms += gconv_now_ms() - begin;
 }
 
-/* Takes out the items that could not be read, or are not of the shape of the group, and reports them. */
+/* Takes out the items that could not be read, or do not have the shape of the group, and reports them. */
 static void drop_unread(loading *l) {
-  gconv_task *task = l->task;
+  gconv_group *group = l->group;
   size_t kept = 0;
-  const gconv_image *like = task->group->header.frames > 0 ? &task->group->header : NULL;
-  for (size_t i = 0; i < task->count; i++) {
-    gconv_item *item = &task->items[i];
+  const gconv_image *like = group->range->header.frames > 0 ? &group->range->header : NULL;
+  for (size_t i = 0; i < group->count; i++) {
+    gconv_item *item = &group->items[i];
     bool read = l->images[i].data != NULL;
     bool fits = read && (!like || gconv_image_same_shape(like, &l->images[i]));
     if (!fits) {
@@ -61,13 +57,13 @@ static void drop_unread(loading *l) {
       continue;
     }
     if (kept < i) {
-      task->items[kept] = *item;
+      group->items[kept] = *item;
       l->images[kept] = l->images[i];
       l->images[i] = (gconv_image){0};
     }
     kept++;
   }
-  task->count = kept;
+  group->count = kept;
 }
 
 static void copy_frames(const gconv_image *from, gconv_image *to, int32_t frame) {
@@ -77,52 +73,50 @@ static void copy_frames(const gconv_image *from, gconv_image *to, int32_t frame)
            (const uint8_t *)from->data + i * from->plane_bytes, to->plane_bytes);
 }
 
-/* Copies images into one, one behind the other, and frees each as soon as it is copied. A single one is taken as it is. */
+/* Copies all images into one, and frees each as soon as it is copied. A single image is taken as it is. */
 static gconv_status join(loading *l) {
-  gconv_task *task = l->task;
+  gconv_group *group = l->group;
   int32_t frames = 0;
-  for (size_t i = 0; i < task->count; i++) {
-    gconv_item *item = &task->items[i];
+  for (size_t i = 0; i < group->count; i++) {
+    gconv_item *item = &group->items[i];
     item->first_frame = frames;
     item->frames = l->images[i].frames;
     frames += item->frames;
   }
-  if (task->count == 1) {
-    task->image = l->images[0];
+  if (group->count == 1) {
+    group->image = l->images[0];
     l->images[0] = (gconv_image){0};
     return GCONV_OK;
   }
   gconv_image header = gconv_header_of(&l->images[0]);
   header.frames = frames;
-  task->image = l->worker->input;
-  l->worker->input = (gconv_image){0};
-  gconv_image_reshape(&task->image, &header);
-  if (!task->image.data) {
-    task->image = header;
-    GCONV_TRY(gconv_image_allocate(&task->image));
+  group->image = gconv_holding_take_input(&l->worker->memory, &header);
+  if (!group->image.data) {
+    group->image = header;
+    GCONV_TRY(gconv_image_allocate(&group->image));
   }
-  for (size_t i = 0; i < task->count; i++) {
-    copy_frames(&l->images[i], &task->image, task->items[i].first_frame);
+  for (size_t i = 0; i < group->count; i++) {
+    copy_frames(&l->images[i], &group->image, group->items[i].first_frame);
     gconv_image_free(&l->images[i]);
   }
   return GCONV_OK;
 }
 
-gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
-  size_t count = task->count;
+gconv_status gconv_group_load(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader) {
+  size_t count = group->count;
   loading l = {.worker = worker,
-               .task = task,
+               .group = group,
                .reader = reader,
                .images = calloc(count, sizeof *l.images),
                .errors = calloc(count, sizeof *l.errors)};
-  gconv_status status = l.images && l.errors ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  gconv_status status = l.images && l.errors ? GCONV_OK : gconv_no_memory();
   if (status == GCONV_OK) {
     gconv_threads_run(gconv_device_threads(worker->cpu), count, decode, &l);
-    if (!task->frames)
+    if (!group->frame)
       drop_unread(&l);
-    else if (!l.images[0].data) /* it is reported with the other frames */
+    else if (!l.images[0].data) /* the failure is reported with the other frames */
       status = gconv_set_error(GCONV_BAD_FILE, l.errors[0] ? l.errors[0] : "out of memory");
-    if (task->count > 0 && status == GCONV_OK)
+    if (group->count > 0 && status == GCONV_OK)
       status = join(&l);
   }
   for (size_t i = 0; i < count; i++) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Warnings of what results cannot show: responses below black and above white, and images of one colour. */
 #include "base/status.h"
-#include "batch/run.h"
+#include "batch/item.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Shares below this are the rule at sharp edges, and not worth a word. */
+/* Smaller shares are usual at sharp edges, and are not warned of. */
 static const double LEAST_SHARE = 0.01;
 
-/* Warns of a result that is black or white all over though its responses differ. */
+/* Warns of a result that is black or white all over, although its responses differ. */
 static void warn_of_one_colour(const char *path, const char *colour, const gconv_losses *l) {
   gconv_warn_once(
       "one colour",
@@ -18,13 +18,13 @@ static void warn_of_one_colour(const char *path, const char *colour, const gconv
       path, colour, l->low, l->high);
 }
 
-/* Whether even areas become black: the filter finds edges. */
+/* Whether the filter finds edges: even areas become black. */
 static bool finds_edges(const gconv_losses *l) {
   return fabs(l->gain) < 0.01;
 }
 
-/* Responses around 0 want another zero. What is darker than black in a picture that stays a picture, as sharpening makes it,
- * does not: a zero in the middle would make that picture grey. */
+/* The advice depends on the filter. Responses around 0 are shown by a zero in the middle of the range. A sharpened picture,
+ * where some places are darker than black, would become grey by that. */
 static void warn_of_black(const char *path, const gconv_losses *l) {
   const char *advice = l->is_signed     ? "a smaller --scale or --range minmax shows them"
                        : finds_edges(l) ? "--range signed or --range abs shows them"
@@ -35,7 +35,7 @@ static void warn_of_black(const char *path, const gconv_losses *l) {
                   path, 100 * l->below / l->places, advice);
 }
 
-/* A filter whose taps sum to more than 1 makes all of the picture brighter; one that keeps brightness should keep it. */
+/* The advice depends on the filter: one whose taps sum to more than 1 makes the whole picture brighter. */
 static void warn_of_white(const char *path, const gconv_losses *l) {
   int digits = l->high < 2 ? 2 : l->high < 10 ? 1 : 0; /* 1.04, 2.9, 154 */
   char advice[96] = "a smaller --scale or --range minmax shows them";
@@ -51,9 +51,9 @@ static void warn_of_white(const char *path, const gconv_losses *l) {
       path, 100 * l->above / l->places, digits, l->high, advice);
 }
 
-void gconv_warn_of_look(const gconv_run *run, const char *path, const gconv_look *look) {
+void gconv_warn_of_look(const gconv_batch *batch, const char *path, const gconv_look *look) {
   gconv_look_warn_of_numbers(look, path);
-  if (look->bleeds && !run->batch->alpha_meant)
+  if (look->bleeds && !batch->alpha_meant)
     gconv_warn_once(
         "colours of transparent pixels",
         "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply keeps them out (--alpha "
@@ -61,8 +61,8 @@ void gconv_warn_of_look(const gconv_run *run, const char *path, const gconv_look
         path);
 }
 
-void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_losses *l) {
-  if (!run->batch->watch || l->places == 0)
+void gconv_warn_of_losses(const gconv_batch *batch, const char *path, const gconv_losses *l) {
+  if (!batch->watch || l->places == 0)
     return;
   if (gconv_losses_are_of_one_colour(l)) {
     warn_of_one_colour(path, l->black == l->places ? "black" : "white", l);

@@ -1,15 +1,48 @@
 /* SPDX-License-Identifier: MIT */
+/* A run: its devices and workers, and the groups that the workers take. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/threads.h"
-#include "batch/run.h"
+#include "batch/carry.h"
+#include "batch/cost.h"
+#include "batch/execute.h"
+#include "batch/files.h"
+#include "batch/item.h"
 #include "image/layout.h"
-#include "names/texts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- What is asked for --------------------------------------------------------------------------------------------- */
+
+static gconv_status check_values(const gconv_batch *batch) {
+  const char *device = batch->device;
+  GCONV_TRY(gconv_check_inputs(batch->inputs));
+  GCONV_TRY(gconv_check_outputs(batch->outputs, batch->one_array ? NULL : batch->inputs));
+  GCONV_TRY(gconv_check_value("decoder", batch->decoder, GCONV_DECODER_CPU, GCONV_DECODER_AUTO));
+  GCONV_TRY(gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_SKIP));
+  GCONV_TRY(gconv_check_value("group", batch->group, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("threads", batch->threads, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("jobs", batch->jobs, 0, INT32_MAX));
+  if (strcmp(device, "auto") != 0 && strcmp(device, "cpu") != 0 && strncmp(device, "cuda", 4) != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no device called %s: the devices are auto, cpu, cuda and cuda:N",
+                      device);
+  if (isnan(batch->tolerance))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
+  if (batch->one_array && batch->outputs->paths.count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "one array is to be written, and outputs has no path for it");
+  return GCONV_OK;
+}
+
+static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
+  GCONV_NEED_TOLD(batch->inputs, message);
+  GCONV_NEED_TOLD(batch->outputs, message);
+  GCONV_NEED_TOLD(batch->operation, message);
+  GCONV_NEED_TOLD(batch->device, message);
+  return gconv_tell(check_values(batch), message);
+}
 
 /* ---- Workers ------------------------------------------------------------------------------------------------------- */
 
@@ -19,28 +52,31 @@ typedef struct seat {
   bool started;
 } seat;
 
-static bool take_group(gconv_run *run, size_t *group) {
+/* Whether another group is to be begun. Under the lock. */
+static bool goes_on(gconv_run *run) {
+  const gconv_batch *batch = run->batch;
+  bool failed = run->summary->failed > 0 && (batch->fail_fast || batch->one_array);
+  run->stopped |= failed || (batch->stop && *batch->stop);
+  return run->next < run->range_count && !run->stopped;
+}
+
+static bool take_group(gconv_run *run, size_t *number) {
   pthread_mutex_lock(&run->lock);
-  run->stopped |= run->batch->stop && *run->batch->stop;
-  bool taken = run->next < run->group_count && !run->stopped;
+  bool taken = goes_on(run);
   if (taken)
-    *group = run->next++;
+    *number = run->next++;
   pthread_mutex_unlock(&run->lock);
   return taken;
 }
 
-static bool has_more(gconv_run *run) {
+/* Stops the run, as there is no device: other workers would fail for the same reason. If all groups are begun, the worker is
+ * not missed. */
+static void give_up(gconv_run *run, gconv_status status, bool missed) {
   pthread_mutex_lock(&run->lock);
-  bool more = run->next < run->group_count && !run->stopped;
-  pthread_mutex_unlock(&run->lock);
-  return more;
-}
-
-/* Stops the run, as there is no device: others need not begin another group to be told the same. */
-static void give_up(gconv_run *run, gconv_status status) {
-  pthread_mutex_lock(&run->lock);
-  run->stopped = true;
-  run->status = gconv_complain(&run->why, status, "%s", gconv_last_error());
+  if (missed || goes_on(run)) {
+    run->stopped = true;
+    run->status = gconv_complain(&run->why, status, "%s", gconv_last_error());
+  }
   pthread_mutex_unlock(&run->lock);
 }
 
@@ -48,26 +84,33 @@ static void *work(void *argument) {
   gconv_worker *worker = argument;
   gconv_run *run = worker->run;
   gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
-  if (status != GCONV_OK && !has_more(run)) /* others have begun all groups, and this worker is not missed */
-    status = GCONV_OK;
-  for (size_t group; status == GCONV_OK && take_group(run, &group);)
-    status = gconv_worker_process(worker, group);
+  bool began = status == GCONV_OK;
+  for (size_t number; status == GCONV_OK && take_group(run, &number);)
+    status = gconv_worker_process(worker, number);
   if (status != GCONV_OK)
-    give_up(run, status);
+    give_up(run, status, began);
   gconv_devices_end(run->devices); /* all groups are begun */
-  gconv_worker_leave(worker);      /* others may wait for its memory */
+  gconv_holding_clear(&worker->memory);
+  gconv_holding_give_back(&worker->memory); /* others may wait for it */
   return NULL;
 }
 
-/* A thread that cannot be started is done without: the others take its groups. */
+static void clear_plans(void *plans) {
+  gconv_plans_clear(plans);
+}
+
+/* A worker whose thread cannot be started is not needed: the others take its groups. */
 static void run_workers(gconv_run *run) {
   seat *seats = calloc((size_t)run->workers, sizeof *seats);
   if (!seats) {
-    give_up(run, gconv_set_error(GCONV_NO_MEMORY, "out of memory"));
+    give_up(run, gconv_no_memory(), true);
     return;
   }
   for (int i = 0; i < run->workers; i++)
-    seats[i].worker = (gconv_worker){.run = run, .threads = run->threads, .index = i};
+    seats[i].worker = (gconv_worker){.run = run,
+                                     .threads = run->threads,
+                                     .index = i,
+                                     .memory = {.budget = &run->budget, .spare = clear_plans, .user = run->plans}};
   for (int i = 1; i < run->workers; i++)
     seats[i].started = gconv_thread_start(&seats[i].thread, work, &seats[i].worker);
   work(&seats[0].worker);
@@ -79,19 +122,8 @@ static void run_workers(gconv_run *run) {
 
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
-/* An array whose rows must come in order is written by one worker. */
-static size_t most_workers(const gconv_batch *batch) {
-  bool in_order = batch->one_array && (batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
-  return in_order ? 1 : batch->inputs->count;
-}
-
 static gconv_status complain_existing(const gconv_batch *batch) {
   return gconv_fail(GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", batch->outputs->paths.items[0]);
-}
-
-static gconv_status check_array(const gconv_batch *batch) {
-  bool kept = batch->one_array && batch->existing == GCONV_EXISTING_KEEP;
-  return kept && gconv_output_exists(batch->outputs->paths.items[0]) ? complain_existing(batch) : GCONV_OK;
 }
 
 /* The array appears if nothing failed. */
@@ -111,7 +143,8 @@ static gconv_status finish_array(gconv_run *run) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
 
-/* The devices, and, if either of two kinds may take images, the operation that they share. */
+/* Begins the devices for at most `most` workers, and, if two kinds of device may take images, makes the operation for both.
+ */
 static gconv_status begin_devices(gconv_run *run, size_t most) {
   const gconv_operation_type *type = run->operation->type;
   GCONV_TRY(gconv_devices_begin(run->batch, gconv_threads_allowed(run->batch->threads), most, &run->devices));
@@ -119,8 +152,8 @@ static gconv_status begin_devices(gconv_run *run, size_t most) {
   return type->keep_exact && gconv_devices_are_open(run->devices) ? type->keep_exact(run->operation, &run->exact) : GCONV_OK;
 }
 
-/* Unfinished files of runs that were killed go; with a manifest, they went when it was opened. One result is no reason to
- * look through a large folder. */
+/* Removes unfinished files of runs that were killed. With a manifest, they were removed when it was opened. For few results,
+ * not all of a large folder is looked through. */
 static gconv_status remove_leftovers(const gconv_run *run) {
   enum { FEW = 10000, EACH = 100 };
   const gconv_texts *paths = &run->batch->outputs->paths;
@@ -129,39 +162,46 @@ static gconv_status remove_leftovers(const gconv_run *run) {
                : GCONV_OK;
 }
 
-/* The folder of the results: what it has of earlier runs, what it tells apart, and the record of results among inputs. */
+/* Prepares the folder of the results, with the record of results that lie among the inputs. */
 static gconv_status begin_folder(gconv_run *run) {
   const gconv_batch *batch = run->batch;
-  gconv_message message;
-  gconv_status status = gconv_outputs_probe(batch->outputs, &run->marks, &message);
-  if (status == GCONV_OK && batch->outputs->among && !run->marks && !batch->manifest)
-    status = gconv_manifest_open_record(batch->outputs, &run->record, &message);
-  return status == GCONV_OK ? remove_leftovers(run) : gconv_set_error(status, message.text);
+  bool kept = batch->one_array && batch->existing == GCONV_EXISTING_KEEP;
+  if (kept && gconv_output_exists(batch->outputs->paths.items[0]))
+    return complain_existing(batch);
+  GCONV_TRY(gconv_outputs_probe(batch->outputs, &run->marks));
+  if (batch->outputs->among && !run->marks && !batch->manifest)
+    GCONV_TRY(gconv_manifest_open_record(batch->outputs, &run->record));
+  return remove_leftovers(run);
 }
 
 static gconv_status begin(gconv_run *run) {
   const gconv_batch *batch = run->batch;
-  GCONV_TRY(check_array(batch));
+  bool in_order = batch->one_array && (batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
   GCONV_TRY(begin_folder(run));
-  GCONV_TRY(begin_devices(run, most_workers(batch)));
-  run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
+  GCONV_TRY(begin_devices(run, in_order ? 1 : batch->inputs->count));
+  run->told = calloc(batch->inputs->count + 1, sizeof *run->told);
   bool once = run->operation->type->shares || batch->memory > 0;
   run->plans = gconv_plans_create((once ? 1 : 2) * (size_t)gconv_devices_pools(run->devices));
-  if (!run->held || !run->plans)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  if (!run->told || !run->plans)
+    return gconv_no_memory();
   return gconv_groups_make(run);
 }
 
-/* The results of inputs that were not begun. */
+/* Counts the results of inputs that were not begun. */
 static size_t count_rest(const gconv_run *run) {
   const gconv_outputs *outputs = run->batch->outputs;
-  size_t count = 0;
-  for (size_t g = run->next; g < run->group_count; g++)
-    for (size_t i = 0; i < run->groups[g].count; i++) {
-      size_t input = run->order[run->groups[g].first + i];
-      count += run->batch->one_array ? 1 : outputs->first[input + 1] - outputs->first[input];
-    }
+  size_t count = 0, end = run->range_count > 0 ? run->batch->inputs->count : 0;
+  for (size_t i = run->next < run->range_count ? run->ranges[run->next].first : end; i < end; i++)
+    count += run->batch->one_array ? 1 : outputs->first[run->order[i] + 1] - outputs->first[run->order[i]];
   return count;
+}
+
+static gconv_status carry_all(gconv_run *run) {
+  GCONV_TRY(begin(run));
+  run_workers(run);
+  gconv_status status = run->batch->one_array ? finish_array(run) : GCONV_OK;
+  run->summary->failed += count_rest(run);
+  return run->status == GCONV_OK ? status : gconv_set_error(run->status, run->why.text);
 }
 
 static void end(gconv_run *run) {
@@ -169,53 +209,29 @@ static void end(gconv_run *run) {
   gconv_operation_free(run->exact);
   gconv_devices_close(run->devices, run->summary);
   gconv_manifest_close(run->record);
-  for (size_t i = run->told; run->held && i < run->batch->inputs->count; i++)
-    gconv_held_free(&run->held[i]);
-  free(run->held);
+  for (size_t i = run->told_count; run->told && i < run->batch->inputs->count; i++)
+    gconv_told_free(&run->told[i]);
+  free(run->told);
   free(run->order);
-  free(run->groups);
+  free(run->ranges);
   pthread_mutex_destroy(&run->lock);
   pthread_mutex_destroy(&run->array_lock);
 }
 
-static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary) {
+static void make_run(gconv_run *run, const gconv_batch *batch, gconv_batch_summary *summary) {
   *summary = (gconv_batch_summary){0};
-  return (gconv_run){.batch = batch,
+  *run = (gconv_run){.batch = batch,
                      .summary = summary,
                      .operation = batch->operation,
                      .begin_ms = gconv_now_ms(),
-                     .budget = gconv_budget_begin(batch->memory, batch->operation),
+                     .budget = gconv_budget_begin(batch->memory, gconv_operation_held_bytes(batch->operation)),
                      .lock = PTHREAD_MUTEX_INITIALIZER,
                      .array_lock = PTHREAD_MUTEX_INITIALIZER};
-}
-
-/* What both functions below need of a job. */
-static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
-  GCONV_NEED_TOLD(batch->inputs, message);
-  GCONV_NEED_TOLD(batch->outputs, message);
-  GCONV_NEED_TOLD(batch->operation, message);
-  GCONV_NEED_TOLD(batch->device, message);
-  GCONV_TRY(gconv_check_inputs(batch->inputs, message));
-  GCONV_TRY(gconv_check_outputs(batch->outputs, batch->one_array ? NULL : batch->inputs, message));
-  gconv_status status = gconv_check_value("decoder", batch->decoder, GCONV_DECODER_CPU, GCONV_DECODER_AUTO);
-  if (status == GCONV_OK)
-    status = gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_SKIP);
-  if (status == GCONV_OK)
-    status = gconv_check_value("group", batch->group, 0, INT32_MAX);
-  if (status == GCONV_OK)
-    status = gconv_check_value("threads", batch->threads, 0, INT32_MAX);
-  if (status == GCONV_OK)
-    status = gconv_check_value("jobs", batch->jobs, 0, INT32_MAX);
-  bool known =
-      strcmp(batch->device, "auto") == 0 || strcmp(batch->device, "cpu") == 0 || strncmp(batch->device, "cuda", 4) == 0;
-  if (status == GCONV_OK && !known)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "there is no device called %s: the devices are auto, cpu, cuda and cuda:N",
-                        batch->device);
-  if (status == GCONV_OK && isnan(batch->tolerance))
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
-  if (status == GCONV_OK && batch->one_array && batch->outputs->paths.count == 0)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "one array is to be written, and outputs has no path for it");
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+  run->reading = (gconv_read_options){.max_pixels = batch->max_pixels,
+                                      .unrounded = batch->unrounded,
+                                      .strip = batch->strip,
+                                      .planes = batch->outputs->planes,
+                                      .max_bytes = batch->memory > 0 ? run->budget.bytes + 1 : 0}; /* 0: any number */
 }
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
@@ -225,18 +241,10 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   GCONV_TRY(check_batch(batch, message));
   if (!batch->report)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "gconv_batch_run(): batch->report is NULL");
-  gconv_run run = make_run(batch, summary);
+  gconv_run run;
+  make_run(&run, batch, summary);
   gconv_warnings_begin();
-  gconv_status status = begin(&run);
-  if (status == GCONV_OK) {
-    run_workers(&run);
-    status = batch->one_array ? finish_array(&run) : GCONV_OK;
-    if (run.status != GCONV_OK)
-      status = gconv_set_error(run.status, run.why.text);
-    summary->failed += count_rest(&run);
-  }
-  if (status != GCONV_OK)
-    gconv_complain(message, status, "%s", gconv_last_error());
+  gconv_status status = gconv_tell(carry_all(&run), message);
   end(&run);
   gconv_warnings_sum(summary->warned, sizeof summary->warned);
   summary->wall_ms = gconv_now_ms() - run.begin_ms;
@@ -245,9 +253,9 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
 
 /* ---- Without a run ------------------------------------------------------------------------------------------------- */
 
-/* The plan on the device that the run would have, in words. */
+/* Explains the plan on the device that the run would have. */
 static gconv_status explain(gconv_run *run, const gconv_image *header, char **text) {
-  gconv_worker worker = {.run = run};
+  gconv_worker worker = {.run = run, .memory.budget = &run->budget};
   gconv_plan *plan = NULL;
   GCONV_TRY(begin_devices(run, 1));
   GCONV_TRY(gconv_devices_take(run->devices, 0, false, true, &worker.device));
@@ -271,17 +279,16 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   gconv_batch_summary summary;
   gconv_image header = {0};
   only.only_explained = true;
-  gconv_run run = make_run(&only, &summary);
-  gconv_read_options options = gconv_run_reading(&run);
-  gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &options, &header);
+  gconv_run run;
+  make_run(&run, &only, &summary);
+  gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &run.reading, &header);
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);
   if (!header.planar && !batch->operation->type->batches)
     header.frames = 1; /* they are carried one at a time */
   if (status == GCONV_OK)
     status = explain(&run, &header, text);
-  if (status != GCONV_OK)
-    gconv_complain(message, status, "%s", gconv_last_error());
+  gconv_tell(status, message);
   gconv_image_free(&header);
   end(&run);
   snprintf(reason, 192, "%s", summary.device_reason);

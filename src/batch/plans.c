@@ -7,23 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that somebody has, or makes, or that is idle. Of idle ones, the last in the list was given back first. */
+/* A plan that a worker has or makes, or that is idle. The last idle plan of the list was given back first. */
 typedef struct entry {
   gconv_plan *plan; /* NULL while it is made */
   gconv_plan_request of;
-  gconv_image like; /* a copy of *of.like, which is the caller's */
+  gconv_image like; /* a copy of *of.like, which belongs to the caller */
   bool idle;
   struct entry *next;
 } entry;
 
 struct gconv_plans {
-  size_t most;          /* idle ones */
+  size_t most;          /* idle plans */
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   entry *entries;
-  size_t freeing;           /* plans that are no entries any more, and still have their memory */
-  uint64_t clock;           /* counts plans that were given back or freed */
-  uint64_t arrived, served; /* numbers of those that waited for memory: of all, and of those whose turn came */
+  size_t freeing;   /* plans that are no entries any more, and still have their memory */
+  uint64_t clock;   /* counts plans that were given back or freed */
+  uint64_t arrived; /* number of workers that have waited for memory or wait */
+  uint64_t served;  /* number of those whose turn came */
 };
 
 gconv_plans *gconv_plans_create(size_t most) {
@@ -71,7 +72,7 @@ static void unlink_entry(gconv_plans *plans, const entry *gone) {
   pthread_cond_broadcast(&plans->changed);
 }
 
-/* Takes out the idle plan that was given first, if there are more than `most` of them; else returns NULL. */
+/* Takes out the oldest idle plan if there are more than `most` of them. Otherwise returns NULL. */
 static entry *take_oldest(gconv_plans *plans, size_t most) {
   entry *oldest = NULL;
   size_t count = 0;
@@ -85,8 +86,8 @@ static entry *take_oldest(gconv_plans *plans, size_t most) {
   return oldest;
 }
 
-/* Frees the oldest idle plans; the lock is let go meanwhile, as to free memory of a GPU is to wait for what it does. Returns
- * whether there were any. */
+/* Frees idle plans beyond `most`, the oldest first. Returns whether there were any. The lock is let go meanwhile, as freeing
+ * memory of a GPU waits for its work. */
 static bool shrink(gconv_plans *plans, size_t most) {
   bool any = false;
   for (entry *e; (e = take_oldest(plans, most)); any = true) {
@@ -102,7 +103,7 @@ static bool shrink(gconv_plans *plans, size_t most) {
   return any;
 }
 
-/* Whether others have plans of this GPU, or make or free them. */
+/* Whether other workers have, make or free plans of this GPU. */
 static bool others_have(const gconv_plans *plans, const gconv_device *device) {
   if (plans->freeing > 0)
     return true;
@@ -114,7 +115,8 @@ static bool others_have(const gconv_plans *plans, const gconv_device *device) {
 
 /* ---- Taking ---- */
 
-/* An idle plan that fits; of plans that keep all threads busy, waits for one that somebody has. NULL: there is none. */
+/* Finds an idle plan that fits; NULL if there is none. If such plans keep all threads busy, and another worker has one,
+ * waits for it. */
 static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
   for (bool busy = true; busy;) {
     busy = false;
@@ -158,7 +160,7 @@ static gconv_status take(gconv_plans *plans, const gconv_plan_request *request, 
   return status == GCONV_NO_MEMORY && shrink(plans, 0) ? make(plans, request, plan) : status;
 }
 
-/* As take(), in the order of the calls, until there is memory or nobody else has any. */
+/* Takes a plan when there is memory, in the order of the calls. Fails if there is too little without other plans. */
 static gconv_status wait_for_memory(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
   gconv_status status = GCONV_NO_MEMORY;
   uint64_t place = plans->arrived++;

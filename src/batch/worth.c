@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worth.h"
-#include "batch/run.h"
 #include "device/decoder.h"
 #include "image/gpu_codec.h"
 #include "image/layout.h"
@@ -8,45 +7,66 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a GPU has to take off one thread of the CPU, in ms. On a machine with an H200 and 16 cores, the CPU alone was done
- * first with 60 photos of 3840 x 2160, and a GPU with 100; its decoder paid between 150 and 400 such photos. */
+/* The work that a GPU must take off one thread of the CPU, in ms, to be worth its start. On a machine with an H200 and 16
+ * cores, the CPU alone was faster for 60 photos of 3840 x 2160, and a GPU for 100. Its decoder paid from some number between
+ * 150 and 400 photos on. */
 static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
 
-/* What a thread takes for the part of making a PNG that a GPU does, and for decoding a JPEG: ns a byte of the samples,
- * roughly as measured there. */
+/* The time of a thread for the part of making a PNG that a GPU can do, and for decoding a JPEG: ns for each byte of samples,
+ * as measured there. */
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
 enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
 
+/* ---- What a GPU may do ---------------------------------------------------------------------------------------------- */
+
+bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format) {
+  return format && strcmp(format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
+}
+
+/* The work that the operation leaves to the host: GCONV_HOST_BEFORE, GCONV_HOST_AFTER. */
+static int host_stages(const gconv_batch *batch) {
+  const gconv_operation_type *type = batch->operation->type;
+  return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
+}
+
+bool gconv_gpu_may_decode(const gconv_batch *batch) {
+  return !batch->verify && !(host_stages(batch) & GCONV_HOST_BEFORE);
+}
+
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count) {
+  const size_t most = 8;
+  bool may = count <= most && !batch->verify;
+  for (size_t n = 0; n < count && may; n++)
+    may = !gconv_path_is_sent(paths[n]);
+  return may;
+}
+
 /* ---- The work ------------------------------------------------------------------------------------------------------- */
 
-/* Of the inputs that were looked at. */
+/* The work of the inputs that were looked at. */
 typedef struct work {
-  gconv_image like; /* the header of the last one ... */
-  double like_ms;   /* ... and what a GPU takes over of such images, but for decoding */
+  gconv_image like; /* the header of the last input */
+  double like_ms;   /* what a GPU takes over of an image like it, without decoding */
   size_t count;
   double spared_ms, decoding_ms;
 } work;
 
-static double bytes_of(const gconv_image *image) {
-  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
-/* Milliseconds that a thread takes to execute the operation on such images and to compress the results. 0 for what cannot be
- * planned: that is told when the image is read. */
+/* Milliseconds of a thread to execute the operation on such an image, and to compress the results. 0 if there is no plan for
+ * it: that is reported when the image is read. */
 static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like) {
   gconv_plan *plan = NULL;
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
     return 0;
   double milliseconds = gconv_plan_get_info(plan)->estimate_ms;
-  if (gconv_gpu_makes_png(batch, batch->outputs->format) && !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_AFTER))
+  if (gconv_gpu_makes_png(batch, batch->outputs->format) && !batch->verify && !(host_stages(batch) & GCONV_HOST_AFTER))
     for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
-      milliseconds += bytes_of(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
+      milliseconds += gconv_pixel_bytes(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
   gconv_plan_free(plan);
   return milliseconds;
 }
 
-/* Adds an input, if it can be read. What comes through a pipe is not looked into. */
+/* Adds an input, if it can be read. Pipes are not looked into. */
 static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_input *input, work *w) {
   gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
   gconv_row_reader *reader = NULL;
@@ -59,7 +79,7 @@ static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_i
     w->like_ms = spared_by(batch, cpu, &header);
   w->like = header;
   w->spared_ms += w->like_ms;
-  w->decoding_ms += gconv_row_reader_may_be_jpeg(reader) ? bytes_of(&header) * JPEG_NS * 1e-6 : 0;
+  w->decoding_ms += gconv_row_reader_may_be_jpeg(reader) ? gconv_pixel_bytes(&header) * JPEG_NS * 1e-6 : 0;
   w->count++;
   gconv_row_reader_close(reader);
 }
@@ -89,7 +109,7 @@ static gconv_worth judge(double spared_ms, double decoding_ms) {
 static gconv_worth look_at_inputs(const gconv_batch *batch) {
   const gconv_inputs *inputs = batch->inputs;
   size_t most = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
-  gconv_device *cpu = NULL; /* of one thread: how many the job has is to make no difference */
+  gconv_device *cpu = NULL; /* of one thread: the number of threads of the run must make no difference */
   work w = {.count = 0};
   if (gconv_device_open("cpu", 1, &cpu) == GCONV_OK)
     for (size_t i = 0; i < most; i++)

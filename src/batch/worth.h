@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a GPU is worth its start. Starting CUDA and ending it takes about 0.4 s, starting its decoder of JPEGs 0.6 s more.
- * So a GPU is started if it takes more than a fixed amount of work off the CPU, and so is its decoder. The work is counted
- * in milliseconds of one thread, from headers and options alone: the numbers of threads and jobs, memory and timing have no
- * part in it, as results may depend on which kind of device does the run.
+ * What a GPU may do for a run, and whether it is worth its start. Starting CUDA and ending it takes about 0.4 s, and
+ * starting its decoder of JPEGs 0.6 s more. So a GPU is started only if it takes more than a fixed amount of work off the
+ * CPU, and so is its decoder. The work is estimated in milliseconds of one thread, from headers and options alone. Numbers
+ * of threads and workers, memory and timing do not count, as results may depend on the kind of device.
  */
 #ifndef GCONV_BATCH_WORTH_H
 #define GCONV_BATCH_WORTH_H
 
-#include "names/texts.h"
+#include "operation/operation.h"
+
+#include "names/paths.h"
+
+/* ---- What a GPU may do ---- */
+
+/* Whether a GPU can compress results of the format (NULL: of several formats): PNG of level 1, which is the default. */
+bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format);
+/* Whether a GPU may decode the inputs: not if the host needs their pixels to verify, or for stages before the convolution.
+ */
+bool gconv_gpu_may_decode(const gconv_batch *batch);
+/* Whether the results of an input may come from a GPU in parts: a few files, which are all open at once, and none of which
+ * cannot be taken back. */
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count);
+
+/* ---- Whether it is worth its start ---- */
 
 typedef struct gconv_worth {
   bool cpu_can, gpu_can; /* the device has the algorithms that were asked for */
@@ -17,7 +32,8 @@ typedef struct gconv_worth {
   char reason[192];      /* "a GPU would take ..." */
 } gconv_worth;
 
-/* What a GPU is worth for a job, and, with `looks`, by how much: reads up to 32 headers of its inputs for that. */
+/* Finds what devices can do for a batch. `looks`: also whether a GPU is worth its start, for which up to 32 headers of the
+ * inputs are read. */
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of results, and the one array of all results. */
 #include "base/clock.h"
-#include "base/file.h"
-#include "batch/run.h"
+#include "batch/files.h"
+#include "batch/item.h"
 #include "image/layout.h"
 #include "image/metadata.h"
 
 #include <stdlib.h>
 
-/* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, or
- * that it was compressed without loss, if that counts. */
+/* The options of a result of `format`, of an image of type `from`. `result`: its quality counts, which is that of the input,
+ * if the results have the format of their inputs. */
 static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, gconv_type from,
                                         const gconv_image *result, int threads) {
   static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */
@@ -30,32 +29,24 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
   };
 }
 
-/* Makes the folder of result n, if folders are to be made. False, and the result is counted as failed, if that cannot be. */
-static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n) {
-  gconv_message message;
-  gconv_status status = gconv_outputs_prepare(run->batch->outputs, item->paths[n], &message);
+/* Makes the folder of result n, if folders are to be made. If that fails, counts the result as failed, and returns false. */
+static bool make_folder(const gconv_run *run, gconv_group *group, gconv_item *item, size_t n) {
+  gconv_status status = gconv_outputs_prepare(run->batch->outputs, item->paths[n]);
   if (status != GCONV_OK)
-    gconv_item_count(run, task, item, n, gconv_set_error(status, message.text));
+    gconv_item_count(run, group, item, n, status);
   return status == GCONV_OK;
-}
-
-/* ---- Open files ------------------------------------------------------------------------------------------------------ */
-
-size_t gconv_most_writers(const gconv_run *run) {
-  int32_t own = gconv_files_allowed() / (run->workers > 1 ? run->workers : 1);
-  return own > GCONV_WORKER_FILES ? (size_t)(own - GCONV_WORKER_FILES) + 1 : 1;
 }
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Begins the file of result n. NULL, and the result is counted, if it is not wanted, or cannot be begun. */
-static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
+/* Begins the file of result n. NULL if the result is not wanted, or cannot be begun, which counts it as failed. */
+static gconv_row_writer *open_file(gconv_worker *worker, gconv_group *group, size_t n, const gconv_image *from,
                                    const gconv_write_options *options) {
   gconv_run *run = worker->run;
-  gconv_item *item = &task->items[0];
-  gconv_image header = *gconv_plan_output_header(task->plan, n);
+  gconv_item *item = &group->items[0];
+  gconv_image header = *gconv_plan_output_header(group->plan, n);
   gconv_row_writer *writer = NULL;
-  if (!item->wanted[n] || !make_folder(run, task, item, n))
+  if (!item->wanted[n] || !make_folder(run, group, item, n))
     return NULL;
   gconv_metadata_lend(&header, from);
   if (run->operation->type->batches && !run->operation->type->of_photos) { /* maps of a bank are no photo */
@@ -67,76 +58,84 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
   gconv_status status = GCONV_OK;
-  bool shared = gconv_frames_are_shared(task->frames), begins = !shared || gconv_frames_at(task->frames) == 0;
+  gconv_frame *frame = group->frame;
+  bool shared = gconv_frame_is_shared(frame), begins = !shared || frame->number == 1;
   if (shared)
-    status = gconv_frames_take_writer(task->frames, n, &header, &writer);
+    status = gconv_frame_take_writer(frame, item->format, n, &header, &writer);
   if (begins && status == GCONV_OK)
-    status = gconv_row_writer_open_growing(item->paths[n], options, &header, gconv_frames_go_on(task->frames), &writer);
+    status = gconv_row_writer_open_growing(item->paths[n], options, &header, frame && frame->counted, &writer);
   if (status != GCONV_OK && !begins) {
     gconv_row_writer_discard(writer);
     writer = NULL;
   }
   if (status != GCONV_OK)
-    gconv_item_count(run, task, item, n, status);
+    gconv_item_count(run, group, item, n, status);
   return writer;
 }
 
-int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
-                              int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, task->items[0].format, from->type, from, threads);
+int32_t gconv_group_open_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, const gconv_image *from,
+                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
+  gconv_write_options options = make_options(worker->run, group->items[0].format, from->type, from, threads);
   int32_t step = 1;
   options.shared = shared;
   for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
-    writers[n] = open_file(worker, task, n, from, &options);
+    writers[n] = open_file(worker, group, n, from, &options);
     int32_t own = writers[n] ? gconv_row_writer_step(writers[n]) : 1;
     step = own > step ? own : step;
   }
   return step;
 }
 
-/* Commits result n, or discards it if `status` is a failure, and counts it. Without a writer, it was counted before. */
-static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
-  gconv_item *item = &task->items[0];
-  if (writer && status == GCONV_OK && gconv_frames_are_shared(task->frames)) {
-    gconv_frames_keep_writer(task->frames, n, writer);
+/* Ends result n, and counts it: commits it, or discards it if `status` is a failure. A shared file stays open. A result
+ * without a writer was counted before. */
+static void close_file(gconv_worker *worker, gconv_group *group, size_t n, gconv_row_writer *writer, gconv_status status) {
+  gconv_item *item = &group->items[0];
+  if (writer && status == GCONV_OK && gconv_frame_is_shared(group->frame)) {
+    group->frame->writers[n] = writer;
   } else if (worker->run->batch->one_array && status == GCONV_OK) {
-    item->report.written += item->wanted[n] && item->place == 0;
+    item->told.report.written += item->wanted[n] && item->place == 0;
   } else if (writer && status == GCONV_OK) {
-    gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
+    gconv_item_count(worker->run, group, item, n, gconv_row_writer_commit(writer));
   } else {
     gconv_row_writer_discard(writer);
-    item->report.failed += writer || (worker->run->batch->one_array && item->wanted[n]);
+    item->told.report.failed += writer || (worker->run->batch->one_array && item->wanted[n]);
   }
 }
 
+void gconv_group_drop_file(gconv_worker *worker, gconv_group *group, size_t n, gconv_row_writer **writer,
+                           gconv_status status) {
+  gconv_item_count(worker->run, group, &group->items[0], n, status);
+  gconv_row_writer_discard(*writer);
+  *writer = NULL;
+}
+
 /* Gives the first image of a pipe its final names. */
-static gconv_status settle_names(const gconv_worker *worker, gconv_task *task, gconv_row_writer **writers) {
-  gconv_item *item = &task->items[0];
-  gconv_message message;
-  gconv_status status = gconv_frames_settle_names(task->frames, writers);
+static gconv_status settle_names(const gconv_worker *worker, gconv_group *group, gconv_row_writer **writers) {
+  gconv_item *item = &group->items[0];
+  gconv_status status = gconv_frame_settle_names(group->frame, writers);
   if (status != GCONV_OK)
-    gconv_item_add_error(item, item->report.input->path, gconv_last_error());
+    gconv_item_add_error(item, item->input->path, gconv_last_error());
   for (size_t n = 0; n < item->count && status == GCONV_OK; n++) {
-    status = gconv_outputs_prepare(worker->run->batch->outputs, item->paths[n], &message);
+    status = gconv_outputs_prepare(worker->run->batch->outputs, item->paths[n]);
     if (status != GCONV_OK)
-      gconv_item_add_error(item, item->paths[n], message.text);
+      gconv_item_add_error(item, item->paths[n], gconv_last_error());
   }
   return status;
 }
 
-void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
-                            gconv_status status) {
+void gconv_group_close_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, gconv_row_writer **writers,
+                             gconv_status status) {
   double begin = gconv_now_ms();
-  if (status == GCONV_OK && task->frames)
-    status = settle_names(worker, task, writers);
+  if (status == GCONV_OK && group->frame)
+    status = settle_names(worker, group, writers);
   for (size_t n = first; n < end; n++) {
-    close_file(worker, task, n, writers[n], status);
+    close_file(worker, group, n, writers[n], status);
     writers[n] = NULL;
   }
-  task->common.encode_ms += gconv_now_ms() - begin;
+  group->common.encode_ms += gconv_now_ms() - begin;
 }
 
-/* Writes `count` rows that lie one behind the other. */
+/* Writes `count` rows that lie one after the other. */
 static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows, size_t count) {
   gconv_status status = GCONV_OK;
   for (size_t at = 0, step; at < count && status == GCONV_OK; at += step) {
@@ -146,20 +145,21 @@ static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows
   return status;
 }
 
-static gconv_status add_turned(gconv_row_writer *writer, const gconv_image *rows) {
-  gconv_image turned;
-  GCONV_TRY(gconv_to_nhwc(rows, &turned));
-  gconv_status status = write_rows(writer, &turned, (size_t)turned.channels * (size_t)turned.height);
-  gconv_image_free(&turned);
+/* Adds rows with their channels last. */
+static gconv_status add_transposed(gconv_row_writer *writer, const gconv_image *rows) {
+  gconv_image transposed;
+  GCONV_TRY(gconv_to_nhwc(rows, &transposed));
+  gconv_status status = write_rows(writer, &transposed, (size_t)transposed.channels * (size_t)transposed.height);
+  gconv_image_free(&transposed);
   return status;
 }
 
-/* Adds rows, the first of which is row `first`, of all planes of a frame. */
+/* Adds rows of all planes of a frame, the first of which is row `first`. */
 static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame, const gconv_image *rows, int32_t first) {
   if (!rows->planar)
     return gconv_row_writer_write(writer, rows->data, rows->row_bytes, rows->height);
   if (nhwc)
-    return add_turned(writer, rows);
+    return add_transposed(writer, rows);
   for (int32_t c = 0; c < rows->channels; c++) {
     gconv_image plane = *rows;
     plane.data = (uint8_t *)rows->data + (size_t)c * rows->plane_bytes;
@@ -175,7 +175,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
-  const gconv_group *last = &run->groups[run->group_count - 1];
+  const gconv_group_range *last = &run->ranges[run->range_count - 1];
   gconv_write_options options = make_options(run, batch->outputs->format, GCONV_F32, like, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
@@ -184,7 +184,7 @@ static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   return gconv_row_writer_open(batch->outputs->paths.items[0], &options, &header, &run->array);
 }
 
-/* Thread-safe. `like`: the header of a result. */
+/* Adds rows of a frame to the one array. Thread-safe. `like`: the header of a result. */
 static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_t frame, const gconv_image *rows,
                                  int32_t first) {
   gconv_status status = GCONV_OK;
@@ -197,13 +197,13 @@ static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_
   return status;
 }
 
-gconv_status gconv_task_add_rows(gconv_worker *worker, const gconv_task *task, size_t n, gconv_row_writer *writer,
-                                 const gconv_image *rows, int32_t first) {
+gconv_status gconv_group_add_rows(gconv_worker *worker, const gconv_group *group, size_t n, gconv_row_writer *writer,
+                                  const gconv_image *rows, int32_t first) {
   gconv_run *run = worker->run;
   if (run->batch->one_array)
-    return add_to_frame(run, gconv_plan_output_header(task->plan, n), task->group->frame, rows, first);
-  return add_rows(writer, run->batch->nhwc, gconv_frames_are_shared(task->frames) ? gconv_frames_at(task->frames) : 0, rows,
-                  first);
+    return add_to_frame(run, gconv_plan_output_header(group->plan, n), group->range->frame, rows, first);
+  int32_t frame = gconv_frame_is_shared(group->frame) ? (int32_t)group->frame->number - 1 : 0;
+  return add_rows(writer, run->batch->nhwc, frame, rows, first);
 }
 
 gconv_status gconv_array_close(gconv_run *run, bool good) {
@@ -214,56 +214,56 @@ gconv_status gconv_array_close(gconv_run *run, bool good) {
   return GCONV_OK;
 }
 
-/* Writes what the group adds to it. */
-static gconv_status add_to_array(gconv_worker *worker, gconv_task *task) {
+/* Writes the results of a group to the one array. */
+static gconv_status add_to_array(gconv_worker *worker, gconv_group *group) {
   double begin = gconv_now_ms();
   gconv_status status = GCONV_OK;
-  for (int32_t i = 0; i < task->image.frames && status == GCONV_OK; i++) {
-    gconv_image rows = gconv_frames_of(&worker->results[0], i, 1);
-    status = add_to_frame(worker->run, &worker->results[0], task->group->frame + i, &rows, 0);
+  for (int32_t i = 0; i < group->image.frames && status == GCONV_OK; i++) {
+    gconv_image rows = gconv_frames_of(&worker->memory.results[0], i, 1);
+    status = add_to_frame(worker->run, &worker->memory.results[0], group->range->frame + i, &rows, 0);
   }
-  task->common.encode_ms = gconv_now_ms() - begin;
-  for (size_t i = 0; i < task->count && status == GCONV_OK; i++)
-    task->items[i].report.written = task->items[i].place == 0;
+  group->common.encode_ms = gconv_now_ms() - begin;
+  for (size_t i = 0; i < group->count && status == GCONV_OK; i++)
+    group->items[i].told.report.written = group->items[i].place == 0;
   return status;
 }
 
 /* ---- Whole ----------------------------------------------------------------------------------------------------------- */
 
-/* Writing the results of a group, each of which is a turn. */
+/* Writing the results of a group: each result is a turn. */
 typedef struct writing {
   const gconv_worker *worker;
-  gconv_task *task;
+  gconv_group *group;
   size_t *first; /* [count + 1]: the first turn of each item; owned */
   int threads;   /* of each result */
 } writing;
 
 /* Writes an image with its channels last: pixels of a picture, or an array of that layout. */
-static gconv_status write_turned(const char *path, const gconv_write_options *options, const gconv_image *image,
-                                 bool picture) {
-  gconv_image turned, whole = *image;
-  GCONV_TRY(gconv_to_nhwc(image, &turned));
+static gconv_status write_transposed(const char *path, const gconv_write_options *options, const gconv_image *image,
+                                     bool picture) {
+  gconv_image transposed, whole = *image;
+  GCONV_TRY(gconv_to_nhwc(image, &transposed));
   whole.planar = false;
-  whole.data = turned.data;
+  whole.data = transposed.data;
   whole.row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
   whole.plane_bytes = whole.row_bytes * (size_t)image->height;
-  gconv_status status = gconv_image_write(path, options, picture ? &whole : &turned);
-  gconv_image_free(&turned);
+  gconv_status status = gconv_image_write(path, options, picture ? &whole : &transposed);
+  gconv_image_free(&transposed);
   return status;
 }
 
-/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of pictures have
- * interleaved pixels of up to 4 channels. */
+/* Writes frame `frame` of a result, or all of its frames if the format holds several. Formats of pictures have interleaved
+ * pixels of up to 4 channels. */
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, item->format, w->task->image.type, result, w->threads);
+  gconv_write_options options = make_options(run, item->format, w->group->image.type, result, w->threads);
   bool picture = !item->format->tensors, single = gconv_outputs_are_apart(run->batch->outputs, item->format);
   gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
-  bool turns = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);
-  return turns ? write_turned(path, &options, &piece, picture) : gconv_image_write(path, &options, &piece);
+  bool transposes = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);
+  return transposes ? write_transposed(path, &options, &piece, picture) : gconv_image_write(path, &options, &piece);
 }
 
 static void write_result(void *context, size_t turn, int seat) {
@@ -273,65 +273,63 @@ static void write_result(void *context, size_t turn, int seat) {
   size_t i = 0;
   while (turn >= w->first[i + 1])
     i++;
-  gconv_item *item = &w->task->items[i];
-  size_t n = turn - w->first[i], pieces = item->count / w->worker->result_count;
-  if (!item->wanted[n] || !make_folder(run, w->task, item, n))
+  gconv_item *item = &w->group->items[i];
+  size_t n = turn - w->first[i], pieces = item->count / w->worker->memory.result_count;
+  if (!item->wanted[n] || !make_folder(run, w->group, item, n))
     return;
-  gconv_status status = write_piece(w, item, item->paths[n], &w->worker->results[n / pieces], (int32_t)(n % pieces));
-  gconv_item_count(run, w->task, item, n, status);
+  gconv_status status = write_piece(w, item, item->paths[n], &w->worker->memory.results[n / pieces], (int32_t)(n % pieces));
+  gconv_item_count(run, w->group, item, n, status);
 }
 
-/* Writes a frame whose results share files with other frames. */
-static gconv_status write_shared(gconv_worker *worker, gconv_task *task) {
-  gconv_item *item = &task->items[0];
+/* Writes a frame whose results share their files with other frames. */
+static gconv_status write_shared(gconv_worker *worker, gconv_group *group) {
+  gconv_item *item = &group->items[0];
   gconv_row_writer **writers = calloc(item->count, sizeof *writers);
   if (!writers)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  gconv_task_open_files(worker, task, 0, item->count, &task->image, worker->threads, gconv_device_threads(worker->cpu),
-                        writers);
+    return gconv_no_memory();
+  gconv_group_open_files(worker, group, 0, item->count, &group->image, worker->threads, gconv_device_threads(worker->cpu),
+                         writers);
   for (size_t n = 0; n < item->count; n++) {
-    gconv_status status = writers[n] ? gconv_task_add_rows(worker, task, n, writers[n], &worker->results[n], 0) : GCONV_OK;
-    if (status == GCONV_OK)
-      continue;
-    gconv_item_count(worker->run, task, item, n, status);
-    gconv_row_writer_discard(writers[n]);
-    writers[n] = NULL;
+    gconv_status status =
+        writers[n] ? gconv_group_add_rows(worker, group, n, writers[n], &worker->memory.results[n], 0) : GCONV_OK;
+    if (status != GCONV_OK)
+      gconv_group_drop_file(worker, group, n, &writers[n], status);
   }
-  gconv_task_close_files(worker, task, 0, item->count, writers, GCONV_OK);
+  gconv_group_close_files(worker, group, 0, item->count, writers, GCONV_OK);
   free(writers);
   return GCONV_OK;
 }
 
-/* Whether the item's results are as many as were named. */
+/* Checks that an item has as many results as were named. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
   bool apart = gconv_outputs_are_apart(worker->run->batch->outputs, item->format);
   size_t pieces = apart ? (size_t)item->frames : 1;
-  if (worker->result_count * pieces == item->count)
+  if (worker->memory.result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "%d frames, where %zu could be told beforehand: give it as a file, not by a pipe, or write .npy or .tif",
-                    item->frames, item->count / worker->result_count);
+                    item->frames, item->count / worker->memory.result_count);
 }
 
-gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task) {
+gconv_status gconv_group_write(gconv_worker *worker, gconv_group *group) {
   if (worker->run->batch->one_array)
-    return add_to_array(worker, task);
-  if (gconv_frames_are_shared(task->frames))
-    return write_shared(worker, task);
-  if (task->frames)
-    GCONV_TRY(gconv_frames_settle_names(task->frames, NULL));
-  for (size_t i = 0; i < task->count; i++)
-    GCONV_TRY(check_frames(worker, &task->items[i]));
-  writing w = {worker, task, calloc(task->count + 1, sizeof *w.first), 1};
+    return add_to_array(worker, group);
+  if (gconv_frame_is_shared(group->frame))
+    return write_shared(worker, group);
+  if (group->frame)
+    GCONV_TRY(gconv_frame_settle_names(group->frame, NULL));
+  for (size_t i = 0; i < group->count; i++)
+    GCONV_TRY(check_frames(worker, &group->items[i]));
+  writing w = {worker, group, calloc(group->count + 1, sizeof *w.first), 1};
   if (!w.first)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  for (size_t i = 0; i < task->count; i++)
-    w.first[i + 1] = w.first[i] + task->items[i].count;
-  size_t turns = w.first[task->count];
+    return gconv_no_memory();
+  for (size_t i = 0; i < group->count; i++)
+    w.first[i + 1] = w.first[i] + group->items[i].count;
+  size_t turns = w.first[group->count];
   w.threads = turns < (size_t)worker->threads ? worker->threads / (int)turns : 1;
   double begin = gconv_now_ms();
   gconv_threads_run(gconv_device_threads(worker->cpu), turns, write_result, &w);
-  task->common.encode_ms = gconv_now_ms() - begin;
+  group->common.encode_ms = gconv_now_ms() - begin;
   free(w.first);
   return GCONV_OK;
 }

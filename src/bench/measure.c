@@ -4,7 +4,6 @@
 #include "base/printable.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
-#include "names/texts.h"
 #include "operation/operation.h"
 
 #include <stdarg.h>

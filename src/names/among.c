@@ -23,13 +23,13 @@ static const char *plain_path(const char *path) {
 }
 
 /* Whether `path` lies in a folder that was searched. `searched` is sorted. */
-static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
+static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is) {
   char *own = gconv_path_folder(path), *canonical_own = own ? gconv_path_canonical(own) : NULL;
   bool good = canonical_own != NULL;
   *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, gconv_texts_compare);
   free(own);
   free(canonical_own);
-  return good ? GCONV_OK : gconv_complain_memory(message);
+  return good ? GCONV_OK : gconv_no_memory();
 }
 
 static bool is_matched(const gconv_texts *patterns, const char *path) {
@@ -40,24 +40,22 @@ static bool is_matched(const gconv_texts *patterns, const char *path) {
 }
 
 /* Refuses results that lie in a folder that was searched, or match a pattern. */
-static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched,
-                                 gconv_message *message) {
+static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched) {
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
     bool is = is_matched(&inputs->patterns, path);
     if (!is && inputs->folders.count > 0 && gconv_format_by_path(path))
-      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is, message));
+      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is));
     if (is)
-      return gconv_complain(
-          message, GCONV_BAD_ARGUMENT,
-          "%s: this result would lie among the inputs, and the next run would filter it again: name another "
-          "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
-          path);
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s: this result would lie among the inputs, and the next run would filter it again: name another "
+                        "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
+                        path);
   }
   return GCONV_OK;
 }
 
-gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs) {
   size_t count = inputs->folders.count;
   char **searched = calloc(count + 1, sizeof *searched);
   bool good = searched != NULL;
@@ -65,7 +63,7 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
     good = (searched[i] = gconv_path_canonical(inputs->folders.items[i])) != NULL;
   if (good)
     qsort(searched, count, sizeof *searched, gconv_texts_compare);
-  gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
+  gconv_status status = good ? refuse_among(inputs, outputs, searched) : gconv_no_memory();
   for (size_t i = 0; searched && i < count; i++)
     free(searched[i]);
   free(searched);
@@ -89,10 +87,10 @@ static bool is_no_result(const gconv_input *input, size_t i, void *user) {
   return !result;
 }
 
-gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs) {
   struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
   if (!earlier.known)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   for (size_t i = 0; i < outputs->paths.count; i++)
     earlier.count += gconv_path_identify(outputs->paths.items[i], &earlier.known[earlier.count]);
   qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);
@@ -104,7 +102,7 @@ gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *out
 /* ---- Files that are no results --------------------------------------------------------------------------------------- */
 
 /* Lists the folders in which inputs were found: canonical names, sorted. */
-static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders, gconv_message *message) {
+static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders) {
   char *last = NULL;
   bool good = true;
   for (size_t i = 0; i < inputs->count && good; i++) {
@@ -119,7 +117,7 @@ static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folder
   free(last);
   if (folders->count > 0)
     qsort(folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
-  return good ? GCONV_OK : gconv_complain_memory(message);
+  return good ? GCONV_OK : gconv_no_memory();
 }
 
 /* The extended attribute that marks a file as a result. Its value is the size and the CRC-32 of the file. */
@@ -146,32 +144,30 @@ static bool is_marked(const char *path) {
 
 /* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
  * *manifest is opened when it is needed first. */
-static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest,
-                               gconv_message *message) {
+static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest) {
   const gconv_shard all = {0};
   if (outputs->keeps || !gconv_output_exists(path) || is_marked(path))
     return GCONV_OK;
   if (!*manifest)
-    GCONV_TRY(gconv_manifest_open(outputs, &all, 0, NULL, manifest, message));
+    GCONV_TRY(gconv_manifest_open_all(outputs, &all, 0, NULL, manifest));
   if (gconv_manifest_knows(*manifest, path))
     return GCONV_OK;
-  return gconv_complain(
-      message, GCONV_BAD_ARGUMENT,
-      "%s: this file lies among the inputs, and gconv has not made it as it is: a result would replace it: "
-      "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
-      path);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: this file lies among the inputs, and gconv has not made it as it is: a result would replace it: "
+                    "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
+                    path);
 }
 
-gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs) {
   gconv_texts folders = {0};
   gconv_manifest *manifest = NULL;
-  gconv_status status = outputs->make_folders ? find_folders(inputs, &folders, message) : GCONV_OK;
+  gconv_status status = outputs->make_folders ? find_folders(inputs, &folders) : GCONV_OK;
   for (size_t i = 0; i < outputs->paths.count && folders.count > 0 && status == GCONV_OK; i++) {
     bool is = false;
-    status = is_searched(folders.items, folders.count, outputs->paths.items[i], &is, message);
+    status = is_searched(folders.items, folders.count, outputs->paths.items[i], &is);
     outputs->among |= is;
     if (status == GCONV_OK && is)
-      status = check_file(outputs, outputs->paths.items[i], &manifest, message);
+      status = check_file(outputs, outputs->paths.items[i], &manifest);
   }
   gconv_manifest_close(manifest);
   gconv_texts_free(&folders);
@@ -182,11 +178,11 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
 
 /* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and removes it. Finds out whether the name in
  * capitals is the same file, and whether the file takes extended attributes. */
-static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool *takes_marks, gconv_message *message) {
+static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool *takes_marks) {
   static const char name[] = ".gconv-probe-XXXXXX", capitals[] = ".GCONV-PROBE";
   char *path = NULL;
   if (asprintf(&path, "%s%s", outputs->folder, name) < 0)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   int file = mkstemp(path);
   char *other = file >= 0 ? strdup(path) : NULL;
   if (other)
@@ -202,18 +198,17 @@ static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool
   return GCONV_OK;
 }
 
-gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks, gconv_message *message) {
+gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks) {
   bool ignores_case = false;
   *takes_marks = false;
   if (!outputs->alike && !outputs->among)
     return GCONV_OK;
-  GCONV_TRY(gconv_path_make_folders(outputs->folder, message));
-  GCONV_TRY(probe(outputs, &ignores_case, takes_marks, message));
+  GCONV_TRY(gconv_path_make_folders(outputs->folder));
+  GCONV_TRY(probe(outputs, &ignores_case, takes_marks));
   if (!outputs->alike || !ignores_case)
     return GCONV_OK;
-  return gconv_complain(
-      message, GCONV_BAD_ARGUMENT,
-      "%s: this file system ignores upper and lower case, by which alone names of results differ: tell them "
-      "apart with {index}, such as '%s{stem}_{index}.png', or write elsewhere",
-      outputs->folder[0] ? outputs->folder : ".", outputs->folder);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: this file system ignores upper and lower case, by which alone names of results differ: tell them "
+                    "apart with {index}, such as '%s{stem}_{index}.png', or write elsewhere",
+                    outputs->folder[0] ? outputs->folder : ".", outputs->folder);
 }

@@ -24,14 +24,14 @@ static bool lies_in(const char *root, const char *path) {
 }
 
 /* Refuses paths that are longer than the system takes. */
-static gconv_status check_length(const char *path, gconv_message *message) {
+static gconv_status check_length(const char *path) {
   size_t length = strlen(path);
   if (length < PATH_MAX)
     return GCONV_OK;
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%.60s...: the path of this result has %zu bytes, and the system takes %d at most: choose a shorter "
-                        "one, or go to a folder nearer to it (cd)",
-                        path, length, PATH_MAX - 1);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%.60s...: the path of this result has %zu bytes, and the system takes %d at most: choose a shorter "
+                    "one, or go to a folder nearer to it (cd)",
+                    path, length, PATH_MAX - 1);
 }
 
 static bool has_parent(const char *path) {
@@ -43,27 +43,25 @@ static bool has_parent(const char *path) {
 
 /* Refuses a result outside of `root`, the folder of -o. The values of fields may lead out of it (a filter or an image may be
  * called ".."), and so may links. `real`: the canonical path of the result. */
-static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real,
-                                gconv_message *message) {
+static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real) {
   if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
     return GCONV_OK;
   const char *remedy = has_parent(path) ? "a \"..\" leads out of it: put {index} in place of a name that is \"..\", or "
                                           "name the folder of the results"
                                         : "a link leads out of it: remove the link, or name its target";
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%s: this result would be %s, which is not in %s, the folder of the results: %s", path, real, root,
-                        remedy);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this result would be %s, which is not in %s, the folder of the results: %s",
+                    path, real, root, remedy);
 }
 
-gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path, gconv_message *message) {
+gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path) {
   if (!outputs->make_folders)
     return GCONV_OK;
-  GCONV_TRY(check_length(path, message));
+  GCONV_TRY(check_length(path));
   char *root = root_of(outputs), *real = gconv_path_canonical(path);
-  gconv_status status = root && real ? check_place(outputs, root, path, real, message) : gconv_complain_memory(message);
+  gconv_status status = root && real ? check_place(outputs, root, path, real) : gconv_no_memory();
   free(root);
   free(real);
-  return status == GCONV_OK ? gconv_path_make_folders(path, message) : status;
+  return status == GCONV_OK ? gconv_path_make_folders(path) : status;
 }
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */
@@ -115,20 +113,18 @@ static bool differ_by_extension(const char *a, const char *b) {
   return length == stem_length(b) && strncmp(a, b, length) == 0 && strcmp(a, b) != 0;
 }
 
-static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t a, size_t b,
-                                       gconv_message *message) {
+static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t a, size_t b) {
   const char *first = input_of(inputs, outputs, a), *second = input_of(inputs, outputs, b), *path = outputs->paths.items[b];
   static const char *const of_one[] = {"{filter}", "{frame}", "{index}"}, *const of_two[] = {"{stem}", "{index}"};
   char advice[1024];
   if (first == second) {
     advise(outputs->pattern, 3, of_one, advice, sizeof advice);
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: several results of %s would land on this file: %s", path, first,
-                          advice);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: several results of %s would land on this file: %s", path, first, advice);
   }
   bool similar = differ_by_extension(first, second);
   advise(outputs->pattern, similar ? 1 : 2, similar ? of_two + 1 : of_two, advice, sizeof advice);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: the results of %s and of %s%s would both land on this file: %s",
-                        path, first, second, similar ? ", which differ by their extension only," : "", advice);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the results of %s and of %s%s would both land on this file: %s", path, first,
+                    second, similar ? ", which differ by their extension only," : "", advice);
 }
 
 static int compare_cases(const void *a, const void *b) {
@@ -136,18 +132,17 @@ static int compare_cases(const void *a, const void *b) {
 }
 
 /* Refuses results outside the folder of -o, and two results at one place. Sorts the targets. */
-static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, struct target *targets,
-                                  gconv_message *message) {
+static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, struct target *targets) {
   size_t count = outputs->paths.count;
   char *root = root_of(outputs);
-  gconv_status status = root ? GCONV_OK : gconv_complain_memory(message);
+  gconv_status status = root ? GCONV_OK : gconv_no_memory();
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
-    status = check_place(outputs, root, outputs->paths.items[i], targets[i].path, message);
+    status = check_place(outputs, root, outputs->paths.items[i], targets[i].path);
   if (status == GCONV_OK)
     qsort(targets, count, sizeof *targets, compare_targets);
   for (size_t i = 1; i < count && status == GCONV_OK; i++)
     if (strcmp(targets[i - 1].path, targets[i].path) == 0)
-      status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index, message);
+      status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index);
   if (status == GCONV_OK)
     qsort(targets, count, sizeof *targets, compare_cases);
   for (size_t i = 1; i < count && status == GCONV_OK; i++)
@@ -156,7 +151,7 @@ static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *out
   return status;
 }
 
-static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outputs) {
   size_t count = outputs->paths.count;
   struct target *targets = calloc(count, sizeof *targets);
   bool complete = targets != NULL;
@@ -164,7 +159,7 @@ static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outp
     targets[i] = (struct target){gconv_path_canonical(outputs->paths.items[i]), i};
     complete = targets[i].path != NULL;
   }
-  gconv_status status = complete ? check_targets(inputs, outputs, targets, message) : gconv_complain_memory(message);
+  gconv_status status = complete ? check_targets(inputs, outputs, targets) : gconv_no_memory();
   for (size_t i = 0; targets && i < count; i++)
     free(targets[i].path);
   free(targets);
@@ -174,27 +169,26 @@ static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outp
 /* ---- Results that land on an input, or a filter -------------------------------------------------------------------- */
 
 /* Sorts the known files, and refuses outputs that would replace one of them. `what`: "inputs", for the error. */
-static gconv_status refuse_known(gconv_identity *known, size_t count, const char *what, const gconv_outputs *outputs,
-                                 gconv_message *message) {
+static gconv_status refuse_known(gconv_identity *known, size_t count, const char *what, const gconv_outputs *outputs) {
   gconv_identity key;
   qsort(known, count, sizeof *known, gconv_identity_compare);
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
     if (gconv_path_identify(path, &key) && bsearch(&key, known, count, sizeof *known, gconv_identity_compare))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name%s", path,
-                            what, outputs->make_folders ? ", such as by --suffix _NAME" : "");
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name%s", path, what,
+                        outputs->make_folders ? ", such as by --suffix _NAME" : "");
   }
   return GCONV_OK;
 }
 
-static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs) {
   gconv_identity *known = calloc(inputs->count, sizeof *known);
   size_t count = 0;
   if (!known)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   for (size_t i = 0; i < inputs->count; i++)
     count += gconv_path_identify(inputs->items[i].file, &known[count]);
-  gconv_status status = refuse_known(known, count, "inputs", outputs, message);
+  gconv_status status = refuse_known(known, count, "inputs", outputs);
   free(known);
   return status;
 }
@@ -214,23 +208,27 @@ static bool identify_bank(const char *spec, gconv_identity *identity) {
   return found;
 }
 
+static gconv_status check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs) {
+  GCONV_TRY(gconv_check_texts(filters, "filters"));
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
+  gconv_identity *known = calloc(filters->count + 1, sizeof *known);
+  size_t count = 0;
+  if (!known)
+    return gconv_no_memory();
+  for (size_t i = 0; i < filters->count; i++)
+    count +=
+        gconv_path_identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
+  gconv_status status = refuse_known(known, count, "files of filters", outputs);
+  free(known);
+  return status;
+}
+
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message) {
   GCONV_NEED(message);
   GCONV_NEED_TOLD(filters, message);
   GCONV_NEED_TOLD(outputs, message);
-  GCONV_TRY(gconv_check_texts(filters, "filters", message));
-  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
-  gconv_identity *known = calloc(filters->count + 1, sizeof *known);
-  size_t count = 0;
-  if (!known)
-    return gconv_complain_memory(message);
-  for (size_t i = 0; i < filters->count; i++)
-    count +=
-        gconv_path_identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
-  gconv_status status = refuse_known(known, count, "files of filters", outputs, message);
-  free(known);
-  return status;
+  return gconv_tell(check_filters(filters, banks, outputs), message);
 }
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */
@@ -248,55 +246,53 @@ static char *nearest_folder(const char *folder) {
 }
 
 /* Checks that files can be made in a folder that exists. */
-static gconv_status check_there(const char *folder, const char *path, gconv_message *message) {
+static gconv_status check_there(const char *folder, const char *path) {
   struct stat status;
   if (stat(folder, &status) != 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
   if (!S_ISDIR(status.st_mode))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
   if (access(folder, W_OK | X_OK) != 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder,
-                          strerror(errno));
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder, strerror(errno));
   return GCONV_OK;
 }
 
 /* Checks that files can be made in `folder`. If it is missing, and `make` is set, checks the nearest folder around it. */
-static gconv_status check_folder(const char *folder, bool make, const char *path, gconv_message *message) {
+static gconv_status check_folder(const char *folder, bool make, const char *path) {
   struct stat status;
   if (stat(folder, &status) == 0 || errno != ENOENT)
-    return check_there(folder, path, message);
+    return check_there(folder, path);
   if (!make)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: there is no folder %s: make it first", path,
-                          folder);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: there is no folder %s: make it first", path, folder);
   char *nearest = nearest_folder(folder);
-  gconv_status result = nearest ? check_there(nearest, path, message) : gconv_complain_memory(message);
+  gconv_status result = nearest ? check_there(nearest, path) : gconv_no_memory();
   free(nearest);
   return result;
 }
 
 /* Checks the place of one result. *folder is the folder that was checked last: many results share one. */
-static gconv_status check_path(const char *path, bool make, char **folder, gconv_message *message) {
+static gconv_status check_path(const char *path, bool make, char **folder) {
   struct stat status;
   if (stat(path, &status) == 0) {
     if (S_ISDIR(status.st_mode))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: there is a folder of that name", path);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: there is a folder of that name", path);
     if (!S_ISREG(status.st_mode)) /* a pipe or a device: written as it is, nothing is made beside it */
       return GCONV_OK;
   }
   char *own = gconv_path_folder(path);
   if (!own)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   bool checked = *folder && strcmp(*folder, own) == 0;
   free(*folder);
   *folder = own;
-  return checked ? GCONV_OK : check_folder(own, make, path, message);
+  return checked ? GCONV_OK : check_folder(own, make, path);
 }
 
-static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *message) {
+static gconv_status check_folders(const gconv_outputs *outputs) {
   char *folder = NULL;
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < outputs->paths.count && status == GCONV_OK; i++)
-    status = check_path(outputs->paths.items[i], outputs->make_folders, &folder, message);
+    status = check_path(outputs->paths.items[i], outputs->make_folders, &folder);
   free(folder);
   return status;
 }
@@ -308,51 +304,55 @@ static bool does_fit(const gconv_input *input, size_t i, void *user) {
 }
 
 /* Drops inputs whose results have too long a path, and notes each in inputs->missed. Fails if no input is left. */
-static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool array, gconv_message *message) {
+static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool array) {
   bool *fits = array ? NULL : calloc(inputs->count + 1, sizeof *fits);
   size_t fitting = 0;
   if (array)
-    return check_length(outputs->paths.items[0], message);
+    return check_length(outputs->paths.items[0]);
   if (!fits)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   for (size_t i = 0; i < inputs->count; i++) {
     gconv_status status = GCONV_OK;
     for (size_t n = outputs->first[i]; n < outputs->first[i + 1] && status == GCONV_OK; n++)
-      status = check_length(outputs->paths.items[n], message);
+      status = check_length(outputs->paths.items[n]);
     fitting += fits[i] = status == GCONV_OK;
-    if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(message->text)))
+    if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(gconv_last_error())))
       break;
   }
   bool none = fitting == 0 && inputs->count > 0;
   if (!none && fitting < inputs->count)
     gconv_outputs_keep(inputs, outputs, does_fit, fits);
   free(fits);
-  return none ? check_length(outputs->paths.items[0], message) : GCONV_OK;
+  return none ? check_length(outputs->paths.items[0]) : GCONV_OK;
+}
+
+static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
+  GCONV_TRY(gconv_check_inputs(inputs));
+  bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
+  GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs));
+  if (!outputs->first || !outputs->pattern || !outputs->folder)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
+  if (outputs->paths.count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: there are none to check");
+  if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
+    return GCONV_OK;
+  GCONV_TRY(drop_long(inputs, outputs, array));
+  if (outputs->suffix) {
+    GCONV_TRY(gconv_outputs_check_own(inputs, outputs));
+    GCONV_TRY(gconv_outputs_drop_earlier(inputs, outputs));
+  }
+  GCONV_TRY(check_inputs(inputs, outputs));
+  if (!outputs->suffix) {
+    GCONV_TRY(gconv_outputs_check_among(inputs, outputs));
+    GCONV_TRY(gconv_outputs_check_own(inputs, outputs));
+  }
+  GCONV_TRY(check_places(inputs, outputs));
+  return check_folders(outputs);
 }
 
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
   GCONV_NEED(message);
   GCONV_NEED_TOLD(inputs, message);
   GCONV_NEED_TOLD(outputs, message);
-  GCONV_TRY(gconv_check_inputs(inputs, message));
-  bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
-  GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs, message));
-  if (!outputs->first || !outputs->pattern || !outputs->folder)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
-  if (outputs->paths.count == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: there are none to check");
-  if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
-    return GCONV_OK;
-  GCONV_TRY(drop_long(inputs, outputs, array, message));
-  if (outputs->suffix) {
-    GCONV_TRY(gconv_outputs_check_own(inputs, outputs, message));
-    GCONV_TRY(gconv_outputs_drop_earlier(inputs, outputs, message));
-  }
-  GCONV_TRY(check_inputs(inputs, outputs, message));
-  if (!outputs->suffix) {
-    GCONV_TRY(gconv_outputs_check_among(inputs, outputs, message));
-    GCONV_TRY(gconv_outputs_check_own(inputs, outputs, message));
-  }
-  GCONV_TRY(check_places(inputs, outputs, message));
-  return check_folders(outputs, message);
+  return gconv_tell(check_all(inputs, outputs), message);
 }

@@ -14,7 +14,7 @@
 static gconv_status find_standard_input(gconv_search *search) {
   for (size_t i = 0; i < search->inputs->count; i++)
     if (strcmp(search->inputs->items[i].path, "-") == 0)
-      return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
+      return gconv_fail(GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
   return gconv_search_add(search, "-", "stdin", false);
 }
 
@@ -28,7 +28,7 @@ static gconv_status add_member(gconv_search *search, const char *spec, size_t le
   for (char *at = relative; at && *at; at++)
     if (*at == '/' || (unsigned char)*at < ' ')
       *at = '_';
-  gconv_status status = relative ? gconv_search_add(search, spec, relative, false) : gconv_complain_memory(search->message);
+  gconv_status status = relative ? gconv_search_add(search, spec, relative, false) : gconv_no_memory();
   free(relative);
   free(file);
   return status;
@@ -39,7 +39,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
   if (strcmp(spec, "-") == 0)
     return find_standard_input(search);
   if (spec[0] == '\0')
-    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "the name of an input is empty");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the name of an input is empty");
   if (stat(spec, &status) == 0)
     return S_ISDIR(status.st_mode) ? gconv_search_folder(search, spec, &status)
                                    : gconv_search_add(search, spec, gconv_path_name(spec), false);
@@ -49,7 +49,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
     return add_member(search, spec, file);
   if (error == ENOENT && strpbrk(spec, "*?["))
     return gconv_search_pattern(search, spec);
-  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
 }
 
 /* Finds the folder that `output` names; of a template, the folder before its first field. Standard output and files have
@@ -57,7 +57,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
 static gconv_status find_results(gconv_search *search, const char *output) {
   char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
   if (!folder)
-    return gconv_complain_memory(search->message);
+    return gconv_no_memory();
   search->has_results = stat(folder, &search->results) == 0 && S_ISDIR(search->results.st_mode);
   free(folder);
   return GCONV_OK;
@@ -103,7 +103,7 @@ static void drop(gconv_inputs *inputs, const bool *drops) {
 }
 
 /* Drops all names of a file but the first one. */
-static gconv_status drop_repeated(gconv_inputs *inputs, gconv_message *message) {
+static gconv_status drop_repeated(gconv_inputs *inputs) {
   size_t count = inputs->count;
   known *all = calloc(count + 1, sizeof *all);
   bool *drops = calloc(count + 1, sizeof *drops), good = all && drops;
@@ -127,7 +127,7 @@ static gconv_status drop_repeated(gconv_inputs *inputs, gconv_message *message) 
   free(all);
   free(drops);
   free(here);
-  return good ? GCONV_OK : gconv_complain_memory(message);
+  return good ? GCONV_OK : gconv_no_memory();
 }
 
 /* ---- All ------------------------------------------------------------------------------------------------------------ */
@@ -147,23 +147,18 @@ static char *describe_kinds(const gconv_search *search) {
 static gconv_status finish(gconv_search *search, bool several) {
   gconv_inputs *inputs = search->inputs;
   if (several)
-    GCONV_TRY(drop_repeated(inputs, search->message));
+    GCONV_TRY(drop_repeated(inputs));
   if (inputs->unread.count > 0 && !(inputs->unread_kinds = describe_kinds(search)))
-    return gconv_complain_memory(search->message);
+    return gconv_no_memory();
   inputs->many |= inputs->count > 1;
   return GCONV_OK;
 }
 
-gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
-                               gconv_message *message) {
-  gconv_search search = {.inputs = inputs, .recursive = recursive, .message = message};
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(specs, message);
-  GCONV_NEED_TOLD(output, message);
-  GCONV_NEED_TOLD(inputs, message);
-  GCONV_TRY(gconv_check_texts(specs, "specs", message));
+static gconv_status find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs) {
+  gconv_search search = {.inputs = inputs, .recursive = recursive};
+  GCONV_TRY(gconv_check_texts(specs, "specs"));
   if (inputs->exclude)
-    GCONV_TRY(gconv_check_texts(inputs->exclude, "inputs->exclude", message));
+    GCONV_TRY(gconv_check_texts(inputs->exclude, "inputs->exclude"));
   gconv_status status = find_results(&search, output);
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = find_one(&search, specs->items[i]);
@@ -173,6 +168,15 @@ gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const c
   if (status != GCONV_OK)
     gconv_inputs_free(inputs);
   return status;
+}
+
+gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                               gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(specs, message);
+  GCONV_NEED_TOLD(output, message);
+  GCONV_NEED_TOLD(inputs, message);
+  return gconv_tell(find_all(specs, recursive, output, inputs), message);
 }
 
 void gconv_inputs_free(gconv_inputs *inputs) {

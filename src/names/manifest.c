@@ -98,57 +98,32 @@ static bool parse_line(char *line, note *record) {
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------- */
 
-static gconv_status add_record(gconv_manifest *manifest, note record, gconv_message *message) {
+static gconv_status add_record(gconv_manifest *manifest, note record) {
   note *records = gconv_grown(manifest->records, manifest->count, sizeof *records);
   if (!records)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   manifest->records = records;
   record.path = strdup(record.path);
   record.relative = strdup(record.relative);
   records[manifest->count++] = record;
-  return record.path && record.relative ? GCONV_OK : gconv_complain_memory(message);
-}
-
-/* The state of reading a file in blocks. */
-typedef struct blocks {
-  char *block;  /* MOST_LINE bytes; owned */
-  size_t held;  /* bytes in it, of a line that has not ended yet */
-  bool passing; /* that line is too long, and is passed over */
-} blocks;
-
-/* Takes a line without its end. The line is changed. */
-static gconv_status take_line(gconv_manifest *manifest, char *line, gconv_message *message) {
-  note record;
-  return line[0] != '#' && parse_line(line, &record) ? add_record(manifest, record, message) : GCONV_OK;
-}
-
-/* Takes the lines that end in the block, and keeps the bytes after them. */
-static gconv_status take_block(gconv_manifest *manifest, blocks *b, gconv_message *message) {
-  char *at = b->block, *end;
-  for (; (end = memchr(at, '\n', b->held)); at = end + 1) {
-    *end = '\0';
-    if (!b->passing)
-      GCONV_TRY(take_line(manifest, at, message));
-    b->passing = false;
-    b->held -= (size_t)(end + 1 - at);
-  }
-  if (b->held == MOST_LINE) {
-    b->passing = true;
-    b->held = 0;
-  }
-  memmove(b->block, at, b->held);
-  return GCONV_OK;
+  return record.path && record.relative ? GCONV_OK : gconv_no_memory();
 }
 
 /* Reads all lines. Lines that are not whole are passed over: power may have failed while one was written. */
-static gconv_status read_lines(gconv_manifest *manifest, FILE *file, gconv_message *message) {
-  blocks b = {.block = malloc(MOST_LINE)};
-  gconv_status status = b.block ? GCONV_OK : gconv_complain_memory(message);
-  for (size_t got; status == GCONV_OK && (got = fread(b.block + b.held, 1, MOST_LINE - b.held, file)) > 0;) {
-    b.held += got;
-    status = take_block(manifest, &b, message);
+static gconv_status read_lines(gconv_manifest *manifest, FILE *file) {
+  char *line = calloc(1, MOST_LINE), *last = line + MOST_LINE - 1, *end;
+  gconv_status status = line ? GCONV_OK : gconv_no_memory();
+  bool passing = false; /* the bytes belong to a line that is too long */
+  note record;
+  while (status == GCONV_OK && (*last = 1) && fgets(line, MOST_LINE, file)) {
+    bool is_cut = *last == '\0' && last[-1] != '\n';
+    if (!is_cut && !passing && line[0] != '#' && (end = strchr(line, '\n'))) {
+      *end = '\0';
+      status = parse_line(line, &record) ? add_record(manifest, record) : GCONV_OK;
+    }
+    passing = is_cut;
   }
-  free(b.block);
+  free(line);
   return status;
 }
 
@@ -159,14 +134,14 @@ static bool is_regular(int file, off_t *bytes) {
   return known && S_ISREG(status.st_mode);
 }
 
-static gconv_status refuse_size(const char *path, gconv_message *message) {
-  return gconv_complain(message, GCONV_TOO_LARGE,
-                        "%s: larger than the %d bytes that a manifest may have: remove it, and all results are made again",
-                        path, MOST_BYTES);
+static gconv_status refuse_size(const char *path) {
+  return gconv_fail(GCONV_TOO_LARGE,
+                    "%s: larger than the %d bytes that a manifest may have: remove it, and all results are made again", path,
+                    MOST_BYTES);
 }
 
 /* Reads one manifest. Links, and what is no readable file, are passed over. */
-static gconv_status read_manifest(gconv_manifest *manifest, const char *path, gconv_message *message) {
+static gconv_status read_manifest(gconv_manifest *manifest, const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* so that a pipe of this name is not waited for */
   off_t bytes;
   FILE *stream = file >= 0 && is_regular(file, &bytes) ? fdopen(file, "r") : NULL;
@@ -175,16 +150,16 @@ static gconv_status read_manifest(gconv_manifest *manifest, const char *path, gc
       close(file);
     return GCONV_OK;
   }
-  gconv_status status = bytes > MOST_BYTES ? refuse_size(path, message) : read_lines(manifest, stream, message);
+  gconv_status status = bytes > MOST_BYTES ? refuse_size(path) : read_lines(manifest, stream);
   fclose(stream);
   return status;
 }
 
-static gconv_status read_named(gconv_manifest *manifest, const char *name, gconv_message *message) {
+static gconv_status read_named(gconv_manifest *manifest, const char *name) {
   char *path = NULL;
   if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
-    return gconv_complain_memory(message);
-  gconv_status status = read_manifest(manifest, path, message);
+    return gconv_no_memory();
+  gconv_status status = read_manifest(manifest, path);
   free(path);
   return status;
 }
@@ -193,14 +168,14 @@ static int compare_records(const void *a, const void *b) {
   return strcmp(((const note *)a)->path, ((const note *)b)->path);
 }
 
-static gconv_status read_all(gconv_manifest *manifest, gconv_message *message) {
+static gconv_status read_all(gconv_manifest *manifest) {
   DIR *folder = opendir(manifest->folder[0] ? manifest->folder : ".");
   if (!folder)
     return GCONV_OK;
   gconv_status status = GCONV_OK;
   for (const struct dirent *entry = readdir(folder); entry && status == GCONV_OK; entry = readdir(folder))
     if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0)
-      status = read_named(manifest, entry->d_name, message);
+      status = read_named(manifest, entry->d_name);
   closedir(folder);
   if (manifest->count > 0)
     qsort(manifest->records, manifest->count, sizeof *manifest->records, compare_records);
@@ -209,8 +184,8 @@ static gconv_status read_all(gconv_manifest *manifest, gconv_message *message) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------- */
 
-static gconv_status complain_file(const gconv_manifest *manifest, const char *what, gconv_message *message) {
-  return gconv_complain(message, GCONV_IO_ERROR, "%s: cannot %s: %s", manifest->path, what, strerror(errno));
+static gconv_status complain_file(const gconv_manifest *manifest, const char *what) {
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot %s: %s", manifest->path, what, strerror(errno));
 }
 
 static bool write_all(int file, const char *text, size_t size) {
@@ -228,27 +203,27 @@ static bool write_all(int file, const char *text, size_t size) {
 
 /* Locks the manifest, as two runs that make the same results would disturb each other. Some file systems have no locks: then
  * nothing is checked. */
-static gconv_status lock_file(const gconv_manifest *manifest, bool shared, gconv_message *message) {
+static gconv_status lock_file(const gconv_manifest *manifest, bool shared) {
   if (flock(manifest->file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return GCONV_OK;
-  return gconv_complain(message, GCONV_EXISTS,
-                        "%s: another gconv is at work on these results: wait for it, or divide the work with --shard",
-                        manifest->path);
+  return gconv_fail(GCONV_EXISTS,
+                    "%s: another gconv is at work on these results: wait for it, or divide the work with --shard",
+                    manifest->path);
 }
 
 /* Writes the heading of a new file. In an old one, ends a last line that is torn. */
-static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *message) {
+static gconv_status begin_line(const gconv_manifest *manifest) {
   static const char heading[] = "# gconv: bytes and CRC-32 of a result, those of its input, job, version, result, input\n";
   char last;
   off_t end = lseek(manifest->file, 0, SEEK_END);
   bool torn = end > 0 && pread(manifest->file, &last, 1, end - 1) == 1 && last != '\n';
   bool written =
       end == 0 ? write_all(manifest->file, heading, strlen(heading)) : !torn || write_all(manifest->file, "\n", 1);
-  return written ? GCONV_OK : complain_file(manifest, "write", message);
+  return written ? GCONV_OK : complain_file(manifest, "write");
 }
 
-static gconv_status open_own(gconv_manifest *manifest, bool shared, gconv_message *message) {
-  GCONV_TRY(gconv_path_make_folders(manifest->path, message));
+static gconv_status open_own(gconv_manifest *manifest, bool shared) {
+  GCONV_TRY(gconv_path_make_folders(manifest->path));
   int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   off_t bytes;
   manifest->file = open(manifest->path, flags, 0666);
@@ -256,44 +231,42 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared, gconv_messag
   if (!trouble && !is_regular(manifest->file, &bytes))
     trouble = "is no file";
   if (trouble)
-    return gconv_complain(message, GCONV_IO_ERROR,
-                          "%s: cannot open: %s: make it a file that can be written, or remove it, and all results are made "
-                          "again",
-                          manifest->path, trouble);
-  GCONV_TRY(lock_file(manifest, shared, message));
-  return begin_line(manifest, message);
+    return gconv_fail(GCONV_IO_ERROR,
+                      "%s: cannot open: %s: make it a file that can be written, or remove it, and all results are made "
+                      "again",
+                      manifest->path, trouble);
+  GCONV_TRY(lock_file(manifest, shared));
+  return begin_line(manifest);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
 
 /* Sets the folder of all results, and the path of the own manifest in it. */
-static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
-                               gconv_message *message) {
+static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard) {
   manifest->folder = strdup(outputs->folder);
   if (!manifest->folder)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
                           : asprintf(&manifest->path, "%s" NAME, manifest->folder);
   if (size < 0)
     manifest->path = NULL;
-  return manifest->path ? GCONV_OK : gconv_complain_memory(message);
+  return manifest->path ? GCONV_OK : gconv_no_memory();
 }
 
-static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
-                                  size_t *removed, gconv_message *message) {
-  GCONV_TRY(name_files(manifest, outputs, shard, message));
+static gconv_status open_all(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
+                             size_t *removed) {
+  GCONV_TRY(name_files(manifest, outputs, shard));
   if (removed) {
-    GCONV_TRY(open_own(manifest, false, message));
-    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, SIZE_MAX, removed) != GCONV_OK)
-      return gconv_complain(message, GCONV_NO_MEMORY, "%s", gconv_last_error());
+    GCONV_TRY(open_own(manifest, false));
+    GCONV_TRY(gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, SIZE_MAX, removed));
   }
-  return read_all(manifest, message);
+  return read_all(manifest);
 }
 
-static gconv_status open_record(gconv_manifest *manifest, const gconv_outputs *outputs, gconv_message *message) {
+static gconv_status open_record(gconv_manifest *manifest, const gconv_outputs *outputs) {
   const gconv_shard all = {0};
-  GCONV_TRY(name_files(manifest, outputs, &all, message));
-  return open_own(manifest, true, message);
+  GCONV_TRY(name_files(manifest, outputs, &all));
+  return open_own(manifest, true);
 }
 
 static gconv_manifest *create(uint64_t job) {
@@ -312,9 +285,18 @@ static gconv_status hand_over(gconv_manifest *manifest, gconv_status status, gco
   return status;
 }
 
-gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **result, gconv_message *message) {
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **result) {
   gconv_manifest *manifest = create(0);
-  return manifest ? hand_over(manifest, open_record(manifest, outputs, message), result) : gconv_complain_memory(message);
+  return manifest ? hand_over(manifest, open_record(manifest, outputs), result) : gconv_no_memory();
+}
+
+gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
+                                     gconv_manifest **result) {
+  if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
+  gconv_manifest *manifest = create(job);
+  return manifest ? hand_over(manifest, open_all(manifest, outputs, shard, removed), result) : gconv_no_memory();
 }
 
 gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
@@ -324,12 +306,7 @@ gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard
   GCONV_NEED_TOLD(shard, message);
   GCONV_NEED_TOLD(result, message);
   GCONV_NEED_TOLD(outputs->folder, message);
-  if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
-  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
-  gconv_manifest *manifest = create(job);
-  return manifest ? hand_over(manifest, open_manifest(manifest, outputs, shard, removed, message), result)
-                  : gconv_complain_memory(message);
+  return gconv_tell(gconv_manifest_open_all(outputs, shard, job, removed, result), message);
 }
 
 /* Compares all of a record but its result. GCONV_FOUND_OTHER_RESULT if all agrees. */
@@ -422,17 +399,16 @@ static char *make_line(const gconv_manifest *manifest, const char *path, gconv_p
   return line;
 }
 
-gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
-                                gconv_message *message) {
+gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input) {
   gconv_print result =
       input.known ? gconv_print_of(path) : (gconv_print){0}; /* the content of a pipe cannot be looked up later */
   if (!result.known)                                         /* it is a pipe, or a file that was removed */
     return GCONV_OK;
   char *line = make_line(manifest, path, result, relative, input);
-  gconv_status status = line ? GCONV_OK : gconv_complain_memory(message);
+  gconv_status status = line ? GCONV_OK : gconv_no_memory();
   pthread_mutex_lock(&manifest->lock);
   if (line && manifest->file >= 0 && !write_all(manifest->file, line, strlen(line))) {
-    status = complain_file(manifest, "write", message);
+    status = complain_file(manifest, "write");
     close(manifest->file);
     manifest->file = -1;
   }

@@ -24,20 +24,18 @@ typedef struct gconv_print {
 
 /* The print of a file; unknown if the file cannot be read, or is no regular file. */
 gconv_print gconv_print_of(const char *path);
-
 /* Looks up the result `path` of the input `relative`, whose content is `input`. Thread-safe. Reads the result. */
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input);
-
+/* As gconv_manifest_open(). */
+gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
+                                     gconv_manifest **manifest);
 /* Opens the manifest of a run without --resume, whose results lie among its inputs. It only records results, so that later
  * runs know them. Several runs may have it open at the same time. */
-gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest, gconv_message *message);
-
+gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest);
 /* Whether a run has recorded the file at `path`, and it is unchanged. Reads the file. */
 bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
-
 /* Notes that a result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
-gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
-                                gconv_message *message);
+gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input);
 
 #endif

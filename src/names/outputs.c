@@ -16,7 +16,6 @@ struct namer {
   const gconv_inputs *inputs;
   const gconv_naming *naming;
   gconv_outputs *outputs;
-  gconv_message *message;
   const gconv_format_info **of_inputs; /* [inputs->count]: the format of the results of each input; owned */
 };
 
@@ -29,8 +28,8 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
   const char *wrong = gconv_template_expand(out, part, length, values, &size);
   if (!wrong)
     return GCONV_OK;
-  return gconv_complain(
-      namer->message, GCONV_BAD_ARGUMENT,
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
       "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index}, {frame} and {ext}; a brace "
       "that belongs to a name is written twice: {{ and }}",
       namer->naming->output, (int)size, wrong);
@@ -44,7 +43,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
   size_t size = 0;
   FILE *out = open_memstream(&path, &size);
   if (!out)
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   gconv_status status = expand(namer, out, template, (size_t)(name - template), values);
   if (namer->outputs->mirrors)
     fprintf(out, "%.*s", (int)(inner - relative), relative);
@@ -56,7 +55,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
     return GCONV_OK;
   }
   free(path);
-  return status == GCONV_OK ? gconv_complain_memory(namer->message) : status;
+  return status == GCONV_OK ? gconv_no_memory() : status;
 }
 
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
@@ -95,20 +94,19 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   if (!format)
     format = gconv_output_format(by_extension ? naming->output : "-");
   if (!format && gconv_template_is_one(naming->output) && is_folder(naming->output))
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'; a "
-                          "brace that belongs to a name is written twice: {{ and }}",
-                          naming->output);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'; a "
+                      "brace that belongs to a name is written twice: {{ and }}",
+                      naming->output);
   if (!format) {
     char known[256];
     list_extensions(known, sizeof known);
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "%s: has no known extension (%s): give it one, or choose with --format; a folder ends in /",
-                          naming->output, known);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: has no known extension (%s): give it one, or choose with --format; a folder ends in /",
+                      naming->output, known);
   }
   if (!format->writes)
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "%s: the format %s can be read, but not written",
-                          naming->output, format->name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the format %s can be read, but not written", naming->output, format->name);
   namer->outputs->format = format;
   return GCONV_OK;
 }
@@ -126,21 +124,20 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
     namer->outputs->pattern = NULL;
   if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, length, extension) < 0)
     namer->outputs->of_frames = NULL;
-  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_no_memory();
 }
 
 /* Sets one template for all inputs, of one frame and of several. */
 static gconv_status set_pattern(struct namer *namer, const char *pattern) {
   namer->outputs->pattern = strdup(pattern);
   namer->outputs->of_frames = strdup(pattern);
-  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_no_memory();
 }
 
 static gconv_status name_standard_output(struct namer *namer) {
   GCONV_TRY(choose_format(namer, false));
   if (isatty(STDOUT_FILENO))
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "-: an image is not written to a terminal: send it to a file or another program");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "-: an image is not written to a terminal: send it to a file or another program");
   return GCONV_OK;
 }
 
@@ -163,13 +160,13 @@ static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
   bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the output is empty");
   namer->outputs->planes = namer->naming->planes;
   namer->outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
   if (template)
     return name_by_template(namer);
   char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
-  gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_complain_memory(namer->message);
+  gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_no_memory();
   free(plain);
   free(fixed);
   return status;
@@ -230,7 +227,7 @@ static gconv_status make_labels(struct namer *namer) {
   for (size_t k = 0; k < count && made; k += step)
     made = add_label(namer, k, step, shared);
   free(shared);
-  return made ? GCONV_OK : gconv_complain_memory(namer->message);
+  return made ? GCONV_OK : gconv_no_memory();
 }
 
 bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format) {
@@ -257,7 +254,7 @@ static size_t count_frames(const struct namer *namer, size_t i) {
 static gconv_status count_results(const struct namer *namer) {
   size_t count = namer->inputs->count, *first = calloc(count + 1, sizeof *first);
   if (!first)
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   namer->outputs->first = first;
   for (size_t i = 0; i < count; i++)
     first[i + 1] = first[i] + namer->outputs->labels.count * count_frames(namer, i);
@@ -282,12 +279,12 @@ static gconv_status find_formats(struct namer *namer) {
   gconv_outputs *outputs = namer->outputs;
   namer->of_inputs = calloc(count + 1, sizeof *namer->of_inputs);
   if (!namer->of_inputs)
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   for (size_t i = 0; i < count; i++) {
     const gconv_input *input = &namer->inputs->items[i];
     if (outputs->same && strcmp(input->path, "-") == 0)
-      return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                            "standard input has no format before it is read, which --format same would take: name one");
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "standard input has no format before it is read, which --format same would take: name one");
     namer->of_inputs[i] = outputs->same ? find_format(input) : outputs->format;
   }
   bool alike = true;
@@ -327,23 +324,23 @@ static gconv_status check_extension(const struct namer *namer, size_t i, const c
   const gconv_format_info *format = namer->of_inputs[i], *named = gconv_format_by_path(path);
   if (!namer->outputs->same || !named || named == format)
     return GCONV_OK;
-  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                        "%s: --format same writes %s here, as %s is one: end the name in .{ext}, or name a folder", path,
-                        format->name, namer->inputs->items[i].path);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: --format same writes %s here, as %s is one: end the name in .{ext}, or name a folder", path,
+                    format->name, namer->inputs->items[i].path);
 }
 
 /* Checks and keeps the suffix. It stands behind {stem}, so the template must have that field. */
 static gconv_status check_suffix(const struct namer *namer) {
   const char *suffix = namer->naming->suffix;
   if (suffix && suffix[0] && !(namer->outputs->suffix = strdup(suffix)))
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   if (suffix && strchr(suffix, '/'))
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the suffix %s: it is a part of a name, without /", suffix);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the suffix %s: it is a part of a name, without /", suffix);
   if (!suffix || gconv_template_has(namer->outputs->pattern, "stem"))
     return GCONV_OK;
-  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                        "%s has no {stem} behind which the suffix could stand: name a folder (-o results/) or a template",
-                        namer->naming->output);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s has no {stem} behind which the suffix could stand: name a folder (-o results/) or a template",
+                    namer->naming->output);
 }
 
 /* The values of all fields but {index} and {frame}, for results of this format. */
@@ -373,7 +370,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
     GCONV_TRY(make_path(namer, frames > 1 ? outputs->of_frames : outputs->pattern, namer->inputs->items[i].relative, &values,
                         &path));
     if (!gconv_texts_add(&namer->outputs->paths, path))
-      return gconv_complain_memory(namer->message);
+      return gconv_no_memory();
     outputs->formats[first[i] + n] = namer->of_inputs[i];
     GCONV_TRY(check_extension(namer, i, path));
   }
@@ -385,46 +382,50 @@ static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(name_by_output(namer));
   namer->outputs->keeps = namer->naming->keeps;
   if (!(namer->outputs->folder = gconv_template_folder(namer->outputs->pattern)))
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   GCONV_TRY(check_suffix(namer));
   GCONV_TRY(find_formats(namer));
   GCONV_TRY(count_results(namer));
   size_t count = namer->outputs->first[namer->inputs->count];
   const char *extension = namer->outputs->format ? namer->outputs->format->extensions : "{ext}";
   if (count > 1 && !namer->outputs->make_folders)
-    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
-                          "{stem}, {filter}, {index} or {frame} ('results/{stem}_{filter}.%.*s')",
-                          namer->naming->output, count,
-                          namer->naming->each_filter && namer->naming->filters->count == count
-                              ? "make one of all filters (--combine magnitude or mosaic), or "
-                              : "",
-                          (int)strcspn(extension, " "), extension);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
+                      "{stem}, {filter}, {index} or {frame} ('results/{stem}_{filter}.%.*s')",
+                      namer->naming->output, count,
+                      namer->naming->each_filter && namer->naming->filters->count == count
+                          ? "make one of all filters (--combine magnitude or mosaic), or "
+                          : "",
+                      (int)strcspn(extension, " "), extension);
   namer->outputs->formats = calloc(count, sizeof *namer->outputs->formats);
   if (!namer->outputs->formats)
-    return gconv_complain_memory(namer->message);
+    return gconv_no_memory();
   for (size_t i = 0; i < namer->inputs->count; i++)
     GCONV_TRY(name_results_of(namer, i));
   return GCONV_OK;
 }
 
+static gconv_status name_all(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs) {
+  struct namer namer = {.inputs = inputs, .naming = naming, .outputs = outputs};
+  GCONV_TRY(gconv_check_inputs(inputs));
+  if (naming->filters->count == 0 || !naming->filters->items)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "naming->filters has no filter: results are named by them");
+  gconv_status status = name_results(&namer);
+  if (status != GCONV_OK)
+    gconv_outputs_free(outputs);
+  free(namer.of_inputs);
+  return status;
+}
+
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
                                 gconv_message *message) {
-  struct namer namer = {.inputs = inputs, .naming = naming, .outputs = outputs, .message = message};
   GCONV_NEED(message);
   GCONV_NEED_TOLD(inputs, message);
   GCONV_NEED_TOLD(naming, message);
   GCONV_NEED_TOLD(outputs, message);
   GCONV_NEED_TOLD(naming->output, message);
   GCONV_NEED_TOLD(naming->filters, message);
-  GCONV_TRY(gconv_check_inputs(inputs, message));
-  if (naming->filters->count == 0 || !naming->filters->items)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "naming->filters has no filter: results are named by them");
-  gconv_status status = name_results(&namer);
-  if (status != GCONV_OK)
-    gconv_outputs_free(outputs);
-  free(namer.of_inputs);
-  return status;
+  return gconv_tell(name_all(inputs, naming, outputs), message);
 }
 
 void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user) {
@@ -455,18 +456,18 @@ void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keep
 /* ---- Frames that were not known beforehand ------------------------------------------------------------------------- */
 
 gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,
-                                      size_t frame, char **path, gconv_message *message) {
+                                      size_t frame, char **path) {
   const gconv_format_info *format = outputs->formats[outputs->first[input]];
   gconv_naming naming = {.output = outputs->pattern, .suffix = outputs->suffix};
   gconv_outputs known = *outputs;
-  struct namer namer = {.inputs = inputs, .naming = &naming, .outputs = &known, .message = message};
+  struct namer namer = {.inputs = inputs, .naming = &naming, .outputs = &known};
   bool apart = strstr(outputs->of_frames, "{frame}") || (strstr(outputs->of_frames, "{index}") && inputs->count == 1);
   if (!outputs->make_folders || !apart)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
-                          "('results/{stem}_{frame}.%.*s'), or a file of a format that holds several (results.ppm)",
-                          strcmp(outputs->pattern, "-") == 0 ? "standard output" : outputs->pattern,
-                          (int)strcspn(format->extensions, " "), format->extensions);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
+                      "('results/{stem}_{frame}.%.*s'), or a file of a format that holds several (results.ppm)",
+                      strcmp(outputs->pattern, "-") == 0 ? "standard output" : outputs->pattern,
+                      (int)strcspn(format->extensions, " "), format->extensions);
   gconv_template_values values = values_of(&namer, format, input, result);
   values.frame = frame;
   values.index = (frame - 1) * outputs->labels.count + result + 1;

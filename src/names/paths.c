@@ -106,7 +106,7 @@ int gconv_identity_compare(const void *a, const void *b) {
   return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-gconv_status gconv_path_make_folders(const char *path, gconv_message *message) {
+gconv_status gconv_path_make_folders(const char *path) {
   gconv_status status = gconv_make_folders(path, 0777);
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+  return status == GCONV_OK ? status : gconv_fail(status, "%s", gconv_last_error());
 }

@@ -11,18 +11,14 @@
 
 /* What stands behind the last slash; all of the path if it has no slash. A part of `path`. */
 const char *gconv_path_name(const char *path);
-
 /* The length of a name without its extension. A dot at the beginning begins no extension. */
 size_t gconv_path_stem(const char *name);
-
 /* Texts on the heap; NULL without memory. */
 
 /* "folder/name"; just "name" if the folder is "". */
 char *gconv_path_join(const char *folder, const char *name);
-
 /* The folder of a path: "." if it has none. */
 char *gconv_path_folder(const char *path);
-
 /* Appends the parts of `rest` to the absolute path `real`, which has room for them. Parts ".." and "." are resolved by their
  * letters alone. */
 void gconv_path_append(char *real, const char *rest);
@@ -34,10 +30,8 @@ void gconv_path_append(char *real, const char *rest);
 char *gconv_path_canonical(const char *path);
 
 bool gconv_path_is_folder(const char *path);
-
 /* Whether an input may be opened before its turn: a pipe can be read only once. */
 bool gconv_path_is_file(const char *path);
-
 /* Whether writing to `path` cannot be taken back: standard output, a pipe or a device, but not /dev/null. */
 bool gconv_path_is_sent(const char *path);
 
@@ -49,11 +43,9 @@ typedef struct gconv_identity {
 
 /* Finds the identity of a regular file; false for anything else. */
 bool gconv_path_identify(const char *path, gconv_identity *identity);
-
 /* Orders two identities, for qsort(), bsearch() and tsearch(). */
 int gconv_identity_compare(const void *a, const void *b);
-
 /* Makes the folders that lead to `path` where they are missing. Thread-safe. */
-gconv_status gconv_path_make_folders(const char *path, gconv_message *message);
+gconv_status gconv_path_make_folders(const char *path);
 
 #endif

@@ -24,14 +24,14 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
 
 static gconv_status expand_in(matching *m, const char *folder, const char *name, const char *pattern) {
   char *inner = gconv_path_join(folder, name), *slash = inner ? gconv_path_join(inner, "") : NULL;
-  gconv_status status = slash ? expand(m, slash, pattern) : gconv_complain_memory(m->search->message);
+  gconv_status status = slash ? expand(m, slash, pattern) : gconv_no_memory();
   free(inner);
   free(slash);
   return status;
 }
 
 static gconv_status add_found(matching *m, const char *folder, const char *name) {
-  return gconv_texts_append(&m->found, gconv_path_join(folder, name), m->search->message);
+  return gconv_texts_append(&m->found, gconv_path_join(folder, name));
 }
 
 static bool is_folder(const char *path, bool follows) {
@@ -64,7 +64,7 @@ static bool is_fixed(const char *name, size_t length) {
 static gconv_status take_fixed(matching *m, const char *folder, const char *part, size_t length, const char *rest) {
   struct stat status;
   char *name = unescape(part, length), *path = name ? gconv_path_join(folder, name) : NULL;
-  gconv_status result = path ? GCONV_OK : gconv_complain_memory(m->search->message);
+  gconv_status result = path ? GCONV_OK : gconv_no_memory();
   if (path && rest && is_folder(path, true))
     result = expand_in(m, folder, name, rest);
   else if (path && !rest && lstat(path, &status) == 0)
@@ -83,7 +83,7 @@ static bool is_left_out(const matching *m, const char *path, bool any) {
 
 /* Notes that ** has searched a folder. Results that lie there would be found by the next run. */
 static gconv_status note_folder(matching *m, const char *folder) {
-  return gconv_texts_append(&m->searched, strdup(folder[0] ? folder : "."), m->search->message);
+  return gconv_texts_append(&m->searched, strdup(folder[0] ? folder : "."));
 }
 
 /* Takes an entry of a folder that the current part of the pattern matches. `any`: that part is **, and is matched again
@@ -92,7 +92,7 @@ static gconv_status take_entry(matching *m, const char *folder, const char *name
                                const char *rest) {
   char *path = gconv_path_join(folder, name);
   if (!path)
-    return gconv_complain_memory(m->search->message);
+    return gconv_no_memory();
   bool goes_in = (any || rest) && is_folder(path, !any) && !is_left_out(m, path, any);
   free(path);
   if (goes_in)
@@ -124,7 +124,7 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
   if (any && m->depth >= MOST_FOLDERS)
     return gconv_search_miss(m->search, folder, ENAMETOOLONG);
   char *part = strndup(pattern, length);
-  gconv_status status = part ? GCONV_OK : gconv_complain_memory(m->search->message);
+  gconv_status status = part ? GCONV_OK : gconv_no_memory();
   if (any && status == GCONV_OK)
     status = note_folder(m, folder);
   if (any && status == GCONV_OK) /* no folder; and ** at the end is all files */
@@ -168,14 +168,14 @@ static size_t fixed_length(const char *pattern) {
   return length;
 }
 
-static gconv_status check_length(const char *pattern, gconv_message *message) {
+static gconv_status check_length(const char *pattern) {
   size_t folders = 0;
   for (const char *at = pattern; *at; at++)
     folders += *at == '/';
   if (folders <= MOST_FOLDERS)
     return GCONV_OK;
-  return gconv_complain(
-      message, GCONV_BAD_ARGUMENT,
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
       "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with --recursive", pattern,
       folders, MOST_FOLDERS);
 }
@@ -184,25 +184,25 @@ static gconv_status check_length(const char *pattern, gconv_message *message) {
 static gconv_status note_pattern(gconv_search *search, const char *pattern) {
   if (strstr(pattern, "**"))
     return GCONV_OK;
-  return gconv_texts_append(&search->inputs->patterns, strdup(pattern), search->message);
+  return gconv_texts_append(&search->inputs->patterns, strdup(pattern));
 }
 
 static gconv_status complain_empty(const gconv_search *search, const char *pattern, bool matches, size_t missed) {
   const gconv_inputs *inputs = search->inputs;
   if (inputs->missed.count > missed)
-    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: nothing is found by this pattern, and %s", pattern,
-                          inputs->missed.items[missed]);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: nothing is found by this pattern, and %s", pattern,
+                      inputs->missed.items[missed]);
   if (!matches)
-    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern);
-  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: only folders%s match this pattern%s", pattern,
-                        inputs->unread.count > 0 ? " and what is no file" : "",
-                        search->recursive ? ", and they hold no images" : "; --recursive looks into them");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only folders%s match this pattern%s", pattern,
+                    inputs->unread.count > 0 ? " and what is no file" : "",
+                    search->recursive ? ", and they hold no images" : "; --recursive looks into them");
 }
 
 gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
   size_t before = search->inputs->count, missed = search->inputs->missed.count;
   matching m = {.search = search};
-  GCONV_TRY(check_length(pattern, search->message));
+  GCONV_TRY(check_length(pattern));
   search->inputs->many = true;
   gconv_search_begin(search, fixed_length(pattern));
   gconv_status status = expand(&m, "", pattern);
@@ -214,7 +214,7 @@ gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
   if (status == GCONV_OK)
     status = add_matches(search, &m.found);
   for (size_t i = 0; i < m.searched.count && status == GCONV_OK; i++)
-    status = gconv_texts_append(&search->inputs->folders, strdup(m.searched.items[i]), search->message);
+    status = gconv_texts_append(&search->inputs->folders, strdup(m.searched.items[i]));
   gconv_search_end(search);
   gconv_texts_free(&m.searched);
   gconv_texts_free(&m.found);

@@ -23,12 +23,12 @@ gconv_status gconv_search_add(gconv_search *search, const char *path, const char
   gconv_inputs *inputs = search->inputs;
   gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
   if (!items)
-    return gconv_complain_memory(search->message);
+    return gconv_no_memory();
   inputs->items = items;
   gconv_input *input = &items[inputs->count++];
   *input = (gconv_input){
       .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative), .found = found};
-  return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
+  return input->path && input->file && input->relative ? GCONV_OK : gconv_no_memory();
 }
 
 void gconv_input_free(gconv_input *input) {
@@ -68,10 +68,10 @@ static bool is_unread_name(const char *name) {
 }
 
 /* Counts a path in a list of what is passed over, and keeps the first one. */
-static gconv_status pass_over(gconv_search *search, gconv_passed_over *all, const char *path) {
+static gconv_status pass_over(gconv_passed_over *all, const char *path) {
   if (all->count++ == 0)
     all->first = strdup(path);
-  return all->first ? GCONV_OK : gconv_complain_memory(search->message);
+  return all->first ? GCONV_OK : gconv_no_memory();
 }
 
 /* Names the kind of an entry that is passed over: its extension, or "pipe" and the like if it is no file. */
@@ -93,8 +93,8 @@ static gconv_status skip(gconv_search *search, const char *path, mode_t mode) {
   snprintf(search->kinds[i].name, sizeof search->kinds[i].name, "%s", i == GCONV_MOST_KINDS - 1 ? "others" : kind);
   search->kinds[i].count++;
   if (S_ISREG(mode) && is_unread_name(path) && search->unread++ == 0 && !(search->first_unread = strdup(path)))
-    return gconv_complain_memory(search->message);
-  return pass_over(search, &search->inputs->unread, path);
+    return gconv_no_memory();
+  return pass_over(&search->inputs->unread, path);
 }
 
 gconv_status gconv_search_miss(gconv_search *search, const char *path, int error) {
@@ -105,7 +105,7 @@ gconv_status gconv_search_miss(gconv_search *search, const char *path, int error
                             "takes: go to a folder nearer to the images (cd), and name the input from there",
                             path, PATH_MAX - 1)
                  : asprintf(&text, "%s: cannot look into this folder: %s", path, strerror(error));
-  return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text, search->message);
+  return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text);
 }
 
 bool gconv_search_excludes(const gconv_search *search, const char *path) {
@@ -134,13 +134,13 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
   if (!key)
-    return gconv_complain_memory(search->message);
+    return gconv_no_memory();
   *key = (gconv_identity){status->st_dev, status->st_ino};
   gconv_identity **node = tsearch(key, &search->seen, gconv_identity_compare);
   *first = node && *node == key;
   if (!*first)
     free(key);
-  return node ? GCONV_OK : gconv_complain_memory(search->message);
+  return node ? GCONV_OK : gconv_no_memory();
 }
 
 /* Notes a folder that is to be searched, unless it was noted before. */
@@ -148,8 +148,8 @@ static gconv_status add_folder(gconv_search *search, const char *path, const str
   bool first;
   GCONV_TRY(see(search, status, &first));
   if (!first)
-    return pass_over(search, &search->inputs->linked, path);
-  return gconv_texts_append(&search->inputs->folders, strdup(path), search->message);
+    return pass_over(&search->inputs->linked, path);
+  return gconv_texts_append(&search->inputs->folders, strdup(path));
 }
 
 /* Takes an entry that stat() cannot look at. It is passed over if it is gone, a link that leads nowhere, or no image. An
@@ -161,7 +161,7 @@ static gconv_status take_hidden(gconv_search *search, const char *path, bool fol
   if (!wanted)
     return GCONV_OK;
   if (is_link && gone && !matched)
-    return pass_over(search, &search->inputs->dangling, path);
+    return pass_over(&search->inputs->dangling, path);
   if (folder || error == ENAMETOOLONG)
     return gconv_search_miss(search, path, error);
   return gone && !is_link ? GCONV_OK : gconv_search_add(search, path, path + search->above, true);
@@ -182,7 +182,7 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
   if (matched && gconv_search_has_results(search, &status))
     return GCONV_OK;
   if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
-    return gconv_texts_append(&search->links, strdup(path), search->message);
+    return gconv_texts_append(&search->links, strdup(path));
   return gconv_search_has_results(search, &status) ? GCONV_OK : add_folder(search, path, &status);
 }
 
@@ -198,7 +198,7 @@ gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidd
   if (*count >= 0)
     return GCONV_OK;
   *count = 0;
-  return errno == ENOMEM ? gconv_complain_memory(search->message) : gconv_search_miss(search, path, errno);
+  return errno == ENOMEM ? gconv_no_memory() : gconv_search_miss(search, path, errno);
 }
 
 void gconv_search_free_list(struct dirent **entries, int count) {
@@ -213,8 +213,7 @@ static gconv_status search_one(gconv_search *search, const char *path) {
   gconv_status status = gconv_search_list(search, path, false, &entries, &count);
   for (int i = 0; i < count && status == GCONV_OK; i++) {
     char *entry = gconv_path_join(path, entries[i]->d_name);
-    status = entry ? gconv_search_entry(search, entry, entries[i]->d_type == DT_DIR, false)
-                   : gconv_complain_memory(search->message);
+    status = entry ? gconv_search_entry(search, entry, entries[i]->d_type == DT_DIR, false) : gconv_no_memory();
     free(entry);
   }
   gconv_search_free_list(entries, count);
@@ -302,18 +301,16 @@ static gconv_status complain_empty(const gconv_search *search, const char *path,
   const gconv_inputs *inputs = search->inputs;
   list_extensions(extensions, sizeof extensions);
   if (unread > 0)
-    return gconv_complain(
-        search->message, GCONV_BAD_ARGUMENT,
-        "%s: no images in this folder that can be read (%s), but %zu of other formats, such as %s: convert "
-        "them first, for example with ImageMagick: mogrify -format png FILES",
-        path, extensions, unread, search->first_unread);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: no images in this folder that can be read (%s), but %zu of other formats, such as %s: convert "
+                      "them first, for example with ImageMagick: mogrify -format png FILES",
+                      path, extensions, unread, search->first_unread);
   if (dangling > 0)
-    return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
-                          "%s: no images in this folder, but links that lead nowhere, such as %s", path,
-                          inputs->dangling.first);
-  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s%s)", path,
-                        extensions, inputs->exclude && inputs->exclude->count > 0 ? ", without what --exclude names" : "",
-                        search->recursive ? "" : "; --recursive looks into its sub-folders too");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: no images in this folder, but links that lead nowhere, such as %s", path,
+                      inputs->dangling.first);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s%s)", path, extensions,
+                    inputs->exclude && inputs->exclude->count > 0 ? ", without what --exclude names" : "",
+                    search->recursive ? "" : "; --recursive looks into its sub-folders too");
 }
 
 gconv_status gconv_search_folder(gconv_search *search, const char *path, const struct stat *status) {
@@ -329,6 +326,6 @@ gconv_status gconv_search_folder(gconv_search *search, const char *path, const s
   if (result != GCONV_OK || inputs->count > before)
     return result;
   if (inputs->missed.count > missed)
-    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s", inputs->missed.items[missed]);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s", inputs->missed.items[missed]);
   return complain_empty(search, path, search->unread - unread, inputs->dangling.count - dangling);
 }

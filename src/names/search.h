@@ -25,45 +25,34 @@ typedef struct gconv_search {
     char name[24]; /* ".txt", "without an extension", "pipe" */
     size_t count;
   } kinds[GCONV_MOST_KINDS]; /* of files that are passed over; the last row counts all further kinds */
-  gconv_message *message;
 } gconv_search;
 
 /* ---- search.c ---- */
 
 /* Adds an input. `found`: a folder or a pattern led to it. */
 gconv_status gconv_search_add(gconv_search *search, const char *path, const char *relative, bool found);
-
 /* Frees the texts of an input. */
 void gconv_input_free(gconv_input *input);
-
 /* Begins the search for one name of the user. Paths that it finds have `above` letters before their relative name. */
 void gconv_search_begin(gconv_search *search, size_t above);
-
 /* Ends that search, and frees what it alone needed. */
 void gconv_search_end(gconv_search *search);
-
 /* Adds the images of a folder, with `recursive` those of its sub-folders too, sorted by name. GCONV_BAD_ARGUMENT if it has
  * none. */
 gconv_status gconv_search_folder(gconv_search *search, const char *path, const struct stat *status);
-
 /* Takes an entry of a folder: adds an image, and notes a folder for gconv_search_noted(). `matched`: a pattern matches the
  * entry, which may have any extension then. */
 gconv_status gconv_search_entry(gconv_search *search, const char *path, bool folder, bool matched);
-
 /* Searches the folders that were noted, with `links` also the folders behind noted links, and sorts the inputs found. */
 gconv_status gconv_search_noted(gconv_search *search, bool links);
-
 /* Notes in inputs->missed that a folder or file could not be looked at. The search goes on. */
 gconv_status gconv_search_miss(gconv_search *search, const char *path, int error);
-
 /* Whether a folder is the one of the results. */
 bool gconv_search_has_results(const gconv_search *search, const struct stat *status);
-
 /* Lists the entries of a folder, sorted, with `hidden` the hidden ones too. If the folder cannot be read, *count is 0, and
  * inputs->missed says why. */
 gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count);
 void gconv_search_free_list(struct dirent **entries, int count);
-
 /* Whether --exclude leaves out an entry that was found. */
 bool gconv_search_excludes(const gconv_search *search, const char *path);
 

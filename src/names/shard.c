@@ -22,83 +22,86 @@ static const char *parse_number(const char *text, int least, int most, char end,
 }
 
 /* Reads an environment variable that holds a number from 0 on. */
-static gconv_status read_variable(const char *name, int *number, gconv_message *message) {
+static gconv_status read_variable(const char *name, int *number) {
   const char *text = getenv(name);
   if (!text)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "the variable %s is not set, which Slurm sets in job arrays", name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the variable %s is not set, which Slurm sets in job arrays", name);
   if (!parse_number(text, 0, INT32_MAX, '\0', number))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s=%s: this takes an integer from 0 on", name, text);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s=%s: this takes an integer from 0 on", name, text);
   return GCONV_OK;
 }
 
 /* Finds the place of this task in its array. The tasks must have equal distances, else their places are unknown. */
-static gconv_status ask_slurm(int expected, gconv_shard *shard, gconv_message *message) {
+static gconv_status ask_slurm(int expected, gconv_shard *shard) {
   int id, first, last, count;
-  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_ID", &id, message));
-  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MIN", &first, message));
-  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MAX", &last, message));
-  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_COUNT", &count, message));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_ID", &id));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MIN", &first));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MAX", &last));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_COUNT", &count));
   int step = count > 1 ? (last - first) / (count - 1) : 1;
   bool even = count >= 1 && count <= MOST_SHARDS && step >= 1 && (int64_t)first + (int64_t)step * (count - 1) == last;
   if (!even || id < first || id > last || (id - first) % step != 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "task %d of %d in a Slurm array from %d to %d: the tasks must be at equal distances, as in "
-                          "--array=1-8; or write I/N",
-                          id, count, first, last);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "task %d of %d in a Slurm array from %d to %d: the tasks must be at equal distances, as in "
+                      "--array=1-8; or write I/N",
+                      id, count, first, last);
   if (expected && count != expected)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "the Slurm array has %d tasks, not %d: to run a few of them again, write I/%d", count, expected,
-                          expected);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the Slurm array has %d tasks, not %d: to run a few of them again, write I/%d",
+                      count, expected, expected);
   *shard = (gconv_shard){(id - first) / step + 1, count};
   return GCONV_OK;
 }
 
-static gconv_status ask_kubernetes(int count, gconv_shard *shard, gconv_message *message) {
+static gconv_status ask_kubernetes(int count, gconv_shard *shard) {
   const char *index = getenv("JOB_COMPLETION_INDEX");
   if (count == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "Kubernetes tells a pod its index (JOB_COMPLETION_INDEX=%s), but not how many there are: write "
-                          "auto/N, with the job's completions for N",
-                          index);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "Kubernetes tells a pod its index (JOB_COMPLETION_INDEX=%s), but not how many there are: write "
+                      "auto/N, with the job's completions for N",
+                      index);
   if (!parse_number(index, 0, count - 1, '\0', &shard->number))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "JOB_COMPLETION_INDEX=%s: of %d it takes an integer from 0 to %d",
-                          index, count, count - 1);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "JOB_COMPLETION_INDEX=%s: of %d it takes an integer from 0 to %d", index, count,
+                      count - 1);
   *shard = (gconv_shard){shard->number + 1, count};
   return GCONV_OK;
 }
 
 /* Finds the shard by the environment. `count`: N of auto/N, or 0. */
-static gconv_status ask_environment(int count, gconv_shard *shard, gconv_message *message) {
+static gconv_status ask_environment(int count, gconv_shard *shard) {
   if (getenv("SLURM_ARRAY_TASK_ID"))
-    return ask_slurm(count, shard, message);
+    return ask_slurm(count, shard);
   if (getenv("JOB_COMPLETION_INDEX"))
-    return ask_kubernetes(count, shard, message);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "neither SLURM_ARRAY_TASK_ID is set, as in job arrays of Slurm, nor JOB_COMPLETION_INDEX, as in "
-                        "indexed jobs of Kubernetes: write I/N, such as 1/4");
+    return ask_kubernetes(count, shard);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "neither SLURM_ARRAY_TASK_ID is set, as in job arrays of Slurm, nor JOB_COMPLETION_INDEX, as in "
+                    "indexed jobs of Kubernetes: write I/N, such as 1/4");
 }
 
-gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message) {
+static gconv_status parse(const char *text, gconv_shard *shard) {
   int number = 0, count = 0;
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(text, message);
-  GCONV_NEED_TOLD(shard, message);
   if (strcmp(text, "auto") == 0)
-    return ask_environment(0, shard, message);
+    return ask_environment(0, shard);
   bool automatic = strncmp(text, "auto/", 5) == 0;
   const char *second = automatic ? text + 5 : parse_number(text, 0, MOST_SHARDS, '/', &number);
   if (!second || !parse_number(second, 1, MOST_SHARDS, '\0', &count))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "this takes I/N, part I of N: 1/4, 2/4, 3/4 or 4/4, up to %d parts; auto, in a job array of "
-                          "Slurm; or auto/N",
-                          MOST_SHARDS);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "this takes I/N, part I of N: 1/4, 2/4, 3/4 or 4/4, up to %d parts; auto, in a job array of "
+                      "Slurm; or auto/N",
+                      MOST_SHARDS);
   if (automatic)
-    return ask_environment(count, shard, message);
+    return ask_environment(count, shard);
   if (number < 1 || number > count)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no part %d of %d: they are 1/%d to %d/%d", number, count,
-                          count, count, count);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no part %d of %d: they are 1/%d to %d/%d", number, count, count, count,
+                      count);
   *shard = (gconv_shard){number, count};
   return GCONV_OK;
+}
+
+gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(text, message);
+  GCONV_NEED_TOLD(shard, message);
+  return gconv_tell(parse(text, shard), message);
 }
 
 /* ---- Which part an input belongs to -------------------------------------------------------------------------------- */
@@ -144,7 +147,7 @@ static bool is_mine(const gconv_input *input, size_t i, void *user) {
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
   gconv_shard own = shard ? *shard : (gconv_shard){0};
   bool part = own.number >= 1 && own.number <= own.count; /* otherwise all inputs stay */
-  if (part && inputs && outputs && gconv_check_inputs(inputs, NULL) == GCONV_OK &&
-      gconv_check_outputs(outputs, inputs, NULL) == GCONV_OK)
+  if (part && inputs && outputs && gconv_check_inputs(inputs) == GCONV_OK &&
+      gconv_check_outputs(outputs, inputs) == GCONV_OK)
     gconv_outputs_keep(inputs, outputs, is_mine, &own);
 }

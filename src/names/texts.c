@@ -23,8 +23,8 @@ gconv_status gconv_complain(gconv_message *message, gconv_status status, const c
   return status;
 }
 
-gconv_status gconv_complain_memory(gconv_message *message) {
-  return gconv_complain(message, GCONV_NO_MEMORY, "out of memory");
+gconv_status gconv_tell(gconv_status status, gconv_message *message) {
+  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
 /* ---- Lists --------------------------------------------------------------------------------------------------------- */
@@ -40,8 +40,8 @@ bool gconv_texts_add(gconv_texts *texts, char *text) {
   return true;
 }
 
-gconv_status gconv_texts_append(gconv_texts *texts, char *text, gconv_message *message) {
-  return gconv_texts_add(texts, text) ? GCONV_OK : gconv_complain_memory(message);
+gconv_status gconv_texts_append(gconv_texts *texts, char *text) {
+  return gconv_texts_add(texts, text) ? GCONV_OK : gconv_no_memory();
 }
 
 void gconv_texts_free(gconv_texts *texts) {
@@ -59,26 +59,26 @@ int gconv_texts_compare(const void *a, const void *b) {
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_check_texts(const gconv_texts *texts, const char *name, gconv_message *message) {
+gconv_status gconv_check_texts(const gconv_texts *texts, const char *name) {
   size_t i = 0;
   while (texts->items && i < texts->count && texts->items[i])
     i++;
-  return i == texts->count ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: text %zu is NULL", name, i + 1);
+  return i == texts->count ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s: text %zu is NULL", name, i + 1);
 }
 
-gconv_status gconv_check_inputs(const gconv_inputs *inputs, gconv_message *message) {
+gconv_status gconv_check_inputs(const gconv_inputs *inputs) {
   for (size_t i = 0; i < inputs->count; i++)
     if (!inputs->items || !inputs->items[i].path || !inputs->items[i].file || !inputs->items[i].relative)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "input %zu lacks its path, file or relative name", i + 1);
-  GCONV_TRY(gconv_check_texts(&inputs->folders, "the folders of the inputs", message));
-  GCONV_TRY(gconv_check_texts(&inputs->missed, "the errors of the inputs", message));
-  return gconv_check_texts(&inputs->patterns, "the patterns of the inputs", message);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "input %zu lacks its path, file or relative name", i + 1);
+  GCONV_TRY(gconv_check_texts(&inputs->folders, "the folders of the inputs"));
+  GCONV_TRY(gconv_check_texts(&inputs->missed, "the errors of the inputs"));
+  return gconv_check_texts(&inputs->patterns, "the patterns of the inputs");
 }
 
-gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_inputs *inputs, gconv_message *message) {
-  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
+gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_inputs *inputs) {
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
   for (size_t i = 0; inputs && i < inputs->count; i++)
     if (!outputs->first || outputs->first[i] > outputs->first[i + 1] || outputs->first[i + 1] > outputs->paths.count)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: it is not told which are those of input %zu", i + 1);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: it is not told which are those of input %zu", i + 1);
   return GCONV_OK;
 }

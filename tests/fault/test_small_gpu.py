@@ -62,14 +62,22 @@ class SmallGpu(helper.CommandTest):
             self.assertEqual(told.count("cuda:0, direct"), 4)
 
     def test_bands_of_standard_input(self):
-        """It cannot be read again, and need not be. An array, as another PNG could follow in the pipe."""
-        words = "-f", "w.npy", "-o"
+        """It cannot be read again, and need not be. Another PNG could follow in the pipe; an array is alone."""
         with Image.open(self.folder / "in/0.png") as image:
             numpy.save(self.folder / "0.npy", numpy.asarray(image))
-        self.gconv("-i", "0.npy", *words, "whole.npy", "-a", "direct")
-        told = self.run_small(self.image / 8, "-i", "-", *words, "small.npy", sent=(self.folder / "0.npy").read_bytes())
-        self.assertRegex(told, r"so it takes \d+ rows at a time")
-        self.assertEqual((self.folder / "small.npy").read_bytes(), (self.folder / "whole.npy").read_bytes())
+        for name in "in/0.png", "0.npy":
+            for output, files in ([".npy"], 1), (["_{filter}.png"], self.FILTERS), ([".png", "--combine", "argmax"], 1):
+                self.gconv("-i", name, "-f", "w.npy", "-o", "whole" + output[0], *output[1:], "-a", "direct")
+                told = self.run_small(self.image / 8, "-i", "-", "-f", "w.npy", "-o", "small" + output[0], *output[1:],
+                                      sent=(self.folder / name).read_bytes())
+                self.assertRegex(told, r"so it takes \d+ rows at a time", (name, output))
+                self.assertNotIn("so the CPU takes it", told)
+                made = list(self.folder.glob("small*"))
+                self.assertEqual(len(made), files)
+                for path in made:
+                    whole = path.with_name(path.name.replace("small", "whole"))
+                    self.assertEqual(path.read_bytes(), whole.read_bytes(), path.name)
+                    path.unlink()
 
     def test_bands_that_it_has_memory_for(self):
         """A large image, all of which takes 72 MB; -v tells why it goes by bands."""

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of the inputs, and which of them go together. */
-#include "batch/run.h"
+/* The order of the inputs, and which inputs are executed together. */
+#include "batch/carry.h"
+#include "batch/cost.h"
 #include "image/layout.h"
 #include "image/metadata.h"
 
@@ -11,7 +12,7 @@
 
 /* ---- One by one ------------------------------------------------------------------------------------------------------ */
 
-/* An input's place: a class of file sizes, of which each is half of the one before, and the number of the input. */
+/* The place of an input in the order: first by a class of file sizes, each of which is half of the one before. */
 struct place {
   int class;
   size_t input;
@@ -23,8 +24,9 @@ static int compare_places(const void *a, const void *b) {
                               : (x->input > y->input) - (x->input < y->input);
 }
 
-/* Large files come first, so that the last worker is not left with one: compressed bytes tell best how long an image takes.
- * Files that are about as large keep their order, and all below 64 KiB do. Sizes that are not known come first. */
+/* The class of a file size. Large files come first, so that the last worker is not left with one. (The size of the file is
+ * the best estimate of the time that an image takes.) Files of about one size keep their order, and so do all files below
+ * 64 KiB. Unknown sizes come first. */
 static int class_of(const char *path) {
   enum { SMALL_BITS = 16 };
   struct stat file;
@@ -40,35 +42,36 @@ static gconv_status order_by_size(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   struct place *places = calloc(count + 1, sizeof *places);
   if (!places)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+    return gconv_no_memory();
   for (size_t i = 0; i < count; i++)
     places[i] = (struct place){class_of(run->batch->inputs->items[i].file), i};
   qsort(places, count, sizeof *places, compare_places);
   for (size_t i = 0; i < count; i++) {
     run->order[i] = places[i].input;
-    run->groups[i] = (gconv_group){.first = i, .count = 1};
+    run->ranges[i] = (gconv_group_range){.first = i, .count = 1};
   }
-  run->group_count = count;
+  run->range_count = count;
   free(places);
   return GCONV_OK;
 }
 
 /* ---- By shape -------------------------------------------------------------------------------------------------------- */
 
-/* An input that goes with others of its shape. */
+/* An input whose header was read. */
 typedef struct shaped {
-  gconv_image header;  /* without metadata, ... */
-  double metadata;     /* ... of which there are so many bytes */
-  size_t input, first; /* its number, and that of the first that it goes with */
+  gconv_image header; /* without metadata */
+  double metadata;    /* bytes of metadata */
+  size_t input;       /* its number */
+  size_t first;       /* the number of the first input that it goes together with */
 } shaped;
 
-/* A header that cannot be read has no frames: its failure shows when it is decoded. Standard input is not looked into. */
+/* Reads the header of an input. A header that cannot be read has no frames: it fails when it is decoded. Pipes are not
+ * looked into. */
 static shaped look_at(const gconv_run *run, size_t input) {
   const gconv_batch *batch = run->batch;
   const gconv_input *from = &batch->inputs->items[input];
-  gconv_read_options options = gconv_run_reading(run);
   gconv_image whole = {0};
-  if (!gconv_path_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
+  if (!gconv_path_is_file(from->file) || gconv_image_read_header_as(from->path, &run->reading, &whole) != GCONV_OK)
     return (shaped){.input = input, .first = input};
   shaped found = {gconv_header_of(&whole), (double)gconv_metadata_bytes(&whole), input, input};
   gconv_image_free(&whole);
@@ -77,7 +80,7 @@ static shaped look_at(const gconv_run *run, size_t input) {
   return found;
 }
 
-/* Cuts `alike` inputs, which are of one shape and begin at run->order[first], into groups. */
+/* Cuts `alike` inputs of one shape, which begin at run->order[first], into groups. */
 static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, size_t first, size_t alike) {
   const gconv_image *header = &inputs->header;
   double metadata = 0;
@@ -87,8 +90,8 @@ static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, siz
       header->frames == 1 && !run->operation->type->of_photos ? gconv_choose_count(planner, header, alike, metadata) : 1;
   for (size_t i = 0, count; i < alike; i += count) {
     count = alike - i < most ? alike - i : most;
-    run->groups[run->group_count++] =
-        (gconv_group){.first = first + i, .count = count, .header = *header, .metadata = metadata};
+    run->ranges[run->range_count++] =
+        (gconv_group_range){.first = first + i, .count = count, .header = *header, .metadata = metadata};
   }
 }
 
@@ -117,8 +120,8 @@ static int compare_firsts(const void *a, const void *b) {
   return order ? order : compare_numbers(x->input, y->input);
 }
 
-/* Puts images of one shape together, in their order; those of several frames stay alone. One array has all in their order:
- * there, only neighbours are put together. There may be as many shapes as images. */
+/* Puts images of one shape together, in their order. Images of several frames stay alone. One array of all results keeps the
+ * order of all inputs: there, only neighbours are put together. There may be as many shapes as images. */
 static void order_by_shape(gconv_run *run, gconv_worker *planner, shaped *inputs) {
   size_t count = run->batch->inputs->count;
   if (!run->batch->one_array)
@@ -138,7 +141,6 @@ static void order_by_shape(gconv_run *run, gconv_worker *planner, shaped *inputs
 
 /* Refuses an input whose header could not be read, and says why. */
 static gconv_status check_header(const gconv_run *run, const gconv_input *input, const gconv_image *header) {
-  const gconv_read_options options = gconv_run_reading(run);
   if (header->frames > 0)
     return GCONV_OK;
   if (!gconv_path_is_file(input->file))
@@ -147,12 +149,12 @@ static gconv_status check_header(const gconv_run *run, const gconv_input *input,
                       "(-o results/ --format npy)",
                       input->path);
   gconv_image again = {0};
-  gconv_status status = gconv_image_read_header_as(input->path, &options, &again);
+  gconv_status status = gconv_image_read_header_as(input->path, &run->reading, &again);
   gconv_image_free(&again);
   return status;
 }
 
-/* What goes into one array has one shape. */
+/* Refuses inputs of different shapes for one array. */
 static gconv_status check_one_shape(const gconv_run *run, const shaped *looked) {
   const gconv_batch *batch = run->batch;
   const gconv_input *inputs = batch->inputs->items;
@@ -171,14 +173,14 @@ static gconv_status check_one_shape(const gconv_run *run, const shaped *looked) 
 
 static void place_in_array(gconv_run *run) {
   int32_t frame = 0;
-  for (size_t g = 0; g < run->group_count; g++) {
-    run->groups[g].frame = frame;
-    frame += run->groups[g].header.frames * (int32_t)run->groups[g].count;
+  for (size_t g = 0; g < run->range_count; g++) {
+    run->ranges[g].frame = frame;
+    frame += run->ranges[g].header.frames * (int32_t)run->ranges[g].count;
   }
 }
 
 static gconv_status group_by_shape(gconv_run *run, shaped *looked) {
-  gconv_worker planner = {.run = run, .threads = run->threads};
+  gconv_worker planner = {.run = run, .threads = run->threads, .memory.budget = &run->budget};
   GCONV_TRY(gconv_devices_cpu(run->devices, 0, &planner.cpu));
   int64_t frames = 0;
   GCONV_TRY(check_one_shape(run, looked));
@@ -195,14 +197,14 @@ static gconv_status group_by_shape(gconv_run *run, shaped *looked) {
 gconv_status gconv_groups_make(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   run->order = calloc(count + 1, sizeof *run->order);
-  run->groups = calloc(count + 1, sizeof *run->groups);
-  if (!run->order || !run->groups)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  run->ranges = calloc(count + 1, sizeof *run->ranges);
+  if (!run->order || !run->ranges)
+    return gconv_no_memory();
   if (!run->operation->type->batches)
     return order_by_size(run);
   shaped *looked = calloc(count + 1, sizeof *looked);
   if (!looked)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+    return gconv_no_memory();
   for (size_t i = 0; i < count; i++)
     looked[i] = look_at(run, i);
   gconv_status status = group_by_shape(run, looked);

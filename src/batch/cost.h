@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory that images take, and what follows from it: whether an image goes whole or by rows, and how many go together.
+ */
+#ifndef GCONV_BATCH_COST_H
+#define GCONV_BATCH_COST_H
+
+#include "batch/run.h"
+
+/* Fills worker->cost and worker->either for images like the header. */
+void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
+/* Bytes of `images` images that are decoded and executed whole. `item`: of one image; NULL: of a group. `reading`: bytes of
+ * their reader. */
+double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gconv_image *header, double images,
+                         double reading);
+/* Bytes of a group of images, each with so many bytes of metadata. */
+double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata);
+/* Bytes of the reader of an image besides its rows, and of the copies of its metadata in the results. */
+double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
+/* How many of `alike` images of a shape are executed together. That follows from the images alone, unless --memory allows
+ * fewer. `metadata`: bytes of the image that has most. */
+size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
+
+/* How an image goes by rows. */
+typedef struct gconv_cut {
+  int32_t rows;   /* for the plan; 0: any */
+  size_t writers; /* results that are written at a time */
+  bool whole;     /* the whole input is in memory all the same */
+  double bytes;   /* of memory */
+} gconv_cut;
+
+/* Why an item cannot go by rows; NULL if it can. `reader`: NULL if its pixels are in memory. */
+const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                                const gconv_row_reader *reader);
+/* Whether an item goes by rows: because it does not fit into memory as a whole (`whole_bytes`), or because that is faster.
+ * *reason says why it cannot, for an error. */
+bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                        const gconv_row_reader *reader, double whole_bytes, const char **reason);
+/* Chooses how an item goes by rows. GCONV_TOO_LARGE if the memory does not suffice. */
+gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                            const gconv_row_reader *reader, gconv_cut *cut);
+/* Whether the images of an input are carried one after the other. */
+bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader);
+/* Takes `bytes` of memory for all that the worker keeps and makes. GCONV_TOO_LARGE if --memory allows less. `reason`: why
+ * the image does not go by rows; NULL if it does. */
+gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The device of a group, its plan, and the execution of the plan. */
+#ifndef GCONV_BATCH_EXECUTE_H
+#define GCONV_BATCH_EXECUTE_H
+
+#include "batch/run.h"
+
+/* Sets worker->device, as gconv_devices_take(). NULL: the GPU is not ready, and is waited for when the plan is made. */
+gconv_status gconv_group_take_device(gconv_worker *worker, gconv_group *group, bool either, bool waits);
+/* Takes a plan for images like group->image; waits for the device first if need be. `rows`: as for gconv_plan_create().
+ * `rows_may`: if a GPU has no memory, returns GCONV_NO_MEMORY even if the CPU could take the images. */
+gconv_status gconv_group_take_plan(gconv_worker *worker, gconv_group *group, int32_t rows, bool rows_may);
+/* Gives the plan back. */
+void gconv_group_give_plan(gconv_worker *worker, gconv_group *group);
+/* Fills group->common.plan: what the plan does with one of the images. */
+void gconv_group_describe(gconv_group *group);
+/* Makes the worker's results images that the plan can write over: empty ones, or the last ones. */
+gconv_status gconv_group_prepare_results(gconv_worker *worker, const gconv_group *group);
+/* Looks at the pixels of all items for what results cannot show. */
+void gconv_group_look(const gconv_worker *worker, gconv_group *group);
+/* Executes the plan, from the pixels of the group to the worker's results. */
+gconv_status gconv_group_execute(gconv_worker *worker, gconv_group *group);
+
+/* ---- explain.c ---- */
+
+/* gconv_plan_explain(), and, of a plan on a GPU, what else the GPU does for the images: *text, for free(). */
+gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **text);
+
+#endif

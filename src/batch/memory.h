@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of a run: a budget that all workers share, and what each worker holds of it. This layer knows numbers of bytes
+ * and the pixels that a worker keeps. cost.h estimates the numbers.
+ *
+ * A worker takes all memory for a group at once. A worker that must wait first gives back what it holds, except what its
+ * open reader has: so workers cannot wait for each other forever. All open readers together have at most an eighth of the
+ * budget, or one reader alone has more.
+ */
+#ifndef GCONV_BATCH_MEMORY_H
+#define GCONV_BATCH_MEMORY_H
+
+#include "gconv.h"
+
+#include <pthread.h>
+
+typedef struct gconv_budget {
+  uint64_t bytes;       /* for images: --memory without `shared` */
+  uint64_t shared;      /* taken by the program and the operation, whatever is in progress */
+  bool is_strict;       /* --memory was given: it bounds open readers, too */
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t changed;
+  uint64_t taken;
+  uint64_t parked;  /* the part of `taken` that waiting workers hold */
+  uint64_t opened;  /* bytes of open readers, and of closed ones that will be opened again */
+  uint64_t arrived; /* number of workers that have waited or wait */
+  uint64_t served;  /* number of those whose turn came */
+} gconv_budget;
+
+/* What one worker holds of the budget, and the pixels that it keeps for the next group. */
+typedef struct gconv_holding {
+  gconv_budget *budget;
+  void (*spare)(void *user); /* called before the worker waits: frees what no group needs now */
+  void *user;
+  uint64_t held;        /* bytes of the budget */
+  uint64_t opened;      /* the part of `held` that an open reader has */
+  uint64_t expected;    /* bytes of a reader that was closed because others had too much; 0: there is none */
+  gconv_image input;    /* the last pixels; their memory serves again for images of the same size */
+  gconv_image *results; /* [result_count]: the last results, likewise */
+  size_t result_count;
+} gconv_holding;
+
+/* ---- Kept pixels ---- */
+
+/* Takes the kept input as an image like `header`: with pixels if they have the right size, else empty. */
+gconv_image gconv_holding_take_input(gconv_holding *holding, const gconv_image *header);
+/* Keeps the pixels of *image, which is empty then, as the input. */
+void gconv_holding_keep_input(gconv_holding *holding, gconv_image *image);
+/* Makes holding->results `count` images; kept ones stay. GCONV_NO_MEMORY. */
+gconv_status gconv_holding_set_results(gconv_holding *holding, size_t count);
+/* Frees the kept pixels. */
+void gconv_holding_clear(gconv_holding *holding);
+
+/* ---- The budget ---- */
+
+/* A budget of `bytes`, or, if that is 0, of half of the memory of the machine or its control group. */
+gconv_budget gconv_budget_begin(uint64_t bytes, double of_operation);
+/* Takes memory until the worker holds `bytes`, with all that it keeps and makes. Waits until they are there. */
+void gconv_holding_take(gconv_holding *holding, uint64_t bytes);
+/* Before a file is opened: takes `bytes`, as far as the budget has them. 0: opening takes nothing, and nothing is waited
+ * for.
+ */
+void gconv_holding_open(gconv_holding *holding, double bytes);
+/* After a file is opened: keeps the `bytes` of its reader. Returns false if other readers have too much: the caller closes
+ * the file, and calls gconv_holding_open() again, which waits. `bounded`: the file can be opened again. */
+bool gconv_holding_settle(gconv_holding *holding, uint64_t bytes, bool bounded);
+/* After a group: gives back all but the kept pixels. */
+void gconv_holding_give_back(gconv_holding *holding);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/strips.h"
+#include "base/memory.h"
+
+#include <math.h>
+
+size_t gconv_strip_row_bytes(const gconv_image *image) {
+  return (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
+}
+
+size_t gconv_strip_output_bytes(const gconv_plan *plan) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
+    bytes += gconv_strip_row_bytes(gconv_plan_output_header(plan, i));
+  return bytes;
+}
+
+/* A strip has as many rows as STRIP_BYTES hold, but at least twice those that are read for its first row alone: so not too
+ * many rows are copied for the next strip. */
+int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
+  const size_t STRIP_BYTES = (size_t)3 << 20; /* of input and outputs */
+  int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
+  int32_t begin, end;
+  if (plan->operation->type->batches) /* the plan was made for so many rows */
+    return (int32_t)(step < height ? step : height);
+  gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
+  int64_t rows = (int64_t)(STRIP_BYTES / (gconv_strip_row_bytes(&plan->like) + gconv_strip_output_bytes(plan)));
+  int64_t least = 2 * (int64_t)(end - begin), both = gconv_common_multiple(step, preferred);
+  rows = rows > least ? rows : least;
+  step = both <= rows + rows / 2 ? both : step;
+  rows = (rows + step - 1) / step * step;
+  return rows < height ? (int32_t)rows : (int32_t)height;
+}
+
+/* With one thread: the current window, and the one before it. With several threads: a window is filtered, one is ready, and
+ * one is filled. The strips hold three times what gives each thread of a writer two of its steps: a third is written, and
+ * the rest is filled. Very large strips take long anyway, and two of each suffice. */
+gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, uint64_t strip_bytes) {
+  enum { LEAST_SLOTS = 4, MOST_SLOTS = 4096 };
+  const uint64_t large = (uint64_t)16 << 20;
+  if (threads == 1)
+    return (gconv_depth){2, 1};
+  if (strip_bytes > large)
+    return (gconv_depth){2, 2};
+  int64_t third = (2 * (int64_t)threads * writer_step + strip - 1) / strip, slots = 3 * third;
+  return (gconv_depth){GCONV_MOST_WINDOWS, slots < LEAST_SLOTS  ? LEAST_SLOTS
+                                           : slots < MOST_SLOTS ? (int32_t)slots
+                                                                : MOST_SLOTS};
+}
+
+double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads) {
+  const uint64_t step_bytes = (uint64_t)1 << 20; /* of a writer, at most */
+  const double least = 5 << 20; /* of a writer, a thread: PNG's strips, filtered and compressed, and rows that wait */
+  int32_t strip = gconv_strip_rows(plan, 1), begin, end;
+  uint64_t row_bytes = gconv_strip_output_bytes(plan);
+  gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
+  gconv_depth d = gconv_strip_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
+  uint64_t rows = (uint64_t)d.strips * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
+  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * gconv_strip_row_bytes(&plan->like);
+  double writer = fmax(least, 6.0 * (double)row_bytes / (double)gconv_plan_outputs(plan));
+  gconv_need need = {0};
+  plan->type->find_need(plan, &need);
+  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer * threads + need.fixed +
+         need.rows + need.row * strip;
+}
