@@ -18,7 +18,7 @@ static int parse_extents(const char *value, size_t length, int most, int32_t *nu
   return count >= 2 ? count : 0;
 }
 
-static gconv_status parse_images(const gconv_given *given) {
+gconv_status gconv_take_images(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   size_t length = strlen(given->value);
   bool planar = length > 0 && given->value[length - 1] == 'p';
@@ -32,7 +32,7 @@ static gconv_status parse_images(const gconv_given *given) {
 }
 
 /* "all" adds none: so it is all. */
-static gconv_status parse_algorithms(const gconv_given *given) {
+gconv_status gconv_take_algorithms(const gconv_given *given) {
   GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
     int length = (int)strcspn(at, ",");
@@ -42,7 +42,7 @@ static gconv_status parse_algorithms(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static gconv_status parse_types(const gconv_given *given) {
+gconv_status gconv_take_types(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
     char word[16];
@@ -57,7 +57,7 @@ static gconv_status parse_types(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static gconv_status parse_sizes(const gconv_given *given) {
+gconv_status gconv_take_sizes(const gconv_given *given) {
   gconv_bench_list *list = given->field;
   list->count = gconv_parse_integers(given->value, GCONV_BENCH_MOST, 1, given->option->most, list->items);
   if (list->count == 0)
@@ -65,7 +65,7 @@ static gconv_status parse_sizes(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static gconv_status parse_blocks(const gconv_given *given) {
+gconv_status gconv_take_blocks(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
     int32_t sides[2];
@@ -77,7 +77,7 @@ static gconv_status parse_blocks(const gconv_given *given) {
 }
 
 /* What is swept: threads of a block, blocks of a grid. */
-static gconv_status parse_sweep(const gconv_given *given) {
+gconv_status gconv_take_sweep(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   int index;
   GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
@@ -85,13 +85,7 @@ static gconv_status parse_sweep(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static gconv_status parse_file_or_output(const gconv_given *given) {
+gconv_status gconv_take_file_or_output(const gconv_given *given) {
   *(const char **)given->field = given->value ? given->value : "-";
   return GCONV_OK;
 }
-
-const gconv_kind gconv_value_algorithms = {parse_algorithms, NULL, gconv_release_texts},
-                 gconv_value_images = {parse_images, NULL, NULL}, gconv_value_types = {parse_types, NULL, NULL},
-                 gconv_value_sizes = {parse_sizes, NULL, NULL}, gconv_value_blocks = {parse_blocks, NULL, NULL},
-                 gconv_value_sweep = {parse_sweep, NULL, NULL},
-                 gconv_value_file_or_output = {parse_file_or_output, NULL, NULL};

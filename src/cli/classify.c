@@ -30,7 +30,7 @@ gconv_status gconv_classify_open_output(gconv_classifying *c, gconv_message *mes
   c->terminal = standard && isatty(STDOUT_FILENO);
   if (!output && c->evaluate)
     return GCONV_OK;
-  return gconv_learn_complain(gconv_sink_open(standard ? "-" : output, &c->sink), message);
+  return gconv_complain_last(gconv_sink_open(standard ? "-" : output, &c->sink), message);
 }
 
 gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class) {
@@ -71,7 +71,7 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
   options.missing = gconv_cases_missing(c->cases);
   options.unlabelled = !c->evaluate;
   options.others = c->evaluate;
-  gconv_status status = gconv_learn_complain(gconv_dataset_open(&options, data), message);
+  gconv_status status = gconv_complain_last(gconv_dataset_open(&options, data), message);
   if (status == GCONV_OK && fits(taken, *data))
     return GCONV_OK;
   if (options.unlabelled && !options.label && table && open_without_labels(options, taken, data)) {
@@ -153,7 +153,7 @@ static gconv_status complete(gconv_classifying *c, bool pictures) {
 
 int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures, gconv_message *message) {
   if (status == GCONV_OK)
-    status = gconv_learn_complain(complete(c, pictures), message);
+    status = gconv_complain_last(complete(c, pictures), message);
   gconv_sink_discard(c->sink);
   if (status == GCONV_OK && !c->common->quiet)
     gconv_confusion_tell_others(&c->confusion, c->input, c->unit);

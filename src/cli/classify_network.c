@@ -103,7 +103,7 @@ static gconv_status classify_data(networking *n, gconv_message *message) {
     n->hop = (size_t)(hop > 0 ? hop : gconv_dataset_get_info(data)->width);
   }
   if (status == GCONV_OK) {
-    status = gconv_learn_complain(gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n), message);
+    status = gconv_complain_last(gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n), message);
     c->confusion.names = (const char *const *)n->network.classes; /* the data go */
   }
   gconv_dataset_free(data);
@@ -208,12 +208,12 @@ static gconv_status classify_images(networking *n, gconv_message *message) {
   const gconv_texts named = {&input, 1};
   gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs, message);
   if (status == GCONV_OK && n->c->evaluate)
-    status = gconv_learn_complain(
+    status = gconv_complain_last(
         gconv_confusion_begin((const char *const *)n->network.classes, n->network.class_count, &n->c->confusion), message);
   if (status == GCONV_OK)
-    status = gconv_learn_complain(gconv_operation_of_network(&n->network, &options, &p.operation), message);
+    status = gconv_complain_last(gconv_operation_of_network(&n->network, &options, &p.operation), message);
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
-    status = gconv_learn_complain(classify_image(n, &p, &inputs.items[i]), message);
+    status = gconv_complain_last(classify_image(n, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
@@ -228,14 +228,14 @@ static gconv_status prepare(networking *n, gconv_message *message) {
   const gconv_common *common = c->common;
   const gconv_network *network = &n->network;
   GCONV_TRY(gconv_classify_check_outputs(c, message));
-  GCONV_TRY(gconv_learn_complain(gconv_network_read(c->path, &n->network), message));
+  GCONV_TRY(gconv_complain_last(gconv_network_read(c->path, &n->network), message));
   if (c->evaluate && network->class_count == 0 && network->height != 1)
     return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
   if (common->report && network->class_count == 0)
     return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
   const char *device = common->device ? common->device : "cpu";
-  GCONV_TRY(gconv_learn_complain(gconv_device_open(device, gconv_settle_threads(common->threads, common->quiet), &c->device),
-                                 message));
+  GCONV_TRY(gconv_complain_last(gconv_device_open(device, gconv_settle_threads(common->threads, common->quiet), &c->device),
+                                message));
   gconv_device_choose(&c->chosen, gconv_device_get_info(c->device)->name,
                       common->device ? NULL : "networks run on the CPU, unless -d names another device");
   gconv_device_tell(common, &c->chosen);

@@ -155,14 +155,14 @@ static gconv_status open_device(applying *a) {
 static gconv_status prepare(applying *a, gconv_message *message) {
   gconv_classifying *c = a->c;
   GCONV_TRY(gconv_classify_check_outputs(c, message));
-  GCONV_TRY(gconv_learn_complain(gconv_svm_read(c->path, &a->model), message));
+  GCONV_TRY(gconv_complain_last(gconv_svm_read(c->path, &a->model), message));
   a->info = gconv_svm_get_info(a->model);
   if (c->common->report && is_regression(a))
     return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
   GCONV_TRY(open_data(a, message));
-  GCONV_TRY(gconv_learn_complain(open_device(a), message));
+  GCONV_TRY(gconv_complain_last(open_device(a), message));
   if (c->evaluate && !is_regression(a))
-    GCONV_TRY(gconv_learn_complain(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &c->confusion), message));
+    GCONV_TRY(gconv_complain_last(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &c->confusion), message));
   return gconv_classify_open_output(c, message);
 }
 
@@ -172,7 +172,7 @@ int gconv_classify_svm(gconv_classifying *c) {
   c->unit = "case";
   gconv_status status = prepare(&a, &message);
   if (status == GCONV_OK)
-    status = gconv_learn_complain(apply_all(&a), &message);
+    status = gconv_complain_last(apply_all(&a), &message);
   int result = gconv_classify_end(c, status, false, &message);
   gconv_dataset_free(a.data);
   gconv_svm_free(a.model);

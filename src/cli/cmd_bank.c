@@ -32,7 +32,7 @@ bool gconv_model_is_one(const char *path) {
 gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_message *message) {
   if (!gconv_model_is_one(path)) {
     gconv_status status = gconv_network_read(path, network);
-    return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+    return gconv_complain_last(status, message);
   }
   gconv_status status = gconv_network_import(path, NULL, network);
   if (status == GCONV_OK)
@@ -71,7 +71,7 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
     return gconv_refuse(message, "one bank stands alone; several plain filters are stacked");
   gconv_status status =
       banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+  return gconv_complain_last(status, message);
 }
 
 /* Without the name of a part, which is a command of its own. */

@@ -15,7 +15,7 @@ static gconv_status refuse_map_option(const char *path, const char *option, gcon
   gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_read(path, &network);
   gconv_svm_free(machine);
   gconv_network_free(&network);
-  GCONV_TRY(gconv_learn_complain(status, message));
+  GCONV_TRY(gconv_complain_last(status, message));
   return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
 

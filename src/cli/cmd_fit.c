@@ -88,7 +88,7 @@ static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
   f->by_rows = floor((double)f->pairs * s->holdout) < 1;
   gconv_sandbox_file(&s->common, s->common.output);
   if (gconv_device_open("cpu", gconv_settle_threads(s->common.threads, s->common.quiet), &f->device) != GCONV_OK)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
+    return gconv_complain_last(GCONV_BAD_ARGUMENT, message);
   return GCONV_OK;
 }
 
@@ -165,17 +165,12 @@ static int run(void *record, const gconv_texts *words) {
   const gconv_fit_settings *settings = record;
   gconv_fitting f = {.settings = settings};
   gconv_message message;
-  int status;
   (void)words;
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   f.out = settings->common.output && strcmp(settings->common.output, "-") != 0 ? stdout : stderr;
-  gconv_status prepared = prepare(&f, &message);
-  if (prepared == GCONV_OK) {
+  int status = gconv_say_end(prepare(&f, &message), &message);
+  if (status == GCONV_EXIT_OK)
     status = fit(&f);
-  } else {
-    gconv_say("%s", message.text);
-    status = prepared == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
-  }
   gconv_sandbox_tidy();
   gconv_filters_free(&f.result.filters);
   free(f.result.taps);

@@ -12,35 +12,32 @@ static const gconv_option options[] = {
     GCONV_OPTIONS_END,
 };
 
+static gconv_status read(const gconv_common *settings, const gconv_texts *specs, gconv_filters *filters,
+                         gconv_message *message) {
+  if (specs->count == 0)
+    return gconv_refuse(message, "make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
+  for (size_t i = 0; i < specs->count; i++) {
+    if (!settings->syntax && gconv_bank_is_one(specs->items[i]))
+      return gconv_refuse(message, "make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
+    if (gconv_filters_read(specs->items[i], settings->syntax, filters) != GCONV_OK)
+      return gconv_refuse(message, "%s", gconv_last_error());
+  }
+  return GCONV_OK;
+}
+
 static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
   gconv_filters filters = {0};
-  int status = GCONV_EXIT_OK;
+  gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(settings, settings->output);
-  if (specs->count == 0) {
-    gconv_say("make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
-    status = GCONV_EXIT_USAGE;
-  }
-  for (size_t i = 0; i < specs->count && status == GCONV_EXIT_OK; i++)
-    if (!settings->syntax && gconv_bank_is_one(specs->items[i])) {
-      gconv_say("make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
-      status = GCONV_EXIT_USAGE;
-    } else if (gconv_filters_read(specs->items[i], settings->syntax, &filters) != GCONV_OK) {
-      gconv_say("%s", gconv_last_error());
-      status = GCONV_EXIT_USAGE;
-    }
-  if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
-    status = GCONV_EXIT_USAGE;
-  gconv_status written = GCONV_OK;
-  if (status == GCONV_EXIT_OK)
-    written = gconv_filters_write(settings->output ? settings->output : "-", &filters);
-  if (written != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
-    status = written == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
-  }
+  int result = gconv_say_end(read(settings, specs, &filters, &message), &message);
+  if (result == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
+    result = GCONV_EXIT_USAGE;
+  if (result == GCONV_EXIT_OK)
+    result = gconv_command_end(gconv_filters_write(settings->output ? settings->output : "-", &filters), false);
   gconv_filters_free(&filters);
-  return status;
+  return result;
 }
 
 const gconv_command gconv_command_make = {

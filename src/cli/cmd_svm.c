@@ -110,7 +110,7 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   data.regression = run->regression;
   data.missing = gconv_cases_missing(learn);
   data.classification |= learn->class_weights.count > 0;
-  GCONV_TRY(gconv_learn_complain(gconv_dataset_open(&data, &run->data), message));
+  GCONV_TRY(gconv_complain_last(gconv_dataset_open(&data, &run->data), message));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;
   return GCONV_OK;
@@ -160,16 +160,12 @@ static void print_model(const gconv_svm_run *run, const gconv_svm *model, double
           info->bounded_count, info->objective, seconds, where);
 }
 
-static json_t *number_or_null(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *validation_json(const gconv_svm_validation *v) {
   json_t *json = json_object();
   json_object_set_new(json, "cases", json_integer((json_int_t)v->cases));
-  json_object_set_new(json, "accuracy", number_or_null(v->accuracy));
-  json_object_set_new(json, "mse", number_or_null(v->mse));
-  json_object_set_new(json, "squared_correlation", number_or_null(v->correlation));
+  json_object_set_new(json, "accuracy", gconv_json_number(v->accuracy));
+  json_object_set_new(json, "mse", gconv_json_number(v->mse));
+  json_object_set_new(json, "squared_correlation", gconv_json_number(v->correlation));
   return json;
 }
 
@@ -178,9 +174,9 @@ static json_t *model_json(const gconv_svm *model, double seconds) {
   json_t *json = json_object();
   json_object_set_new(json, "support_vectors", json_integer((json_int_t)info->vector_count));
   json_object_set_new(json, "bounded", json_integer((json_int_t)info->bounded_count));
-  json_object_set_new(json, "objective", number_or_null(info->objective));
-  json_object_set_new(json, "gamma", number_or_null(info->gamma));
-  json_object_set_new(json, "seconds", number_or_null(seconds));
+  json_object_set_new(json, "objective", gconv_json_number(info->objective));
+  json_object_set_new(json, "gamma", gconv_json_number(info->gamma));
+  json_object_set_new(json, "seconds", gconv_json_number(seconds));
   return json;
 }
 
@@ -189,7 +185,7 @@ static json_t *model_json(const gconv_svm *model, double seconds) {
 static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *message) {
   gconv_svm_validation found;
   gconv_svm_begin_progress(run, &run->options);
-  GCONV_TRY(gconv_learn_complain(
+  GCONV_TRY(gconv_complain_last(
       gconv_svm_validate(&run->options, run->data, (size_t)run->settings->folds, run->device, &found), message));
   gconv_svm_note_device(run, found.on_gpu);
   if (run->settings->common.json)
@@ -215,7 +211,7 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
   else if (status == GCONV_OK && !run->settings->common.quiet)
     print_model(run, model, seconds);
   gconv_svm_free(model);
-  return gconv_learn_complain(status, message);
+  return gconv_complain_last(status, message);
 }
 
 static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {

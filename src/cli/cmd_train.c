@@ -63,9 +63,9 @@ static gconv_status make_network(gconv_training_run *run, gconv_message *message
   const gconv_train_settings *learn = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = learn->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->cases.data.patch > 0;
-  return gconv_learn_complain(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                 pairs ? 0 : info->outputs, (uint64_t)learn->cases.seed, &run->network),
-                              message);
+  return gconv_complain_last(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                                pairs ? 0 : info->outputs, (uint64_t)learn->cases.seed, &run->network),
+                             message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -90,9 +90,9 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   if (resume && !there)
     gconv_say("--resume: there is no %s: training begins", checkpoint);
   resume = resume && there;
-  return gconv_learn_complain(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
-                                                   run->data.validation, resume ? checkpoint : NULL, trainer),
-                              message);
+  return gconv_complain_last(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
+                                                  run->data.validation, resume ? checkpoint : NULL, trainer),
+                             message);
 }
 
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -101,7 +101,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   const char *device = settings->common.device ? settings->common.device : "cpu";
   const char *outputs[] = {settings->common.output, checkpoint, settings->common.plot, settings->common.report};
   gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
-  GCONV_TRY(gconv_learn_complain(
+  GCONV_TRY(gconv_complain_last(
       gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device),
       message));
   if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
@@ -337,7 +337,7 @@ static int run_training(gconv_training_run *run, const char *checkpoint, gconv_m
   gconv_interrupt_catch(true);
   status = train(run, trainer);
   int result = GCONV_EXIT_FAILED;
-  status = gconv_memory_limit_explain(run->settings->common.memory, gconv_learn_complain(status, message), message);
+  status = gconv_memory_limit_explain(run->settings->common.memory, gconv_complain_last(status, message), message);
   if (status != GCONV_OK)
     gconv_say("%s", message->text);
   else if (!run->ended)

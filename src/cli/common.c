@@ -8,6 +8,10 @@
 
 const gconv_option gconv_no_options[] = {GCONV_OPTIONS_END};
 
+gconv_status gconv_complain_last(gconv_status status, gconv_message *message) {
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
 /* ---- Words of values ------------------------------------------------------------------------------------------------- */
 
 const char *gconv_word_border_at(size_t i) {
@@ -95,6 +99,14 @@ void gconv_device_choose(gconv_chosen_device *chosen, const char *name, const ch
 void gconv_device_tell(const gconv_common *common, const gconv_chosen_device *chosen) {
   if (common->verbose)
     gconv_say("device %s: %s", chosen->name, chosen->why);
+}
+
+bool gconv_has_gpu_algorithms(void) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->device, "cuda") == 0)
+      return true;
+  return false;
 }
 
 bool gconv_has_gpu(void) {

@@ -20,6 +20,9 @@ typedef struct gconv_common {
 /* The size of a record, for gconv_command: the gconv_common must be its beginning. */
 #define GCONV_RECORD_BYTES(record_, common_) (sizeof(record_) + 0 * sizeof(char[offsetof(record_, common_) == 0 ? 1 : -1]))
 
+/* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
+gconv_status gconv_complain_last(gconv_status status, gconv_message *message);
+
 /* ---- Rows ---- */
 
 #define GCONV_COMMON_OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
@@ -82,7 +85,8 @@ gconv_status gconv_check_device(const char *value, gconv_message *message);
  * fewer. */
 int gconv_settle_threads(int wanted, bool quiet);
 
-/* Whether a GPU can be used. */
+/* Whether this build has algorithms for GPUs; whether a GPU can be used. */
+bool gconv_has_gpu_algorithms(void);
 bool gconv_has_gpu(void);
 
 /* The device that did the work, and why. */

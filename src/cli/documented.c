@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/documented.h"
+#include "cli/common.h"
 #include "gconv.h"
 
 #include <stdio.h>
@@ -90,17 +91,9 @@ bool gconv_documented_print_places(const char *word) {
 
 /* ---- Algorithms ---- */
 
-static bool has_gpu_algorithms(void) {
-  const gconv_algorithm_info *algorithm;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    if (strcmp(algorithm->device, "cuda") == 0)
-      return true;
-  return false;
-}
-
 bool gconv_documented_print_algorithm(const char *word) {
   bool printed = false;
-  for (size_t i = 0; i < ROWS && !has_gpu_algorithms(); i++)
+  for (size_t i = 0; i < ROWS && !gconv_has_gpu_algorithms(); i++)
     if (rows[i].kind == GPU_ALGORITHM && strcasecmp(rows[i].name, word) == 0) {
       printf("cuda  %-13s  %s (not here: this gconv was built without CUDA)\n", rows[i].name, rows[i].text);
       printed = true;
@@ -109,7 +102,7 @@ bool gconv_documented_print_algorithm(const char *word) {
 }
 
 const char *gconv_documented_lack(const char *algorithm) {
-  for (size_t i = 0; i < ROWS && !has_gpu_algorithms(); i++)
+  for (size_t i = 0; i < ROWS && !gconv_has_gpu_algorithms(); i++)
     if (rows[i].kind == GPU_ALGORITHM && strcasecmp(rows[i].name, algorithm) == 0)
       return "this algorithm is for GPUs, and this gconv was built without CUDA: gconv algorithms lists those that are here";
   return NULL;

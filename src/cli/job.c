@@ -378,7 +378,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   job->batch.operation = job->operation;
   /* int16 has the levels of the file, which are its own where nothing is rescaled. */
   job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters) && job->batch.store != GCONV_STORE_I16;
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+  return gconv_complain_last(status, message);
 }
 
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {

@@ -22,6 +22,7 @@ void gconv_job_settings_end(void *settings) {
   for (size_t i = 0; i < s->before_count; i++)
     gconv_texts_free(&s->before[i].filters);
   free(s->before);
+  gconv_texts_free(&s->last.filters); /* of classify, without an option */
   gconv_texts_free(&s->meanings);
   gconv_texts_free(&s->missed);
 }

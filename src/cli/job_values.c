@@ -12,16 +12,10 @@ static gconv_job_settings *settings_of(const gconv_given *given) {
 
 /* ---- --alpha ---- */
 
-static gconv_status parse_alpha(const gconv_given *given) {
+gconv_status gconv_take_alpha(const gconv_given *given) {
   settings_of(given)->job.alpha_meant = true;
-  return gconv_value_word.parse(given);
+  return gconv_take_word(given);
 }
-
-static void print_alpha(FILE *out, const void *field) {
-  gconv_value_word.print(out, field);
-}
-
-const gconv_kind gconv_value_alpha = {parse_alpha, print_alpha, NULL};
 
 /* ---- Options of a layer: their field is the gconv_layer ---- */
 
@@ -42,7 +36,7 @@ static gconv_status parse_pads(const char *value, int most, gconv_layer *layer, 
   return GCONV_OK;
 }
 
-static gconv_status parse_padding(const gconv_given *given) {
+gconv_status gconv_take_padding(const gconv_given *given) {
   static const gconv_layer_padding paddings[] = {GCONV_LAYER_SAME, GCONV_LAYER_VALID, GCONV_LAYER_FULL,
                                                  GCONV_LAYER_SAME_UPPER, GCONV_LAYER_SAME_LOWER};
   gconv_layer *layer = given->field;
@@ -57,14 +51,12 @@ static gconv_status parse_padding(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_padding(FILE *out, const void *field) {
+void gconv_print_padding(FILE *out, const void *field) {
   const gconv_layer *layer = field;
   fprintf(out, "%d %d %d %d %d", (int)layer->padding, layer->pad_top, layer->pad_left, layer->pad_bottom, layer->pad_right);
 }
 
-const gconv_kind gconv_value_padding = {parse_padding, print_padding, NULL};
-
-static gconv_status parse_activation(const gconv_given *given) {
+gconv_status gconv_take_activation(const gconv_given *given) {
   gconv_layer *layer = given->field;
   double slope = 0;
   int index;
@@ -80,22 +72,18 @@ static gconv_status parse_activation(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_activation(FILE *out, const void *field) {
+void gconv_print_activation(FILE *out, const void *field) {
   const gconv_layer *layer = field;
   fprintf(out, "%d %a", (int)layer->activation, (double)layer->slope);
 }
 
-const gconv_kind gconv_value_activation = {parse_activation, print_activation, NULL};
-
-static gconv_status parse_then(const gconv_given *given) {
+gconv_status gconv_take_then(const gconv_given *given) {
   return gconv_job_settings_begin_layer(settings_of(given), given->message);
 }
 
-const gconv_kind gconv_value_then = {parse_then, NULL, NULL};
-
 /* ---- Others ---- */
 
-static gconv_status parse_format(const gconv_given *given) {
+gconv_status gconv_take_format(const gconv_given *given) {
   gconv_naming *naming = given->field;
   const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
   int index;
@@ -113,46 +101,36 @@ static gconv_status parse_format(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_format(FILE *out, const void *field) {
+void gconv_print_format(FILE *out, const void *field) {
   const gconv_naming *naming = field;
   fputs(naming->same ? "same" : naming->format ? naming->format->name : "", out);
 }
 
-const gconv_kind gconv_value_format = {parse_format, print_format, NULL};
-
 /* A name, or several with commas between, for a race. */
-static gconv_status parse_algorithm(const gconv_given *given) {
+gconv_status gconv_take_algorithm(const gconv_given *given) {
   bool several = strchr(given->value, ',') != NULL;
   const gconv_given all = {given->option, "all", given->record, given->field, given->message};
   settings_of(given)->racers = several ? given->value : NULL;
   if (several)
     GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
-  return gconv_value_name.parse(several ? &all : given);
+  return gconv_take_name(several ? &all : given);
 }
 
-const gconv_kind gconv_value_algorithm = {parse_algorithm, gconv_print_text, NULL};
-
-static gconv_status parse_without(const gconv_given *given) {
+gconv_status gconv_take_without(const gconv_given *given) {
   if (given->value[0])
     GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
   *(const char **)given->field = given->value;
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_without = {parse_without, gconv_print_text, NULL};
-
-static gconv_status parse_device(const gconv_given *given) {
+gconv_status gconv_take_device(const gconv_given *given) {
   *(const char **)given->field = given->value;
   return gconv_check_device(given->value, given->message);
 }
 
-const gconv_kind gconv_value_device = {parse_device, NULL, NULL};
-
-static gconv_status parse_shard(const gconv_given *given) {
+gconv_status gconv_take_shard(const gconv_given *given) {
   return gconv_shard_parse(given->value, given->field, given->message);
 }
-
-const gconv_kind gconv_value_shard = {parse_shard, NULL, NULL};
 
 /* The sign and the digits of an offset, which end at `end`. */
 static bool parse_offset(const char *text, const char *end, int32_t *offset) {
@@ -168,7 +146,7 @@ static bool parse_offset(const char *text, const char *end, int32_t *offset) {
 }
 
 /* The field is the gconv_area: WxH+X+Y. */
-static gconv_status parse_region(const gconv_given *given) {
+gconv_status gconv_take_region(const gconv_given *given) {
   gconv_area *area = given->field;
   char width[16], height[16];
   int64_t w = 0, h = 0;
@@ -191,20 +169,16 @@ static gconv_status parse_region(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_region(FILE *out, const void *field) {
+void gconv_print_region(FILE *out, const void *field) {
   const gconv_area *area = field;
   fprintf(out, "%d %d %d %d", (int)area->width, (int)area->height, (int)area->x, (int)area->y);
 }
 
-const gconv_kind gconv_value_region = {parse_region, print_region, NULL};
-
 /* The field is the gconv_batch. */
-static gconv_status parse_verify(const gconv_given *given) {
+gconv_status gconv_take_verify(const gconv_given *given) {
   gconv_batch *batch = given->field;
   batch->verify = true;
   if (given->value && (!gconv_parse_number(given->value, &batch->tolerance) || batch->tolerance < 0))
     return gconv_refuse(given->message, "this takes the largest difference allowed, from 0 on");
   return GCONV_OK;
 }
-
-const gconv_kind gconv_value_verify = {parse_verify, NULL, NULL};

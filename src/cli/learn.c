@@ -19,10 +19,6 @@ const char *gconv_cases_missing(const gconv_cases *cases) {
   return cases->missing == 0 ? NULL : cases->missing == 1 ? "mean" : "drop";
 }
 
-gconv_status gconv_learn_complain(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
 /* ---- Weights of classes ------------------------------------------------------------------------------------------------
  */
 

@@ -72,9 +72,6 @@ typedef struct gconv_cases {
 /* What data.missing is for a value of --missing. */
 const char *gconv_cases_missing(const gconv_cases *cases);
 
-/* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
-gconv_status gconv_learn_complain(gconv_status status, gconv_message *message);
-
 /* Refuses an output that cannot be made, would replace one of the files that are read, or promises another format by its
  * name than it gets. `what` is the option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *own, const char *content,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gconv_status parse_batch(const gconv_given *given) {
+gconv_status gconv_take_batch(const gconv_given *given) {
   uint64_t count = SIZE_MAX;
   if (strcmp(given->value, "full") != 0 && !gconv_parse_count(given->value, &count))
     return gconv_refuse(given->message, "this takes a number of cases from 1 on, or full");
@@ -15,9 +15,7 @@ static gconv_status parse_batch(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_batch = {parse_batch, NULL, NULL};
-
-static gconv_status parse_elimination(const gconv_given *given) {
+gconv_status gconv_take_elimination(const gconv_given *given) {
   gconv_training_options *training = given->field;
   const char *colon = strchr(given->value, ':');
   char *lambda = strndup(given->value, strcspn(given->value, ":"));
@@ -28,9 +26,7 @@ static gconv_status parse_elimination(const gconv_given *given) {
               : gconv_refuse(given->message, "this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
 }
 
-const gconv_kind gconv_value_elimination = {parse_elimination, NULL, NULL};
-
-static gconv_status parse_separator(const gconv_given *given) {
+gconv_status gconv_take_separator(const gconv_given *given) {
   bool tab = strcmp(given->value, "tab") == 0 || strcmp(given->value, "\\t") == 0;
   char letter = tab ? '\t' : given->value[0];
   if (!letter || (!tab && given->value[1]) || strchr("\"\n\r.+-0123456789", letter))
@@ -39,9 +35,7 @@ static gconv_status parse_separator(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_separator = {parse_separator, NULL, NULL};
-
-static gconv_status parse_size(const gconv_given *given) {
+gconv_status gconv_take_size(const gconv_given *given) {
   char text[32];
   int32_t *size = given->field;
   size_t length = strlen(given->value);
@@ -59,9 +53,7 @@ static gconv_status parse_size(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_size = {parse_size, NULL, NULL};
-
-static gconv_status parse_tube(const gconv_given *given) {
+gconv_status gconv_take_tube(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || !(*number >= 0))
     return gconv_refuse(given->message, "this takes a number from 0 on");
@@ -70,9 +62,7 @@ static gconv_status parse_tube(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_tube = {parse_tube, NULL, NULL};
-
-static gconv_status parse_megabytes(const gconv_given *given) {
+gconv_status gconv_take_megabytes(const gconv_given *given) {
   const double most = 1e9; /* which no machine has */
   double number;
   if (!gconv_parse_number(given->value, &number) || !(number > 0 && number <= most))
@@ -81,9 +71,7 @@ static gconv_status parse_megabytes(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_megabytes = {parse_megabytes, NULL, NULL};
-
-static gconv_status parse_powers(const gconv_given *given) {
+gconv_status gconv_take_powers(const gconv_given *given) {
   enum { MOST_POWERS = 1000 };
   gconv_powers *powers = given->field;
   double *fields[] = {&powers->first, &powers->last, &powers->step};
@@ -101,5 +89,3 @@ static gconv_status parse_powers(const gconv_given *given) {
   return good ? GCONV_OK
               : gconv_refuse(given->message, "this takes exponents of 2: the first, the last and the step, such as -5:15:2");
 }
-
-const gconv_kind gconv_value_powers = {parse_powers, NULL, NULL};

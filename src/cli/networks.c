@@ -100,8 +100,7 @@ static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found, gco
   gconv_status status = gconv_svm_read(path, &job->svm);
   if (status == GCONV_OK)
     status = digest_file(path, &job->svm_digest);
-  if (status != GCONV_OK)
-    return gconv_complain(message, status, "%s", gconv_last_error());
+  GCONV_TRY(gconv_complain_last(status, message));
   if (!gconv_svm_get_info(job->svm)->features)
     return gconv_refuse(message, "%s: is a support vector machine for tables: gconv classify applies it", path);
   return GCONV_OK;
@@ -231,8 +230,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
   free(values);
   if (!values)
     return gconv_complain_memory(message);
-  if (status != GCONV_OK)
-    return gconv_complain(message, status, "%s", gconv_last_error());
+  GCONV_TRY(gconv_complain_last(status, message));
   job->palette.count = 256;
   job->network.tone.type = most > UINT8_MAX ? GCONV_U16 : GCONV_U8;
   job->network.presentation = GCONV_PRESENT_CLASSES;

@@ -117,15 +117,18 @@ typedef struct gconv_windows {
   int32_t samples, hop;
 } gconv_windows;
 
-#define GCONV_KIND(name, type, text)                                                                                        \
+#define GCONV_KIND(name, type, print, text)                                                                                 \
   typedef type gconv_stored_##name;                                                                                         \
+  gconv_status gconv_take_##name(const gconv_given *given);                                                                 \
   extern const gconv_kind gconv_value_##name;
 #include "cli/kinds.def"
 #undef GCONV_KIND
 
-/* The print() of kinds that store a const char *; the release() of gconv_texts. */
-void gconv_print_text(FILE *out, const void *field);
-void gconv_release_texts(void *field);
+/* What the rows of kinds.def name. */
+typedef void gconv_prints(FILE *out, const void *field);
+gconv_prints gconv_print_flag, gconv_print_text, gconv_print_number, gconv_print_numbers, gconv_print_integer,
+    gconv_print_pair, gconv_print_count, gconv_print_border, gconv_print_padding, gconv_print_activation, gconv_print_format,
+    gconv_print_region;
 
 /* Appends the filters of a list with commas: "sobel_x,gaussian:size=9,sigma=2" are two. A part belongs to the filter before
  * it if it is name=value, or begins like no name. False without memory. */

@@ -66,7 +66,7 @@ static void note_worst(evaluation *e, const compared *new) {
 static gconv_status find_other(evaluation *e, unsigned number, size_t *class, gconv_message *message) {
   char name[12];
   const int length = snprintf(name, sizeof name, "%u", number);
-  return gconv_learn_complain(gconv_confusion_find_other(&e->found, name, (size_t)length, class), message);
+  return gconv_complain_last(gconv_confusion_find_other(&e->found, name, (size_t)length, class), message);
 }
 
 /* Counts the pixels that the mask labels. */
@@ -261,9 +261,9 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   gconv_job_find_classifier(job, &e->by);
   if (e->by.class_count == 0)
     return gconv_refuse(message, "--evaluate: %s has no classes to compare", e->settings->job.last.filters.items[0]);
-  GCONV_TRY(gconv_learn_complain(find_classes(e, &e->by), message));
-  GCONV_TRY(gconv_learn_complain(find_colours(e), message));
-  GCONV_TRY(gconv_learn_complain(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
+  GCONV_TRY(gconv_complain_last(find_classes(e, &e->by), message));
+  GCONV_TRY(gconv_complain_last(find_colours(e), message));
+  GCONV_TRY(gconv_complain_last(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
   if (!e->found.counts)
     return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
   gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks, message);
@@ -274,7 +274,7 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
                             "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
                             e->masks.items[0]);
   if (status == GCONV_OK && e->settings->job.common.report)
-    status = gconv_learn_complain(write_report(e, e->settings->job.common.inputs.items[0]), message);
+    status = gconv_complain_last(write_report(e, e->settings->job.common.inputs.items[0]), message);
   gconv_inputs_free(&masks);
   if (status == GCONV_OK && !e->settings->job.common.quiet)
     gconv_confusion_tell_others(&e->found, e->masks.items[0], "labelled pixel");
@@ -316,7 +316,7 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
     status =
         gconv_device_open(e->settings->job.common.device,
                           gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet), &e->device);
-  GCONV_TRY(gconv_learn_complain(status, message));
+  GCONV_TRY(gconv_complain_last(status, message));
   e->chosen = job->device;
   if (!e->chosen.name[0]) {
     const bool any = strcmp(e->settings->job.common.device, "auto") == 0;

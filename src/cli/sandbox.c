@@ -126,15 +126,6 @@ static void allow_special(sandbox *box, const char *path) {
 
 /* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether this gconv has a driver of GPUs. */
-static bool knows_gpus(void) {
-  const gconv_algorithm_info *algorithm;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    if (strcmp(algorithm->device, "cuda") == 0)
-      return true;
-  return false;
-}
-
 /* A cache in `folder`, which `below` extends; NULL is none. It is made where there is a GPU to use it. */
 static void allow_cache(sandbox *box, const char *folder, const char *below) {
   bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
@@ -154,7 +145,7 @@ static void allow_gpus(sandbox *box, const gconv_common *common) {
   static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
   const char *cache = getenv("CUDA_CACHE_PATH");
   const char *device = common->device;
-  if (!device || strcmp(device, "cpu") == 0 || !knows_gpus())
+  if (!device || strcmp(device, "cpu") == 0 || !gconv_has_gpu_algorithms())
     return;
   char *own = gconv_cache_path("");
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)

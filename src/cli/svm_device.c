@@ -91,5 +91,5 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
     name = "cpu";
   }
   gconv_svm_choose(name, &effort, threads, &name, run->why, sizeof run->why);
-  return gconv_learn_complain(gconv_device_open(name, threads, &run->device), message);
+  return gconv_complain_last(gconv_device_open(name, threads, &run->device), message);
 }

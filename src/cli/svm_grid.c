@@ -21,7 +21,7 @@ static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *m
       options.cost = exp2(gconv_svm_exponent(&g->costs, c));
       if (options.kernel != GCONV_SVM_LINEAR)
         options.gamma = exp2(gconv_svm_exponent(&g->gammas, r));
-      GCONV_TRY(gconv_learn_complain(gconv_svm_validate(&options, run->data, folds, run->device, &found), message));
+      GCONV_TRY(gconv_complain_last(gconv_svm_validate(&options, run->data, folds, run->device, &found), message));
       gconv_svm_note_device(run, found.on_gpu);
       size_t at = r * g->columns + c;
       g->scores[at] = run->regression ? found.mse : 100 * found.accuracy;
@@ -83,7 +83,7 @@ gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *m
       run->options.gamma = exp2(gconv_svm_exponent(&g.gammas, g.best / g.columns));
   }
   if (status == GCONV_OK && run->settings->common.plot)
-    status = gconv_learn_complain(gconv_svm_write_plot(run, &g, run->settings->common.plot), message);
+    status = gconv_complain_last(gconv_svm_write_plot(run, &g, run->settings->common.plot), message);
   free(g.scores);
   return status;
 }

@@ -114,7 +114,7 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
       (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
     return gconv_complain_memory(message);
   GCONV_TRY(gconv_check_is_there(options->inputs, message));
-  return gconv_learn_complain(gconv_dataset_open(options, set), message);
+  return gconv_complain_last(gconv_dataset_open(options, set), message);
 }
 
 /* Where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */

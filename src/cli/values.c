@@ -12,18 +12,16 @@
 
 /* ---- Flags and texts ------------------------------------------------------------------------------------------------- */
 
-static gconv_status parse_flag(const gconv_given *given) {
+gconv_status gconv_take_flag(const gconv_given *given) {
   *(bool *)given->field = true;
   return GCONV_OK;
 }
 
-static void print_flag(FILE *out, const void *field) {
+void gconv_print_flag(FILE *out, const void *field) {
   fputs(*(const bool *)field ? "yes" : "no", out);
 }
 
-const gconv_kind gconv_value_flag = {parse_flag, print_flag, NULL};
-
-static gconv_status parse_text(const gconv_given *given) {
+gconv_status gconv_take_text(const gconv_given *given) {
   *(const char **)given->field = given->value;
   return GCONV_OK;
 }
@@ -33,26 +31,16 @@ void gconv_print_text(FILE *out, const void *field) {
   fputs(text ? text : "", out);
 }
 
-const gconv_kind gconv_value_text = {parse_text, gconv_print_text, NULL};
-
-static gconv_status parse_once(const gconv_given *given) {
+gconv_status gconv_take_once(const gconv_given *given) {
   const char *before = *(const char **)given->field;
   if (before)
     return gconv_refuse(given->message, "given twice, before with %s", before);
-  return parse_text(given);
+  return gconv_take_text(given);
 }
 
-const gconv_kind gconv_value_once = {parse_once, gconv_print_text, NULL};
-
-static gconv_status parse_texts(const gconv_given *given) {
+gconv_status gconv_take_texts(const gconv_given *given) {
   return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_complain_memory(given->message);
 }
-
-void gconv_release_texts(void *field) {
-  gconv_texts_free(field);
-}
-
-const gconv_kind gconv_value_texts = {parse_texts, NULL, gconv_release_texts};
 
 /* ---- Filters --------------------------------------------------------------------------------------------------------- */
 
@@ -82,15 +70,13 @@ bool gconv_filters_split(const char *list, gconv_texts *specs) {
   return true;
 }
 
-static gconv_status parse_filters(const gconv_given *given) {
+gconv_status gconv_take_filters(const gconv_given *given) {
   return gconv_filters_split(given->value, given->field) ? GCONV_OK : gconv_complain_memory(given->message);
 }
 
-const gconv_kind gconv_value_filters = {parse_filters, NULL, gconv_release_texts};
-
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
 
-static gconv_status parse_number(const gconv_given *given) {
+gconv_status gconv_take_number(const gconv_given *given) {
   double other;
   if (gconv_parse_float(given->value, given->field))
     return GCONV_OK;
@@ -99,13 +85,11 @@ static gconv_status parse_number(const gconv_given *given) {
                       is_number ? " that float32 has, 0 or from 1e-45 to 3.4e38" : "");
 }
 
-static void print_number(FILE *out, const void *field) {
+void gconv_print_number(FILE *out, const void *field) {
   fprintf(out, "%a", *(const double *)field);
 }
 
-const gconv_kind gconv_value_number = {parse_number, print_number, NULL};
-
-static gconv_status parse_numbers(const gconv_given *given) {
+gconv_status gconv_take_numbers(const gconv_given *given) {
   gconv_numbers *numbers = given->field, found = {.items = calloc(strlen(given->value) + 1, sizeof *found.items)};
   char *copy = strdup(given->value), *next = copy;
   bool good = copy && found.items;
@@ -123,19 +107,13 @@ static gconv_status parse_numbers(const gconv_given *given) {
                              "this takes a number (up to 3.4e38), or one for each channel with commas between");
 }
 
-static void print_numbers(FILE *out, const void *field) {
+void gconv_print_numbers(FILE *out, const void *field) {
   const gconv_numbers *numbers = field;
   for (int i = 0; i < numbers->count; i++)
     fprintf(out, "%s%a", i > 0 ? "," : "", (double)numbers->items[i]);
 }
 
-static void release_numbers(void *field) {
-  free(((gconv_numbers *)field)->items);
-}
-
-const gconv_kind gconv_value_numbers = {parse_numbers, print_numbers, release_numbers};
-
-static gconv_status parse_integer(const gconv_given *given) {
+gconv_status gconv_take_integer(const gconv_given *given) {
   int64_t integer;
   if (gconv_parse_integer(given->value, given->option->least, given->option->most, &integer)) {
     *(int *)given->field = (int)integer;
@@ -146,13 +124,11 @@ static gconv_status parse_integer(const gconv_given *given) {
   return gconv_refuse(given->message, "this takes an integer from %d to %d", given->option->least, given->option->most);
 }
 
-static void print_integer(FILE *out, const void *field) {
+void gconv_print_integer(FILE *out, const void *field) {
   fprintf(out, "%d", *(const int *)field);
 }
 
-const gconv_kind gconv_value_integer = {parse_integer, print_integer, NULL};
-
-static gconv_status parse_pair(const gconv_given *given) {
+gconv_status gconv_take_pair(const gconv_given *given) {
   int32_t numbers[2], *pair = given->field;
   int count = gconv_parse_integers(given->value, 2, 1, given->option->most, numbers);
   if (count == 0)
@@ -162,14 +138,12 @@ static gconv_status parse_pair(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_pair(FILE *out, const void *field) {
+void gconv_print_pair(FILE *out, const void *field) {
   const int32_t *pair = field;
   fprintf(out, "%d,%d", pair[0], pair[1]);
 }
 
-const gconv_kind gconv_value_pair = {parse_pair, print_pair, NULL};
-
-static gconv_status parse_count(const gconv_given *given) {
+gconv_status gconv_take_count(const gconv_given *given) {
   uint64_t count;
   if (!gconv_parse_count(given->value, &count))
     return gconv_refuse(given->message, "this takes %s (there are k, M and G)", given->option->takes);
@@ -177,38 +151,30 @@ static gconv_status parse_count(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_count(FILE *out, const void *field) {
+void gconv_print_count(FILE *out, const void *field) {
   fprintf(out, "%" PRIu64, *(const uint64_t *)field);
 }
 
-const gconv_kind gconv_value_count = {parse_count, print_count, NULL};
-
-static gconv_status parse_share(const gconv_given *given) {
+gconv_status gconv_take_share(const gconv_given *given) {
   double *share = given->field;
   if (!gconv_parse_share(given->value, share) || !(*share > 0 && *share < 1))
     return gconv_refuse(given->message, "this takes a share above 0 and below 100%%, such as 20%% or 0.2");
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_share = {parse_share, NULL, NULL};
-
-static gconv_status parse_positive(const gconv_given *given) {
+gconv_status gconv_take_positive(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || !(*number > 0))
     return gconv_refuse(given->message, "this takes a number above 0");
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_positive = {parse_positive, NULL, NULL};
-
-static gconv_status parse_from_zero(const gconv_given *given) {
+gconv_status gconv_take_from_zero(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || *number < 0)
     return gconv_refuse(given->message, "this takes %s", given->option->takes);
   return GCONV_OK;
 }
-
-const gconv_kind gconv_value_from_zero = {parse_from_zero, NULL, NULL};
 
 /* ---- Words ----------------------------------------------------------------------------------------------------------- */
 
@@ -289,7 +255,7 @@ gconv_status gconv_option_find_words(const gconv_option *option, const char *lis
   return list[0] ? GCONV_OK : gconv_refuse(message, "this takes names with commas between");
 }
 
-static gconv_status parse_word(const gconv_given *given) {
+gconv_status gconv_take_word(const gconv_given *given) {
   int index = 0;
   if (given->value)
     GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
@@ -297,20 +263,16 @@ static gconv_status parse_word(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_word = {parse_word, print_integer, NULL};
-
-static gconv_status parse_name(const gconv_given *given) {
+gconv_status gconv_take_name(const gconv_given *given) {
   int index;
   GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
   *(const char **)given->field = given->option->word_at(index >= 0 ? (size_t)index : 0);
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_name = {parse_name, gconv_print_text, NULL};
-
 /* ---- Borders and windows --------------------------------------------------------------------------------------------- */
 
-static gconv_status parse_border(const gconv_given *given) {
+gconv_status gconv_take_border(const gconv_given *given) {
   gconv_given_border *border = given->field;
   int index = GCONV_BORDER_CONSTANT;
   if (strncmp(given->value, "constant:", 9) == 0) {
@@ -326,14 +288,12 @@ static gconv_status parse_border(const gconv_given *given) {
   return GCONV_OK;
 }
 
-static void print_border(FILE *out, const void *field) {
+void gconv_print_border(FILE *out, const void *field) {
   const gconv_given_border *border = field;
   fprintf(out, "%d %a", (int)border->border, border->value);
 }
 
-const gconv_kind gconv_value_border = {parse_border, print_border, NULL};
-
-static gconv_status parse_windows(const gconv_given *given) {
+gconv_status gconv_take_windows(const gconv_given *given) {
   gconv_windows *windows = given->field;
   const char *colon = strchr(given->value, ':');
   char *window = strndup(given->value, strcspn(given->value, ":"));
@@ -346,5 +306,3 @@ static gconv_status parse_windows(const gconv_given *given) {
               : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
                                              "distance from one to the next: 200:50");
 }
-
-const gconv_kind gconv_value_windows = {parse_windows, NULL, NULL};

@@ -214,14 +214,14 @@ static gconv_status prepare(gconv_window_run *w, gconv_job_settings *settings, g
     GCONV_TRY(
         gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}, message));
   GCONV_TRY(read_network(w, message));
-  GCONV_TRY(gconv_learn_complain(open_signal(w), message));
+  GCONV_TRY(gconv_complain_last(open_signal(w), message));
   GCONV_TRY(find_shape(w, message));
-  GCONV_TRY(gconv_learn_complain(open_device(w), message));
-  GCONV_TRY(gconv_learn_complain(make_operation(w), message));
-  GCONV_TRY(gconv_learn_complain(make_plans(w, &out), message));
-  GCONV_TRY(gconv_learn_complain(allocate(w, &out), message));
+  GCONV_TRY(gconv_complain_last(open_device(w), message));
+  GCONV_TRY(gconv_complain_last(make_operation(w), message));
+  GCONV_TRY(gconv_complain_last(make_plans(w, &out), message));
+  GCONV_TRY(gconv_complain_last(allocate(w, &out), message));
   char *const *names = w->network.class_count == w->output_floats ? w->network.classes : NULL;
-  return gconv_learn_complain(gconv_rows_open(output, format, w->output_floats, names, count_windows(w), &w->rows), message);
+  return gconv_complain_last(gconv_rows_open(output, format, w->output_floats, names, count_windows(w), &w->rows), message);
 }
 
 /* ---- After ----------------------------------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ int gconv_windows_run(gconv_job_settings *settings) {
   if (status == GCONV_OK)
     status = gconv_window_run_workers(&w);
   if (status == GCONV_OK)
-    status = gconv_learn_complain(finish(&w), &w.message);
+    status = gconv_complain_last(finish(&w), &w.message);
   release(&w);
   if (status == GCONV_OK)
     return GCONV_EXIT_OK;
