@@ -267,8 +267,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
 gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
   if (job->settings->mask)
     GCONV_TRY(read_mask(job, message));
-  gconv_job_warn_of_rims(job);
-  gconv_job_warn_of_surprises(job);
+  gconv_job_warn(job);
   return GCONV_OK;
 }
 

@@ -5,8 +5,7 @@
  *   job_results.c  names of the results, and checks with them
  *   inputs.c     the inputs, and what is told of the search
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
- *   rims.c       the warning of blurs that darken the rim
- *   surprises.c  warnings of options that together make something else than most users expect
+ *   job_warnings.c  warnings of what most users do not expect
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
@@ -125,20 +124,12 @@ gconv_network_makes gconv_network_find_makes(const gconv_network *network);
  * combination, of job->network; else they are maps, as those of banks. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
 
-/* ---- rims.c ---- */
+/* ---- job_warnings.c ---- */
 
-/* The sum of the taps divided by the divisor: what the filter makes of white. */
-double gconv_job_sum_of(const gconv_filter *filter);
-
-/* Warns of a filter that takes the zeros outside the image for black, where no border was given: its rim is dark, or a frame
- * of false edges. Not if --region or --mask keep the result away from the rim. The mask was read. */
-void gconv_job_warn_of_rims(const gconv_main_job *job);
-
-/* ---- surprises.c ---- */
-
-/* Warns of a job, prepared, whose results few expect: pictures stretched to full contrast by an option of banks, derivatives
- * of sobel beside other filters, alpha multiplied by the sum of the taps. */
-void gconv_job_warn_of_surprises(const gconv_main_job *job);
+/* Warns of a job, prepared and with its mask, whose results few expect: the rim is dark, or a frame of false edges, as the
+ * filter takes the zeros outside the image for black; pictures are stretched to full contrast by an option of banks;
+ * derivatives of sobel stand beside other filters; alpha is multiplied by the sum of the taps. */
+void gconv_job_warn(const gconv_main_job *job);
 
 /* ---- report.c ---- */
 

@@ -90,12 +90,10 @@ bool gconv_job_settings_have_bank(const gconv_job_settings *settings);
 /* Whether the job applies banks: because of its options, or because -f names one. */
 bool gconv_job_settings_want_banks(const gconv_job_settings *settings);
 
-/* Takes words that stand without an option for what the options of the main job have not named: FILTER INPUT... OUTPUT. On
- * failure the message says which word may mean different things, and how to say each. */
+/* Takes the names in the list of --files-from, and words that stand without an option for what the options of the main job
+ * have not named: FILTER INPUT... OUTPUT. On failure the message says which word may mean different things, and how to say
+ * each. */
 gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words, gconv_message *message);
-
-/* Adds the names in the list of --files-from to the inputs; those that are no files to settings->missed. */
-gconv_status gconv_job_settings_take_list(gconv_job_settings *settings, gconv_message *message);
 
 /* Checks what the options of the main job come to together, and settles device and threads. */
 gconv_status gconv_job_settings_finish(gconv_job_settings *settings, gconv_message *message);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters take the zeros outside the image for black: a blur darkens its rim, and one that finds edges finds one there. */
+/* Warnings of options that are allowed together, but make something else than most users expect. */
+#include "cli/command.h"
 #include "cli/job.h"
 #include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>
 
+/* ---- Rims: a blur darkens its rim by the zeros outside the image, and a filter that finds edges finds one there ---- */
+
 /* How far from the edges of the image a rim goes, in pixels. */
 typedef struct reach {
   int64_t x, y;
 } reach;
 
-double gconv_job_sum_of(const gconv_filter *filter) {
+static double sum_of(const gconv_filter *filter) {
   double sum = 0;
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
     sum += (double)filter->taps[i];
@@ -23,7 +26,7 @@ typedef enum rim { NO_RIM, DARK_RIM, FALSE_EDGE, OTHER_RIM } rim;
 
 /* Where a tap beside the anchor is not 0, pixels of the rim get another sum of taps than all others. */
 static rim find_rim_of(const gconv_filter *filter) {
-  double sum = gconv_job_sum_of(filter), magnitude = 0;
+  double sum = sum_of(filter), magnitude = 0;
   bool beside = false, negative = false;
   for (int32_t r = 0; r < filter->rows; r++)
     for (int32_t s = 0; s < filter->columns; s++) {
@@ -117,7 +120,7 @@ static bool shows(const gconv_main_job *job, reach width) {
   return area->width == 0 || area->x < width.x || area->y < width.y;
 }
 
-void gconv_job_warn_of_rims(const gconv_main_job *job) {
+static void warn_of_rims(const gconv_main_job *job) {
   static const char *const effects[] = {[NO_RIM] = "",
                                         [DARK_RIM] = "the rim darkens",
                                         [FALSE_EDGE] = "the rim becomes a frame of false edges",
@@ -125,7 +128,7 @@ void gconv_job_warn_of_rims(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   reach width;
   rim kind = NO_RIM;
-  if (settings->common.quiet || settings->border.given || job->has_banks)
+  if (settings->border.given || job->has_banks)
     return;
   const gconv_filter *filter = find_rim(job, &width, &kind);
   if (filter && shows(job, width))
@@ -133,4 +136,67 @@ void gconv_job_warn_of_rims(const gconv_main_job *job) {
               "meant)",
               filter->name, effects[kind],
               kind == FALSE_EDGE && settings->range == GCONV_RANGE_MINMAX ? ", and takes most of the range" : "");
+}
+
+/* ---- Others ---- */
+
+/* The first of several filters that stands for two derivatives, such as sobel; NULL: none. */
+static const char *find_gradient(const gconv_texts *specs) {
+  const char *found = NULL;
+  for (size_t i = 0; specs->count > 1 && i < specs->count && !found; i++) {
+    gconv_filters filters = {0};
+    if (gconv_word_builtin(specs->items[i]) && gconv_filters_read(specs->items[i], NULL, &filters) == GCONV_OK &&
+        filters.gradient)
+      found = specs->items[i];
+    gconv_filters_free(&filters);
+  }
+  return found;
+}
+
+/* -f sobel is one picture of edges; -f sobel,prewitt is four of derivatives. */
+static void warn_of_derivatives(const gconv_main_job *job) {
+  if (job->has_banks || job->has_networks || job->combine_given)
+    return;
+  const char *gradient = find_gradient(&job->settings->last.filters);
+  if (gradient)
+    gconv_say("warning: %s: beside other filters it gives its two derivatives, a result each: leave the others out for "
+              "their magnitude (--combine none, if derivatives are meant)",
+              gradient);
+}
+
+/* alpha premultiply filters alpha, so taps that sum to 2 make alpha twice as large. Colours stay as they are, because they
+ * are divided by that alpha. A sum of 0 is refused later. */
+static void warn_of_sums(const gconv_main_job *job) {
+  const double tolerance = 0.01;
+  bool premultiply = !job->has_banks && job->options.alpha == GCONV_ALPHA_PREMULTIPLY, told = false;
+  for (size_t i = 0; premultiply && i < job->filters.count && !told; i++) {
+    double sum = sum_of(&job->filters.items[i]);
+    told = fabs(sum) > tolerance && fabs(sum - 1) > tolerance;
+    if (told)
+      gconv_say("warning: %s: its taps sum to %.4g, by which --alpha premultiply multiplies alpha, and --scale is for "
+                "colours alone: divide the taps, so that their sum is 1",
+                job->filters.items[i].name, sum);
+  }
+}
+
+/* With an option that only banks have, such as --batch, plain filters are applied as a bank, and the pictures of a bank are
+ * stretched to full contrast. Nobody expects --batch to change pixels. */
+static void warn_of_stretching(const gconv_main_job *job) {
+  const gconv_job_settings *settings = job->settings;
+  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_job_settings_have_bank(settings);
+  bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
+  if (settings->of_banks && filters && pictures)
+    gconv_say(
+        "warning: --%s is for banks, and makes one of the filters, whose pictures are stretched to full contrast: leave "
+        "it out, or give --range clamp for levels as they are",
+        settings->of_banks);
+}
+
+void gconv_job_warn(const gconv_main_job *job) {
+  if (job->common->quiet)
+    return;
+  warn_of_rims(job);
+  warn_of_stretching(job);
+  warn_of_derivatives(job);
+  warn_of_sums(job);
 }
