@@ -1,117 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JPEG by libjpeg-turbo. Reads baseline and progressive files: grey, YCbCr, RGB, CMYK and YCCK. Writes grey and YCbCr.
- *
- * Calls of libjpeg may longjmp(). As in png.c, each such call is made in a step: a function that has all it needs in its
- * session.
- */
-#include "image/format.h"
+/* Reading JPEG: baseline and progressive files, grey, YCbCr, RGB, CMYK and YCCK. */
+#include "image/jpeg.h"
 #include "image/metadata.h"
 
+#include <ctype.h>
 #include <limits.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h>
-
-#include <jerror.h> /* after jpeglib.h, whose version decides which messages exist */
-
-enum { EXIF_MARKER = JPEG_APP0 + 1 /* and XMP's */, PHOTOSHOP_MARKER = JPEG_APP0 + 13 };
-
-typedef struct jpeg_session {
-  struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
-  jmp_buf failed;
-  gconv_status status; /* the error, after a jump */
-  const char *name;    /* of the file */
-  gconv_reader *reader;
-  gconv_writer *writer;
-  gconv_image header; /* of the image at hand; of the first one, the reader has it */
-  int32_t image;      /* its number, from 0 */
-  int32_t row;        /* of its rows: the next to be read */
-  uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
-  struct jpeg_decompress_struct read;
-  struct jpeg_compress_struct write;
-  struct jpeg_source_mgr source;
-  struct jpeg_destination_mgr sink;
-  struct jpeg_progress_mgr progress;
-  uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
-  char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
-
-  /* Segments of metadata that are kept. */
-  jpeg_saved_marker_ptr last;
-  size_t saved; /* bytes */
-  bool enough;  /* there were more than GCONV_MOST_METADATA */
-
-  /* Arguments of the steps that read and write rows. */
-  uint8_t *rows;
-  const uint8_t *const_rows;
-  size_t row_bytes;
-  int32_t count;
-
-  uint8_t output[65536];
-} jpeg_session;
-
-typedef void jpeg_step(jpeg_session *session);
-
-static gconv_status run(jpeg_session *session, jpeg_step *step) {
-  session->status = GCONV_OK;
-  if (setjmp(session->failed) == 0)
-    step(session);
-  return session->status;
-}
-
-static _Noreturn void fail(jpeg_session *session, gconv_status status) {
-  session->status = status;
-  longjmp(session->failed, 1);
-}
-
-static _Noreturn void on_error(j_common_ptr info) {
-  jpeg_session *session = (jpeg_session *)info->err;
-  int code = info->err->msg_code;
-  char text[JMSG_LENGTH_MAX];
-  info->err->format_message(info, text);
-  if (code == JERR_OUT_OF_MEMORY)
-    fail(session, gconv_fail(GCONV_NO_MEMORY, "no memory for a JPEG"));
-  bool unsupported = code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED || code == JERR_CONVERSION_NOTIMPL;
-#if JPEG_LIB_VERSION < 70 /* the headers of later ABIs do not have this code */
-  unsupported = unsupported || code == JERR_ARITH_NOTIMPL;
-#endif
-  if (unsupported)
-    fail(session, gconv_fail(GCONV_UNSUPPORTED, "%s: a kind of JPEG that is not read here: %s", session->name, text));
-  gconv_status status = session->reader ? GCONV_BAD_FILE : GCONV_BAD_ARGUMENT;
-  fail(session,
-       gconv_fail(status, "%s: %s JPEG: %s", session->name, session->reader ? "damaged" : "cannot be written as", text));
-}
-
-/* Negative levels are warnings. After those listed here, libjpeg would continue with grey or shifted blocks; half an image
- * is an error for us. After the others, pixels may be wrong all the same: the first is told as a warning when the file was
- * read. */
-static void on_message(j_common_ptr info, int level) {
-  static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
-  jpeg_session *session = (jpeg_session *)info->err;
-  if (level >= 0)
-    return;
-  for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
-    if (info->err->msg_code == fatal[i])
-      on_error(info);
-  if (session->warning[0] == '\0')
-    info->err->format_message(info, session->warning);
-}
-
-static gconv_status create_session(const char *name, void **state) {
-  GCONV_TRY(gconv_format_state(sizeof(jpeg_session), "a JPEG", state));
-  jpeg_session *session = *state;
-  jpeg_std_error(&session->errors);
-  session->errors.error_exit = on_error;
-  session->errors.emit_message = on_message;
-  session->name = name;
-  return GCONV_OK;
-}
-
-/* ---- Reading ---- */
+enum { PHOTOSHOP_MARKER = JPEG_APP0 + 13 };
 
 static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
@@ -128,7 +25,7 @@ static boolean fill_input(j_decompress_ptr read) {
   if (status == GCONV_OK && size == 0)
     status = gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its JPEG data", session->name);
   if (status != GCONV_OK)
-    fail(session, status);
+    gconv_jpeg_fail(session, status);
   session->source.bytes_in_buffer = size;
   return TRUE;
 }
@@ -151,8 +48,8 @@ static void check_scans(j_common_ptr info) {
   enum { MAX_SCANS = 100 };
   jpeg_session *session = (jpeg_session *)info->err;
   if (session->read.input_scan_number > MAX_SCANS)
-    fail(session, gconv_fail(GCONV_TOO_LARGE, "%s: a JPEG of more than %d scans: convert it to a baseline one",
-                             session->name, MAX_SCANS));
+    gconv_jpeg_fail(session, gconv_fail(GCONV_TOO_LARGE, "%s: a JPEG of more than %d scans: convert it to a baseline one",
+                                        session->name, MAX_SCANS));
 }
 
 /* ---- Metadata ---- */
@@ -197,15 +94,11 @@ static boolean keep_marker(j_decompress_ptr read) {
   return TRUE;
 }
 
-/* What a segment begins with: its size counts the final 0. */
-static const char exif_prefix[] = "Exif\0", xmp_prefix[] = "http://ns.adobe.com/xap/1.0/",
-                  more_xmp_prefix[] = "http://ns.adobe.com/xmp/extension/";
+static const char more_xmp[] = "http://ns.adobe.com/xmp/extension/", pictures_prefix[] = "MPF";
 
 static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t bytes) {
-  return marker->marker == EXIF_MARKER && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
+  return marker->marker == GCONV_JPEG_EXIF && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
 }
-
-static const char pictures_prefix[] = "MPF";
 
 /* CIPA DC-007: the number of pictures, of which all but the first stand behind this one: views, previews, maps of gain. */
 static int64_t count_pictures(const uint8_t *bytes, size_t size) {
@@ -229,6 +122,18 @@ static bool has_iptc(jpeg_saved_marker_ptr marker) {
   return marker->marker == PHOTOSHOP_MARKER && memmem(marker->data, marker->data_length, resource, sizeof resource);
 }
 
+/* Names a segment of an application that is not read: APP1 to APP15 but APP13 and APP14. Ducky is a quality of Photoshop. */
+static void lose_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker) {
+  int number = marker->marker - JPEG_APP0;
+  size_t length = 0;
+  char word[16] = "", name[40];
+  for (; length < sizeof word - 1 && length < marker->data_length && isalnum(marker->data[length]); length++)
+    word[length] = (char)marker->data[length];
+  snprintf(name, sizeof name, "segment APP%d%s%s%s", number, word[0] ? " (" : "", word, word[0] ? ")" : "");
+  if (number < 13 && strcmp(word, "Ducky") != 0 && strcmp(word, "ICC") != 0 && strcmp(word, "MPF") != 0)
+    gconv_reader_lose(reader, name);
+}
+
 /* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
@@ -240,15 +145,18 @@ static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr mar
     reader->pictures = count_pictures((const uint8_t *)marker->data + sizeof pictures_prefix, size - sizeof pictures_prefix);
   if (marker->marker == JPEG_COM)
     return gconv_reader_add_comment(reader, marker->data, size);
-  if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
+  if (has_prefix(marker, gconv_jpeg_exif, sizeof gconv_jpeg_exif)) {
     *left_out += header->exif != NULL;
-    return gconv_metadata_set_exif(header, marker->data + sizeof exif_prefix, size - sizeof exif_prefix);
+    return gconv_metadata_set_exif(header, marker->data + sizeof gconv_jpeg_exif, size - sizeof gconv_jpeg_exif);
   }
-  if (has_prefix(marker, xmp_prefix, sizeof xmp_prefix)) {
+  if (has_prefix(marker, gconv_jpeg_xmp, sizeof gconv_jpeg_xmp)) {
     *left_out += header->xmp != NULL;
-    return gconv_metadata_set_xmp(header, marker->data + sizeof xmp_prefix, size - sizeof xmp_prefix);
+    return gconv_metadata_set_xmp(header, marker->data + sizeof gconv_jpeg_xmp, size - sizeof gconv_jpeg_xmp);
   }
-  *left_out += has_prefix(marker, more_xmp_prefix, sizeof more_xmp_prefix);
+  if (has_prefix(marker, more_xmp, sizeof more_xmp))
+    ++*left_out;
+  else
+    lose_segment(reader, marker);
   return GCONV_OK;
 }
 
@@ -258,7 +166,7 @@ static void read_metadata(jpeg_session *session) {
   for (jpeg_saved_marker_ptr marker = session->read.marker_list; marker && status == GCONV_OK; marker = marker->next)
     status = keep_segment(session->reader, marker, &left_out);
   if (status != GCONV_OK)
-    fail(session, status);
+    gconv_jpeg_fail(session, status);
   session->reader->bytes += session->saved;
   session->reader->held = session->saved;
   if (session->enough)
@@ -307,7 +215,7 @@ static void read_icc(jpeg_session *session) {
   }
   free(bytes);
   if (status != GCONV_OK)
-    fail(session, status);
+    gconv_jpeg_fail(session, status);
 }
 
 static void read_density(jpeg_session *session) {
@@ -373,10 +281,10 @@ static void read_header(jpeg_session *session) {
   session->progress.progress_monitor = check_scans;
   read->src = &session->source;
   read->progress = &session->progress;
-  jpeg_set_marker_processor(read, EXIF_MARKER, keep_marker);
+  jpeg_set_marker_processor(read, GCONV_JPEG_EXIF, keep_marker);
   jpeg_set_marker_processor(read, JPEG_COM, keep_marker);
-  jpeg_set_marker_processor(read, JPEG_APP0 + 2, keep_marker); /* ICC profiles, and pictures behind this one */
-  jpeg_set_marker_processor(read, PHOTOSHOP_MARKER, keep_marker);
+  for (int number = 2; number <= 13; number++) /* 2: ICC profiles, and pictures behind this one; 13: Photoshop */
+    jpeg_set_marker_processor(read, JPEG_APP0 + number, keep_marker);
   jpeg_read_header(read, TRUE);
 
   *header = (gconv_image){.type = GCONV_U8, .frames = 1};
@@ -402,13 +310,13 @@ static void take_header(jpeg_session *session) {
 }
 
 static gconv_status open_jpeg(gconv_reader *reader) {
-  GCONV_TRY(create_session(reader->source->name, &reader->state));
+  GCONV_TRY(gconv_jpeg_create(reader->source->name, &reader->state));
   jpeg_session *session = reader->state;
   session->reader = reader;
-  GCONV_TRY(run(session, read_header));
+  GCONV_TRY(gconv_jpeg_run(session, read_header));
   session->data = reader->source->position - session->source.bytes_in_buffer;
   reader->open_ended = !gconv_source_can_rewind(reader->source);
-  return run(session, take_header);
+  return gconv_jpeg_run(session, take_header);
 }
 
 static gconv_status look_behind(gconv_reader *reader) {
@@ -452,7 +360,7 @@ static void start_rows(jpeg_session *session) {
   void *row = NULL;
   gconv_status status = gconv_allocate((size_t)session->read.output_width * 4, "a row of a JPEG", &row);
   if (status != GCONV_OK)
-    fail(session, status);
+    gconv_jpeg_fail(session, status);
   session->cmyk = row;
 }
 
@@ -476,7 +384,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   session->rows = rows;
   session->row_bytes = row_bytes;
   session->count = count;
-  GCONV_TRY(run(session, read_some_rows));
+  GCONV_TRY(gconv_jpeg_run(session, read_some_rows));
   session->row += count;
   return GCONV_OK;
 }
@@ -499,150 +407,8 @@ static gconv_status next_image(gconv_reader *reader, bool *more) {
   session->cmyk = NULL;
   session->row = 0;
   session->image++;
-  GCONV_TRY(run(session, read_header));
+  GCONV_TRY(gconv_jpeg_run(session, read_header));
   return gconv_reader_check_next(reader, session->image + 1, &session->header);
-}
-
-/* ---- Writing ---- */
-
-static void start_output(j_compress_ptr write) {
-  jpeg_session *session = (jpeg_session *)write->err;
-  session->sink.next_output_byte = session->output;
-  session->sink.free_in_buffer = sizeof session->output;
-}
-
-static void send_output(jpeg_session *session, size_t size) {
-  gconv_status status = gconv_sink_write(session->writer->sink, session->output, size);
-  if (status != GCONV_OK)
-    fail(session, status);
-}
-
-static boolean empty_output(j_compress_ptr write) {
-  jpeg_session *session = (jpeg_session *)write->err;
-  send_output(session, sizeof session->output);
-  start_output(write);
-  return TRUE;
-}
-
-static void end_output(j_compress_ptr write) {
-  jpeg_session *session = (jpeg_session *)write->err;
-  send_output(session, sizeof session->output - session->sink.free_in_buffer);
-}
-
-/* JFIF stores whole dots an inch, in 16 bits. */
-static void set_density(jpeg_session *session) {
-  const gconv_image *header = session->writer->header;
-  double x = round(header->pixels_per_metre_x * 0.0254), y = round(header->pixels_per_metre_y * 0.0254);
-  bool inches = x >= 1 && y >= 1;
-  if (!inches) { /* ratios may be no whole numbers */
-    bool whole = header->unitless_x == round(header->unitless_x) && header->unitless_y == round(header->unitless_y);
-    x = round(header->unitless_x * (whole ? 1 : 100));
-    y = round(header->unitless_y * (whole ? 1 : 100));
-  }
-  if (!(x >= 1 && x <= UINT16_MAX && y >= 1 && y <= UINT16_MAX))
-    return;
-  session->write.density_unit = inches;
-  session->write.X_density = (UINT16)x;
-  session->write.Y_density = (UINT16)y;
-}
-
-/* From quality 90 on, colours are stored at full resolution (4:4:4); below, at half of it in both directions (4:2:0). Users
- * who ask for quality want sharp edges of colour, too. */
-static void set_quality(jpeg_session *session) {
-  enum { FULL_COLOUR_QUALITY = 90 };
-  int quality = session->writer->options->quality;
-  jpeg_set_quality(&session->write, quality, TRUE);
-  if (quality >= FULL_COLOUR_QUALITY)
-    session->write.comp_info[0].h_samp_factor = session->write.comp_info[0].v_samp_factor = 1;
-}
-
-static void write_bytes(struct jpeg_compress_struct *write, const void *bytes, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    jpeg_write_m_byte(write, ((const uint8_t *)bytes)[i]);
-}
-
-/* Writes a segment: `prefix`, then the bytes, if they fit into one. */
-static void write_segment(jpeg_session *session, int marker, const char *what, const char *prefix, size_t prefix_bytes,
-                          const void *bytes, size_t size) {
-  const size_t most = 0xffff - 2 - prefix_bytes;
-  if (!bytes)
-    return;
-  if (size > most) {
-    gconv_warn("%s: %s is left out: it has %zu bytes, a segment of a JPEG holds %zu", session->name, what, size, most);
-    return;
-  }
-  jpeg_write_m_header(&session->write, marker, (unsigned)(prefix_bytes + size));
-  write_bytes(&session->write, prefix, prefix_bytes);
-  write_bytes(&session->write, bytes, size);
-}
-
-static void write_metadata(jpeg_session *session) {
-  const gconv_image *header = session->writer->header;
-  write_segment(session, EXIF_MARKER, "EXIF", exif_prefix, sizeof exif_prefix, header->exif, header->exif_bytes);
-  write_segment(session, EXIF_MARKER, "XMP", xmp_prefix, sizeof xmp_prefix, header->xmp, header->xmp_bytes);
-  if (header->comment)
-    write_segment(session, JPEG_COM, "its comment", NULL, 0, header->comment, strlen(header->comment));
-}
-
-static void write_header(jpeg_session *session) {
-  struct jpeg_compress_struct *write = &session->write;
-  const gconv_image *header = session->writer->header;
-  write->err = &session->errors;
-  jpeg_create_compress(write);
-  session->sink = (struct jpeg_destination_mgr){
-      .init_destination = start_output, .empty_output_buffer = empty_output, .term_destination = end_output};
-  write->dest = &session->sink;
-  write->image_width = (JDIMENSION)header->width;
-  write->image_height = (JDIMENSION)header->height;
-  write->input_components = header->channels;
-  write->in_color_space = header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(write);
-  set_quality(session);
-  set_density(session);
-  jpeg_start_compress(write, TRUE);
-  write_metadata(session);
-  if (header->icc)
-    jpeg_write_icc_profile(write, header->icc, (unsigned)header->icc_bytes);
-}
-
-static gconv_status start(gconv_writer *writer) {
-  if (writer->header->width > JPEG_MAX_DIMENSION || writer->header->height > JPEG_MAX_DIMENSION)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %d x %d pixels are too many for JPEG, which has at most %ld x %ld: write .png",
-                      writer->name, writer->header->width, writer->header->height, JPEG_MAX_DIMENSION, JPEG_MAX_DIMENSION);
-  GCONV_TRY(create_session(writer->name, &writer->state));
-  jpeg_session *session = writer->state;
-  session->writer = writer;
-  return run(session, write_header);
-}
-
-static void write_some_rows(jpeg_session *session) {
-  for (int32_t i = 0; i < session->count; i++) {
-    JSAMPROW row =
-        (JSAMPROW)(uintptr_t)(session->const_rows + (size_t)i * session->row_bytes); /* libjpeg only reads the rows */
-    jpeg_write_scanlines(&session->write, &row, 1);
-  }
-}
-
-static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
-  jpeg_session *session = writer->state;
-  session->const_rows = rows;
-  session->row_bytes = row_bytes;
-  session->count = count;
-  return run(session, write_some_rows);
-}
-
-static void write_end(jpeg_session *session) {
-  jpeg_finish_compress(&session->write);
-}
-
-static gconv_status finish(gconv_writer *writer) {
-  return run(writer->state, write_end);
-}
-
-static void end(gconv_writer *writer) {
-  jpeg_session *session = writer->state;
-  if (session)
-    jpeg_destroy_compress(&session->write);
 }
 
 const gconv_format gconv_format_jpeg = {
@@ -661,8 +427,8 @@ const gconv_format gconv_format_jpeg = {
     .read_rows = read_rows,
     .next = next_image,
     .close = close_jpeg,
-    .start = start,
-    .write_rows = write_rows,
-    .finish = finish,
-    .end = end,
+    .start = gconv_jpeg_start,
+    .write_rows = gconv_jpeg_write_rows,
+    .finish = gconv_jpeg_finish,
+    .end = gconv_jpeg_end,
 };

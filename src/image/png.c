@@ -188,8 +188,6 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
   } else if (memcmp(type, "cICP", 4) == 0 && chunk->size == sizeof session->code) {
     memcpy(session->code, chunk->data, sizeof session->code);
     session->has_code = true;
-  } else if (memcmp(type, "pCAL", 4) == 0 || memcmp(type, "sCAL", 4) == 0) {
-    gconv_reader_lose(reader, memcmp(type, "pCAL", 4) == 0 ? "what samples measure (pCAL)" : "the size of a pixel (sCAL)");
   } else if (!session->rows_begun) {
     gconv_status status = gconv_png_take_chunk(reader, type, chunk->data, chunk->size);
     if (status != GCONV_OK)
@@ -205,7 +203,7 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
 
 static void read_info(png_session *session) {
   /* Taken one at a time by take_chunk(), as a thousand of them could be large. */
-  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "acTL\0cICP\0sPLT\0hIST\0pCAL\0sCAL";
+  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "acTL\0cICP\0sPLT\0hIST\0pCAL\0sCAL\0bKGD\0sBIT\0oFFs";
   png_structp png = session->png;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */

@@ -254,10 +254,43 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
   return status;
 }
 
+/* Names a chunk that is not read, unless it says nothing of a result. Names of chunks are letters. */
+static void lose_chunk(gconv_reader *reader, const char type[4]) {
+  static const struct {
+    char type[5];
+    const char *name; /* NULL: it is of the file, or of its samples as they were */
+  } known[] = {{"pCAL", "what samples measure (pCAL)"},
+               {"sCAL", "the size of a pixel (sCAL)"},
+               {"bKGD", "the background (bKGD)"},
+               {"sBIT", "how many bits count (sBIT)"},
+               {"oFFs", "the place on a page (oFFs)"},
+               {"sPLT", "a palette for reduced colours (sPLT)"},
+               {"caBX", "signed origins (C2PA)"},
+               {"hIST", NULL},
+               {"tIME", NULL},
+               {"iDOT", NULL},
+               {"fcTL", NULL},
+               {"fdAT", NULL},
+               {"IDAT", NULL},
+               {"IEND", NULL}};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (memcmp(type, known[i].type, 4) == 0) {
+      if (known[i].name)
+        gconv_reader_lose(reader, known[i].name);
+      return;
+    }
+  char name[16];
+  snprintf(name, sizeof name, "chunk %.4s", type);
+  gconv_reader_lose(reader, name);
+}
+
 gconv_status gconv_png_take_chunk(gconv_reader *reader, const char *type, const uint8_t *data, size_t size) {
   if (memcmp(type, "eXIf", 4) == 0)
     return take_exif(reader, data, size);
-  return is_text(type) ? take_text(reader, type, data, size) : GCONV_OK;
+  if (is_text(type))
+    return take_text(reader, type, data, size);
+  lose_chunk(reader, type);
+  return GCONV_OK;
 }
 
 bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size) {
@@ -317,6 +350,8 @@ gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool 
       break;
     if (take && (memcmp(type, "eXIf", 4) == 0 || is_text(type)) && size <= MOST_BYTES)
       GCONV_TRY(take_at(reader, at + CHUNK_HEAD, type, size));
+    else if (take)
+      lose_chunk(reader, type);
     at += CHUNK_HEAD + size + CRC_BYTES;
     *end = memcmp(type, "IEND", 4) == 0 ? at : 0;
   }

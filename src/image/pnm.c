@@ -4,9 +4,8 @@
  *
  * A file may have several images, one behind the other, each with its header. Those of a file are counted when it is opened,
  * those of a pipe are found one by one. They must have one shape, but may be of different kinds. */
-#include "image/format.h"
+#include "image/pnm.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct pnm_state {
@@ -23,157 +22,6 @@ typedef struct pnm_state {
   uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
-/* ---- Text ---- */
-
-enum { END = -1, PIECE = 4096 };
-
-static bool is_space(int c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static inline gconv_status next_byte(gconv_source *source, int *c) {
-  const uint8_t *byte;
-  size_t got = 1;
-  if (source->begin == source->end)
-    GCONV_TRY(gconv_source_peek(source, 1, &byte, &got));
-  *c = got ? source->buffer[source->begin] : END;
-  source->begin += got;
-  source->position += got;
-  return GCONV_OK;
-}
-
-/* Reads the first byte that is neither white space nor in a comment (from # to the end of the line). */
-static gconv_status skip_space(gconv_source *source, int *c) {
-  bool comment = false;
-  do {
-    GCONV_TRY(next_byte(source, c));
-    comment = *c == '#' || (comment && *c != '\n' && *c != '\r' && *c != END);
-  } while (comment || is_space(*c));
-  return GCONV_OK;
-}
-
-/* Reads a number after white space and comments, and the one byte behind it. */
-static gconv_status read_number(gconv_source *source, const char *what, uint32_t limit, uint32_t *value) {
-  int c;
-  GCONV_TRY(skip_space(source, &c));
-  if (c == END)
-    return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, before its %s", source->name, what);
-  uint64_t number = 0;
-  bool any = false;
-  for (; c >= '0' && c <= '9' && number <= limit; any = true) {
-    number = number * 10 + (uint64_t)(c - '0');
-    GCONV_TRY(next_byte(source, &c));
-  }
-  if (number > limit)
-    return gconv_fail(GCONV_BAD_FILE, "%s: its %s is over %u", source->name, what, limit);
-  if (!any || !(is_space(c) || c == END || c == '#'))
-    return gconv_fail(GCONV_BAD_FILE, "%s: its %s is not a whole number, at byte %llu", source->name, what,
-                      (unsigned long long)source->position);
-  while (c == '#' || (c != '\n' && c != END && !is_space(c))) /* a comment directly behind a number */
-    GCONV_TRY(next_byte(source, &c));
-  *value = (uint32_t)number;
-  return GCONV_OK;
-}
-
-/* ---- Headers ---- */
-
-static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state, gconv_image *header) {
-  gconv_source *source = reader->source;
-  uint32_t width, height;
-  GCONV_TRY(read_number(source, "width", INT32_MAX, &width));
-  GCONV_TRY(read_number(source, "height", INT32_MAX, &height));
-  state->maxval = 1;
-  if (state->kind != 1 && state->kind != 4)
-    GCONV_TRY(read_number(source, "maxval", UINT16_MAX, &state->maxval));
-  header->width = (int32_t)width;
-  header->height = (int32_t)height;
-  header->channels = state->kind == 3 || state->kind == 6 ? 3 : 1;
-  return GCONV_OK;
-}
-
-/* Reads a line without its end. What does not fit is cut; no known word is so long. */
-static gconv_status read_line(gconv_source *source, char *line, size_t size) {
-  size_t used = 0;
-  int c;
-  for (;;) {
-    GCONV_TRY(next_byte(source, &c));
-    if (c == END)
-      return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its PAM header", source->name);
-    if (c == '\n')
-      break;
-    if (used + 1 < size)
-      line[used++] = (char)c;
-  }
-  while (used > 0 && is_space(line[used - 1]))
-    used--;
-  line[used] = '\0';
-  return GCONV_OK;
-}
-
-static gconv_status set_tuple_type(const gconv_reader *reader, const char *type, uint32_t depth, gconv_image *header) {
-  static const struct {
-    const char *name;
-    uint32_t depth;
-    bool alpha;
-  } known[] = {{"BLACKANDWHITE", 1, false},      {"GRAYSCALE", 1, false},      {"RGB", 3, false},
-               {"BLACKANDWHITE_ALPHA", 2, true}, {"GRAYSCALE_ALPHA", 2, true}, {"RGB_ALPHA", 4, true}};
-  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, they are just numbers */
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-    if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
-      found = true;
-      header->alpha = known[i].alpha;
-    }
-  if (!found)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: a PAM of type '%s' and depth %u; known are BLACKANDWHITE, GRAYSCALE and RGB (depth 1, 1, 3), and "
-                      "the same with _ALPHA (2, 2, 4)",
-                      reader->source->name, type, depth);
-  header->channels = (int32_t)depth;
-  return GCONV_OK;
-}
-
-/* Reads the decimal number that is all of `text`, and at least 1. Otherwise `*value` is not changed. */
-static void parse_field(const char *text, uint32_t *value) {
-  uint64_t number = 0;
-  const char *c = text + strspn(text, " \t");
-  if (*c == '\0' || strspn(c, "0123456789") != strlen(c))
-    return;
-  for (; *c && number <= INT32_MAX; c++)
-    number = number * 10 + (uint64_t)(*c - '0');
-  if (number >= 1 && number <= INT32_MAX)
-    *value = (uint32_t)number;
-}
-
-/* Reads lines such as "WIDTH 640", in any order, up to ENDHDR. */
-static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state, gconv_image *header) {
-  enum { FIELDS = 4, MAX_LINES = 1000 };
-  static const char *const names[FIELDS] = {"WIDTH", "HEIGHT", "DEPTH", "MAXVAL"};
-  uint32_t values[FIELDS] = {0, 0, 0, 0};
-  char line[256], type[256] = "";
-  for (int i = 0;; i++) {
-    GCONV_TRY(read_line(reader->source, line, sizeof line));
-    size_t length = strcspn(line, " \t");
-    if (strcmp(line, "ENDHDR") == 0)
-      break;
-    if (i == MAX_LINES)
-      return gconv_fail(GCONV_BAD_FILE, "%s: no ENDHDR within %d lines of its PAM header", reader->source->name, MAX_LINES);
-    if (length == 8 && memcmp(line, "TUPLTYPE", 8) == 0)
-      snprintf(type, sizeof type, "%s", line + 8 + strspn(line + 8, " \t"));
-    for (int field = 0; field < FIELDS; field++)
-      if (length == strlen(names[field]) && memcmp(line, names[field], length) == 0)
-        parse_field(line + length, &values[field]);
-  }
-  for (int field = 0; field < FIELDS; field++)
-    if (values[field] == 0)
-      return gconv_fail(GCONV_BAD_FILE, "%s: its PAM header has no valid %s", reader->source->name, names[field]);
-  if (values[3] > UINT16_MAX)
-    return gconv_fail(GCONV_BAD_FILE, "%s: its maxval is over 65535", reader->source->name);
-  header->width = (int32_t)values[0];
-  header->height = (int32_t)values[1];
-  state->maxval = values[3];
-  return set_tuple_type(reader, type, values[2], header);
-}
-
 /* ---- Reading ---- */
 
 /* Bytes of a sample in P5 to P7. */
@@ -182,7 +30,8 @@ static size_t sample_bytes(const pnm_state *state) {
 }
 
 static bool sniff_pnm(const uint8_t *bytes, size_t size) {
-  return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && (is_space(bytes[2]) || bytes[2] == '#');
+  return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+         (gconv_pnm_is_space(bytes[2]) || bytes[2] == '#');
 }
 
 static bool sniff_pam(const uint8_t *bytes, size_t size) {
@@ -253,20 +102,11 @@ static size_t pixel_bytes(const pnm_state *state, const gconv_image *header) {
 static gconv_status read_header(gconv_reader *reader) {
   pnm_state *state = reader->state;
   gconv_image *header = &state->header;
-  uint8_t magic[2];
   *header = (gconv_image){.frames = 1};
   gconv_release(state->bits);
   state->bits = NULL;
-  GCONV_TRY(gconv_source_read_exactly(reader->source, magic, sizeof magic, "its header"));
-  state->kind = magic[1] - '0';
   state->row = 0;
-  if (state->kind == 7) {
-    char rest[2];
-    GCONV_TRY(read_line(reader->source, rest, sizeof rest));
-    GCONV_TRY(read_pam_header(reader, state, header));
-  } else {
-    GCONV_TRY(read_pnm_header(reader, state, header));
-  }
+  GCONV_TRY(gconv_pnm_read_header(reader, &state->kind, &state->maxval, header));
   if (header->width < 1 || header->height < 1 || state->maxval < 1)
     return gconv_fail(GCONV_BAD_FILE, "%s: %d x %d pixels with a maxval of %u: all must be at least 1", reader->source->name,
                       header->width, header->height, state->maxval);
@@ -289,9 +129,10 @@ static gconv_status unround(gconv_reader *reader) {
 static gconv_status read_text_bits(gconv_reader *reader, uint8_t *row) {
   for (int32_t x = 0; x < ((const pnm_state *)reader->state)->header.width; x++) {
     int c;
-    GCONV_TRY(skip_space(reader->source, &c));
+    GCONV_TRY(gconv_pnm_skip_space(reader->source, &c));
     if (c != '0' && c != '1')
-      return gconv_fail(GCONV_BAD_FILE, c == END ? "%s: the file ends too early, in its bits" : "%s: a bit is not 0 or 1",
+      return gconv_fail(GCONV_BAD_FILE,
+                        c == GCONV_PNM_END ? "%s: the file ends too early, in its bits" : "%s: a bit is not 0 or 1",
                         reader->source->name);
     row[x] = c == '1' ? 0 : UINT8_MAX;
   }
@@ -303,7 +144,7 @@ static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t sa
   const pnm_state *state = reader->state;
   for (size_t i = 0; i < samples; i++) {
     uint32_t value;
-    GCONV_TRY(read_number(reader->source, "sample", state->maxval, &value));
+    GCONV_TRY(gconv_pnm_read_number(reader->source, "sample", state->maxval, &value));
     if (state->scaled && !state->fractions)
       value = state->scaled[value];
     if (state->fractions)
@@ -428,7 +269,7 @@ static gconv_status look_behind(gconv_reader *reader, bool *more) {
   uint8_t space;
   for (;;) {
     GCONV_TRY(gconv_source_peek(reader->source, 3, &bytes, &got));
-    if (got == 0 || !is_space(bytes[0]))
+    if (got == 0 || !gconv_pnm_is_space(bytes[0]))
       break;
     GCONV_TRY(gconv_source_read_exactly(reader->source, &space, 1, "its end"));
   }
@@ -538,82 +379,6 @@ static void close_pnm(gconv_reader *reader) {
   gconv_release(state ? state->bits : NULL);
 }
 
-/* ---- Writing ---- */
-
-/* Rows of the frame at hand that are written: each frame has its header. */
-typedef struct written {
-  int32_t rows;
-} written;
-
-static gconv_status start(gconv_writer *writer) {
-  return gconv_format_state(sizeof(written), "a PNM", &writer->state);
-}
-
-static gconv_status write_text(gconv_writer *writer, const char *text) {
-  return gconv_sink_write(writer->sink, text, strlen(text));
-}
-
-static int maxval_of(const gconv_image *image) {
-  return image->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
-}
-
-static gconv_status write_pnm_header(gconv_writer *writer) {
-  const gconv_image *header = writer->header;
-  char text[64];
-  snprintf(text, sizeof text, "P%c\n%d %d\n%d\n", header->channels == 3 ? '6' : '5', header->width, header->height,
-           maxval_of(header));
-  return write_text(writer, text);
-}
-
-static gconv_status write_pam_header(gconv_writer *writer) {
-  static const char *const types[] = {"GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
-  const gconv_image *header = writer->header;
-  char text[160];
-  snprintf(text, sizeof text, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH %d\nMAXVAL %d\nTUPLTYPE %s\nENDHDR\n", header->width,
-           header->height, header->channels, maxval_of(header), types[header->channels - 1]);
-  return write_text(writer, text);
-}
-
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
-/* Writes the most significant byte first, a few samples at a time, so that the row is not changed. */
-static gconv_status write_u16(gconv_sink *sink, const uint16_t *row, size_t samples) {
-  uint8_t bytes[2 * PIECE];
-  for (size_t done = 0; done < samples; done += PIECE) {
-    size_t count = smaller(samples - done, PIECE);
-    for (size_t i = 0; i < count; i++) {
-      bytes[2 * i] = (uint8_t)(row[done + i] >> 8);
-      bytes[2 * i + 1] = (uint8_t)(row[done + i] & 255);
-    }
-    GCONV_TRY(gconv_sink_write(sink, bytes, 2 * count));
-  }
-  return GCONV_OK;
-}
-
-static gconv_status write_row(gconv_writer *writer, const void *row) {
-  const gconv_image *header = writer->header;
-  written *state = writer->state;
-  size_t samples = (size_t)header->width * (size_t)header->channels;
-  if (state->rows == 0)
-    GCONV_TRY(writer->format == &gconv_format_pam ? write_pam_header(writer) : write_pnm_header(writer));
-  state->rows = (state->rows + 1) % header->height;
-  return header->type == GCONV_U16 ? write_u16(writer->sink, row, samples) : gconv_sink_write(writer->sink, row, samples);
-}
-
-static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
-  for (size_t i = 0; i < (size_t)count; i++)
-    GCONV_TRY(write_row(writer, (const uint8_t *)rows + i * row_bytes));
-  return GCONV_OK;
-}
-
-/* The next row begins a frame by itself. */
-static gconv_status add_frame(gconv_writer *writer) {
-  (void)writer;
-  return GCONV_OK;
-}
-
 const gconv_format gconv_format_pnm = {
     .info = {.name = "pnm",
              .extensions = "pnm ppm pgm pbm",
@@ -630,9 +395,9 @@ const gconv_format gconv_format_pnm = {
     .next = next_of_pipe,
     .unround = unround,
     .close = close_pnm,
-    .start = start,
-    .write_rows = write_rows,
-    .add_frame = add_frame,
+    .start = gconv_pnm_start,
+    .write_rows = gconv_pnm_write_rows,
+    .add_frame = gconv_pnm_add_frame,
 };
 
 const gconv_format gconv_format_pam = {
@@ -651,7 +416,7 @@ const gconv_format gconv_format_pam = {
     .next = next_of_pipe,
     .unround = unround,
     .close = close_pnm,
-    .start = start,
-    .write_rows = write_rows,
-    .add_frame = add_frame,
+    .start = gconv_pnm_start,
+    .write_rows = gconv_pnm_write_rows,
+    .add_frame = gconv_pnm_add_frame,
 };

@@ -385,6 +385,19 @@ class Metadata(CommandTest):
         self.save("iptc.jpg")
         self.add_segment("iptc.jpg", b"Photoshop 3.0\x008BIM\x04\x04\0\0\0\0\0\x0a\x1c\x02\x05\0\5title", 0xed)
         self.assertIn("left out: IPTC", self.gconv("-i", "iptc.jpg", "-f", "identity", "-o", "out.png").stderr)
+        tail = png.index(b"IEND") - 4
+        for kind, word in ((b"bKGD", "the background"), (b"sBIT", "how many bits count"), (b"oFFs", "the place"), (b"prVt", "chunk prVt"),
+                           (b"caBX", "C2PA"), (b"tIME", "")):
+            more = chunk(kind, {b"bKGD": bytes(6), b"sBIT": b"\5\6\5", b"oFFs": bytes(9), b"tIME": b"\7\xe4\1\1\1\1\1"}.get(kind, b"data"))
+            for at in (end, tail):
+                (self.folder / "chunk.png").write_bytes(png[:at] + more + png[at:])
+                said = self.gconv("-i", "chunk.png", "-f", "identity", "-o", "out.png").stderr
+                self.assertEqual((word in said, said.count("\n")), (True, bool(word)), f"{kind} at {at}: {said}")
+        for marker, data, word in ((0xeb, b"JP\0\1box", "segment APP11 (JP)"), (0xe2, b"FPXR\0", "segment APP2 (FPXR)"), (0xec, b"Ducky\0", "")):
+            self.save("segment.jpg")
+            self.add_segment("segment.jpg", data, marker)
+            said = self.gconv("-i", "segment.jpg", "-f", "identity", "-o", "out.png").stderr
+            self.assertEqual((word in said, said.count("\n")), (True, bool(word)), said)
         for name in ("text.png", "iptc.jpg"):
             self.assertEqual(self.gconv("-i", name, "-f", "identity", "-o", "out.png", "--strip").stderr, "")
 

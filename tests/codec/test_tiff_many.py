@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """TIFF of random kinds: the same pixels as those that were written, or a refusal that says what it is; nothing else.
 
-A few files by Pillow and by hand. With tifffile and imagecodecs, of tifffile too; GCONV_MANY_FILES=1000 makes so many."""
+A few files by Pillow and by hand. With tifffile and imagecodecs, of tifffile too; 1,000 with GCONV_LONG_TESTS; GCONV_MANY_FILES is another number."""
 import os
 import subprocess
 import unittest
@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError:
     imagecodecs = tifffile = None
 
-FILES = int(os.environ.get("GCONV_MANY_FILES", "40"))
+FILES = int(os.environ.get("GCONV_MANY_FILES", "1000" if "GCONV_LONG_TESTS" in os.environ else "40"))
 RANDOM = np.random.default_rng(int(os.environ.get("GCONV_SEED", "1")))
 SHORT = 3
 

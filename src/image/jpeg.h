@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JPEG by libjpeg-turbo: what its parts share.
+ *
+ *   jpeg_session.c  a session with libjpeg, and its errors
+ *   jpeg_write.c    writing
+ *   jpeg.c          reading, and the row of the format
+ *
+ * Calls of libjpeg may longjmp(). As in png.c, each such call is made in a step: a function that has all it needs in its
+ * session.
+ */
+#ifndef GCONV_IMAGE_JPEG_H
+#define GCONV_IMAGE_JPEG_H
+
+#include "image/format.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* and XMP's */ };
+
+/* What a segment begins with: its size counts the final 0. */
+static const char gconv_jpeg_exif[] = "Exif\0", gconv_jpeg_xmp[] = "http://ns.adobe.com/xap/1.0/";
+
+typedef struct jpeg_session {
+  struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
+  jmp_buf failed;
+  gconv_status status; /* the error, after a jump */
+  const char *name;    /* of the file */
+  gconv_reader *reader;
+  gconv_writer *writer;
+  gconv_image header; /* of the image at hand; of the first one, the reader has it */
+  int32_t image;      /* its number, from 0 */
+  int32_t row;        /* of its rows: the next to be read */
+  uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
+  struct jpeg_decompress_struct read;
+  struct jpeg_compress_struct write;
+  struct jpeg_source_mgr source;
+  struct jpeg_destination_mgr sink;
+  struct jpeg_progress_mgr progress;
+  uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
+  char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
+
+  /* Segments of metadata that are kept. */
+  jpeg_saved_marker_ptr last;
+  size_t saved; /* bytes */
+  bool enough;  /* there were more than GCONV_MOST_METADATA */
+
+  /* Arguments of the steps that read and write rows. */
+  uint8_t *rows;
+  const uint8_t *const_rows;
+  size_t row_bytes;
+  int32_t count;
+
+  uint8_t output[65536];
+} jpeg_session;
+
+typedef void jpeg_step(jpeg_session *session);
+
+/* Does a step of a session. Returns why it failed, if it did. */
+gconv_status gconv_jpeg_run(jpeg_session *session, jpeg_step *step);
+/* Ends the step at hand, with the status of the last error. */
+_Noreturn void gconv_jpeg_fail(jpeg_session *session, gconv_status status);
+/* Makes the state of a reader or writer. */
+gconv_status gconv_jpeg_create(const char *name, void **state);
+
+/* ---- Parts of the row ---- */
+
+gconv_status gconv_jpeg_start(gconv_writer *writer);
+gconv_status gconv_jpeg_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+gconv_status gconv_jpeg_finish(gconv_writer *writer);
+void gconv_jpeg_end(gconv_writer *writer);
+
+#endif
