@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of bytes for direct, as integers, on processors that multiply bytes fast. The results have the bits of float32: see
- * digits.c. */
+/* Sums of bytes for direct, in integers, on processors that multiply bytes fast. digits.c says why the results have the bits
+ * of float32 sums. */
 #ifndef GCONV_KERNELS_CPU_DIGITS_H
 #define GCONV_KERNELS_CPU_DIGITS_H
 
 #include "kernels/algorithm.h"
 
-/* Whether gconv_digits_execute() may be of use for such a problem on this processor. If not, do not call the other
- * functions.
+/* True if gconv_digits_execute() may be faster for this problem on this processor. If not, do not call the other functions.
  */
 bool gconv_digits_fit(const gconv_problem *problem);
 
 /* Bytes of workspace. */
 size_t gconv_digits_workspace(const gconv_problem *problem);
 
-/* How many floats gconv_digits_prepare() writes. */
+/* The number of floats that gconv_digits_prepare() writes. */
 size_t gconv_digits_floats(const gconv_problem *problem);
 
 /* Prepares the taps of a filter: weights as problem.h lays them out. */
 void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared);
 
-/* Makes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do not
- * allow it: then use floats. */
+/* Computes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do
+ * not allow it; the caller then uses floats. */
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared);
 
 #endif

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum { X, WEIGHTS, BIASES, INPUTS }; /* of a Conv node */
-enum { MOST_SHARED = 64 };           /* all tensors of Conv nodes, by the size of the model and the files beside it */
+enum { MOST_SHARED = 64 }; /* the most bytes of all nodes' tensors, as a multiple of the model and the files beside it */
 
-/* Nodes that convolve, and why those that are no Conv are not read. */
+/* Types of nodes that convolve, and for all but Conv the reason why they are not read. */
 typedef struct kind {
   const char *type, *obstacle;
 } kind;
@@ -42,7 +42,7 @@ typedef struct state {
   gconv_onnx_model model;
   conv *convs; /* one for each entry of the file */
   size_t conv_count;
-  double claimed; /* bytes that the tensors of all Conv nodes are read from, those of a tensor once a node */
+  double claimed; /* bytes of the tensors of all Conv nodes; a shared tensor counts once for each node */
 } state;
 
 const gconv_onnx_model *gconv_onnx_model_of(const gconv_bank_file *file) {
@@ -60,7 +60,7 @@ static void free_conv(conv *c) {
     free(c->input[i]);
 }
 
-/* NULL for nodes that do not convolve, or in a way that is not known. */
+/* The kind of a type of nodes; NULL if it is not in the table. */
 static const kind *find_kind(const char *type) {
   for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(kinds[i].type, type) == 0)
@@ -128,7 +128,7 @@ static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   return entry->name && (count < 2 || copies[count - 1]);
 }
 
-/* Counts a tensor that a node has; NULL counts nothing. */
+/* Adds the bytes of a node's tensor to `claimed`. NULL is allowed. */
 static void claim(gconv_bank_file *file, gconv_onnx_tensor *tensor) {
   if (!tensor)
     return;
@@ -143,7 +143,7 @@ static int compare_files(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Sums up the files of external tensors, each once. */
+/* *bytes: the size of all files of external tensors; each file counts once. */
 static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   const gconv_onnx_model *m = gconv_onnx_model_of(file);
   size_t count = 0;
@@ -161,7 +161,7 @@ static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   return GCONV_OK;
 }
 
-/* Nodes may share tensors, but not so that reading each would take much longer than the files are large. */
+/* Nodes may share tensors. Work must stay linear in the size of the files, so there is a limit on how often. */
 static gconv_status check_claimed(const gconv_bank_file *file) {
   const state *s = file->state;
   double beside = 0;
@@ -221,7 +221,7 @@ static void close_onnx(gconv_bank_file *file) {
 
 /* ---- Reading ---- */
 
-/* Reads how the node is applied. */
+/* Reads strides, pads, dilations and groups. */
 static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_bank *bank) {
   gconv_onnx_node n = {.file = file};
   gconv_status status = gconv_onnx_node_read((gconv_message_reader){&file->source, c->at, c->end}, &n);
@@ -237,7 +237,7 @@ static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_ba
 
 static gconv_status read_biases(gconv_bank_file *file, const conv *c, gconv_bank *bank) {
   const gconv_onnx_tensor *biases = gconv_onnx_find_tensor(gconv_onnx_model_of(file), c->input[BIASES]);
-  if (!c->input[BIASES] || !*c->input[BIASES]) /* there are none, or they are left out */
+  if (!c->input[BIASES] || !*c->input[BIASES]) /* no biases: the input is absent or has an empty name */
     return GCONV_OK;
   if (!biases || !gconv_onnx_is_floating(biases->type) || biases->dimensions != 1 || biases->shape[0] != bank->filters)
     return gconv_fail(

@@ -2,16 +2,16 @@
 /*
  * Unfinished files of processes that were killed: how they are named, and their removal.
  *
- * A process that writes a temporary file holds a lock of it (flock), from the moment when the file is made until it has its
- * final name. The kernel drops the lock with the process, however that ends. So a file whose lock can be had is a leftover,
- * and a file whose lock is held is being written: by a plain run, another shard, or another job in the same folder.
+ * A process that writes a temporary file holds a lock on it (flock), from the creation of the file until it has its final
+ * name. The kernel releases the lock when the process ends, in whatever way. So a file that is not locked is a leftover, and
+ * a locked file is being written: by a plain run, another shard, or another job in the same folder.
  *
- * A process number in the name would tell less: numbers are used again, differ between containers, and mean nothing to
- * another host that shares the folder. The time of the last change would trust clocks, which differ between hosts and jump,
- * and a slow result may take hours. NFS and most cluster file systems carry locks to other hosts. Where one has no locks,
- * nothing can be known, and nothing is removed: a warning says so. Where an administrator has made locks local to each host
- * (local_lock of NFS, localflock of Lustre), a host cannot see the work of others. There, as for the lock of the manifest,
- * jobs of several hosts must not make the same results at the same time; --shard keeps results apart.
+ * A process number in the name would not do: numbers are reused, differ between containers, and mean nothing to another host
+ * that shares the folder. Nor would the time of the last change: clocks differ between hosts and jump, and a slow result may
+ * take hours. NFS and most cluster file systems share locks among hosts. If a file system has no locks, nothing is removed,
+ * and a warning says so. If an administrator has made locks local to each host (local_lock of NFS, localflock of Lustre), a
+ * host cannot see the locks of others. There, as for the lock of the manifest, jobs of several hosts must not make the same
+ * results at the same time; --shard keeps results apart.
  */
 #include "base/file.h"
 #include "base/memory.h"
@@ -54,8 +54,9 @@ static size_t length_without_letters(const char *name) {
   return length;
 }
 
-/* Removes the file `name` of a folder if its process is gone. `path`: of the folder, "" or with a slash at the end. The lock
- * is held meanwhile, so that a process that has just made the file, and not locked it yet, notices, and makes another. */
+/* Removes the file `name` of a folder if its process is gone. `path`: of the folder, "" or with a slash at the end. The file
+ * is locked while it is removed. If a process has just created the file but not locked it yet, its lock fails, and it
+ * creates another file. */
 static bool remove_abandoned(int folder, const char *path, const char *name) {
   struct stat status;
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

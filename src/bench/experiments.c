@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiments that are known by name. Most are grids of layers, each solved by every algorithm, with some outputs held to
- * float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c,
- * windows.c.
+ * The experiments by name. Most are grids of layers. Each layer is computed by every algorithm, and some of its outputs are
+ * compared with float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c, windows.c.
  */
 #include "bench/bench.h"
 
@@ -10,27 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands along x in a plot; what else differs makes panels, and algorithms make lines. */
+/* The x axis of a plot. Algorithms are its lines; other differences make several plots. */
 typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
 enum { MOST_IMAGES = 2, MOST_NUMBERS = 12, MOST_METHODS = 6 };
 
-/* Ended by zeroes, where they are not full. */
+/* Arrays that are not full end with zeros. */
 typedef struct experiment {
   const char *name;
   axis axis;
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
   int32_t workspaces[MOST_NUMBERS];     /* MiB; none: the default */
-  bool paired;                          /* each image has the size at its place, not all of them */
+  bool paired;                          /* image i is combined with size i only, not with all sizes */
   const char *algorithms[MOST_METHODS]; /* none: all of the device */
 
-  /* Of an experiment in a file of its own, what it does; of one with nets, what it counts; what it tells gnuplot (NULL: it
-   * has no picture). */
+  /* Only of experiments with a file of their own: */
   gconv_status (*run)(gconv_bench *bench);
-  const char *items, *axes;
-  const char *kind; /* of a row: what was computed; NULL: "net" */
-  const char *base; /* the method that speed-ups are over; NULL: "one-core" */
+  const char *items; /* what it counts, such as "cases" */
+  const char *axes;  /* commands of gnuplot; NULL: it has no plot */
+  const char *kind;  /* what a row computes; NULL: "net" */
+  const char *base;  /* the method that speed-ups are relative to; NULL: "one-core" */
 } experiment;
 
 static const experiment experiments[] = {
@@ -103,7 +102,7 @@ static int32_t count_numbers(const int32_t *numbers) {
 
 /* ---- The grid ---- */
 
-/* "10 x 3x128x128, 8 filters 3x3", without what stands along x, which is in row->filter. */
+/* Names a row: "10 x 3x128x128, 8 filters 3x3" without the number of the x axis, which goes to row->filter. */
 static void name_row(axis along, gconv_bench_row *row) {
   static const char *const titles[] = {"batch", "filter", "MiB"}; /* by axis */
   const gconv_bench_image *image = &row->image;
@@ -126,7 +125,8 @@ static bool has_algorithm(const gconv_bench *bench, const char *name) {
   return false;
 }
 
-/* Those that were asked for, else those of the experiment that the device has, else all of the device. */
+/* Algorithm number `index`: of those that the user named, else of the experiment's that the device has, else of all of the
+ * device. NULL past the end. */
 static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
   if (bench->settings->algorithms.count > 0 || !chosen->algorithms[0])
     return gconv_bench_algorithm_at(bench, true, index);
@@ -167,13 +167,13 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
   return status;
 }
 
-/* What was asked for, else what the experiment has. */
+/* The numbers that the user gave, else those of the experiment. */
 static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *own, int32_t *count) {
   *count = given->count > 0 ? given->count : count_numbers(own);
   return given->count > 0 ? given->items : own;
 }
 
-/* `only`: the place of the size that the image has; -1: all of them. */
+/* only: the index of the only size to measure; -1: all sizes. */
 static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image, int only) {
   const gconv_bench_settings *settings = bench->settings;
   int32_t size_count, filter_count, batch_count;
@@ -210,7 +210,7 @@ static const experiment *find_experiment(const char *name) {
   return NULL;
 }
 
-/* Batches reach from one image to hundreds, or to ten. */
+/* The commands of gnuplot. Batches of more than 20 images get a logarithmic x axis. */
 static const char *choose_axes(const experiment *chosen) {
 #define COMMON "set autoscale xfix\nset ylabel 'ms'\nset format y '%g'\n"
   static const char *const axes[] = {

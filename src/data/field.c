@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is written where there is no number. "#NV" and "#N/D" are "#N/A" in other languages of spreadsheets. Words of a row
- * are found in capitals or not. */
+/* Words for a missing number. Upper and lower case are the same. "#NV" and "#N/D" are "#N/A" of spreadsheets in other
+ * languages. */
 static const struct {
   const char *word;
   bool has_sign; /* "-nan" is one, too */
@@ -21,8 +21,8 @@ static const struct {
             {"nan(ind)", true, false}, {"nan(snan)", true, false}, {"1.#IND", true, false},    {"1.#QNAN", true, false},
             {"1.#SNAN", true, false}};
 
-/* Reads up to 15 digits with a point and a small exponent, which a product or quotient of exact doubles rounds correctly.
- * False for all else. */
+/* Reads up to 15 digits with a point: a quotient of two exact doubles rounds such a number correctly. False for all other
+ * texts. */
 static bool read_short(const char *at, const char *end, double *value) {
   enum { MOST_EXACT_DIGITS = 15 };
   static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -46,7 +46,7 @@ static bool read_short(const char *at, const char *end, double *value) {
   return count > 0;
 }
 
-/* Whether it may be a decimal number, neither a hexadecimal one nor a fraction. */
+/* True if the text has only characters of decimal numbers. Hexadecimal numbers and fractions have others. */
 static bool looks_decimal(const char *at, const char *end) {
   while (at < end && strchr("0123456789.eE+-", *at))
     at++;
@@ -58,7 +58,7 @@ static bool is_word(const char *word, const char *begin, const char *end) {
   return strncasecmp(word, begin, length) == 0 && word[length] == '\0';
 }
 
-/* Takes off blanks. */
+/* Leaves out blanks at both ends. */
 static void trim(const char **begin, const char **end) {
   while (*begin < *end && isblank((unsigned char)**begin))
     (*begin)++;
@@ -66,7 +66,7 @@ static void trim(const char **begin, const char **end) {
     (*end)--;
 }
 
-/* The number of the gap that a field without blanks is; SIZE_MAX: none. */
+/* The row of `gaps` for a field without blanks at its ends; SIZE_MAX: none. */
 static size_t find_gap(const char *begin, const char *end) {
   const bool has_sign = *begin == '-' || *begin == '+';
   for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)

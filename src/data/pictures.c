@@ -13,7 +13,7 @@
 typedef struct gconv_pictures_cache {
   pthread_mutex_t lock;
   uint64_t bytes, most; /* of decoded images */
-  size_t hand;          /* the image that is looked at next when room is needed */
+  size_t hand;          /* the image that shrink() examines next */
 } gconv_pictures_cache;
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept) {
@@ -144,8 +144,8 @@ static size_t bytes_of(const gconv_image *image) {
   return image->plane_bytes * (size_t)image->frames * (size_t)(image->planar ? image->channels : 1);
 }
 
-/* Frees images that were not used lately, until the others are few enough: the clock algorithm, of which a hand goes round,
- * and frees what was not used since its last visit. Called with the lock. */
+/* Frees images until the others fit into `most` bytes, by the clock algorithm: a hand goes round the images, and frees those
+ * that were not used since its last visit. The caller holds the lock. */
 static void shrink(const gconv_pictures *pictures) {
   gconv_pictures_cache *cache = pictures->cache;
   for (size_t i = 0; i < 2 * pictures->count && cache->bytes > cache->most; i++) {
@@ -160,7 +160,7 @@ static void shrink(const gconv_pictures *pictures) {
   }
 }
 
-/* The decoded image, until release() is called. */
+/* Decodes the image if necessary, and keeps it until release() is called. */
 static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item) {
   gconv_pictures_cache *cache = pictures->cache;
   gconv_image image = {0};
@@ -176,7 +176,7 @@ static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item)
       (image.height != item->height || image.width != item->width || image.channels - image.alpha != item->channels))
     status = gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
   pthread_mutex_lock(&cache->lock);
-  if (status == GCONV_OK && !item->image.data) { /* no other thread was faster */
+  if (status == GCONV_OK && !item->image.data) { /* else another thread has decoded it meanwhile */
     item->image = image;
     image = (gconv_image){0};
     cache->bytes += bytes_of(&item->image);
@@ -195,7 +195,7 @@ static void release(const gconv_pictures *pictures, gconv_picture *item) {
   pthread_mutex_unlock(&pictures->cache->lock);
 }
 
-/* Converts a row of a part to planes that are `plane` floats apart. `row` has room for four channels of it. */
+/* Converts a row of a part to planes that are `plane` floats apart. row: a workspace for the row with four channels. */
 static void convert_row(const gconv_pictures *pictures, const gconv_image *image, gconv_crop crop, int32_t y, float *row,
                         float *samples, size_t plane) {
   const uint8_t *data = image->data;
@@ -229,7 +229,7 @@ static void convert_row(const gconv_pictures *pictures, const gconv_image *image
       samples[c * plane + x] = row[x * step + (c < given ? c : 0)];
 }
 
-/* Mirrors and turns a plane. */
+/* Mirrors and rotates a plane. */
 static void turn_plane(const float *from, gconv_crop crop, float *to) {
   const size_t height = (size_t)crop.height, width = (size_t)crop.width;
   const unsigned quarter = crop.turn >> 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many image files, of which parts are wanted as floats, again and again. */
+/* A list of image files, from which parts are read as floats, with a cache of decoded images. */
 #ifndef GCONV_DATA_PICTURES_H
 #define GCONV_DATA_PICTURES_H
 
@@ -12,27 +12,27 @@ typedef struct gconv_picture {
   int32_t height, width, channels;
   uint64_t bytes;    /* of the file */
   gconv_image image; /* decoded, or empty */
-  int users;         /* who read it now */
-  bool used;         /* since the hand of the cache was there */
+  int users;         /* calls that read it now */
+  bool used;         /* since the last visit of the cache's hand */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
 typedef struct gconv_pictures {
   gconv_picture *items;
   size_t count;
-  bool gray;        /* they are made grey */
-  int32_t channels; /* of what gconv_pictures_get() yields: 1 where all are grey, else 3, or as many as tensors have */
+  bool gray;        /* gconv_pictures_get() converts to grey */
+  int32_t channels; /* of gconv_pictures_get(): 1 if all are grey, else 3, or as many as tensors have */
   struct gconv_pictures_cache *cache;
 } gconv_pictures;
 
-/* Up to `kept` bytes of decoded images are kept for the next time. */
+/* Initialises an empty list. kept: the most bytes of decoded images in the cache. */
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept);
 
 /* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
  * list. */
 gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
 
-/* Whether the name is that of an image that can be read, by its extension. */
+/* True if the extension of the name is that of a format that can be read. */
 bool gconv_picture_is_name(const char *name);
 
 /* Appends the images of a folder, sorted by name, or the one image that `path` is. *found counts them. */
@@ -41,7 +41,7 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
 /* Appends an image; its header is read. */
 gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path);
 
-/* After the last one: settles the channels. GCONV_BAD_FILE if images do not fit together. */
+/* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);
 
 /* Brings two lists, of these folders or files, into one order, by names without extensions; two files may have any names.
@@ -52,14 +52,14 @@ gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path
 /* GCONV_BAD_FILE unless all have one size; or, with a patch, at least its side. */
 gconv_status gconv_pictures_check_sizes(const gconv_pictures *pictures, int32_t patch);
 
-/* A part of an image, and how it is turned. */
+/* A part of an image, and how it is rotated. */
 typedef struct gconv_crop {
   int32_t y, x, height, width;
-  unsigned turn; /* bit 0: mirrored; then turned (turn >> 1) times by 90 degrees, for which odd numbers need a square */
+  unsigned turn; /* bit 0: mirrored; then rotated turn >> 1 times by 90 degrees; an odd number of times needs a square */
 } gconv_crop;
 
-/* Puts the part into samples, channels x height x width, where white is 1. Decodes the image if it is not there. Several
- * threads may call it. */
+/* Writes the part to samples, channels x height x width, where white is 1. Decodes the image if it is not in the cache.
+ * Thread-safe. */
 gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gconv_crop crop, float *samples);
 
 /* Continues a hash (base/checksum.h) with the names, shapes and bytes of the files, without their folders. */

@@ -13,7 +13,7 @@
 
 typedef struct gconv_slabs gconv_slabs;
 
-/* Makes slabs for CUDA's device number `device`, which is current. Pins as many as a small image needs. */
+/* Creates slabs for CUDA's device number `device`, the current one. Pins as many as a small image needs. */
 gconv_status gconv_slabs_create(int device, gconv_slabs **slabs);
 /* NULL is allowed. */
 void gconv_slabs_free(gconv_slabs *slabs);
@@ -22,21 +22,21 @@ void gconv_slabs_free(gconv_slabs *slabs);
 size_t gconv_dense_row_bytes(const gconv_image *image);
 size_t gconv_all_rows(const gconv_image *image);
 
-/* Puts a copy into the stream, from one place on the device to another; the shapes are the same, the distances any. */
+/* Enqueues a copy on the stream, between two images on the device. Their shapes are equal; the pitches of rows and planes
+ * may differ. */
 gconv_status gconv_copy_on_device(const gconv_image *from, const gconv_image *to, cudaStream_t stream);
 
-/* Copies all pixels of `host` to `device`, an image of the same shape whose rows, and whose planes, follow each other
- * without gaps but for those at the ends of rows. Thread-safe. The host's pixels have been read when it returns; the rest is
- * left to the stream. */
+/* Copies all pixels of `host` to `device`, an image of the same shape. Its rows may have padding, but its planes follow each
+ * other without further gaps. When it returns, the host's pixels have been read; the stream does the rest. Thread-safe. */
 gconv_status gconv_upload(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
                           cudaStream_t stream);
 
-/* Gets bytes in a slab. After it returns, the slab is used for something else. */
+/* Receives bytes in a slab. After it returns, the slab is reused. */
 typedef void gconv_take_bytes(void *user, const uint8_t *bytes, size_t size);
 
-/* Copies back in parts. take() works on one part while the next parts are copied. A part has as many units of `unit` bytes
- * as fit into a slab; one always fits. If possible, their number is a multiple of `step`. *waited_ms grows by the time that
- * take() had to wait. */
+/* Copies from the device in parts, and calls take() for each part while the next parts are copied. A part has as many units
+ * of `unit` bytes as fit into a slab, at least one; if possible, a multiple of `step`. *waited_ms grows by the time that was
+ * spent waiting for parts. */
 gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t bytes, size_t unit, size_t step,
                                   gconv_take_bytes *take, void *user, cudaStream_t stream, double *waited_ms);
 

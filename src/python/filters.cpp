@@ -80,7 +80,7 @@ void read_filters_given(const nb::list &given, gconv_filters *filters) {
   }
 }
 
-/* Filters that are freed at the end. */
+/* Filters that the destructor frees. */
 struct FilterList : gconv_filters {
   FilterList() : gconv_filters{} {}
   ~FilterList() {
@@ -96,7 +96,7 @@ nb::tuple filter_to_python(const gconv_filter &filter) {
                         filter.anchor_row, filter.anchor_column, filter.divisor, filter.offset, filter.marked);
 }
 
-/* (whether they are the two derivatives of a gradient, the filters) */
+/* Returns (gradient, filters); gradient: the filters are the two derivatives of a gradient. */
 static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   FilterList filters;
   const std::string spec = path_of(given), name = syntax.is_none() ? "" : text_of("syntax", syntax);
@@ -159,12 +159,12 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);
 }
 
-/* Operations, one after the other, as one. */
+/* Makes one operation of several, which run one after the other. */
 static Operation *make_chain(const nb::list &stages) {
   std::vector<gconv_operation *> operations;
   gconv_operation *chain = nullptr;
   for (nb::handle stage : stages)
-    operations.push_back(const_cast<gconv_operation *>(nb::cast<Operation &>(stage).get())); /* which it is a user of */
+    operations.push_back(const_cast<gconv_operation *>(nb::cast<Operation &>(stage).get())); /* the chain shares them */
   check(gconv_operation_chain(operations.data(), operations.size(), &chain));
   return new Operation(chain, nb::none(), true, false, true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a network keeps besides its weights: of the data set, and of how it was trained. */
+/* What a trained network stores besides its weights: notes about the data set, and about its training. */
 #include "bank/column_notes.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Of the data set ---- */
+/* ---- Notes about the data set ---- */
 
-/* Gives the network the data's classes; where it has its own, they must be the same. */
+/* Copies the data's classes to the network. If the network has classes, they must be equal. */
 static gconv_status take_classes(gconv_network *network, const gconv_dataset_info *info) {
   if (network->class_count > 0 && network->class_count != info->class_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu classes, the data have %zu", network->class_count,
@@ -35,7 +35,7 @@ static gconv_status take_classes(gconv_network *network, const gconv_dataset_inf
   return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
 
-/* Keeps what the column of targets is called, so that other tables need not be told. */
+/* Stores the name of the column of targets, so that it need not be given for other tables. */
 static gconv_status take_label(gconv_network *network, const gconv_dataset_info *info) {
   const char *label = info->label ? info->label : "";
   if (network->label || !*label || !gconv_utf8_is_whole(label, strlen(label))) /* the file is UTF-8 */
@@ -58,7 +58,8 @@ static void free_names(gconv_column_notes *notes) {
   notes->names = NULL;
 }
 
-/* Keeps what is known of the columns. A network that goes on keeps its own, which the data must have been opened with. */
+/* Stores the notes about columns. A network that was trained before keeps its notes; the data must have been opened with
+ * them. */
 static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
   const gconv_column_notes *own = &network->notes, *found = &info->notes;
   for (size_t c = 0; c < own->count && own->count == found->count; c++)
@@ -79,7 +80,7 @@ static gconv_status take_notes(gconv_network *network, const gconv_dataset_info 
   return GCONV_OK;
 }
 
-/* Gives the network the features and colours of data that are pixels: it is for pictures of any size then. */
+/* Stores the features and colours of a data set of pixels. The network then takes pictures of any size. */
 static gconv_status take_features(gconv_network *network, const gconv_dataset_info *info) {
   if (!info->features)
     return GCONV_OK;
@@ -110,14 +111,14 @@ gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset
   return take_features(network, info);
 }
 
-/* ---- Of training ---- */
+/* ---- Notes about training ---- */
 
 static void add_number(json_t *json, const char *key, double value) {
   if (isfinite(value))
     json_object_set_new(json, key, json_real(value));
 }
 
-/* How it was trained, as JSON; NULL without memory. */
+/* The options and the course of training as JSON; NULL without memory. */
 static char *describe(const gconv_trainer *t, bool last) {
   const gconv_training_options *o = &t->options;
   const gconv_training_state *s = &t->state;
@@ -151,7 +152,7 @@ gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gcon
   GCONV_NEED(trainer);
   GCONV_NEED(network);
   GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
-  GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* what others see of it stays the same */
+  GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* changes nothing that callers can see */
   float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
   if (!parameters)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");

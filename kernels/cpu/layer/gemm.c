@@ -32,9 +32,9 @@ enum {
   PANEL_FLOATS = 24 << 10, /* of the weights that are used for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,    /* of a task, where the image has more: so often is a panel used */
-  LONG_ROW = 1024,      /* rows of more pixels are cut, if nothing is staged, into ... */
-  PIECE = 256,          /* ... pieces of about so many, whose samples stay in the L2 cache for all filters */
+  LEAST_PIXELS = 96,    /* of a task, if the image has so many: each uses a panel once */
+  LONG_ROW = 1024,      /* rows of more pixels are cut into pieces, if nothing is staged */
+  PIECE = 256,          /* pixels of a piece, about: its samples stay in the L2 cache for all filters */
   REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
 };
 
@@ -54,7 +54,7 @@ static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
 
 /* ---- Dense layers ---- */
 
-/* Whether each image becomes one pixel, and no tap is outside of it. */
+/* True if the output of an image is one pixel, and all taps lie inside the image. */
 static bool is_dense(const gconv_layer_problem *problem) {
   return problem->out_height == 1 && problem->out_width == 1 && gconv_layer_stage_of_any_step(problem, 1).in_place;
 }
@@ -74,9 +74,9 @@ static gconv_layer_stage stage_of(const gconv_layer_problem *problem, int32_t ro
 /* ---- Tasks: images, groups, bands of rows, pieces of rows, parts of a group's filters ---- */
 
 typedef struct cut {
-  bool dense;                 /* the images are a row, which the pieces divide */
+  bool dense;                 /* the images are the pixels of a row, which is cut into pieces */
   int32_t bands, band_rows;   /* rows of a band; the last may have fewer */
-  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Several only of bands of one row */
+  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Several pieces only if a band is one row */
   int32_t parts, part_blocks; /* blocks of a part; the last may have fewer */
   int32_t channels;           /* of a panel */
 } cut;
@@ -145,8 +145,8 @@ static void add_panel(const walk *w, const gconv_panel *p, const float *x, float
     gconv_product_row(w->set, p, x, width, V, sums);
 }
 
-/* Whether the samples of a piece are copied side by side: those of 1 x 1 filters come from as many pages of memory as there
- * are channels, for each tile. */
+/* True if the samples of a piece are copied to be contiguous. Without that, each tile of a 1 x 1 filter would read as many
+ * pages of memory as there are channels. */
 static bool is_packed(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage) {
   return c->pieces > 1 && !c->dense && stage->step == 1 && problem->rows * problem->columns == 1;
 }
@@ -210,8 +210,7 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* The same of a dense layer, whose output is [image][filter]. biases and out are those of the group's first filter; out is
- * at the task's first image. */
+/* The same for a dense layer, whose output is [image][filter]; out is at the task's first image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
   const int64_t filters = w->problem->filters / w->problem->groups, width = VECTORS * w->set->lanes;
   const float *sums = w->sums;
@@ -299,16 +298,16 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle for each multiply-add or load, or 4 cycles if a sum waits for itself. */
+/* A tap of a tile takes a cycle for each multiply-add or load, and at least 4 cycles, the latency of a multiply-add. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   double width = is_dense(problem) ? problem->images : problem->out_width; /* of the rows that tiles divide */
   double vectors = ceil((double)problem->filters / problem->groups / GCONV_REFERENCE_LANES);
   double N = width / ceil(width / REFERENCE_PIXELS), V = vectors > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
-  double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* a filter's */
+  double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* per filter, with padding */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
-  double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower where they leave the caches */
+  double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower if they leave the caches */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * im2col: one kernel writes the patch matrix (patches.cuh) to memory, another multiplies it by the taps, a third stores the
- * responses. The batched-convolution thesis calls this way "split", and "shared" where the product has its tiles in shared
- * memory; im2col-classic does all of it in one kernel.
+ * responses. The batched-convolution thesis calls this "split", and "shared" if the product has its tiles in shared memory.
+ * im2col-classic does all of it in one kernel.
  *
  * Few filters (`multiply_few`): a thread has the sums of one column, and goes down the matrix.
  *
@@ -14,16 +14,16 @@
  *
  *                         patches, 16 rows at a time        A block copies 16 rows of both into shared memory. Then a
  *                         +----------+                      thread reads 4 taps and 4 samples for 16 multiply-adds: half a
- *                         | 16 x 64  |                      read each, where one sum a thread would take two.
+ *                         | 16 x 64  |                      read for each. With one sum a thread it would be two reads.
  *       taps  +------+    +----------+
  *             | 64   |    | 64 x 64  |
  *             | x 16 |    | sums     |
  *             +------+    +----------+
  *
- * Arithmetic: 2 K R S flop a sample. Bytes: R S floats are written and read again, 8 R S a sample, and 8 K of sums: 400 at 7
- * x 7 with one filter, where direct has 8. With few filters only this counts: an H200 moves 4200 bytes a nanosecond, hence
- * some 10 samples. With K filters each float of the matrix serves 2 K flop; from some 32 on, the multiply-adds take longer
- * than the memory, and the detour through memory hardly matters. That is why networks are computed like this.
+ * Arithmetic: 2 K R S flop a sample. Bytes: R S floats are written and read again, which is 8 R S bytes a sample, and 8 K
+ * bytes of sums. At 7 x 7 with one filter that is 400 bytes; direct moves 8. With few filters, memory is the bound: an H200
+ * moves 4200 bytes a nanosecond, hence some 10 samples. With K filters, each float of the matrix serves 2 K flop. From some
+ * 32 filters on, the multiply-adds take longer than the memory. That is why networks are computed like this.
  *
  * The patch matrix is R * S times as large as the output. So it is made in chunks of n samples; a chunk may be many rows or
  * a part of one. Large chunks, up to the workspace, are the fastest. Chunks so small that matrix and sums stay in the L2
@@ -74,7 +74,7 @@ struct product {
 
 /* ---- Few filters ---- */
 
-/* A thread makes one column of the sums of filters first .. first + F - 1, of which the last may be missing. */
+/* A thread computes one column of the sums of filters first .. first + F - 1, as far as there are so many. */
 template <int F> __global__ void multiply_few(const product m, int64_t first) {
   const int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   float sums[F] = {};
@@ -94,8 +94,8 @@ template <int F> __global__ void multiply_few(const product m, int64_t first) {
 
 enum { SIDE = 4, THREADS = 16, TILE = SIDE * THREADS, DEPTH = 16 };
 
-/* A block has THREADS x THREADS threads. Grid: x counts tiles of columns, y tiles of filters. Tiles are filled up with
- * zeros; what they become is not stored. */
+/* A block has THREADS x THREADS threads. Grid: x counts tiles of columns, y tiles of filters. Tiles are padded with zeros;
+ * the sums of padding are not stored. */
 __global__ void __launch_bounds__(THREADS *THREADS) multiply_tiles(const product m) {
   /* A warp stores two filters of taps, each down a column of DEPTH rows. With two more words a row, these rows are two banks
    * apart, and the second filter has the banks between. */
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(THREADS *THREADS) multiply_tiles(const product
 
 /* ---- The host ---- */
 
-enum { FEW = 8 }; /* filters to which multiply_few() is taken */
+enum { FEW = 8 }; /* the most filters for multiply_few() */
 
 template <int F> void launch_few(const product &m, cudaStream_t stream) {
   for (int64_t first = 0; first < m.filters; first += F)
@@ -151,7 +151,7 @@ void launch_product(const product &m, cudaStream_t stream) {
 
 enum : int64_t {
   COLUMN_STEP = 32,      /* rows of both matrices begin at multiples of 128 bytes */
-  MOST_COLUMNS = 1 << 28 /* so that 32 bits can number them */
+  MOST_COLUMNS = 1 << 28 /* so that indices fit into 32 bits */
 };
 
 /* Floats for one column: its patch and its sums. */
@@ -200,8 +200,8 @@ const char *supports(const gconv_problem *problem) {
   return columns_of(problem) == 0 ? "32 columns of its patch matrix would exceed the workspace" : NULL;
 }
 
-/* Patches and sums are written and read again, samples are read and written; three launches a chunk. Tiles multiply as many
- * filters as they have. */
+/* Patches and sums are written and read again, samples are read and written. A chunk takes three launches. Tiles multiply
+ * their padding, too. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double filters = problem->filters <= FEW ? problem->filters : (problem->filters - 1) / TILE * TILE + TILE;
   const double samples = (double)samples_of(problem), chunks = samples / (double)columns_of(problem) + 1;

@@ -3,14 +3,15 @@
  * fft's engine for smaller filters: one block transforms a pair of tiles, multiplies it and transforms it back, in one
  * kernel, without leaving its shared memory.
  *
- * A tile has N x N points, N = 8 * A. A line is transformed in two passes: A points that are 8 apart, a twist, then 8
- * neighbours. The way back has the opposite order, so points are never reordered. Rows belong to a warp, and so do columns.
- * So only the warp waits between the passes of a line; the block waits between rows and columns. With passes of A and of 8:
+ * A tile has N x N points, N = 8 * A. A line is transformed in two passes: A points that are 8 apart, twiddle factors, then
+ * 8 neighbours. The inverse transform has the opposite order, so points are never reordered. Each row and each column
+ * belongs to one warp. So only the warp waits between the passes of a line, and the block waits between rows and columns.
+ * "A" and "8" are passes of A and of 8 points:
  *
  *     memory -> rows: A 8  | barrier |  columns: A 8, product, 8 A  | barrier |  rows that are stored: 8 A -> memory
  *
- * A point, which holds two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues
- * an instruction in half of its cycles.
+ * A point holds two samples. It takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues an
+ * instruction in half of its cycles.
  */
 #pragma once
 
@@ -21,13 +22,13 @@ namespace {
 
 /* ---- Shapes ---- */
 
-/* For points of 8 bytes, shared memory is 16 banks, and serves half a warp at a time. The gaps put the 16 points that half a
- * warp reads or writes into different banks. Such points are: two neighbouring rows at 8 neighbouring columns; 16 points
- * that are 8 apart in rows; 8 columns of two rows that are 1 or 8 apart. At A = 20, some 16 points that are 8 apart begin in
- * one row and end in the next, and take two turns. */
+/* For points of 8 bytes, shared memory has 16 banks, and serves half a warp at a time. The gaps put the 16 points that half
+ * a warp reads or writes into different banks. Such points are: two neighbouring rows at 8 neighbouring columns; 16 points
+ * that are 8 apart in rows; 8 columns of two rows that are 1 or 8 apart. One case has a conflict: at A = 20, 16 points that
+ * are 8 apart may cross from one row to the next. */
 enum { TWISTS = 6 }; /* the powers of a point's twists (5 at most), and a gap: so 8 points use different banks */
 
-/* Returns the least d >= x that leads to the other half of the banks: d % 16 is 8. */
+/* Returns the least d >= x with d % 16 = 8, a distance to the other half of the banks. */
 constexpr int half_of_banks_on(int x) {
   return (x + 7) / 16 * 16 + 8;
 }
@@ -68,7 +69,7 @@ template <int A> __device__ position tile_order(int64_t index, line_order, line_
 
 /* ---- From memory ---- */
 
-/* Where the rows and columns of two tiles are in the image: row numbers, and elements of a row, or GCONV_OUTSIDE. */
+/* The places of two tiles in the image: the row of each row, the element of each column, or GCONV_OUTSIDE. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
 template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
@@ -163,8 +164,8 @@ template <int A, int SIGN> DEVICE void pass_columns(const float2 *twists, float2
   }
 }
 
-/* The second pass of columns, their product with the spectrum of filter k, and the first pass back. `where` is the place of
- * the lane's values in the spectra. With several filters, the first keeps the transformed tile for the others. */
+/* The second pass of columns, their product with the spectrum of filter k, and the first inverse pass. where: the offset of
+ * the lane's values in the spectra. With several filters, the first one stores the transformed tile for the others. */
 template <int A> DEVICE void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
   using shape = tile_shape<A>;
   const float4 *spectrum = a.spectra + (int64_t)k * (shape::SIZE * shape::SIZE / 2) + where;
@@ -229,7 +230,7 @@ DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, co
   store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
-/* A thread computes its outputs again. This is a function of its own, because it would take registers of the kernel. */
+/* A thread computes its outputs again. It is not inlined, because it would take registers of the kernel. */
 template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const tile_pair &pair) {
   for (int y = threadIdx.x / 8; y < t.valid_y; y += 4 * A)
     mend_row(t, pair, y, (int)threadIdx.x % 8 - t.first_x, 8);
@@ -239,7 +240,7 @@ template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const t
 
 /* A block processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2
  * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load those of the next tiles without
- * waiting for other warps, but at the border of the image. */
+ * waiting for other warps, except at the border of the image. */
 template <int A>
 __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
     convolve_tiles(const __grid_constant__ tile_arguments a) {
@@ -247,7 +248,7 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   extern __shared__ float4 shared[];
   float2 *tile = (float2 *)shared, *twists = tile + shape::POINTS;
   places<A> &found = *(places<A> *)(twists + 8 * TWISTS);
-  __shared__ tile_pair pairs[2]; /* the current pair and the next, in turn */
+  __shared__ tile_pair pairs[2]; /* the current pair and the next, alternately */
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int i = threadIdx.x; i < 8 * TWISTS; i += shape::THREADS)
     twists[i] = a.twists[i];
