@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step of all cases takes a GPU less time than the host needs to start it, to wait for it and to tell of it. So the engine
- * is asked for the steps of several epochs at a time, and while these are told one by one, it is at the next ones. If
- * somebody wants the parameters meanwhile, the arrays before the steps are restored, and as many steps are taken again as
- * were told: the same steps have the same bytes.
+ * A step of all cases takes a GPU less time than the host needs to start it, to wait for it and to report it. So the engine
+ * takes the steps of several epochs at a time. While these are reported one by one, the engine takes the next ones. If a
+ * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and as many steps are repeated as
+ * were reported. The same steps have the same bytes.
  */
 #include "data/dataset.h"
 #include "train/trainer.h"
@@ -15,7 +15,7 @@ enum { EPOCHS = 256, ARRAYS = 4 };
 static const gconv_learn_array arrays[ARRAYS] = {GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST, GCONV_LEARN_FIRST,
                                                  GCONV_LEARN_SECOND};
 
-/* How many of these arrays steps change. */
+/* The number of the engine's arrays that steps change. */
 static size_t changed(const gconv_trainer *t) {
   return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
 }
@@ -59,7 +59,7 @@ static gconv_status start(gconv_trainer *t, const gconv_ahead_start *from, size_
   return t->type->start(t->engine, &cases, t->steps, count, from->best_loss);
 }
 
-/* Restores what was before, and takes some steps again. */
+/* Restores the arrays and the state of `from`, and takes `count` steps again. */
 static gconv_status take_again(gconv_trainer *t, const gconv_ahead_start *from, size_t count, size_t *taken) {
   restore(t, from);
   GCONV_TRY(start(t, from, count));
@@ -68,7 +68,7 @@ static gconv_status take_again(gconv_trainer *t, const gconv_ahead_start *from, 
 
 /* ---- Steps ---- */
 
-/* Starts the steps from `next` on, which has all but the arrays. */
+/* Copies the engine's arrays to `next`, whose other fields are set, and starts the steps from there. */
 static gconv_status start_next(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
   const uint64_t left = t->options.epochs - a->next.epochs;
@@ -78,7 +78,7 @@ static gconv_status start_next(gconv_trainer *t) {
   return GCONV_OK;
 }
 
-/* Sets `next` to what is behind the steps that were taken. */
+/* Sets `next` to the state after the steps that were taken. */
 static void go_behind(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
   a->next.epochs = a->now.epochs + a->taken;
@@ -91,7 +91,7 @@ static void go_behind(gconv_trainer *t) {
   }
 }
 
-/* Whether all that the steps made is finite. */
+/* True if all losses and parameters after the steps are finite. */
 static bool is_finite(const gconv_trainer *t) {
   for (size_t i = 0; i < t->ahead.taken; i++)
     if (!isfinite(t->sums[i].loss))
@@ -99,7 +99,7 @@ static bool is_finite(const gconv_trainer *t) {
   return t->type->is_finite(t->engine);
 }
 
-/* Waits for the steps at work, or takes the first ones; and starts those behind them. */
+/* Waits for the running steps, or takes the first ones; then starts the next ones. */
 static gconv_status take_several(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
   if (!a->at_work) {
@@ -110,7 +110,7 @@ static gconv_status take_several(gconv_trainer *t) {
   }
   const gconv_ahead_start before = a->now;
   a->now = a->next;
-  a->next = before; /* for its arrays */
+  a->next = before; /* to reuse its arrays */
   a->at_work = false;
   a->told = a->taken = 0;
   GCONV_TRY(t->type->await(t->engine, t->sums, &a->taken));

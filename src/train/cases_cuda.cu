@@ -73,12 +73,12 @@ __global__ void normalize(float *x, size_t count, size_t plane, size_t channels,
   }
 }
 
-/* Reads into the stage whose turn it is, and copies from there by a stream that does not wait for the steps before. */
+/* Reads cases into the next stage, and copies them by a stream that does not wait for earlier steps. */
 gconv_status fill_stage(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count) {
   const size_t stage = own->turn % GCONV_CUDA_STAGES, at = own->room * own->in;
   float *staged = own->staged[stage], *arrived = own->arrived[stage];
   own->ahead.count = 0;
-  CUDA_TRY(cudaEventSynchronize(own->there[stage])); /* of a batch that was read ahead in vain */
+  CUDA_TRY(cudaEventSynchronize(own->there[stage])); /* of a batch that was read ahead, but not used */
   CUDA_TRY(cudaEventSynchronize(own->copied[stage]));
   GCONV_TRY(read_cases(own, cases, first, count, staged, staged + at));
   CUDA_TRY(cudaMemcpyAsync(arrived, staged, count * own->in * sizeof *staged, cudaMemcpyHostToDevice, own->copying));
@@ -88,7 +88,7 @@ gconv_status fill_stage(gconv_cuda_cases *own, const gconv_learn_cases *cases, s
   return GCONV_OK;
 }
 
-/* Whether the stage whose turn it is has these cases already. */
+/* True if the next stage has these cases already. */
 bool is_ahead(const gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count) {
   const gconv_ahead_cases *a = &own->ahead;
   return a->count == count && a->data == cases->data && a->epoch == cases->epoch &&
@@ -114,7 +114,7 @@ gconv_status move(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t 
   return GCONV_OK;
 }
 
-/* Moves the whole data set, from the first case to the last. */
+/* Copies the whole data set to the device. */
 gconv_status hold(gconv_cuda_cases *own, const gconv_learn_cases *cases, gconv_held_cases *held) {
   const size_t all = gconv_dataset_get_info(cases->data)->cases;
   CUDA_TRY(cudaMalloc(&held->inputs, all * own->in * sizeof(float)));
@@ -142,7 +142,7 @@ void drop(gconv_held_cases *held) {
   *held = {};
 }
 
-/* Whether it stays the same, and takes at most half of the memory that is free. */
+/* *worth: the data set is the same in each epoch, and takes at most half of the free memory. */
 gconv_status is_worth_holding(const gconv_cuda_cases *own, const gconv_dataset *data, bool *worth) {
   size_t available = 0, total = 0;
   CUDA_TRY(cudaMemGetInfo(&available, &total));
@@ -249,7 +249,7 @@ gconv_status gconv_cuda_cases_make(const gconv_engine_order *order, size_t room,
 }
 
 void gconv_cuda_cases_free(gconv_cuda_cases *cases) {
-  if (cases->copying) /* a batch that was read ahead may be on its way */
+  if (cases->copying) /* a batch that was read ahead may still be copied */
     cudaStreamSynchronize(cases->copying);
   for (gconv_held_cases *h = cases->held; h < cases->held + GCONV_CUDA_HELD; h++)
     drop(h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints: the file of a network with its weights of the last step, and with what else training goes on from. Its extra
- * tensors are the best weights, the optimiser's two, and the last weights as they are learned, with scaled targets; its JSON
- * has the state, the options that must be the same, and a checksum of all this. */
+/* Checkpoints: the file of a network with the weights of the last step, and with the state of training. Its extra tensors
+ * are the best weights, the two arrays of the optimiser, and the last weights for scaled targets. Its JSON has the state,
+ * the options that must be the same, and a checksum of all this. */
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
@@ -47,7 +47,7 @@ static uint64_t add_json(uint64_t hash, const json_t *json) {
   return hash;
 }
 
-/* Of the setting, the state, and the arrays, of `count` floats each: 16 hexadecimal digits. */
+/* The checksum of the setting, the state and the arrays, of `count` floats each: 16 hexadecimal digits. */
 static void sum_up(const json_t *json, const float *const floats[TENSORS], size_t count, char text[24]) {
   uint64_t hash = add_json(GCONV_FNV1A_BASIS, json_object_get(json, "setting"));
   hash = add_json(hash, json_object_get(json, "state"));
@@ -60,7 +60,7 @@ static void sum_up(const json_t *json, const float *const floats[TENSORS], size_
 
 /* ---- Writing ---- */
 
-/* What tells a data set from others, 16 hexadecimal digits; "none" where there is no such thing. */
+/* The digest of a data set, 16 hexadecimal digits; "none" if there is no data set, or no digest. */
 static json_t *digest_of(const gconv_dataset *data) {
   char text[24] = "none";
   if (data && data->type->digest)
@@ -82,7 +82,7 @@ static json_t *describe_weights(const gconv_trainer *t) {
   return list;
 }
 
-/* What must be the same when training goes on. The number of epochs matters only to schedules. */
+/* The options and data that must be the same when training is continued. The number of epochs matters only to schedules. */
 static json_t *describe_setting(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
@@ -183,7 +183,7 @@ static gconv_status complain_setting(const char *path, const char *key, const js
   return GCONV_BAD_ARGUMENT;
 }
 
-/* Fails if the checkpoint was made with another setting: says which part of it differs. */
+/* Fails if the checkpoint was made with another setting, and names the part that differs. */
 static gconv_status check_setting(const gconv_trainer *t, const char *path, const json_t *found) {
   json_t *wanted = describe_setting(t), *value;
   const char *key;
@@ -214,7 +214,7 @@ static gconv_status check_normalisation(const gconv_trainer *t, const char *path
                     path);
 }
 
-/* Whether the state has what every checkpoint has: numbers, or null of those that are not finite. */
+/* True if the state has all fields of a checkpoint: numbers, or null for numbers that are not finite. */
 static bool is_whole_state(const json_t *json) {
   static const char *const keys[] = {"epochs",
                                      "at",
@@ -263,7 +263,7 @@ static gconv_status take_state(const char *path, const json_t *json, uint64_t ca
   return GCONV_OK;
 }
 
-/* Returns the numbers of a tensor that has as many as there are parameters, or NULL with an error text. */
+/* Returns the numbers of a tensor, which must be as many as the parameters, or NULL with an error text. */
 static const float *find_floats(const gconv_trainer *t, const char *path, const gconv_network_extras *extras,
                                 const char *name) {
   const gconv_tensor *tensor = gconv_network_extras_find(extras, name);
@@ -337,9 +337,9 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
   if (status != GCONV_OK)
     return status;
   if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
-    state.ending = GCONV_ENDING_NONE; /* more are wanted now */
+    state.ending = GCONV_ENDING_NONE; /* the caller wants more epochs now */
   if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
-    state.ending = GCONV_ENDING_EPOCHS; /* fewer are wanted now */
+    state.ending = GCONV_ENDING_EPOCHS; /* the caller wants fewer epochs now */
   t->state = state;
   return GCONV_OK;
 }

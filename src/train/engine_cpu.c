@@ -132,7 +132,7 @@ static gconv_status prepare_chunks(gconv_cpu_engine *e) {
   }
   e->chunk = chunk;
   size_t slices = divide_up(chunk, GCONV_LEARN_SLICE), chunks = divide_up(batch, chunk);
-  e->case_tasks = chunk < most_tasks(e) ? chunk : most_tasks(e); /* fewer cases may make more tasks */
+  e->case_tasks = chunk < most_tasks(e) ? chunk : most_tasks(e); /* fewer cases may have more tasks */
   e->slice_tasks = slices < most_tasks(e) ? slices : most_tasks(e);
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT];
   GCONV_TRY(prepare_sums(e->case_tasks, e->first, gradient, &e->case_sums));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of the CPU. It takes the layers before the dense tail of a network case by case, and the tail slice by slice
- * (kernels/learn_problem.h says what a tail and a slice are), so that what a thread works on stays in its caches.
+ * The engine of the CPU. It computes the layers before the dense tail of a network case by case, and the tail slice by slice
+ * (kernels/learn_problem.h defines tail and slice). So the numbers of a thread stay in its caches.
  *
- * Threads share a step by tasks. A task is 2^n cases, or 2^n slices, in a row, and yields the sum of their gradients. This
- * sum is a branch of the tree by which all gradients are added: so the number of tasks, and of threads, changes no bit.
+ * A step is cut into tasks. A task is 2^n cases, or 2^n slices, in a row, and yields the sum of their gradients. This sum is
+ * a branch of the tree by which all gradients are added. So neither the number of tasks nor that of threads changes a bit.
  *
- * A network with both parts goes chunk by chunk. All cases of a chunk go forward through the first part; then its slices go
- * through the tail, forward and backward; then all its cases go backward through the first part.
+ * A network with both parts is computed chunk by chunk: all cases of a chunk forward through the first part, then its slices
+ * forward and backward through the tail, then all its cases backward through the first part.
  */
 #ifndef GCONV_TRAIN_ENGINE_CPU_H
 #define GCONV_TRAIN_ENGINE_CPU_H
@@ -18,23 +18,23 @@
 #include "train/tree.h"
 
 enum {
-  GCONV_CPU_LEAST_TASKS = 8,    /* into which a step is divided, where it has as many cases or slices */
-  GCONV_CPU_SMALL = 1 << 16,    /* parameters of a network whose gradients are soon added */
-  GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that other threads are woken for */
+  GCONV_CPU_LEAST_TASKS = 8,    /* of a step, if it has as many cases or slices */
+  GCONV_CPU_SMALL = 1 << 16,    /* parameters of a network whose gradients are added quickly */
+  GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that are worth waking other threads for */
 };
 
-/* A layer, and where its parameters are in the arrays of the engine. */
+/* A layer, and the place of its parameters in the arrays of the engine. */
 typedef struct gconv_cpu_layer {
   const gconv_learn_layer *layer;
   gconv_learn_conv conv;   /* before the tail */
   gconv_learn_dense dense; /* in the tail */
   size_t at, parameters;   /* 0 of layers without weights */
-  size_t panel;            /* where its transposed weights are */
-  size_t value;            /* before the tail: where its input is among the values of a case */
+  size_t panel;            /* offset of its transposed weights */
+  size_t value;            /* before the tail: offset of its input in the values of a case */
   size_t bands;
 } gconv_cpu_layer;
 
-/* What a thread works with. */
+/* The workspace of a thread. */
 typedef struct gconv_cpu_seat {
   float *values;            /* of a case, before the tail: the inputs of all layers, and the last output */
   float *gradients[2];      /* of a case, or of a slice */
@@ -51,21 +51,21 @@ typedef struct gconv_cpu_engine {
   const gconv_learn_net *net;
   gconv_cpu_layer *layers;
   size_t tail;       /* the first layer of the tail */
-  size_t first, all; /* parameters before the tail, and in all */
+  size_t first, all; /* the number of parameters before the tail, and of all */
   float *arrays[GCONV_LEARN_ARRAYS];
   float *panels;          /* transposed weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
-  size_t values;          /* floats that a case keeps before the tail */
-  size_t last_value;      /* where the last output before the tail is among them */
-  size_t features;        /* floats of a case that go into the tail */
+  size_t values;          /* floats of a case before the tail */
+  size_t last_value;      /* offset of the last output before the tail in them */
+  size_t features;        /* floats of a case's input of the tail */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
   bool mixed;             /* there are layers before the tail, and a tail */
-  size_t chunk;           /* cases that a pass takes at a time */
+  size_t chunk;           /* cases of a chunk */
   double work;            /* multiplications of a case */
   size_t seats;
   gconv_cpu_seat *seat;
-  size_t case_tasks, slice_tasks;                        /* for which there are partial sums */
-  float **case_sums, **slice_sums;                       /* the first of each is a part of the gradient */
+  size_t case_tasks, slice_tasks;                        /* the number of partial sums */
+  float **case_sums, **slice_sums;                       /* the first ones are parts of the gradient */
   gconv_tree case_chunks, slice_chunks;                  /* of several chunks */
   float *chunk_values, *chunk_gradients, *chunk_targets; /* of a network with both parts */
   double *losses;
@@ -83,7 +83,7 @@ static inline size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-static inline size_t padded(size_t floats) { /* with what kernels may read behind them */
+static inline size_t padded(size_t floats) { /* with the slack that kernels may read */
   return (floats + GCONV_STAGE_SLACK + 15) / 16 * 16;
 }
 
@@ -91,23 +91,23 @@ static inline size_t divide_up(size_t a, size_t b) {
   return a / b + (a % b != 0);
 }
 
-/* Whether a layer writes its output, and can be differentiated, row by row. */
+/* True if a layer writes its output, and is differentiated, row by row. */
 static inline bool yields_rows(const gconv_learn_layer *layer) {
   return layer->kind == GCONV_LAYER_CONV && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
-/* Whether about half of its output is 0. */
+/* True if about half of its output is 0. */
 static inline bool yields_zeros(const gconv_learn_layer *layer) {
   return layer->kind == GCONV_LAYER_CONV && layer->problem.activation == GCONV_ACTIVATION_RELU;
 }
 
-/* Tasks of a pass, at most. Many share out the work more evenly: 15,360 cases are 120 slices, which 8 tasks of 16 part as 64
- * to 56. But each has a sum of gradients, which must stay small. */
+/* The most tasks of a pass. Many tasks balance the work: 15,360 cases are 120 slices, which 8 tasks of 16 would split into
+ * 64 and 56. But each task has a sum of gradients, so their memory limits them. */
 static inline size_t most_tasks(const gconv_cpu_engine *e) {
   return larger(GCONV_CPU_LEAST_TASKS, (e->all <= GCONV_CPU_SMALL ? 16 : 4) * e->seats);
 }
 
-/* How many cases or slices, a power of two, a task takes of `count`. */
+/* The cases or slices of a task, a power of two, if there are `count`. */
 static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
   size_t wanted = most_tasks(e), size = 1;
   while (count > wanted * size)
@@ -119,7 +119,7 @@ static inline bool wakes_threads(const gconv_cpu_engine *e, size_t cases) {
   return e->work * (double)cases >= GCONV_CPU_LEAST_WORK;
 }
 
-/* Runs the cases forward, and where it `learns`, backward: then the array of the gradient has their sum (pass_cpu.c). */
+/* Runs the cases forward; learns: also backward, and stores the sum of their gradients (pass_cpu.c). */
 gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases *cases, bool learns, gconv_learn_sums *sums);
 
 #endif

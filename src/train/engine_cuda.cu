@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of a GPU. A step goes through the layers one by one, with kernels for each (kernels/cuda/train/layers.h); small
- * networks of dense layers train inside of one kernel (resident.h). Parameters and data stay on the device. Several steps
+ * The engine of a GPU. A step computes the layers one by one, with kernels for each (kernels/cuda/train/layers.h). Small
+ * networks of dense layers are trained inside one kernel (resident.h). Parameters and data stay on the device. Several steps
  * are started before the host waits for their losses.
  */
 #include "device/cuda_error.h"
@@ -19,9 +19,9 @@
 namespace {
 
 enum {
-  MOST_STEPS = 64,  /* that are started at a time */
-  BUFFERS = 3,      /* of gradients of values: one is read, one written, and one may still be read for parameters */
-  EVALUATED = 1024, /* cases at a time, if their values take at most so much memory: */
+  MOST_STEPS = 64,  /* the most steps that are started at a time */
+  BUFFERS = 3,      /* of gradients of values: one is read, one is written, a gradient of parameters may read the third */
+  EVALUATED = 1024, /* cases of an evaluation at a time, if their values take at most this memory: */
   EVALUATED_BYTES = 256 << 20,
   LEAVES_BYTES = 256 << 20 /* of chains of gradients at a time */
 };
@@ -29,36 +29,36 @@ enum {
 struct engine {
   gconv_engine_order order;
   const gconv_learn_net *net;
-  gconv_learn_net weighted; /* the same, with weights of classes that the device has */
+  gconv_learn_net weighted; /* the same, with weights of classes in device memory */
   gconv_learn_own *layers;
-  cudaStream_t stream, beside; /* losses are found beside the way back, which does not need them */
-  cudaStream_t weights;        /* gradients of parameters are found beside those of inputs */
-  cudaEvent_t forward, found;  /* the outputs are there; the losses are */
-  cudaEvent_t ready;           /* what a stream is to wait for is there */
+  cudaStream_t stream, beside; /* `beside` computes losses during the backward pass, which does not need them */
+  cudaStream_t weights;        /* computes gradients of parameters during those of inputs */
+  cudaEvent_t forward, found;  /* the outputs are computed; the losses are computed */
+  cudaEvent_t ready;           /* what another stream waits for is computed */
   cudaEvent_t used[BUFFERS];   /* gradients[i] was read for a gradient of parameters */
-  void **owned;                /* memory of the device */
+  void **owned;                /* device memory */
   size_t owned_count;
   float *arrays[GCONV_LEARN_ARRAYS];
   uint8_t *are_weights; /* of each parameter */
-  size_t room;          /* cases that there is room for */
-  float **values;       /* of the device: inputs of each layer, and the last output; the array is the host's */
+  size_t room;          /* the most cases at a time */
+  float **values;       /* inputs of each layer, and the last output, in device memory; the array is in host memory */
   float *gradients[BUFFERS], *targets;
   float *leaves, *case_sums, *chunk_sums;
   double *losses;
   uint32_t *hits;
   size_t losses_room;
-  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of as many as a resident kernel takes; pinned, of the host */
-  gconv_learn_outcome *many;     /* of the device: those of a kernel that takes many steps, which would wait for the bus */
-  uint32_t *stop, *bad;          /* a loss is not finite: of the device; a parameter is not: pinned, of the host */
+  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of those of a resident kernel; pinned host memory */
+  gconv_learn_outcome *many;     /* the same in device memory, for a kernel of many steps, which would wait for the bus */
+  uint32_t *stop, *bad; /* stop: a loss is not finite, device memory; bad: a parameter is not finite, pinned host memory */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
-  gconv_learn_tensor **tensors;     /* of each layer, NULL where its gradient is found by chains; the array is the host's */
-  gconv_resident *resident;         /* NULL: the network is not resident */
-  const gconv_held_cases *arranged; /* what the resident network has in place: all of these, in their order; or NULL */
-  /* Of the steps that are to be awaited: */
+  gconv_learn_tensor **tensors; /* of each layer; NULL: its gradient is computed by chains; the array is in host memory */
+  gconv_resident *resident;     /* NULL: the network is not resident */
+  const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
+  /* Of the steps that run: */
   size_t started;
-  gconv_learn_cases rest; /* of their pass, behind them */
-  double best, factor;    /* the parameters before become the best ones if loss * factor of the first step is below `best` */
+  gconv_learn_cases rest; /* the later cases of their pass */
+  double best, factor;    /* if loss * factor of the first step is below `best`, the parameters before it are the best */
 };
 
 /* ---- Making one ---- */
@@ -75,7 +75,7 @@ template <class T> gconv_status allocate(engine *e, size_t count, const char *wh
   return GCONV_OK;
 }
 
-/* A dense layer sees its input as channels of one place. */
+/* Changes the shape of a dense layer's input to channels of one place. */
 void flatten(gconv_layer_problem *p) {
   p->channels *= p->height * p->width;
   p->height = p->width = p->rows = p->columns = 1;
@@ -97,7 +97,7 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   if (!taps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   gconv_learn_make_taps(p, taps);
-  /* In our stream, as the memory is being cleared there. */
+  /* In the engine's stream, which clears the memory. */
   const cudaError_t error = cudaMemcpyAsync(own->taps, taps, count * sizeof *taps, cudaMemcpyHostToDevice, e->stream);
   free(taps);
   CUDA_TRY(error);
@@ -105,14 +105,14 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   return GCONV_OK;
 }
 
-/* Sums of few numbers, or of few filters, are as fast by chains. */
+/* False for sums of few numbers or filters, which are as fast by chains. */
 bool wants_tensor(const engine *e, const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return own->layer.kind == GCONV_LAYER_CONV && !own->in_tail && !e->order.exact &&
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
-/* Cases whose chains are made at a time: a power of two, in the tail of slices. */
+/* Cases whose chains are computed at a time: a power of two; in the tail, of slices. */
 size_t chunk_of(const gconv_learn_own *own) {
   const size_t unit = own->in_tail ? GCONV_LEARN_SLICE : 1;
   size_t cases = unit;
@@ -162,7 +162,7 @@ gconv_status prepare_values(engine *e) {
   e->room = std::max({e->order.batch, std::min<size_t>(EVALUATED, evaluated), (size_t)1});
   for (size_t i = 0; i < e->net->count; i++)
     if (e->plans.forward[i].algorithm)
-      e->room = e->order.batch; /* plans are for so many */
+      e->room = e->order.batch; /* plans are made for so many cases */
   e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
   if (!e->values)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
@@ -191,7 +191,7 @@ gconv_status fill_engine(engine *e) {
   const size_t tail = gconv_learn_tail(e->net);
   CUDA_TRY(cudaStreamCreateWithFlags(&e->stream, cudaStreamNonBlocking));
   CUDA_TRY(cudaStreamCreateWithFlags(&e->beside, cudaStreamNonBlocking));
-  /* Of low priority: all layers before wait for the gradient of inputs. */
+  /* A stream of low priority: the gradient of inputs is urgent, since all layers before wait for it. */
   int low = 0, high = 0;
   CUDA_TRY(cudaDeviceGetStreamPriorityRange(&low, &high));
   CUDA_TRY(cudaStreamCreateWithPriority(&e->weights, cudaStreamNonBlocking, low));
@@ -207,7 +207,7 @@ gconv_status fill_engine(engine *e) {
     GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->arrays[i]));
   GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->are_weights));
   GCONV_TRY(allocate(e, 1, "the parameters", &e->stop));
-  CUDA_TRY(cudaStreamSynchronize(e->stream)); /* they are 0 now */
+  CUDA_TRY(cudaStreamSynchronize(e->stream)); /* all arrays are 0 now */
   for (size_t i = 0; i < e->net->count; i++)
     GCONV_TRY(prepare_layer(e, i, tail));
   GCONV_TRY(gconv_learn_plans_make(&e->order, e->layers, e->order.batch, &e->plans));
@@ -286,7 +286,7 @@ gconv_status create(const gconv_engine_order *order, void **result) {
   return GCONV_OK;
 }
 
-/* Failures are told by the next call that returns a status. */
+/* The next call that returns a status reports failures. */
 void set(void *state, gconv_learn_array array, const float *values) {
   engine *e = (engine *)state;
   gconv_cuda_guest guest(e->order.device->index);
@@ -313,7 +313,7 @@ void keep(void *state) {
   copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST);
 }
 
-/* Steps tell of a parameter that is not finite, and none becomes finite again. */
+/* Steps set `bad` at a parameter that is not finite; it never becomes finite again. */
 bool is_finite(const void *state) {
   const engine *e = (const engine *)state;
   gconv_cuda_guest guest(e->order.device->index);
@@ -356,14 +356,14 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
   return GCONV_OK;
 }
 
-/* Finds the losses of `count` cases that went forward, and stores them from number `at` on. */
+/* Computes the losses of `count` cases after their forward pass, and stores them from number `at` on. */
 void find_losses(engine *e, size_t count, size_t at, cudaStream_t stream) {
   gconv_learn_cuda_losses(&e->weighted, e->values[e->net->count], e->targets, (int64_t)count, e->losses + at, e->hits + at,
                           stream);
 }
 
-/* The gradient of a layer's parameters: chunk after chunk of cases, whose chains are summed by a tree, and then the chunks.
- */
+/* The gradient of a layer's parameters. Cases are taken in chunks: the chains of a chunk are summed by a tree, then the
+ * chunks. */
 void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const float *dz, size_t count) {
   const gconv_learn_layer *layer = &own->layer;
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
@@ -375,7 +375,7 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
     const int64_t leaves = gconv_learn_leaves(own, (int64_t)cases), trees = leaves / bands;
     gconv_learn_cuda_weights(own, x + first * gconv_learn_in_floats(layer), dz + first * gconv_learn_out_floats(layer),
                              (int64_t)cases, leaves > 1 ? e->leaves : sum, e->weights);
-    if (is_power_of_two(bands) && leaves > 1) { /* the trees of cases are parts of one tree */
+    if (is_power_of_two(bands) && leaves > 1) { /* the trees of the cases are branches of one tree */
       gconv_learn_cuda_tree(e->leaves, 1, leaves, floats, sum, e->weights);
     } else if (leaves > 1) {
       gconv_learn_cuda_tree(e->leaves, trees, bands, floats, trees > 1 ? e->case_sums : sum, e->weights);
@@ -387,7 +387,7 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
     gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->weights);
 }
 
-/* Starts the gradient of layer i's parameters, from gradients[from], beside what follows in the main stream. */
+/* Starts the gradient of layer i's parameters, from gradients[from], in a stream of its own. */
 gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   const gconv_learn_own *own = &e->layers[i];
   if (!own->layer.parameters)
@@ -403,7 +403,7 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   return GCONV_OK;
 }
 
-/* Goes back through the layers. Each reads a buffer of gradients and writes the next one. */
+/* Backward through the layers. Each reads a buffer of gradients, and writes the next one. */
 gconv_status run_backward(engine *e, size_t count) {
   int from = 0;
   gconv_learn_cuda_outputs(&e->weighted, e->values[e->net->count], e->targets, (int64_t)count,
@@ -415,7 +415,7 @@ gconv_status run_backward(engine *e, size_t count) {
     if (i + 1 < e->net->count || e->net->loss != GCONV_LOSS_CROSS_ENTROPY)
       gconv_learn_cuda_differentiate(own, e->values[i + 1], dz, (int64_t)count, e->stream);
     GCONV_TRY(start_parameters(e, i, from, count));
-    CUDA_TRY(cudaStreamWaitEvent(e->stream, e->used[to], 0)); /* at once, if nothing reads that buffer */
+    CUDA_TRY(cudaStreamWaitEvent(e->stream, e->used[to], 0)); /* does not wait if nothing reads that buffer */
     if (i > 0 && e->plans.inputs[i].algorithm)
       GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
     else if (i > 0)
@@ -428,7 +428,7 @@ gconv_status run_backward(engine *e, size_t count) {
   return GCONV_OK;
 }
 
-/* Waits for what was started: then the outcomes are there. */
+/* Waits for the steps that run; the outcomes are then complete. */
 gconv_status finish(engine *e) {
   CUDA_TRY(cudaGetLastError());
   CUDA_TRY(cudaStreamSynchronize(e->stream));
@@ -444,7 +444,7 @@ gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, con
   return gconv_cuda_cases_begin(&e->cases, cases, held);
 }
 
-/* The gradient of cases first .. first + count - 1, and their losses, those of step `step`. */
+/* Computes the gradient of cases first .. first + count - 1, and their losses as those of step `step`. */
 gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, size_t step) {
   GCONV_TRY(run_forward(e, cases, first, count));
   CUDA_TRY(cudaEventRecord(e->forward, e->stream));
@@ -481,7 +481,7 @@ void start_update(engine *e, const gconv_learn_step *step) {
 
 /* ---- Several steps ---- */
 
-/* Steps in kernels of their own. */
+/* Starts steps of a resident network. */
 gconv_status take_resident(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held,
                            const gconv_learn_step *steps, size_t count, double best) {
   gconv_resident_run run = {held->inputs, held->targets, e->cases.numbers, std::min(cases->count, count * e->order.batch)};
@@ -531,7 +531,7 @@ gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_lear
   if (!resident)
     CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
   const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;
-  if (single) /* its kernel keeps no best ones: those before the step are kept until its loss is known */
+  if (single) /* its kernel keeps no best parameters: those before the step are kept until its loss is known */
     copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_GRADIENT);
   if (resident)
     GCONV_TRY(take_resident(e, cases, held, steps, count, best));
@@ -582,7 +582,7 @@ bool is_exact(const void *state) {
   return true;
 }
 
-/* Says by what the convolutions are solved. */
+/* Writes which algorithms compute the convolutions. */
 void explain(const void *state, FILE *text) {
   const engine *e = (const engine *)state;
   const char *before = "";

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; engines keep those of GCONV_LEARN_SLICE cases a thread, 2 GiB then */
+enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; a thread keeps GCONV_LEARN_SLICE cases, which is 2 GiB then */
 
 /* ---- Shapes ---- */
 
@@ -38,7 +38,7 @@ static gconv_status resolve_conv(const gconv_layer *layer, const char *where, co
   return GCONV_OK;
 }
 
-/* `in`: the problem of the layer before, whose outputs are the inputs here; first: that of the network's input. */
+/* in: the problem of the layer before, whose outputs are the inputs; first: the problem of the network's input. */
 static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_problem *first,
                                   const gconv_layer_problem *in, gconv_learn_layer *result) {
   gconv_layer_problem *problem = &result->problem;
@@ -170,7 +170,7 @@ void gconv_learn_net_free(gconv_learn_net *net) {
 
 /* ---- Weights ---- */
 
-/* Copies planes of `plane` weights, turned by 180 degrees if `flip`. */
+/* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
 static void copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
   if (!flip)
     memcpy(to, from, planes * plane * sizeof *to);
@@ -210,7 +210,7 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
 
 /* ---- Copies ---- */
 
-/* *copy = a copy of `bytes` bytes, or NULL of NULL. Returns whether there was memory. */
+/* *copy = a copy of `bytes` bytes; NULL if `from` is NULL. False without memory. */
 static bool copy_bytes(const void *from, size_t bytes, void *copy) {
   void *memory = NULL;
   if (from) {

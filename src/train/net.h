@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* From a network, as files and callers have it, to what engines train: shapes of all layers, and parameters in one array. */
+/* Converts a network of files and callers to the form that engines train: the shapes of all layers, and the parameters in
+ * one array. */
 #ifndef GCONV_TRAIN_NET_H
 #define GCONV_TRAIN_NET_H
 
 #include "gconv_learn.h"
 #include "kernels/learn_problem.h"
 
-/* Resolves the layers for inputs and targets as `info` describes them, into *net. Fails where the network does not fit the
- * data, and where it cannot be trained. Free with gconv_learn_net_free(). */
+/* Resolves the layers for the inputs and targets of `info`. Fails if the network does not fit the data, or cannot be
+ * trained. Free with gconv_learn_net_free(). */
 gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_dataset_info *info, gconv_loss loss,
                                   gconv_learn_net *net);
 /* NULL is allowed. */
 void gconv_learn_net_free(gconv_learn_net *net);
 
-/* Copies the weights of the network into parameters, and back. Filters that are to be turned are turned. */
+/* Copies the weights of the network to parameters, and back. Filters of layers with `flip` are rotated by 180 degrees. */
 void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *network, float *parameters);
 void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, gconv_network *network);
 

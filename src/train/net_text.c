@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks as people write them, "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md): read into a list of specs,
- * one a layer, from which layers with random weights are made once the sizes of their inputs are known. */
+/* The text of networks, "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md). It is read into a list of specs,
+ * one a layer. Once the sizes of inputs are known, the specs become layers with random weights. */
 #include "train/net_text.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
@@ -18,7 +18,7 @@
 enum {
   MOST_NESTED = 16,          /* parentheses within each other */
   MOST_PARAMETERS = 1 << 28, /* weights and biases of a network: 1 GiB */
-  LARGEST_EXTENT = 1 << 20   /* of what a filter spans, and of a stride */
+  LARGEST_EXTENT = 1 << 20   /* of a filter's span, and of a stride */
 };
 
 typedef enum spec_kind { SPEC_DENSE, SPEC_CONV, SPEC_MEAN, SPEC_RESIDUAL } spec_kind;
@@ -26,7 +26,7 @@ static const char *const kind_names[] = {"dense", "conv", "mean", "residual"};
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
 enum { KINDS = 4, OPTIONS = 4 };
 
-/* A layer as it is written. */
+/* A layer of the text. */
 typedef struct spec {
   spec_kind kind;
   const char *begin, *end; /* in the text */
@@ -46,7 +46,7 @@ typedef struct reader {
 
 /* ---- Errors ---- */
 
-/* Fails with a text that quotes begin .. end and says where that is. */
+/* Fails with a text that quotes begin .. end, and says where in the text it is. */
 static gconv_status fail_at(const reader *r, gconv_status status, const char *begin, const char *end, const char *format,
                             ...) GCONV_PRINTF(5, 6);
 static gconv_status fail_at(const reader *r, gconv_status status, const char *begin, const char *end, const char *format,
@@ -83,7 +83,7 @@ static const char *end_of_word(const reader *r) {
   return end;
 }
 
-/* The end of what an error shows: the word, or the sign where none is. */
+/* The end of what an error quotes: the word, or one character if there is no word. */
 static const char *end_of_sign(const reader *r) {
   const char *end = end_of_word(r);
   return end > r->at || !*end ? end : end + 1;
@@ -114,7 +114,7 @@ static void suggest(const char *begin, const char *end, const char *const *names
     gconv_suggest(best, word, names[i]);
 }
 
-/* Reads a whole number from 1 on, which is the next word. */
+/* Reads the next word, a whole number from 1 on. */
 static gconv_status read_count(reader *r, const char *what, int32_t *count) {
   skip_spaces(r);
   const char *end = end_of_word(r);
@@ -145,7 +145,7 @@ static gconv_status read_size(reader *r, spec *s) {
   return GCONV_OK;
 }
 
-/* Reads an activation, such as "leaky=0.1", if the word begin .. end is one. */
+/* Reads the word begin .. end if it is an activation, such as "leaky=0.1". */
 static gconv_status read_activation(const reader *r, const char *begin, const char *end, spec *s, bool *is_one) {
   const char *equals = begin + strcspn(begin, "=:"), *end_name = equals < end ? equals : end;
   bool given = equals < end;
@@ -177,7 +177,7 @@ static gconv_status read_option(reader *r, int option, spec *s) {
   }
 }
 
-/* Reads the words behind the sizes, in any order, each once. */
+/* Reads the words after the sizes, in any order, each once. */
 static gconv_status read_words(reader *r, spec *s) {
   bool seen[2 + OPTIONS] = {false}; /* the activation, the padding, dilation, groups */
   for (skip_spaces(r); *r->at && *r->at != ',' && *r->at != ')'; skip_spaces(r)) {
@@ -254,7 +254,7 @@ static gconv_status read_layer(reader *r) {
 
 static gconv_status read_list(reader *r);
 
-/* Reads "4*( ... )", or "( ... )": the specs from `first` on are repeated. */
+/* Reads "4*( ... )", or "( ... )", and repeats the specs in the parentheses. */
 static gconv_status read_repeat(reader *r, int32_t times) {
   const char *open = r->at++;
   if (++r->nested > MOST_NESTED)
@@ -316,10 +316,10 @@ static gconv_status read_text(reader *r) {
 
 /* ---- From specs to layers ---- */
 
-/* What a layer gets. Height and width are 0 where they are not known. */
+/* The input of a layer. Height and width are 0 if they are not known. */
 typedef struct shape {
   int32_t channels, height, width;
-  bool moved; /* a layer has changed a height and width that are not known */
+  bool moved; /* a layer has changed an unknown height and width */
 } shape;
 
 static const char BY_SIZE[] = "the size of the input is not known: put \"mean\" before it, or give images of one size "
@@ -337,7 +337,7 @@ static gconv_status shape_dense(const reader *r, const spec *s, const shape *in,
   return GCONV_OK;
 }
 
-/* The outputs along an axis of `size`; 0: as the size, not known. */
+/* The outputs along an axis of `size`; 0 if the size is not known. */
 static gconv_status shape_axis(const reader *r, const spec *s, int32_t size, int32_t taps, int32_t *outputs) {
   int64_t extent = (int64_t)(taps - 1) * s->dilation + 1;
   if (extent > LARGEST_EXTENT)
@@ -383,7 +383,7 @@ static gconv_status shape_residual(const reader *r, const spec *s, const gconv_n
                  network->channels, network->height, network->width, in->channels, in->height, in->width);
 }
 
-/* Glorot's bounds, or, before relu and leaky, He's. */
+/* The bound of random weights: He's before relu and leaky, else Glorot's. */
 static double bound_of(const spec *s, const gconv_bank *bank) {
   double plane = s->kind == SPEC_DENSE ? 1 : (double)bank->rows * bank->columns;
   double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;
@@ -406,7 +406,7 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
   return GCONV_OK;
 }
 
-/* Fails if the layer makes the parameters too many, *parameters being those so far. */
+/* Adds the layer's parameters to *parameters, and fails if they are too many. */
 static gconv_status count_parameters(const reader *r, const spec *s, const gconv_bank *bank, size_t *parameters) {
   size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
   size_t count = gconv_product(4, factors), biases = (size_t)bank->filters;
@@ -455,7 +455,7 @@ static gconv_status check_outputs(const reader *r, const shape *at, size_t outpu
                  at->channels, at->channels == 1 ? "" : "s", outputs);
 }
 
-/* Makes the layers, and then, if there is nothing to refuse, their weights. */
+/* Makes the layers. If none is refused, makes their weights. */
 static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *network) {
   network->layers = calloc(r->count, sizeof *network->layers);
   network->banks = calloc(r->count, sizeof *network->banks);

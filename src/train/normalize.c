@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mean and standard deviation of each channel of cases, by which a network normalises its inputs. */
+/* The mean and the standard deviation of each channel of cases. A network normalises its inputs by them. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "train/trainer.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of a channel, of samples less a first one, so that large means cost no digits. */
+/* Sums of a channel. Its first sample is subtracted from all, so that large means cost no digits. */
 typedef struct moments {
   double origin, sum, squares;
 } moments;
@@ -53,7 +53,7 @@ gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset
     double variance = sums[c].squares / count - mean_of * mean_of;
     mean[c] = (float)(sums[c].origin + mean_of);
     std[c] = variance > 0 ? (float)sqrt(variance) : 1;
-    if (!(std[c] > 0)) /* a column that is constant, but for rounding */
+    if (!(std[c] > 0)) /* a column that is constant up to rounding */
       std[c] = 1;
   }
   if (status == GCONV_OK) {

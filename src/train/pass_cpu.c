@@ -13,21 +13,21 @@
 /* ---- A pass over cases --------------------------------------------------------------------------------------------------
  */
 
-/* What the tasks of a pass share. */
+/* The state that the tasks of a pass share. */
 typedef struct pass {
   gconv_cpu_engine *e;
   const gconv_learn_cases *cases;
   bool learns;          /* gradients are wanted */
   float factor;         /* gconv_learn_factor() of all cases */
-  size_t begin, count;  /* of the cases of this chunk */
-  size_t size;          /* cases or slices of a task */
+  size_t begin, count;  /* the cases of this chunk */
+  size_t size;          /* the cases or slices of a task */
   size_t *hits;         /* of each task */
-  pthread_mutex_t lock; /* of the first failure */
+  pthread_mutex_t lock; /* guards the first failure */
   gconv_status status;
   char error[1024];
 } pass;
 
-/* Keeps the first failure of a task, with its text. */
+/* Stores the first failure of a task, with its text. */
 static bool keeps_on(pass *p, gconv_status status) {
   if (status == GCONV_OK)
     return true;
@@ -40,7 +40,7 @@ static bool keeps_on(pass *p, gconv_status status) {
   return false;
 }
 
-/* Calls the function for each task: in this thread alone where other threads would take longer to wake up. */
+/* Calls the function for each task. Little work is done by this thread alone, as others would take longer to wake up. */
 static void run_tasks(pass *p, size_t tasks, gconv_turn *function) {
   gconv_cpu_engine *e = p->e;
   if (tasks > 1 && wakes_threads(e, p->count))
@@ -71,7 +71,8 @@ static gconv_status read_cases(const pass *p, size_t first, size_t count, float 
 /* ---- Before the tail: a case --------------------------------------------------------------------------------------------
  */
 
-/* The output of layer i, and how it lies: as the input of the next layer, or, the last one before the tail, without gaps. */
+/* The output of layer i and its layout: that of the next layer's input, or without gaps for the last layer before the tail.
+ */
 static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gconv_learn_layout *layout) {
   const gconv_cpu_layer *next = &e->layers[i + 1];
   bool is_input = i + 1 < e->tail;
@@ -99,12 +100,12 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
   }
 }
 
-/* Where the last output before the tail is. */
+/* The last output before the tail. */
 static float *features_of(const gconv_cpu_engine *e, float *values) {
   return values + e->last_value;
 }
 
-/* The gradient of the weights of a layer, from one case. */
+/* Adds up the gradient of a layer's weights from one case, band by band. */
 static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float *x, const float *dz, float *leaf) {
   if (own->bands == 1) {
     gconv_learn_conv_weights(&own->conv, x, dz, 0, s->workspace, leaf + own->at);
@@ -118,7 +119,7 @@ static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float
   memcpy(leaf + own->at, gconv_tree_sum(&s->bands), own->parameters * sizeof *leaf);
 }
 
-/* Sets dx: the gradient of the input of layer i; or, if that is said, that of the sums of the layer before. */
+/* Computes dx, the gradient of the input of layer i or, if asked for, of the sums of the layer before. */
 static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *x, const float *dz, bool sums,
                             float *dx) {
   const gconv_cpu_layer *own = &e->layers[i];
@@ -134,10 +135,10 @@ static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, co
                             sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
 }
 
-/* Goes back through the layers before the tail: gradients[0] of the seat has the gradient of their output. */
+/* Backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
 static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
-  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* as losses yield them */
+  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* the loss yields these */
   for (size_t i = e->tail; i-- > 0;) {
     const gconv_cpu_layer *own = &e->layers[i];
     const float *x = values + own->value;
@@ -158,7 +159,7 @@ static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values,
   }
 }
 
-/* Where a task of `count` leaves puts the next one. */
+/* The memory for the next leaf of a task with `count` leaves. */
 static float *next_leaf(gconv_tree *tree, size_t count, float *sum) {
   return count == 1 ? sum : gconv_tree_leaf(tree);
 }
@@ -168,7 +169,7 @@ static void add_leaf(gconv_tree *tree, size_t count) {
     gconv_tree_push(tree);
 }
 
-/* There may be none, and no memory for them then. */
+/* Copies floats. If `count` is 0, the pointers may be NULL. */
 static void copy_floats(const float *from, size_t count, float *to) {
   if (count > 0)
     memcpy(to, from, count * sizeof *to);
@@ -179,7 +180,7 @@ static void store_sum(gconv_tree *tree, size_t count, float *sum) {
     copy_floats(gconv_tree_sum(tree), tree->floats, sum);
 }
 
-/* A task of a network without a tail: cases forward and backward. */
+/* A task of a network without a tail: some cases, forward and backward. */
 static void whole_cases(void *context, size_t turn, int number) {
   pass *p = context;
   gconv_cpu_engine *e = p->e;
@@ -201,7 +202,7 @@ static void whole_cases(void *context, size_t turn, int number) {
     store_sum(&s->cases, count, e->case_sums[turn]);
 }
 
-/* Tasks of a network with both parts: cases forward; later, backward. */
+/* Tasks of a network with both parts: some cases, forward, and later backward. */
 static void cases_forward(void *context, size_t turn, int number) {
   pass *p = context;
   gconv_cpu_engine *e = p->e;
@@ -229,7 +230,7 @@ static void cases_backward(void *context, size_t turn, int number) {
 /* ---- The tail: a slice --------------------------------------------------------------------------------------------------
  */
 
-/* The cases of a slice: n of them, whose inputs of the tail, and of the network, are `pitch` floats apart. */
+/* The cases of a slice. Their features, which are the inputs of the tail, are `pitch` floats apart. */
 typedef struct slice_of {
   size_t first, count; /* among the cases of the chunk */
   const float *features, *inputs, *targets;
@@ -242,7 +243,7 @@ static void add_inputs(const slice_of *slice, size_t channels, const float *x, f
       y[c * GCONV_LEARN_PITCH + n] = x[c * GCONV_LEARN_PITCH + n] + slice->inputs[n * slice->pitch + c];
 }
 
-/* Returns the outputs. */
+/* Forward through the tail. Returns the outputs. */
 static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice) {
   float *x = s->slice;
   size_t features = gconv_learn_in_floats(&e->net->layers[e->tail]);
@@ -260,8 +261,8 @@ static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_
   return x;
 }
 
-/* Goes back through the tail: gradients[0] of the seat has the gradient of the outputs, which are at y. If there are layers
- * before the tail, the gradient of its input goes to e->chunk_gradients. */
+/* Backward through the tail, from the gradient of the outputs y in gradients[0] of the seat. If there are layers before the
+ * tail, the gradient of its input is stored in e->chunk_gradients. */
 static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice, const float *y, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
   int64_t cases = (int64_t)slice->count;
@@ -286,7 +287,7 @@ static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_o
                           e->chunk_gradients + slice->first * e->features, (int64_t)e->features);
 }
 
-/* Finds or reads the cases of a slice. */
+/* Reads the cases of a slice, or finds them in the chunk. */
 static gconv_status take_slice(const pass *p, gconv_cpu_seat *s, size_t number, slice_of *slice) {
   gconv_cpu_engine *e = p->e;
   size_t first = number * GCONV_LEARN_SLICE, left = p->count - first;
@@ -305,7 +306,7 @@ static gconv_status take_slice(const pass *p, gconv_cpu_seat *s, size_t number, 
   return read_cases(p, p->begin + first, slice->count, s->inputs, s->targets);
 }
 
-/* A task: slices forward and backward. */
+/* A task: some slices, forward and backward. */
 static void whole_slices(void *context, size_t turn, int number) {
   pass *p = context;
   gconv_cpu_engine *e = p->e;
@@ -331,7 +332,7 @@ static void whole_slices(void *context, size_t turn, int number) {
 /* ---- Chunks --------------------------------------------------------------------------------------------------------------
  */
 
-/* sums[0] = the sum of all, as a tree. */
+/* sums[0] = the sum of all sums, by a tree. */
 static void add_tasks(float **sums, size_t count, size_t floats) {
   for (size_t step = 1; step < count; step *= 2)
     for (size_t i = 0; i + step < count; i += 2 * step)
@@ -345,7 +346,7 @@ static double add_losses(double *losses, size_t count) {
   return losses[0];
 }
 
-/* Adds the hits of the tasks, and makes them 0. */
+/* Returns the sum of the tasks' hits, and sets them to 0. */
 static size_t take_hits(pass *p, size_t tasks) {
   size_t hits = 0;
   for (size_t i = 0; i < tasks; i++) {
@@ -355,7 +356,7 @@ static size_t take_hits(pass *p, size_t tasks) {
   return hits;
 }
 
-/* Runs the cases of a chunk. Returns how many were given their class. */
+/* Runs the cases of a chunk. Returns the number of hits. */
 static size_t run_chunk(pass *p) {
   gconv_cpu_engine *e = p->e;
   size_t slices = divide_up(p->count, GCONV_LEARN_SLICE), slice_size = task_size(e, slices);

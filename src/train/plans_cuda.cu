@@ -43,8 +43,8 @@ bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem,
          (!row->source_count || row->source_count(problem) > 0) && workspace_of(row, problem) <= WORKSPACE_BYTES;
 }
 
-/* The algorithm that is estimated to be the fastest; NULL: none takes the problem. Where products may be rounded, it may be
- * one that rounds them. */
+/* The algorithm that is estimated to be the fastest; NULL: none supports the problem. It may round products only if the
+ * order allows it. */
 const gconv_layer_algorithm *choose(const gconv_engine_order *order, gconv_layer_problem *problem) {
   const gconv_machine *machine = &order->device->machine;
   const gconv_layer_algorithm *best = NULL, *row;
@@ -67,10 +67,10 @@ const gconv_layer_algorithm *choose(const gconv_engine_order *order, gconv_layer
 
 /* ---- Where weights come from ---- */
 
-/* The parameter that is weight i of a plan; those of `inputs` are turned. Weights of forward plans, and biases behind them,
- * are in the order of the parameters. */
+/* The parameter that is weight i of a plan; inputs: of the gradient of inputs, whose filters are rotated. Forward plans have
+ * weights, then biases, in the order of the parameters. */
 int32_t parameter_of(const gconv_learn_own *own, bool inputs, int64_t i) {
-  const gconv_layer_problem *p = &own->layer.problem; /* K filters of C / G channels; turned, C filters of K / G */
+  const gconv_layer_problem *p = &own->layer.problem; /* K filters of C / G channels; rotated, C filters of K / G */
   const int64_t first = (int64_t)own->layer.weights;
   if (!inputs)
     return (int32_t)(first + i);
@@ -81,7 +81,7 @@ int32_t parameter_of(const gconv_learn_own *own, bool inputs, int64_t i) {
 
 enum { MARK = 1 << 30 };
 
-/* Writes numbers, as bits, for weights, and lets the algorithm prepare them. */
+/* Writes numbers in place of weights, and lets the algorithm prepare them. */
 gconv_status prepare_numbers(const gconv_learn_plan *plan, size_t numbered, int32_t from, int32_t *weights) {
   memset(weights, 0, plan->floats * sizeof *weights);
   for (size_t i = 0; i < numbered; i++)
@@ -90,13 +90,13 @@ gconv_status prepare_numbers(const gconv_learn_plan *plan, size_t numbered, int3
   return plan->algorithm->prepare ? plan->algorithm->prepare(&plan->problem, (const float *)weights, prepared) : GCONV_OK;
 }
 
-/* Where the copies of each weight are is found by preparing numbers in their place, twice: those that differ by MARK are
- * copies, and those that are equal are constants. *copies is false for an algorithm that does not just copy. */
+/* Finds the copies of each weight by preparing numbers in place of weights, twice. Prepared values that differ by MARK are
+ * copies, equal ones are constants. *copies is false for an algorithm that does not only copy. */
 gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *own, bool inputs, int32_t *sources,
                           int32_t *constants, bool *copies) {
   const size_t weights = own->layer.parameters - (size_t)own->layer.problem.filters;
   const size_t numbered = inputs ? weights : own->layer.parameters;
-  if (plan->again_count) { /* weights themselves are copies; prepared ones are made anew */
+  if (plan->again_count) { /* the weights are copies; prepare_again() makes the prepared ones */
     *copies = true;
     GCONV_TRY(prepare_numbers(plan, 0, 0, constants));
     for (size_t i = 0; i < plan->floats; i++)
@@ -145,7 +145,7 @@ bool is_small(const gconv_learn_own *own) {
   return own->layer.parameters < MARK / 2;
 }
 
-/* A gradient of inputs is a convolution where each input takes part in neighbouring outputs. */
+/* True if the gradient of inputs is a convolution: each input takes part in neighbouring outputs. */
 bool turns(const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return p->stride_y == 1 && p->stride_x == 1;

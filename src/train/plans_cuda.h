@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of training that the algorithms for layers solve (kernels/layer_algorithm.h): layers forward, and, where the
- * stride is 1, the gradient of their inputs, which is the convolution of the gradient of their sums with the weights turned
- * by 180 degrees, inputs and outputs exchanged. The order of the sums of exact algorithms is that of
+ * Convolutions of training that the algorithms for layers compute (kernels/layer_algorithm.h): layers forward and, with a
+ * stride of 1, the gradient of their inputs. That is a convolution of the gradient of their sums with the filters rotated by
+ * 180 degrees, and with inputs and outputs exchanged. The order of the sums of exact algorithms is that of
  * kernels/learn_problem.h.
  */
 #ifndef GCONV_TRAIN_PLANS_CUDA_H
@@ -17,30 +17,30 @@ typedef struct gconv_learn_plan {
   const gconv_layer_algorithm *algorithm; /* NULL: there is no plan */
   gconv_layer_problem problem;
   void *state;
-  size_t at, floats;         /* of its weights, among those of all plans */
-  size_t again, again_count; /* where what prepare_again() needs is, among all sources; 0: it has no use for it */
+  size_t at, floats;         /* offset and number of its weights, in those of all plans */
+  size_t again, again_count; /* offset of what prepare_again() needs, in all sources; 0: there is none */
 } gconv_learn_plan;
 
 /* The plans of all layers. */
 typedef struct gconv_learn_plans {
   gconv_learn_plan *forward, *inputs; /* of each layer */
   size_t count, floats, again, workspace_bytes;
-  /* Of the device. Where an algorithm wants the weights, it has copies of them, and constants: */
+  /* In device memory. The prepared weights of an algorithm are copies of weights, and constants: */
   float *weights;
-  int32_t *sources; /* of which parameter each is a copy; -1: it is a constant. Behind them, what prepare_again() needs */
-  void *workspace;  /* of the plan at work */
+  int32_t *sources; /* the parameter that each is a copy of; -1: a constant. Then what prepare_again() needs */
+  void *workspace;  /* of the plan that runs */
 } gconv_learn_plans;
 
-/* Plans for batches of `images` cases, of the layers before the dense tail. Free with gconv_learn_plans_free(), on failure
- * too. */
+/* Makes plans of the layers before the dense tail, for batches of `images` cases. Free with gconv_learn_plans_free(), on
+ * failure too. */
 gconv_status gconv_learn_plans_make(const gconv_engine_order *order, const gconv_learn_own *layers, size_t images,
                                     gconv_learn_plans *plans);
 void gconv_learn_plans_free(gconv_learn_plans *plans);
 
-/* To be called when parameters have changed. */
+/* Call it when parameters have changed: copies them to the places of the plans. */
 gconv_status gconv_learn_plans_place(const gconv_learn_plans *plans, const float *parameters, cudaStream_t stream);
 
-/* Computes out, of as many images as the plan was made for. */
+/* Computes `out`, for as many images as the plan was made for. */
 gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in, float *out,
                                   cudaStream_t stream);
 

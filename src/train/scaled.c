@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Targets of regression in a unit that networks learn: less their mean, over their standard deviation. The trainer sees a
- * data set whose targets are scaled; the last layer of a network in its file has the scale in its weights, so that the
- * network yields targets in their own unit wherever it is applied.
+ * Scales targets of regression for training: (target - mean) / standard deviation. The trainer sees a data set with scaled
+ * targets. In the file of the network, the weights of the last layer include the scale, so that the network yields targets
+ * in their own unit.
  */
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -59,7 +59,7 @@ gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_
 
 /* ---- Which scale ---- */
 
-/* Of an output: sums over targets, which are less the first of them. */
+/* Sums over the targets of an output. The first target is subtracted from all. */
 typedef struct sums {
   double first, moved, squares, least, most;
 } sums;
@@ -86,7 +86,7 @@ static gconv_status sum_targets(const gconv_dataset *data, size_t room, size_t *
   return GCONV_OK;
 }
 
-/* Targets near to what a new network yields stay as they are: -1 to 1, 0 and 1, or standardised ones. */
+/* Targets that a new network yields anyway are not scaled: -1 to 1, 0 and 1, or standardised ones. */
 static gconv_target_scale choose(const sums *s, size_t cases) {
   const double n = (double)cases, moved = s->moved / n, variance = s->squares / n - moved * moved;
   const double mean = s->first + moved, deviation = variance > 0 ? sqrt(variance) : 0;
@@ -96,7 +96,7 @@ static gconv_target_scale choose(const sums *s, size_t cases) {
   return (gconv_target_scale){mean, constant ? 1 : deviation};
 }
 
-/* The least and the most that the last layer can yield. */
+/* The smallest and the largest output of the last layer. */
 static void find_limits(const gconv_learn_layer *last, double *least, double *most) {
   const gconv_activation a = last->kind == GCONV_LAYER_CONV ? last->problem.activation : GCONV_ACTIVATION_NONE;
   *least = a == GCONV_ACTIVATION_TANH ? -1
@@ -131,7 +131,7 @@ static void tell_scales(const gconv_target_scale *scales, size_t outputs) {
     }
 }
 
-/* Whether the last layer can have a scale in its weights. */
+/* True if the weights of the last layer can include a scale. */
 static bool is_linear(const gconv_learn_layer *last) {
   return last->kind == GCONV_LAYER_CONV && gconv_learn_out_places(last) == 1 &&
          last->problem.activation == GCONV_ACTIVATION_NONE;
@@ -174,7 +174,7 @@ gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_da
 
 /* ---- The weights of the last layer ---- */
 
-/* Each output's weights and bias become those of factor * y + offset; or back. */
+/* Changes the weights and bias of each output y to those of factor * y + offset; back: the reverse. */
 static void move_weights(const gconv_learn_net *net, const gconv_target_scale *scales, bool back, float *parameters) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
   const size_t outputs = (size_t)last->problem.filters, taps = last->parameters / outputs - 1;
@@ -193,7 +193,7 @@ void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_sca
     move_weights(net, scales, false, parameters);
 }
 
-/* A network that was just made has biases of 0, and yields numbers of about 1 whatever the targets are. */
+/* True if all biases are 0: a network that was just made. It yields numbers of about 1 for any targets. */
 static bool is_new(const gconv_network *network) {
   const gconv_bank *last = &network->banks[network->count - 1];
   bool zeroes = !network->trained;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trainer: epochs and steps, the best weights, and why training ends. */
+/* The trainer: epochs and steps, the best weights, and the end of training. */
 #include "train/trainer.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
@@ -65,7 +65,7 @@ static gconv_status check_validation(const gconv_dataset_info *data, const gconv
   return GCONV_OK;
 }
 
-/* *result = the number of each channel: one for all, or one each. */
+/* *result = a number for each channel, from one number for all or one for each. */
 static gconv_status spread(const char *what, const float *values, int32_t count, int32_t channels, float otherwise,
                            float **result) {
   if (count != 0 && count != 1 && count != channels)
@@ -83,7 +83,7 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
   return GCONV_OK;
 }
 
-/* Whether a step has all cases. They keep the order of the data. */
+/* True if a step has all cases. They then keep the order of the data. */
 static bool is_full(const gconv_trainer *t) {
   return t->options.batch == gconv_dataset_get_info(t->data)->cases;
 }
@@ -96,7 +96,7 @@ static void draw_order(const gconv_trainer *t, uint64_t epoch, size_t *order) {
   gconv_random_shuffle(t->options.seed, GCONV_RANDOM_ORDER, epoch, order, cases);
 }
 
-/* The same of the next epoch, ahead of it: while a device works. */
+/* Draws the order of the next epoch while the device works. */
 static void draw_next(gconv_trainer *t) {
   const uint64_t next = t->state.epochs + 1;
   if (is_full(t) || t->next_epoch == next || next >= t->options.epochs)
@@ -104,12 +104,13 @@ static void draw_next(gconv_trainer *t) {
   if (!t->next)
     t->next = calloc(gconv_dataset_get_info(t->data)->cases, sizeof *t->next);
   if (!t->next)
-    return; /* it is drawn when it is wanted */
+    return; /* it is drawn when it is needed */
   draw_order(t, next, t->next);
   t->next_epoch = next;
 }
 
-/* Has the engine read what the next step needs, while the device works. Cases for validation would take its place. */
+/* Lets the engine read the cases of the next step while the device works. Not before validation, whose cases would overwrite
+ * them. */
 static void prepare_next(gconv_trainer *t) {
   const gconv_learn_cases next = {t->data, t->next_epoch, t->next, gconv_dataset_get_info(t->data)->cases, false};
   if (t->type->prepare && !t->validation)
@@ -145,7 +146,7 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
 }
 
-/* Says what was chosen, and why. */
+/* Stores the text of the choice of the device and algorithms, and the reason. */
 static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   size_t size;
   FILE *text = open_memstream(&t->chosen, &size);
@@ -167,7 +168,7 @@ static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   return GCONV_OK;
 }
 
-/* Has targets learned in a unit of their own where theirs is far from what networks yield. */
+/* Scales the targets if they are far from what a new network yields (scaled.c). */
 static gconv_status take_scales(gconv_trainer *t) {
   GCONV_TRY(gconv_target_scales_find(&t->net, t->data, &t->scales));
   if (!t->scales)
@@ -181,7 +182,7 @@ static gconv_status take_scales(gconv_trainer *t) {
   return GCONV_OK;
 }
 
-/* The weight of each class; those that are not named have 1. */
+/* Sets the weight of each class; classes that are not named have 1. */
 static gconv_status take_class_weights(gconv_trainer *t, const gconv_training_options *o) {
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
   if (o->weight_count == 0)
@@ -289,12 +290,12 @@ static void note_best(gconv_trainer *t, double loss) {
   t->state.best_epoch = t->state.epochs + 1;
 }
 
-/* A full batch without validation: its loss is that of the weights before the step. */
+/* True for a full batch without validation. The loss of a step is then that of the weights before it. */
 static bool judges_before_step(const gconv_trainer *t) {
   return !t->validation && is_full(t);
 }
 
-/* Adds what a step came to. Returns false if its loss is not finite: then training is at its end. */
+/* Adds the loss and hits of a step. Returns false, and ends training, if the loss is not finite. */
 static bool add_sums(gconv_trainer *t, const gconv_learn_sums *sums) {
   t->state.loss += sums->loss;
   t->state.hits += sums->hits;
@@ -328,7 +329,7 @@ static gconv_status take_step(gconv_trainer *t, size_t left) {
   return GCONV_OK;
 }
 
-/* A step of all cases, before which the engine kept the best weights. */
+/* Reports a step of all cases, before which the engine kept the best weights. */
 static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
   if (add_sums(t, sums))
     count_step(t, t->options.batch);
@@ -337,7 +338,7 @@ static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
     note_best(t, loss);
 }
 
-/* Takes as many steps of the epoch as the engine takes at a time. */
+/* Takes the next steps of the epoch, as many as the engine takes at a time. */
 static gconv_status take_steps(gconv_trainer *t) {
   size_t left = gconv_dataset_get_info(t->data)->cases - (size_t)t->state.at, count = 0, taken = 0;
   double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
@@ -386,7 +387,7 @@ static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
   return GCONV_OK;
 }
 
-/* Keeps the weights if they are the best so far, and finds whether training is at its end. */
+/* Keeps the weights if they are the best so far, and decides whether training ends. */
 static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   gconv_training_state *s = &t->state;
   const gconv_training_options *o = &t->options;
@@ -430,7 +431,7 @@ static bool shall_stop(const gconv_trainer *t) {
   return t->options.stop && *t->options.stop;
 }
 
-/* Writes a checkpoint if it is time, whose failure does not end training. */
+/* Writes a checkpoint if it is time. A failure does not end training. */
 static void save_in_time(gconv_trainer *t) {
   if (!t->save_to || gconv_now_ms() - t->saved_ms < 1000 * t->options.save_seconds)
     return;
@@ -439,7 +440,7 @@ static void save_in_time(gconv_trainer *t) {
   t->saved_ms = gconv_now_ms();
 }
 
-/* Interrupted: the loss is that of the cases so far. */
+/* Reports an epoch that was interrupted: its loss is that of the cases so far. */
 static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
   epoch->chosen = t->chosen;

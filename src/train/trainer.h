@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of training: what a checkpoint keeps, and what follows from the arguments. */
+/* The state of training: what a checkpoint stores, and what follows from the arguments. */
 #ifndef GCONV_TRAIN_TRAINER_H
 #define GCONV_TRAIN_TRAINER_H
 
 #include "train/engine.h"
 #include "train/net.h"
 
-/* Why training is at its end. The numbers stand in checkpoints. */
+/* Why training has ended. Checkpoints have these numbers. */
 typedef enum gconv_ending {
   GCONV_ENDING_NONE,
   GCONV_ENDING_EPOCHS,
@@ -16,7 +16,7 @@ typedef enum gconv_ending {
   GCONV_ENDINGS
 } gconv_ending;
 
-/* What changes while training goes on, besides the engine's arrays and the best parameters. */
+/* What changes during training, besides the engine's arrays and the best parameters. */
 typedef struct gconv_training_state {
   uint64_t epochs;     /* that are complete */
   uint64_t at;         /* cases of the current epoch that are done */
@@ -26,77 +26,77 @@ typedef struct gconv_training_state {
   double best_loss;    /* infinite before the first epoch */
   uint64_t best_epoch; /* 0: none yet */
   gconv_ending ending;
-  gconv_epoch last; /* as it was told; `ended` follows from `ending` */
+  gconv_epoch last; /* as it was reported; `ended` follows from `ending` */
 } gconv_training_state;
 
-enum { GCONV_TRAINER_STEPS = 1024 }; /* that an engine is asked for at a time */
+enum { GCONV_TRAINER_STEPS = 1024 }; /* the most steps that an engine is asked for at a time */
 
-/* What there was before some steps. */
+/* The state before some steps. */
 typedef struct gconv_ahead_start {
-  float *arrays; /* owned: the engine's */
+  float *arrays; /* owned: copies of the engine's */
   double best_loss;
   uint64_t epochs, steps; /* done */
 } gconv_ahead_start;
 
-/* Full batches without validation: the engine is asked for the steps of several epochs at a time, which are told one by one
- * (ahead.c). */
+/* For full batches without validation: the engine takes the steps of several epochs at a time, and they are reported one by
+ * one (ahead.c). */
 typedef struct gconv_ahead {
-  size_t taken, told;          /* steps, whose sums are in the trainer */
-  bool finite;                 /* all that they made is; false behind other steps */
-  bool at_work;                /* the engine is at steps that are to be awaited */
+  size_t taken, told;          /* steps that were taken, whose sums are in the trainer; steps that were reported */
+  bool finite;                 /* their losses and parameters are finite; false after other steps */
+  bool at_work;                /* the engine runs steps that await() has to wait for */
   bool never;                  /* the engine takes one step at a time, or training diverges */
-  gconv_ahead_start now, next; /* before the steps that were taken, and before those that the engine is at */
+  gconv_ahead_start now, next; /* before the steps that were taken; before those that run */
 } gconv_ahead;
 
-/* A target is offset + factor * what is learned. */
+/* A target is offset + factor * learned target. */
 typedef struct gconv_target_scale {
   double offset, factor;
 } gconv_target_scale;
 
 struct gconv_trainer {
-  gconv_training_options options; /* resolved: nothing is 0 that has a default */
-  gconv_network network;          /* a copy; weights are those that training began with */
+  gconv_training_options options; /* with all defaults */
+  gconv_network network;          /* a copy, with the weights that training began with */
   gconv_learn_net net;
   const gconv_dataset *data, *validation;
   gconv_target_scale *scales;          /* owned: of each output; NULL: targets are learned as they are */
-  gconv_dataset *scaled, *scaled_also; /* owned: what data and validation are then */
+  gconv_dataset *scaled, *scaled_also; /* owned: the data and the validation with scaled targets */
   char *save_to;                       /* owned: a path, or NULL */
   double saved_ms;                     /* when the last checkpoint was written */
-  float *class_weights;                /* owned: what net.class_weights is, or NULL */
+  float *class_weights;                /* owned: net.class_weights, or NULL */
   float *mean, *std;                   /* owned: for each channel; NULL: 0, 1 */
   const gconv_engine_type *type;
   void *engine;
   char *chosen;  /* owned: the algorithm and why */
   size_t *order; /* owned: the cases in the order of the current epoch */
-  size_t *next;  /* owned: the same of epoch `next_epoch`, unless that is 0; or NULL */
+  size_t *next;  /* owned: the order of epoch `next_epoch`, unless that is 0; or NULL */
   uint64_t next_epoch;
-  gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken, and ... */
-  gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* ... what they came to */
+  gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken */
+  gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* their results */
   gconv_training_state state;
   gconv_ahead ahead;
 };
 
-/* Whether the next step may be one of several that are taken at a time, or is taken already. */
+/* True if the next step may be taken together with others, or is taken already. */
 bool gconv_ahead_goes(const gconv_trainer *trainer);
-/* Takes the next step, with others if need be. */
+/* Returns the next step, and takes several if it is not taken yet. */
 gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
-/* Makes the engine's arrays those behind the step that was told last. Needed before anybody looks at them. */
+/* Sets the engine's arrays to those after the step that was reported last. Call it before reading them. */
 gconv_status gconv_ahead_settle(gconv_trainer *trainer);
 void gconv_ahead_free(gconv_ahead *ahead);
 
-/* Gives the network the classes of the data, the name of their column, what is known of the other columns, features and
- * colours (trained.c). GCONV_BAD_ARGUMENT if it has other ones. */
+/* Copies to the network: classes of the data, the name of their column, notes about the other columns, features and colours
+ * (trained.c). GCONV_BAD_ARGUMENT if it has different ones. */
 gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset_info *info);
 
-/* Gives the network the mean and the standard deviation of each channel of the cases (normalize.c). */
+/* Sets the network's mean and standard deviation of each channel to those of the cases (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);
 
-/* Scales of targets (scaled.c). *scales: an array for free(), or NULL if targets stay as they are; the trainer is told of
- * what the last layer cannot yield. */
+/* Finds the scales of targets (scaled.c). *scales: an array for free(), or NULL if targets are not scaled. Warns of targets
+ * that the last layer cannot yield. */
 gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales);
 /* A data set with scaled targets; `whole` and `scales` must outlive it. */
 gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_scale *scales, gconv_dataset **made);
-/* From parameters that yield scaled targets to those of a network; and back, unless the network was just made. */
+/* Converts parameters that yield scaled targets to those of a network; and back, unless the network was just made. */
 void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_scale *scales, float *parameters);
 void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_scale *scales, const gconv_network *network,
                               float *parameters);
@@ -104,8 +104,8 @@ void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_sca
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
 
-/* Options (training_options.c). GCONV_BAD_ARGUMENT unless they are right; with their defaults, for so many cases; and step
- * `number`, from 1 on, of resolved ones, behind so many whole epochs. */
+/* Options (training_options.c). check(): GCONV_BAD_ARGUMENT if one is wrong. The others: options with their defaults for so
+ * many cases; step `number`, from 1 on, after so many whole epochs. */
 gconv_status gconv_training_check(const gconv_training_options *options);
 gconv_training_options gconv_training_resolve(const gconv_training_options *given, size_t cases);
 gconv_learn_step gconv_training_step(const gconv_training_options *options, uint64_t epoch, uint64_t number);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of training: their names, what is refused, defaults, and the numbers of a step that follow from them. */
+/* Options of training: their names, checks and defaults, and the numbers of a step that follow from them. */
 #include "base/arguments.h"
 #include "train/trainer.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_MEMORY = 256 << 20 }; /* of a step's values */
+enum { DEFAULT_MEMORY = 256 << 20 }; /* for the values of a step */
 
 /* ---- Names ---- */
 
@@ -27,7 +27,7 @@ const char *gconv_loss_name(gconv_loss loss) {
 
 /* ---- Checks and defaults ---- */
 
-/* Fails if a number is not finite and from least to most. */
+/* Fails unless a number is finite, and from least to most. */
 static gconv_status check_number(const char *what, double value, double least, double most) {
   if (value >= least && value <= most)
     return GCONV_OK;
@@ -81,11 +81,11 @@ gconv_training_options gconv_training_resolve(const gconv_training_options *give
     o.batch = cases;
   o.memory = o.memory != 0 ? o.memory : DEFAULT_MEMORY;
   o.epochs = o.epochs != 0 ? o.epochs : GCONV_DEFAULT_EPOCHS;
-  o.weights = NULL; /* which may be gone later */
+  o.weights = NULL; /* memory of the caller */
   o.weight_count = 0;
   o.save_to = NULL;
   o.save_seconds = o.save_seconds != 0 ? o.save_seconds : GCONV_DEFAULT_SAVE_SECONDS;
-  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text may be gone later */
+  o.algorithm = o.algorithm && strcmp(o.algorithm, "exact") == 0 ? "exact" : "auto"; /* the text is the caller's */
   return o;
 }
 
@@ -100,9 +100,9 @@ static double power(double base, uint64_t exponent) {
   return result;
 }
 
-/* (1 + cos(pi share)) / 2 for share from 0 to 1. Libraries round cosines differently, but one seed makes one result on every
- * machine: so the cosine is -sin(y) with y = pi (share - 1/2), and the sine its Taylor polynomial of degree 21. What that
- * leaves out is below (pi / 2)^23 / 23! = 2e-18, and roundings make at most 3e-16. */
+/* (1 + cos(pi share)) / 2 for share from 0 to 1. Libraries round cosines differently, but a seed must give the same result
+ * on every machine. So the cosine is computed as -sin(y) with y = pi (share - 1/2), by the Taylor polynomial of degree 21.
+ * Its truncation error is below (pi / 2)^23 / 23! = 2e-18, rounding errors are at most 3e-16. */
 static double falling_cosine(double share) {
   double y = 3.14159265358979323846 * (share - 0.5), square = y * y, sum = 1;
   for (int k = 20; k >= 2; k -= 2)
@@ -111,7 +111,7 @@ static double falling_cosine(double share) {
 }
 
 static double rate_of_epoch(const gconv_training_options *o, uint64_t epoch) {
-  double share = (double)epoch / (double)o->epochs; /* of the epochs that are done */
+  double share = (double)epoch / (double)o->epochs; /* the part of the epochs that is done */
   switch (o->schedule) {
   case GCONV_SCHEDULE_LINEAR:
     return o->rate * (1 - share);

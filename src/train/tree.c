@@ -14,7 +14,7 @@ gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
     size_t bytes;
     gconv_multiply(floats + 1, sizeof(float), &bytes);
     GCONV_TRY(gconv_allocate(bytes, "gradients", &memory));
-    memset(memory, 0, bytes); /* kernels leave out floats that only fill vectors: these must be finite, too */
+    memset(memory, 0, bytes); /* kernels do not write the padding of vectors, which must be finite, too */
     tree->rooms[i] = memory;
   }
   return GCONV_OK;
