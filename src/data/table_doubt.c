@@ -88,8 +88,27 @@ static gconv_status drop_first(gconv_table *table) {
   return GCONV_OK;
 }
 
+/* Whether the first of rows of three numbers is that of FANN's data, "CASES INPUTS OUTPUTS", which fann.c cannot tell from a
+ * row where it does not see the end of the file. */
+static bool begins_fann(const gconv_table *table) {
+  enum { NUMBERS = 3 };
+  const double *row = (const double *)(const void *)table->inputs.bytes;
+  const float *target = (const float *)(const void *)table->targets.bytes;
+  const size_t outputs = table->labelled ? 1 : table->outputs, rows = table->cases + table->dropped;
+  if (table->options->syntax || table->sparse || table->names || table->of_targets || outputs != 1 ||
+      table->columns != NUMBERS - 1 || table->cases < 2 || row[0] != (double)(rows - 1))
+    return false;
+  const double last = table->labelled ? strtod(table->labels.names[(size_t)target[0]], NULL) : (double)target[0];
+  return (row[1] == 1 || row[1] == 2) && row[1] + last == NUMBERS;
+}
+
 gconv_status gconv_table_resolve_doubt(gconv_table *table) {
   bool header = false;
+  if (begins_fann(table))
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: its first line counts cases, inputs and outputs, as that of FANN's data: name the syntax, fann, "
+                      "or csv if the line is a row",
+                      table->path);
   if (table->doubt == GCONV_NO_DOUBT)
     return GCONV_OK;
   if (table->cases > 1)

@@ -227,13 +227,23 @@ class Csv(DataTest):
             said = "the comment above its first row is taken for the names of the columns"
             self.assertEqual(said in self.dump("table", "a.csv").stderr, bool(names) and "p,q" not in text)
 
+    def test_long_data_of_fann_in_lines_of_three_numbers(self):
+        """No table, though each line has as many numbers: the first one counts."""
+        rows = "".join(f"0.{k:03} 0.{k % 7} {k % 2}\n" for k in range(600))
+        self.write("a.data", "600 2 1\n" + rows)
+        self.fails("its first line counts cases, inputs and outputs, as that of FANN's data: name the syntax, fann", "table", "a.data")
+        self.assertEqual(self.read("table", "a.data", syntax="fann")[0].shape[0], 600)
+        self.assertEqual(self.read("table", "a.data", syntax="csv")[0].shape[0], 601)
+        self.write("a.data", "599 2 1\n" + rows)
+        self.assertEqual(self.read("table", "a.data")[0].shape[0], 601)
+
     def test_doubts_that_are_told(self):
         self.write("a.csv", "x;c\n" + "".join(f"{k}.000;{k % 2}\n" for k in range(1, 5)))
         self.assertIn("a.csv: 1.000 in line 2 is taken for a fraction", self.dump("table", "a.csv").stderr)
         self.write("a.csv", "x;c\n" + "".join(f"{k}.500;{k % 2}\n" for k in range(4)))  # 0.500 is a fraction
         self.assertEqual(self.dump("table", "a.csv").stderr, "")
         self.write("a.csv", "kind,x\n" + "".join(f"{k % 2},{3 * k}\n" for k in range(7)))
-        self.assertIn("a.csv: each of its 7 cases has a class of its own: name the column of classes with --label", self.dump("table", "a.csv").stderr)
+        self.assertIn("a.csv: each of its 7 cases has a class of its own", self.dump("table", "a.csv").stderr)
         self.assertEqual(self.dump("table", "a.csv", label="kind").stderr, "")
 
     def test_headers_of_numbers(self):
