@@ -342,28 +342,32 @@ void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, s
   }
 }
 
-/* The sum of filter k for sample i of output row p, in float32 as the exact family has it, or in float64. */
-static float defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i) {
+/* The level at row y, column x, channel c of the execution's image and plane. The place may be outside the image. */
+static float sample_at(const gconv_execution *execution, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = execution->problem;
-  const int64_t C = problem->channels, left = i / C * problem->stride_x - problem->pad_left;
+  y = gconv_border_index(problem->border, y, problem->height);
+  x = gconv_border_index(problem->border, x, problem->width);
+  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
+    return problem->border_level;
+  return gconv_level_at(problem->in_type, gconv_input_row(execution, y), x * problem->channels + c);
+}
+
+float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i, bool exact) {
+  const gconv_problem *problem = execution->problem;
   const float *tap = execution->weights + (int64_t)k * problem->rows * problem->columns;
-  float chain = 0;
-  double sum = 0;
-  for (int64_t r = 0; r < problem->rows && !isnan(chain); r++) {
-    int64_t y = p * problem->stride_y - problem->pad_top + r * problem->dilation_y;
-    y = gconv_border_index(problem->border, y, problem->height);
-    for (int64_t s = 0; s < problem->columns; s++, tap++) {
-      int64_t x = gconv_border_index(problem->border, left + s * problem->dilation_x, problem->width);
-      bool outside = y == GCONV_OUTSIDE || x == GCONV_OUTSIDE;
-      if (gconv_is_mark(*tap))
-        continue;
-      float level =
-          outside ? problem->border_level : gconv_level_at(problem->in_type, gconv_input_row(execution, y), x * C + i % C);
-      chain = fmaf(*tap, level, chain);
-      sum += (double)*tap * (double)level;
-    }
-  }
-  return execution->exact ? chain : (float)sum;
+  const int64_t q = i / problem->channels, top = p * problem->stride_y - problem->pad_top;
+  const int64_t left = q * problem->stride_x - problem->pad_left;
+  const int32_t c = (int32_t)(i % problem->channels);
+  float sum = 0.0f;
+  double more = 0; /* more digits */
+  for (int64_t r = 0; r < problem->rows && !isnan(exact ? (double)sum : more); r++)
+    for (int64_t s = 0; s < problem->columns; s++, tap++)
+      if (!gconv_is_mark(*tap)) {
+        const float x = sample_at(execution, top + r * problem->dilation_y, left + s * problem->dilation_x, c);
+        sum = fmaf(*tap, x, sum);
+        more += (double)*tap * (double)x;
+      }
+  return exact ? sum : (float)more;
 }
 
 /* Makes sums that are not finite anew, without what lies at places that are no taps. */
@@ -373,7 +377,7 @@ static void mend_sums(const gconv_execution *execution, int32_t p, size_t first,
     for (size_t i = 0; i < count; i++) {
       float *sum = sums + (size_t)k * sums_stride + i;
       if (!isfinite(*sum))
-        *sum = defined_sum(execution, k, p, (int64_t)(first + i));
+        *sum = gconv_defined_sum(execution, k, p, (int64_t)(first + i), execution->exact);
     }
 }
 

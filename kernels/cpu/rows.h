@@ -74,6 +74,10 @@ static inline void gconv_expect_store(const gconv_execution *execution, int32_t 
     gconv_prefetch_store(execution, p, first, count);
 }
 
+/* The sum of filter k for sample i of output row p by the definition, but in float64 if it need not be exact (reference.c).
+ */
+float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i, bool exact);
+
 /* Puts the sums of output row p through the epilogue and stores them, and alpha that is kept. sums[k * sums_stride + i] is
  * the sum of filter k for sample i of the row (q * channels + c). The sums are destroyed. */
 void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, size_t sums_stride);

@@ -97,13 +97,23 @@ static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *r
  * 33,000 products may be off by more; then they are added in float64. */
 static const double ACCURACY = 0.5 / 255;
 
-static void warn_of_rounding(const gconv_step *step) {
+gconv_status gconv_layer_check_rounding(const gconv_step *step, bool is_auto) {
   const gconv_layer_problem *problem = &step->problem;
   const double bound = step->algorithm->error_bound(problem);
-  if (problem->math == GCONV_MATH_FP32 && bound > ACCURACY)
-    gconv_warn_once("rounding",
-                    "rounding of the algorithm %s may make sums of %lld products wrong by up to %.2g of their size",
-                    step->algorithm->info.name, (long long)gconv_layer_taps(problem), bound);
+  const char *name = step->algorithm->info.name;
+  const long long taps = (long long)gconv_layer_taps(problem);
+  if (problem->math != GCONV_MATH_FP32 || bound <= ACCURACY)
+    return GCONV_OK;
+  if (is_auto && bound > 8 * ACCURACY)
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "rounding may make sums of %lld products wrong by up to %.2g of their size, and no algorithm of %s that "
+        "may be taken does better: direct64 of the CPU does, or name an algorithm, such as %s",
+        taps, bound, step->algorithm->info.device, name);
+  gconv_warn_once("rounding",
+                  "rounding of the algorithm %s may make sums of %lld products wrong by up to %.2g of their size", name,
+                  taps, bound);
+  return GCONV_OK;
 }
 
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
@@ -130,7 +140,6 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));
   step->algorithm = row = gconv_layer_algorithm_row(picked);
   step->problem = how[picked].problem;
-  warn_of_rounding(step);
   step->workspace_bytes = row->workspace_bytes ? row->workspace_bytes(&step->problem) : 0;
   step->info.estimate_ms = how[picked].estimate_ms;
   return GCONV_OK;

@@ -207,7 +207,6 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
     fill_plain_info(step);
     return GCONV_OK;
   }
-  wanted = wanted ? wanted : options->algorithm ? options->algorithm : "auto";
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", step->layer + 1, step->problem.filters,
           layer->bank->channels, layer->bank->rows, layer->bank->columns,
           strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of", gconv_device_prices(network->base.device).unit);
@@ -321,7 +320,10 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++) {
     gconv_step *step = &network->steps[i];
     const gconv_layer *layer = &layers[step->layer];
-    status = make_step(network, step, layer, options, any_algorithm ? NULL : layer->algorithm, reasons);
+    const char *wanted = layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
+    status = make_step(network, step, layer, options, any_algorithm ? "auto" : wanted, reasons);
+    if (status == GCONV_OK && step->algorithm && !any_algorithm)
+      status = gconv_layer_check_rounding(step, strcmp(wanted, "auto") == 0);
   }
 #ifdef GCONV_WITH_CUDA
   if (status == GCONV_OK)

@@ -155,6 +155,10 @@ gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
                                 gconv_step *step, FILE *reasons);
 
+/* Warns where the rounding of the step's algorithm may be over half a level; over four levels, it is an error if `is_auto`.
+ */
+gconv_status gconv_layer_check_rounding(const gconv_step *step, bool is_auto);
+
 /* gconv_step.weights: the bank's, turned if asked for, and what the algorithm prepares. */
 gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 

@@ -5,6 +5,7 @@ import unittest
 
 import numpy
 from helper import CommandTest
+from network_helper import Layer, save_network
 
 WHITE = {"u1": 255, "u2": 65535, "f4": 1}
 # Filters that span thousands of pixels, and some whose sums float32 would not hold for 16 bits. They meet a small image.
@@ -95,6 +96,19 @@ class Bounds(CommandTest):
         self.assertRegex(said, r"direct  .*its rounding may reach [0-9.]+, and half a level is 0.00196")
         said = self.run_it("-f", "disk:radius=700", "--explain").stderr
         self.assertRegex(said, "separable .*no sum of few columns times rows; so large a filter is not searched for more")
+
+
+class Layers(CommandTest):
+    def test_bounds_of_layers(self):
+        """A layer that sees a large picture is added in float64; other algorithms warn, or are an error unless named."""
+        numpy.save(self.folder / "in.npy", numpy.ones((600, 600), "f4"))
+        save_network(self.folder / "n.safetensors", [Layer(numpy.full((1, 1, 600, 600), 1 / 360000, "f4"), padding="valid")], 1, 600, 600)
+        words = ("-i", "in.npy", "-f", "n.safetensors", "-o", "out.npy")
+        self.assertEqual(self.gconv(*words).stderr, "")
+        self.assertLess(abs(numpy.load(self.folder / "out.npy").astype(float) - 1).max(), 1e-6)
+        said = self.gconv(*words, "--without", "direct64", status=1).stderr
+        self.assertRegex(said, "rounding may make sums of 360000 products wrong by up to [0-9.]+ of their size, and no algorithm of cpu")
+        self.assertRegex(self.gconv(*words, "-a", "direct").stderr, "warning: rounding of the algorithm direct may make sums of 360000 products wrong")
 
 
 class Finite(CommandTest):
