@@ -147,6 +147,13 @@ static void drop_icc(gconv_image *header) {
   header->icc = NULL;
   header->icc_bytes = 0;
 }
+static bool has_tags(const gconv_image *header) {
+  return header->tags;
+}
+static void drop_tags(gconv_image *header) {
+  header->tags = NULL;
+  header->tags_bytes = 0;
+}
 
 static const metadata_kind metadata_kinds[] = {
     {GCONV_HOLDS_EXIF, "EXIF", false, has_exif, drop_exif},
@@ -154,6 +161,7 @@ static const metadata_kind metadata_kinds[] = {
     {GCONV_HOLDS_COMMENT, "comments", true, has_comment, drop_comment},
     {GCONV_HOLDS_RESOLUTION, "the resolution", false, has_resolution, drop_resolution},
     {GCONV_HOLDS_ICC, "the ICC profile", false, has_icc, drop_icc},
+    {GCONV_HOLDS_TAGS, "tags of TIFF (places on Earth, spacing, axes)", true, has_tags, drop_tags},
 };
 enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
 
@@ -173,7 +181,7 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
 /* Takes from the header what is not in `held`, and says so once for all files of a run. */
 static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
   const metadata_kind *dropped[METADATA_KINDS];
-  char names[128] = "";
+  char names[160] = "";
   int count = 0;
   bool in_exif = has_resolution(header) && !(held & GCONV_HOLDS_RESOLUTION) && exif_has_resolution(header, held);
   for (int i = 0; i < METADATA_KINDS; i++) {
@@ -208,19 +216,12 @@ static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
-/* The same of what only TIFF can hold. */
-static void drop_tags(const gconv_format *format, gconv_image *header) {
+/* A number of no data, which only TIFF can name, stays in the samples. */
+static void tell_of_nodata(const gconv_format *format, const gconv_image *header) {
   char text[GCONV_NODATA_BYTES];
-  if (format->metadata & GCONV_HOLDS_TAGS)
-    return;
-  if (header->tags)
-    gconv_warn_once("tags left out", "tags of TIFF (places on Earth, spacing, axes) are left out: %s cannot hold them",
-                    format->info.name);
-  if (header->has_nodata)
+  if (header->has_nodata && !(format->metadata & GCONV_HOLDS_TAGS))
     gconv_warn_once("no data not named", "no data are the number %s in the results: %s cannot say so",
                     gconv_nodata_write(header->nodata, text), format->info.name);
-  header->tags = NULL;
-  header->tags_bytes = 0;
 }
 
 /* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
@@ -232,7 +233,7 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
     held &= ~(GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT);
   drop_metadata(format, held, !rows->options.strip, header);
   drop_unfit_icc(rows->writer.name, held, header);
-  drop_tags(format, header);
+  tell_of_nodata(format, header);
   if (!header->exif)
     return GCONV_OK;
   GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));

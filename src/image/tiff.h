@@ -2,7 +2,7 @@
 /*
  * TIFF and BigTIFF by libtiff: what the parts share.
  *
- *   tiff.c          libtiff: loading it, its files, its messages; the row of the format
+ *   tiff_file.c     libtiff: loading it, its files, its messages
  *   tiff_page.c     what a page holds, by its tags
  *   tiff_directory.c  entries of directories, for tags that libtiff does not know
  *   tiff_exif.c     EXIF, from and to directories of the file
@@ -10,6 +10,7 @@
  *   tiff_read.c     opening: pages, metadata
  *   tiff_decode.c   pixels, page after page, by rows
  *   tiff_write.c    writing
+ *   tiff.c          the row of the format
  *
  * libtiff is loaded when the first TIFF is read or written. It depends on so many libraries that linking to it would make
  * every start of the program 3 ms longer.
@@ -145,7 +146,6 @@ bool gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t coun
 /* ---- Parts of the row ---- */
 
 gconv_status gconv_tiff_take_palette(gconv_reader *reader, gconv_palette *palette);
-bool gconv_tiff_sniff(const uint8_t *bytes, size_t size);
 gconv_status gconv_tiff_open_reader(gconv_reader *reader);
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more);

@@ -171,7 +171,7 @@ class ReadPng(unittest.TestCase):
         huge = chunk(b"IHDR", struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0))
         samples = random_samples(1, 1, RGB, 8)
         bomb = save("bomb.png", make_png(samples, RGB, 8).replace(make_png(samples, RGB, 8)[8:33], huge))
-        self.assertIn("is 2147483647 x 2147483647 pixels; the limit is 1073741824: raise it with --max-pixels", failure(bomb))
+        self.assertIn("is 2147483647 x 2147483647 pixels; the limit is 1073741824: raise it with 'max_pixels'", failure(bomb))
 
 
 class WritePng(unittest.TestCase):

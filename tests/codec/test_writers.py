@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files that other programs write with options drawn at random, held to the pixels that Pillow or OpenCV read: the same, or
-refused with a reason. A few, and 1,000 of each format with GCONV_LONG_TESTS. A file that differs is kept, and named."""
+"""Files that other programs write with options drawn at random, held to the pixels that Pillow, OpenCV or libtiff reads: the
+same, or refused with a reason. A few, and 1,000 of each format with GCONV_LONG_TESTS. A file that differs is kept, and named."""
 import io
 import os
 import random
@@ -95,16 +95,18 @@ def of_libtiff(name):
     return of_pillow(path("rgba.tif"))[..., :3]
 
 
-def same(got, name):
-    """Whether any of the readers has these pixels; their alpha is multiplied back in other ways."""
+def differs(got, name):
+    """Whether readers find pixels of as many samples, and none of them the same."""
+    found = False
     for read in (of_pillow, of_opencv, of_libtiff):
         try:
             right = read(name)
         except (OSError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, subprocess.CalledProcessError, cv2.error):
             continue
         if got.size == right.size and np.array_equal(got.reshape(right.shape), right):
-            return True
-    return False
+            return False
+        found = found or got.size == right.size
+    return found
 
 
 def check(write, number):
@@ -118,9 +120,9 @@ def check(write, number):
     except subprocess.CalledProcessError:
         return ""
     done = subprocess.run([CONVERT, name, OUT], capture_output=True, text=True, check=False)
-    if done.returncode == 1 and "not read here" in done.stderr or "does not read" in done.stderr:
+    if done.returncode == 1 and ("not read here" in done.stderr or "does not read" in done.stderr):
         return ""
-    if done.returncode == 0 and same(np.load(OUT), name):
+    if done.returncode == 0 and not differs(np.load(OUT), name):
         return ""
     shutil.copy(name, path(f"{number}.{write.__name__}"))
     return f"{path(f'{number}.{write.__name__}')}: {done.stderr.strip() or 'other pixels'}"
