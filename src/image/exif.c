@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/exif.h"
-#include "base/element.h"
+#include "image/directory.h"
 
 #include <string.h>
 
@@ -8,7 +8,6 @@
  * next directory, here that of the thumbnail. An entry is a tag, a type, a count, and the value, or its position if it has
  * more than 4 bytes. */
 enum { HEADER_BYTES = 8, COUNT_BYTES = 2, ENTRY_BYTES = 12, NEXT_BYTES = 4, INLINE_BYTES = 4 };
-enum { TYPE_SHORT = 3, TYPE_LONG = 4, TYPE_RATIONAL = 5, TYPES = 14 };
 
 enum {
   TAG_WIDTH = 0x100,
@@ -24,11 +23,8 @@ enum {
   TAG_SUB_IMAGES = 0x14a,
   TAG_JPEG = 0x201,
   TAG_JPEG_SIZE = 0x202,
-  TAG_CAMERA = 0x8769,
-  TAG_GPS = 0x8825,
   TAG_CAMERA_WIDTH = 0xa002,
   TAG_CAMERA_HEIGHT = 0xa003,
-  TAG_INTEROPERABILITY = 0xa005,
 };
 
 typedef struct directory {
@@ -43,19 +39,16 @@ typedef struct block {
   const uint8_t *bytes;
   size_t size;
   bool big_endian;
+  gconv_source source; /* the same bytes, as directories are read */
+  gconv_tiff_origin from;
   uint8_t *copy;
   size_t copy_size;
   directory found[MOST_DIRECTORIES]; /* the main one first */
   size_t count;
   gconv_exif *exif;
-  const uint8_t *resolution[2]; /* the entries of the resolutions across and down in the main directory; NULL: none */
+  size_t
+      resolution[2]; /* where the entries of the resolutions across and down are in the main directory; 0: there is none */
 } block;
-
-typedef struct entry {
-  const uint8_t *at; /* its 12 bytes */
-  unsigned tag, type;
-  size_t value, bytes; /* the position of the value, and its size */
-} entry;
 
 /* ---- Numbers ---- */
 
@@ -63,40 +56,27 @@ static uint32_t number_at(const block *b, size_t at, size_t bytes) {
   return (uint32_t)gconv_bytes_number(b->bytes + at, bytes, b->big_endian);
 }
 
-static void put_number(uint8_t *to, uint32_t number, size_t bytes, bool big_endian) {
-  for (size_t i = 0; i < bytes; i++)
-    to[i] = (uint8_t)(number >> 8 * (big_endian ? bytes - 1 - i : i));
-}
-
 /* ---- Entries ---- */
 
-static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
+static void set_origin(block *b) {
+  gconv_source_of_bytes("EXIF", (uint8_t *)(uintptr_t)b->bytes, b->size, &b->source); /* which only reads them */
+  b->from = (gconv_tiff_origin){.source = &b->source, .big_endian = b->big_endian, .wide = 4};
+}
 
 /* Reads entry `i`. Returns false if its type is unknown, or its value lies outside the block. */
-static bool read_entry(const block *b, const directory *d, size_t i, entry *e) {
-  size_t at = d->at + COUNT_BYTES + i * ENTRY_BYTES;
-  *e = (entry){.at = b->bytes + at, .tag = number_at(b, at, 2), .type = number_at(b, at + 2, 2), .value = at + 8};
-  uint32_t count = number_at(b, at + 4, 4);
-  if (e->type == 0 || e->type >= TYPES || count > b->size)
+static bool read_entry(const block *b, const directory *d, size_t i, gconv_tiff_entry *e) {
+  bool known = gconv_tiff_read_entry(&b->from, d->at + COUNT_BYTES + i * ENTRY_BYTES, e);
+  if (!known || e->type >= GCONV_TIFF_TYPES_OF_EXIF || e->count > b->size)
     return false;
-  e->bytes = (size_t)count * type_bytes[e->type];
-  if (e->bytes <= INLINE_BYTES)
-    return true;
-  e->value = number_at(b, at + 8, 4);
-  return e->value >= HEADER_BYTES && e->value <= b->size && e->bytes <= b->size - e->value;
+  return e->bytes <= INLINE_BYTES || (e->value >= HEADER_BYTES && e->value <= b->size && e->bytes <= b->size - e->value);
 }
 
 /* Finds the entry for `tag`, with one value of the type, in the directory. */
-static bool find_entry(const block *b, const directory *d, unsigned tag, unsigned type, entry *e) {
+static bool find_entry(const block *b, const directory *d, unsigned tag, unsigned type, gconv_tiff_entry *e) {
   for (size_t i = 0; i < d->entries; i++)
-    if (read_entry(b, d, i, e) && e->tag == tag && e->type == type && e->bytes == type_bytes[type])
+    if (read_entry(b, d, i, e) && e->tag == tag && e->type == type && e->bytes == gconv_tiff_type_bytes[type])
       return true;
   return false;
-}
-
-/* Whether the entry leads to a directory that is kept. */
-static bool is_pointer(unsigned tag) {
-  return tag == TAG_CAMERA || tag == TAG_GPS || tag == TAG_INTEROPERABILITY;
 }
 
 /* Whether the entry names pixels that would be missing: those of thumbnails and previews. */
@@ -129,19 +109,19 @@ static bool add_directory(block *b, size_t at) {
 
 /* Adds the directory to which an entry of directory `i` leads, if it has one. */
 static void follow(block *b, size_t i, unsigned tag) {
-  entry e;
-  if (find_entry(b, &b->found[i], tag, TYPE_LONG, &e))
+  gconv_tiff_entry e;
+  if (find_entry(b, &b->found[i], tag, GCONV_TIFF_LONG, &e))
     add_directory(b, number_at(b, e.value, 4));
 }
 
 static bool find_directories(block *b) {
   if (!add_directory(b, number_at(b, 4, 4)))
     return false;
-  follow(b, 0, TAG_CAMERA);
+  follow(b, 0, GCONV_EXIF_CAMERA);
   size_t camera = b->count - 1;
   if (camera > 0)
-    follow(b, camera, TAG_INTEROPERABILITY);
-  follow(b, 0, TAG_GPS);
+    follow(b, camera, GCONV_EXIF_INTEROPERABILITY);
+  follow(b, 0, GCONV_EXIF_GPS);
   return true;
 }
 
@@ -156,11 +136,11 @@ static bool is_found(const block *b, size_t at) {
 
 static double resolution_of(block *b, unsigned tag) {
   enum { PER_CENTIMETRE = 3, NO_UNIT = 1 };
-  entry value, unit;
-  bool found = find_entry(b, &b->found[0], tag, TYPE_RATIONAL, &value);
-  b->resolution[tag == TAG_Y_RESOLUTION] = found ? value.at : NULL;
+  gconv_tiff_entry value, unit;
+  bool found = find_entry(b, &b->found[0], tag, GCONV_TIFF_RATIONAL, &value);
+  b->resolution[tag == TAG_Y_RESOLUTION] = found ? (size_t)value.at : 0;
   unsigned kind = 0;
-  if (find_entry(b, &b->found[0], TAG_UNIT, TYPE_SHORT, &unit))
+  if (find_entry(b, &b->found[0], TAG_UNIT, GCONV_TIFF_SHORT, &unit))
     kind = number_at(b, unit.value, 2);
   if (kind == NO_UNIT || !found)
     return 0;
@@ -169,8 +149,8 @@ static double resolution_of(block *b, unsigned tag) {
 }
 
 static void read_facts(block *b) {
-  entry e;
-  if (find_entry(b, &b->found[0], TAG_ORIENTATION, TYPE_SHORT, &e)) {
+  gconv_tiff_entry e;
+  if (find_entry(b, &b->found[0], TAG_ORIENTATION, GCONV_TIFF_SHORT, &e)) {
     unsigned orientation = number_at(b, e.value, 2);
     b->exif->orientation = orientation >= 1 && orientation <= 8 ? (int)orientation : 0;
   }
@@ -186,7 +166,7 @@ static bool has_sound_values(const block *b) {
   size_t left = MOST_OVERLAP * b->size;
   for (size_t d = 0; d < b->count; d++)
     for (size_t i = 0; i < b->found[d].entries; i++) {
-      entry e;
+      gconv_tiff_entry e;
       if (!read_entry(b, &b->found[d], i, &e))
         continue;
       if (e.bytes > left)
@@ -202,16 +182,17 @@ static void keep(block *b, size_t at, size_t bytes) {
 }
 
 /* Returns whether the entry is copied. */
-static bool is_kept(const block *b, const directory *d, size_t i, entry *e) {
+static bool is_kept(const block *b, const directory *d, size_t i, gconv_tiff_entry *e) {
   if (!read_entry(b, d, i, e) || names_pixels(e->tag))
     return false;
   if (d == &b->found[0] && e->tag == TAG_ORIENTATION)
-    return e->type == TYPE_SHORT && e->bytes == type_bytes[TYPE_SHORT];
-  return !is_pointer(e->tag) || (e->type == TYPE_LONG && e->bytes == 4 && is_found(b, number_at(b, e->value, 4)));
+    return e->type == GCONV_TIFF_SHORT && e->bytes == gconv_tiff_type_bytes[GCONV_TIFF_SHORT];
+  return !gconv_exif_leads_on(e->tag) ||
+         (e->type == GCONV_TIFF_LONG && e->bytes == 4 && is_found(b, number_at(b, e->value, 4)));
 }
 
 static void copy_values(block *b, const directory *d) {
-  entry e;
+  gconv_tiff_entry e;
   for (size_t i = 0; i < d->entries; i++) {
     if (!is_kept(b, d, i, &e)) {
       b->exif->damaged += !names_pixels(e.tag);
@@ -223,29 +204,27 @@ static void copy_values(block *b, const directory *d) {
 }
 
 /* Writes entry `e` to `to`, as it is for the upright image: axes and their resolutions may change places. */
-static void copy_entry(const block *b, const directory *d, const entry *e, uint8_t *to) {
+static void copy_entry(const block *b, const directory *d, const gconv_tiff_entry *e, uint8_t *to) {
   bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
-  memcpy(to, e->at, ENTRY_BYTES);
+  memcpy(to, b->bytes + e->at, ENTRY_BYTES);
   if (main && e->tag == TAG_ORIENTATION)
-    put_number(to + 8, 1, 2, b->big_endian);
-  const uint8_t *other = e->tag == TAG_X_RESOLUTION   ? b->resolution[1]
-                         : e->tag == TAG_Y_RESOLUTION ? b->resolution[0]
-                                                      : NULL;
-  if (main && turned && other && e->type == TYPE_RATIONAL && e->bytes == type_bytes[TYPE_RATIONAL])
-    memcpy(to + 8, other + 8, INLINE_BYTES);
+    gconv_put_number(to + 8, 1, 2, b->big_endian);
+  size_t other = e->tag == TAG_X_RESOLUTION ? b->resolution[1] : e->tag == TAG_Y_RESOLUTION ? b->resolution[0] : 0;
+  if (main && turned && other && e->type == GCONV_TIFF_RATIONAL && e->bytes == gconv_tiff_type_bytes[GCONV_TIFF_RATIONAL])
+    memcpy(to + 8, b->bytes + other + 8, INLINE_BYTES);
 }
 
 /* Entries that are left out leave zeros behind the others, and so does the position of the thumbnail's directory. Comes
  * after all values, so that none lies on it. */
 static void copy_directory(block *b, const directory *d) {
   size_t kept = 0;
-  entry e;
+  gconv_tiff_entry e;
   uint8_t *to = b->copy + d->at;
   memset(to, 0, d->bytes);
   for (size_t i = 0; i < d->entries; i++)
     if (is_kept(b, d, i, &e))
       copy_entry(b, d, &e, to + COUNT_BYTES + kept++ * ENTRY_BYTES);
-  put_number(to, (uint32_t)kept, COUNT_BYTES, b->big_endian);
+  gconv_put_number(to, (uint32_t)kept, COUNT_BYTES, b->big_endian);
   keep(b, d->at, COUNT_BYTES + kept * ENTRY_BYTES + NEXT_BYTES);
 }
 
@@ -258,6 +237,7 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
   if (size < HEADER_BYTES || (memcmp(bytes, "II", 2) != 0 && memcmp(bytes, "MM", 2) != 0))
     return "it does not begin as EXIF does";
   block b = {.bytes = bytes, .size = size, .big_endian = bytes[0] == 'M', .copy = copy, .exif = exif};
+  set_origin(&b);
   if (number_at(&b, 2, 2) != 42)
     return "it does not begin as EXIF does";
   if (!find_directories(&b))
@@ -278,15 +258,15 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
 /* ---- The size of the image ---- */
 
 static void set_number(uint8_t *block_bytes, const block *b, size_t i, unsigned tag, int32_t number) {
-  for (unsigned type = TYPE_SHORT; type <= TYPE_LONG; type++) {
-    entry e;
+  for (unsigned type = GCONV_TIFF_SHORT; type <= GCONV_TIFF_LONG; type++) {
+    gconv_tiff_entry e;
     if (!find_entry(b, &b->found[i], tag, type, &e))
       continue;
-    uint8_t *at = block_bytes + (e.at - b->bytes);
-    bool fits = type == TYPE_LONG || number <= UINT16_MAX;
-    put_number(at + 2, fits ? type : TYPE_LONG, 2, b->big_endian);
-    put_number(at + 4, 1, 4, b->big_endian);
-    put_number(at + 8, (uint32_t)number, fits && type == TYPE_SHORT ? 2 : 4, b->big_endian);
+    uint8_t *at = block_bytes + e.at;
+    bool fits = type == GCONV_TIFF_LONG || number <= UINT16_MAX;
+    gconv_put_number(at + 2, fits ? type : GCONV_TIFF_LONG, 2, b->big_endian);
+    gconv_put_number(at + 4, 1, 4, b->big_endian);
+    gconv_put_number(at + 8, (uint32_t)number, fits && type == GCONV_TIFF_SHORT ? 2 : 4, b->big_endian);
     return;
   }
 }
@@ -294,6 +274,7 @@ static void set_number(uint8_t *block_bytes, const block *b, size_t i, unsigned 
 void gconv_exif_set_size(uint8_t *bytes, size_t size, int32_t width, int32_t height) {
   gconv_exif ignored = {0};
   block b = {.bytes = bytes, .size = size, .big_endian = size > 0 && bytes[0] == 'M', .exif = &ignored};
+  set_origin(&b);
   if (size < HEADER_BYTES || !find_directories(&b))
     return;
   set_number(bytes, &b, 0, TAG_WIDTH, width);

@@ -4,7 +4,7 @@
  *
  *   tiff_file.c     libtiff: loading it, its files, its messages
  *   tiff_page.c     what a page holds, by its tags
- *   tiff_directory.c  entries of directories, for tags that libtiff does not know
+ *   directory.c     entries of directories, for tags that libtiff does not know, and for EXIF
  *   tiff_exif.c     EXIF, from and to directories of the file
  *   tiff_samples.c  samples of a file to samples of an image
  *   tiff_read.c     opening: pages, metadata

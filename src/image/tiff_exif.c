@@ -7,15 +7,14 @@
  *
  * The origin may be damaged or made to do harm: each position and size is checked, and the copy has a limit.
  */
+#include "image/directory.h"
 #include "image/metadata.h"
 #include "image/tiff.h"
-#include "image/tiff_directory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { HEADER_BYTES = 8 };
-enum { TAG_INTEROPERABILITY = 0xa005 };
 
 /* How deep a directory is. */
 typedef enum level { MAIN, CAMERA, LAST } level;
@@ -33,8 +32,7 @@ typedef struct target {
 /* ---- Bytes ---- */
 
 static void put(const target *to, size_t at, uint64_t number, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    to->bytes[at + i] = (uint8_t)(number >> 8 * (to->big_endian ? bytes - 1 - i : i));
+  gconv_put_number(to->bytes + at, number, bytes, to->big_endian);
 }
 
 static bool make_target(target *to, uint64_t size) {
@@ -76,10 +74,6 @@ static bool copy_entry(const gconv_tiff_origin *from, const gconv_tiff_entry *e,
 
 /* ---- Directories ---- */
 
-static bool is_pointer(unsigned tag) {
-  return tag == TIFFTAG_EXIFIFD || tag == TIFFTAG_GPSIFD || tag == TAG_INTEROPERABILITY;
-}
-
 /* Whether the entry of a TIFF's own directory is one of EXIF, too. All of these are text. */
 static bool is_text_of_exif(unsigned tag) {
   return tag == TIFFTAG_MAKE || tag == TIFFTAG_MODEL || tag == TIFFTAG_SOFTWARE || tag == TIFFTAG_DATETIME ||
@@ -91,7 +85,7 @@ static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level dep
 /* Copies the directory to which the entry leads, and makes an entry that leads to the copy. */
 static bool follow(const gconv_tiff_origin *from, const gconv_tiff_entry *e, level depth, target *to, uint64_t *position) {
   uint8_t bytes[8];
-  bool expected = e->tag == TAG_INTEROPERABILITY ? depth == CAMERA : depth == MAIN;
+  bool expected = e->tag == GCONV_EXIF_INTEROPERABILITY ? depth == CAMERA : depth == MAIN;
   return expected && e->count == 1 && (e->bytes == 4 || e->bytes == 8) &&
          gconv_tiff_fetch(from, e->value, bytes, e->bytes) &&
          copy_directory(from, gconv_tiff_number(from, bytes, e->bytes), e->tag == TIFFTAG_EXIFIFD ? CAMERA : LAST, to,
@@ -100,7 +94,7 @@ static bool follow(const gconv_tiff_origin *from, const gconv_tiff_entry *e, lev
 
 static bool copy_or_follow(const gconv_tiff_origin *from, const gconv_tiff_entry *e, level depth, target *to, size_t slot) {
   uint64_t position;
-  if (!is_pointer(e->tag))
+  if (!gconv_exif_leads_on(e->tag))
     return e->type < GCONV_TIFF_TYPES_OF_EXIF && copy_entry(from, e, to, slot);
   if (!follow(from, e, depth, to, &position))
     return false;
@@ -120,7 +114,7 @@ static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level dep
   for (size_t i = 0; i < entries; i++, at += gconv_tiff_entry_bytes(from)) {
     gconv_tiff_entry e;
     bool read = gconv_tiff_read_entry(from, at, &e);
-    if (depth == MAIN && !is_text_of_exif(e.tag) && !is_pointer(e.tag))
+    if (depth == MAIN && !is_text_of_exif(e.tag) && !gconv_exif_leads_on(e.tag))
       continue;
     if (!read || !copy_or_follow(from, &e, depth, to, slot)) {
       to->damaged++;
@@ -204,7 +198,7 @@ static gconv_status set_tags(const gconv_tiff_origin *from, target *to, TIFF *ha
     } else if (is_text_of_exif(e.tag) || e.tag == TIFFTAG_IMAGEDESCRIPTION) {
       GCONV_TRY(set_text(from, &e, handle, description, &done));
       to->damaged += !done;
-    } else if (is_pointer(e.tag)) {
+    } else if (gconv_exif_leads_on(e.tag)) {
       /* libtiff before 4.2 does not know GPS. */
       done = gconv_tiff.TIFFFindField(handle, e.tag, TIFF_ANY) && follow(from, &e, MAIN, to, &position);
       to->damaged += !done;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a page of a TIFF holds, by its tags, and how it is read. */
 #include "base/nodata.h"
+#include "image/directory.h"
 #include "image/metadata.h"
 #include "image/tiff.h"
-#include "image/tiff_directory.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* Opening TIFF: which pages a file has, and what the first one carries besides pixels. */
 #include "base/nodata.h"
 #include "base/threads.h"
+#include "image/directory.h"
 #include "image/metadata.h"
-#include "image/tiff_directory.h"
 #include "image/tiff_reading.h"
 #include "image/tiff_tags.h"
 

@@ -9,8 +9,8 @@
 #ifndef GCONV_IMAGE_TIFF_TAGS_H
 #define GCONV_IMAGE_TIFF_TAGS_H
 
+#include "image/directory.h"
 #include "image/tiff.h"
-#include "image/tiff_directory.h"
 
 /* Reads the tags of the page whose directory is at this position into the header's tags, and names those that are left out.
  * `pages`: how many have the same place on Earth. `described`: a description of the layout is right. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Directories of TIFF, and of EXIF, which is laid out like a small TIFF: their entries as they are in the file, for tags of
  * which libtiff does not know. The file may be damaged or made to do harm: each position and size is checked. */
-#ifndef GCONV_IMAGE_TIFF_DIRECTORY_H
-#define GCONV_IMAGE_TIFF_DIRECTORY_H
+#ifndef GCONV_IMAGE_DIRECTORY_H
+#define GCONV_IMAGE_DIRECTORY_H
 
 #include "image/format.h"
 
@@ -33,7 +33,7 @@ typedef struct gconv_tiff_origin {
 
 typedef struct gconv_tiff_entry {
   unsigned tag, type;
-  uint64_t count, value; /* value: its position */
+  uint64_t at, count, value; /* at, value: positions of the entry and of its value */
   size_t bytes;
 } gconv_tiff_entry;
 
@@ -58,6 +58,17 @@ bool gconv_tiff_find_entry(const gconv_tiff_origin *from, uint64_t directory, un
 
 /* The NewSubfileType of a directory; 0 if it has none. */
 uint32_t gconv_tiff_subfile_type(const gconv_tiff_origin *from, uint64_t directory);
+
+/* Whether an entry leads to a directory that belongs to EXIF. */
+enum { GCONV_EXIF_CAMERA = 0x8769, GCONV_EXIF_GPS = 0x8825, GCONV_EXIF_INTEROPERABILITY = 0xa005 };
+static inline bool gconv_exif_leads_on(unsigned tag) {
+  return tag == GCONV_EXIF_CAMERA || tag == GCONV_EXIF_GPS || tag == GCONV_EXIF_INTEROPERABILITY;
+}
+
+static inline void gconv_put_number(uint8_t *to, uint64_t number, size_t bytes, bool big_endian) {
+  for (size_t i = 0; i < bytes; i++)
+    to[i] = (uint8_t)(number >> 8 * (big_endian ? bytes - 1 - i : i));
+}
 
 /* The bytes of an entry in a directory. */
 static inline size_t gconv_tiff_entry_bytes(const gconv_tiff_origin *from) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/tiff_directory.h"
+#include "image/directory.h"
 
 /* The last three are those of positions in BigTIFF. */
 const uint8_t gconv_tiff_type_bytes[GCONV_TIFF_TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
@@ -37,7 +37,7 @@ bool gconv_tiff_read_count(const gconv_tiff_origin *from, uint64_t *at, size_t *
 
 bool gconv_tiff_read_entry(const gconv_tiff_origin *from, uint64_t at, gconv_tiff_entry *e) {
   uint8_t bytes[20];
-  *e = (gconv_tiff_entry){0};
+  *e = (gconv_tiff_entry){.at = at};
   if (!gconv_tiff_fetch(from, at, bytes, gconv_tiff_entry_bytes(from)))
     return false;
   e->tag = (unsigned)gconv_tiff_number(from, bytes, 2);
