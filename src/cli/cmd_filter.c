@@ -8,7 +8,6 @@
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
-#include "cli/windows.h"
 
 #include <stdlib.h>
 #include <string.h>

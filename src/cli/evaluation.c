@@ -9,13 +9,13 @@
 
 /* ---- Mistakes --------------------------------------------------------------------------------------------------------- */
 
-bool gconv_mistakes_want(const gconv_mistakes *mistakes, double certainty) {
+static bool is_wanted(const gconv_mistakes *mistakes, double certainty) {
   return mistakes->count < GCONV_MISTAKES || certainty > mistakes->items[GCONV_MISTAKES - 1].certainty;
 }
 
 gconv_status gconv_mistakes_add(gconv_mistakes *mistakes, const char *name, size_t class, size_t taken_for,
                                 double certainty) {
-  if (!gconv_mistakes_want(mistakes, certainty))
+  if (!is_wanted(mistakes, certainty))
     return GCONV_OK;
   gconv_mistake new = {strdup(name), class, taken_for, certainty};
   if (!new.name)

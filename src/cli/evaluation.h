@@ -22,8 +22,6 @@ typedef struct gconv_mistakes {
   size_t count;
 } gconv_mistakes;
 
-/* Whether one of this certainty is among them. */
-bool gconv_mistakes_want(const gconv_mistakes *mistakes, double certainty);
 /* Adds it, if it is among them. The name is copied. */
 gconv_status gconv_mistakes_add(gconv_mistakes *mistakes, const char *name, size_t class, size_t taken_for,
                                 double certainty);

@@ -148,6 +148,12 @@ void gconv_job_say_interrupted(void);
 /* Tells of the whole run. */
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);
 
+/* ---- windows.c ---- */
+
+/* Runs the main command with --windows: a network over the windows of a signal, of any length and in bounded memory. Returns
+ * what the program ends with. */
+int gconv_windows_run(gconv_job_settings *settings);
+
 /* ---- digest.c ---- */
 
 /* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of

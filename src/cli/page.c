@@ -180,6 +180,13 @@ void gconv_page_image(FILE *out, const gconv_image *image, const char *title, in
   free(png);
 }
 
+void gconv_svg_begin(FILE *out, int width, int height, bool inside) {
+  fprintf(out,
+          "<svg %swidth='%d' height='%d' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n"
+          "<rect width='%d' height='%d' fill='white'/>\n",
+          inside ? "" : "xmlns='http://www.w3.org/2000/svg' ", width, height, width, height, width, height);
+}
+
 /* ---- Files ------------------------------------------------------------------------------------------------------------ */
 
 static bool is_page(const char *path) {

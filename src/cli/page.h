@@ -22,6 +22,9 @@ void gconv_page_image(FILE *out, const gconv_image *image, const char *title, in
 /* What was taken for what: a row for each class, a column for what its cases were taken for. */
 void gconv_page_confusion(FILE *out, const gconv_confusion *confusion);
 
+/* Begins a picture as SVG, white. `inside`: it is a part of a page. "</svg>\n" ends it. */
+void gconv_svg_begin(FILE *out, int width, int height, bool inside);
+
 /* Refuses a path of --report that is no page of HTML, cannot be written, or would replace a file that is read. */
 gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_message *message);
 

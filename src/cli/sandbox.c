@@ -269,7 +269,7 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
     hold_results(&box, folder);
   if (files)
     allow(&box, folder, ~UINT64_C(0));
-  if (outputs && common->report)
+  if (pattern && common->report)
     allow_folder_of(&box, common->report);
   for (size_t i = 0; outputs && i < outputs->paths.count; i++)
     allow_special(&box, outputs->paths.items[i]);

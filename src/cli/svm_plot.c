@@ -30,10 +30,7 @@ static void draw_cell(FILE *out, const gconv_svm_grid *g, size_t at) {
 
 static void draw(FILE *out, const gconv_svm_grid *g, bool regression, bool gammas) {
   int width = LEFT + (int)g->columns * CELL_WIDTH + RIGHT, height = TOP + (int)g->rows * CELL_HEIGHT + BOTTOM;
-  fprintf(out,
-          "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' font-family='sans-serif' "
-          "font-size='12'>\n<rect width='%d' height='%d' fill='white'/>\n",
-          width, height, width, height, width, height);
+  gconv_svg_begin(out, width, height, false);
   fprintf(out, "<text x='%d' y='24' font-weight='bold'>cross-validation: %s</text>\n", LEFT,
           regression ? "mean squared error" : "% right");
   for (size_t i = 0; i < g->rows * g->columns; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The curves of a training, as SVG. */
+#include "cli/page.h"
 #include "cli/train.h"
 
 #include <math.h>
@@ -142,10 +143,7 @@ void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside) {
   int height = classes ? 2 * HEIGHT : HEIGHT;
   if (run->epoch_count == 0)
     return;
-  fprintf(out,
-          "<svg %swidth='%d' height='%d' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n"
-          "<rect width='%d' height='%d' fill='white'/>\n",
-          inside ? "" : "xmlns='http://www.w3.org/2000/svg' ", WIDTH, height, WIDTH, height, WIDTH, height);
+  gconv_svg_begin(out, WIDTH, height, inside);
   draw_panel(out, &p, losses, "loss", "");
   p.top = HEIGHT;
   if (classes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* --windows: what is prepared for the workers, and what is told behind them. */
-#include "cli/windows.h"
 #include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/command.h"
+#include "cli/job.h"
 #include "cli/job_settings.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
