@@ -427,7 +427,7 @@ typedef enum gconv_range {
   GCONV_RANGE_WRAP    /* v; as integers, (int32_t)v without its upper bits; 0 where that is none */
 } gconv_range;
 
-/* Everything a user may ask of a convolution. Start from gconv_options_default(). */
+/* Everything a user may ask of a convolution. All may be 0, which means the defaults. */
 typedef struct gconv_options {
   bool flip; /* mathematical convolution: the filter is turned by 180 degrees, about its anchor */
   gconv_border border;
@@ -436,8 +436,8 @@ typedef struct gconv_options {
                           padded, it is 0 or 1 */
   gconv_padding padding;
   int32_t pad_top, pad_bottom, pad_left, pad_right; /* for GCONV_PADDING_EXPLICIT; at least 0 */
-  int32_t stride_y, stride_x;                       /* at least 1 */
-  int32_t dilation_y, dilation_x;                   /* at least 1 */
+  int32_t stride_y, stride_x;                       /* at least 1; 0: 1 */
+  int32_t dilation_y, dilation_x;                   /* the same */
 
   bool gray;       /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
                       OpenCV, MATLAB and Pillow), rounded to a level where outputs are integers; with linear,
@@ -453,14 +453,14 @@ typedef struct gconv_options {
   gconv_alpha alpha;
 
   gconv_combine combine;
-  double scale, offset; /* v = response * scale + offset; offset in [0, 1] units (0.5 is mid-grey); for f32 input and
-                           output in units of the samples */
+  double scale, offset; /* v = response * scale + offset; a scale of 0 is 1; offset in [0, 1] units (0.5 is mid-grey); for
+                           f32 input and output in units of the samples */
   gconv_range range;
-  bool keep_type;                  /* the output has the type of the input (the default) ... */
-  gconv_type output_type;          /* ... or, if not keep_type, this one */
+  bool sets_type; /* the output has the type output_type; else that of the input */
+  gconv_type output_type;
   const gconv_format_info *format; /* ... but one that this format stores (gconv_format_type()); NULL: any */
 
-  const char *algorithm;  /* "auto", or a name that gconv_algorithm_at() lists for the device */
+  const char *algorithm;  /* "auto" or NULL, or a name that gconv_algorithm_at() lists for the device */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take on a GPU besides input, output and taps; 0: the default, 256 MiB */
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
@@ -474,7 +474,8 @@ typedef struct gconv_options {
 const char *gconv_border_name(gconv_border border);
 const char *gconv_combine_name(gconv_combine combine);
 
-/* correlation, zero border, same size, stride and dilation 1, alpha kept, clamp, scale 1, offset 0, keep_type, "auto" */
+/* Correlation, zero border, same size, stride and dilation 1, alpha kept, clamp, scale 1, offset 0, the type of the input,
+ * "auto": what zeros, {0}, mean, written out. */
 gconv_options gconv_options_default(void);
 
 /* ---- Devices and algorithms ---------------------------------------------------------------------------------------- */

@@ -10,9 +10,22 @@ gconv_status gconv_check_given(const void *pointer, const char *name, const char
 }
 
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most) {
+  if (value > INT32_MAX && most <= INT32_MAX) /* enumerations have no sign for some compilers: -1 came as 4294967295 */
+    value = (int32_t)value;
   if (value >= least && value <= most)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %" PRId64 ": it must be %" PRId64 " to %" PRId64, what, value, least, most);
+}
+
+gconv_status gconv_check_scaling(double scale, double offset, gconv_range range, gconv_type type) {
+  if (!isfinite(scale) || !isfinite(offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "scale and offset must be finite numbers, and are %g and %g", scale, offset);
+  GCONV_TRY(gconv_check_value("range", range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
+  return gconv_check_value("type", type, GCONV_U8, GCONV_F32);
+}
+
+gconv_status gconv_check_palette(const gconv_palette *palette) {
+  return palette ? gconv_check_value("the count of the palette", palette->count, 0, 256) : GCONV_OK;
 }
 
 /* ---- Images ---- */

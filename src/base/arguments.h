@@ -24,6 +24,13 @@ gconv_status gconv_check_given(const void *pointer, const char *name, const char
 /* Fails if a number, or the value of an enumeration, is not from least to most: "stride is 0: it must be 1 to 10". */
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most);
 
+/* How values become samples, of filters and of networks: fails unless scale and offset are finite, and range and type are
+ * values of theirs. */
+gconv_status gconv_check_scaling(double scale, double offset, gconv_range range, gconv_type type);
+
+/* Fails unless a palette, if there is one, counts 0 to 256 colours. */
+gconv_status gconv_check_palette(const gconv_palette *palette);
+
 /* Fails unless the type of an image is one, its sizes are at least 1, interleaved images have at most 4 channels, alpha is
  * not its only channel, and its bytes can be counted: GCONV_TOO_LARGE if they cannot. `what` is for the text: "the input".
  */

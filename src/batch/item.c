@@ -2,6 +2,7 @@
 #include "batch/item.h"
 #include "base/clock.h"
 #include "base/fields.h"
+#include "base/mark.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +117,7 @@ static char *note(const gconv_run *run, const gconv_item *item, size_t n) {
   gconv_manifest *manifest = batch->manifest ? batch->manifest : run->record;
   const gconv_print any = {.known = true}, print = batch->manifest ? item->print : any;
   if (run->marks && batch->outputs->among)
-    gconv_outputs_mark(item->paths[n]);
+    gconv_mark(item->paths[n]);
   bool noted = !manifest || gconv_manifest_add(manifest, item->paths[n], item->input->relative, print) == GCONV_OK;
   return noted ? NULL : strdup(gconv_last_error());
 }

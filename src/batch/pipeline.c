@@ -19,8 +19,14 @@
 
 static gconv_status check_values(const gconv_batch *batch) {
   const char *device = batch->device;
+  const gconv_write_options writing = {.quality = batch->quality,
+                                       .png_level = batch->png_level,
+                                       .tiff_compression = batch->tiff_compression,
+                                       .store = batch->store,
+                                       .palette = batch->palette};
   GCONV_TRY(gconv_check_inputs(batch->inputs));
   GCONV_TRY(gconv_check_outputs(batch->outputs, batch->one_array ? NULL : batch->inputs));
+  GCONV_TRY(gconv_write_options_check(&writing));
   GCONV_TRY(gconv_check_value("decoder", batch->decoder, GCONV_DECODER_CPU, GCONV_DECODER_AUTO));
   GCONV_TRY(gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_SKIP));
   GCONV_TRY(gconv_check_value("group", batch->group, 0, INT32_MAX));

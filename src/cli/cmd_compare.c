@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv compare: by how much two images, or the images of two folders, differ. */
 #include "base/folders.h"
+#include "base/mark.h"
 #include "cli/compare.h"
 #include "cli/job.h"
 #include "cli/sandbox.h"
@@ -63,6 +64,8 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
     status = gconv_make_folders(p->picture, 0777);
   if (status == GCONV_OK)
     status = gconv_image_compare(&a, &b, &options, &p->found);
+  if (status == GCONV_OK && p->picture && c->pictures.among)
+    gconv_mark(p->picture);
   if (status == GCONV_OK)
     return check_tolerance(c, &p->found);
   gconv_say("%s", gconv_last_error());

@@ -30,7 +30,7 @@ static gconv_status check_pictures(gconv_comparison *c, gconv_inputs *named, gco
     const gconv_pair *p = &c->pairs[i % named->count];
     const char *path = i < named->count ? p->a : p->b;
     char *there = (char *)(path ? path : p->a ? p->a : p->b);
-    both.items[i] = (gconv_input){.path = there, .file = there, .relative = (char *)p->name};
+    both.items[i] = (gconv_input){.path = there, .file = there, .relative = (char *)p->name, .found = c->folders};
     first[i + 1] = i + 1 < pictures ? i + 1 : pictures;
   }
   if (status == GCONV_OK) {

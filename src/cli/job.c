@@ -117,8 +117,8 @@ static void make_options(gconv_job_settings *settings) {
   options->border_value = settings->border.value;
   options->combine = settings->combine == GCONV_COMBINE_MOSAIC ? GCONV_COMBINE_NONE : (gconv_combine)settings->combine;
   options->range = settings->range < 0 ? GCONV_RANGE_CLAMP : (gconv_range)settings->range;
-  options->keep_type = settings->depth < 0;
-  if (!options->keep_type)
+  options->sets_type = settings->depth >= 0;
+  if (options->sets_type)
     options->output_type = settings->depth > GCONV_F32 ? GCONV_F32 : (gconv_type)settings->depth;
   options->workspace_bytes = settings->workspace < SIZE_MAX / 2 ? (size_t)settings->workspace : SIZE_MAX / 2;
   if (!settings->last.layer.algorithm)
@@ -274,7 +274,7 @@ gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
 /* Whether results of integer images are float32. */
 static bool are_results_float(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
-  gconv_type wanted = options->keep_type ? GCONV_U8 : options->output_type;
+  gconv_type wanted = options->sets_type ? options->output_type : GCONV_U8;
   if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE)
     return job->network.presentation == GCONV_PRESENT_TENSOR || job->network.tone.type == GCONV_F32;
   return (job->outputs.format ? gconv_format_type(job->outputs.format, wanted) : wanted) == GCONV_F32;
@@ -293,7 +293,7 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   gconv_options options = job->options;
   make_plain_options(&stage->layer, &options);
   options.format = NULL;
-  options.keep_type = false;
+  options.sets_type = true;
   options.output_type = GCONV_F32;
   options.combine = (gconv_combine)choose_combine(filters, -1);
   options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */

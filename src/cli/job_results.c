@@ -45,14 +45,14 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   gconv_tone tone = {.scale = options->scale, .offset = options->offset, .range = options->range};
   if (job->network.presentation == GCONV_PRESENT_IMAGE) {
-    tone.keep_type = options->keep_type;
+    tone.keep_type = !options->sets_type;
     tone.format = job->outputs.format;
     tone.type = options->output_type;
     return tone;
   }
   if (job->network.presentation == GCONV_PRESENT_CLASSES)
     return job->network.tone;
-  tone.type = gconv_format_type(job->outputs.format, options->keep_type ? GCONV_U8 : options->output_type);
+  tone.type = gconv_format_type(job->outputs.format, options->sets_type ? options->output_type : GCONV_U8);
   bool given = job->settings->range >= 0 || options->scale != 1 || options->offset != 0;
   tone.fit = !given && tone.type != GCONV_F32;
   return tone;
@@ -66,11 +66,11 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
        labels = job->network.presentation == GCONV_PRESENT_LABELS || job->network.presentation == GCONV_PRESENT_CLASSES;
   if (options->scale == 0)
     return gconv_refuse(message, "--scale 0: leaves nothing of what a bank or a network makes");
-  const char *option = options->scale != 1                                                  ? "--scale"
-                       : options->offset != 0                                               ? "--offset"
-                       : options->range != GCONV_RANGE_CLAMP                                ? "--range"
-                       : tensor && !options->keep_type && options->output_type != GCONV_F32 ? "--depth"
-                                                                                            : NULL;
+  const char *option = options->scale != 1                                                 ? "--scale"
+                       : options->offset != 0                                              ? "--offset"
+                       : options->range != GCONV_RANGE_CLAMP                               ? "--range"
+                       : tensor && options->sets_type && options->output_type != GCONV_F32 ? "--depth"
+                                                                                           : NULL;
   if (!option || (!tensor && !labels))
     return GCONV_OK;
   return gconv_refuse(message,

@@ -134,6 +134,8 @@ static gconv_status check_given(const gconv_job_settings *settings, gconv_messag
     missing = "--then: no filter follows it: -f FILTER --then -f FILTER";
   else if (!settings->last.filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
+  else if (settings->options.scale == 0)
+    missing = "--scale 0: all samples would be the same, whatever the image";
   else if (!settings->common.output)
     return complain_output(settings, message);
   return missing ? gconv_refuse(message, "%s", missing) : GCONV_OK;

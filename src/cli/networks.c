@@ -262,7 +262,7 @@ static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *
     return gconv_refuse(message, "--probabilities: %s yields none: train it with them, gconv svm -b", path);
   settings->range = GCONV_RANGE_CLAMP; /* they are not stretched */
   if (settings->depth < 0) {
-    job->options.keep_type = false;
+    job->options.sets_type = true;
     job->options.output_type = GCONV_F32;
   }
   return GCONV_OK;

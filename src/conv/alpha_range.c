@@ -11,7 +11,7 @@ bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *optio
 }
 
 void gconv_ask_for_levels(gconv_type convolved, gconv_options *core) {
-  core->keep_type = false;
+  core->sets_type = true;
   core->output_type = GCONV_F32;
   core->scale = (double)gconv_white(convolved);
   core->offset = 0;

@@ -197,12 +197,13 @@ gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_o
   GCONV_NEED(options);
   GCONV_NEED_AS(result, "operation");
   GCONV_TRY(gconv_filters_check(filters));
-  GCONV_TRY(gconv_options_check(options));
+  const gconv_options filled = gconv_options_filled(options);
+  GCONV_TRY(gconv_options_check(&filled));
   gconv_filter_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
   operation->base = (gconv_operation){&filters_type, 1};
-  gconv_status status = fill(filters, options, operation);
+  gconv_status status = fill(filters, &filled, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);
     return status;

@@ -283,7 +283,7 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
   GCONV_TRY(gconv_filter_plan_check(order->like, &operation->filters, &operation->options));
   plan->options = operation->options;
   plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);
-  plan->options.keep_type = false;
+  plan->options.sets_type = true;
   plan->filters = &operation->filters;
   base->bleeds = bleeds(plan);
   if (order->extent == GCONV_PLAN_OUTLINE_OF_ANY) {

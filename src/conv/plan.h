@@ -78,6 +78,9 @@ void gconv_finish_levels(gconv_threads *threads, const gconv_options *options, g
                          const gconv_image *out);
 
 /* problem.c */
+/* The options with the defaults in place of zeros. */
+gconv_options gconv_options_filled(const gconv_options *options);
+
 /* Returns GCONV_BAD_ARGUMENT if an option alone is out of its range. */
 gconv_status gconv_options_check(const gconv_options *options);
 

@@ -18,7 +18,7 @@ bool gconv_filters_have_one_frame(const gconv_filters *filters) {
 }
 
 gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input) {
-  gconv_type wanted = options->keep_type ? input : options->output_type;
+  gconv_type wanted = options->sets_type ? options->output_type : input;
   return options->format ? gconv_format_type(options->format, wanted) : wanted;
 }
 
@@ -76,7 +76,7 @@ static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_o
 
 /* An offset that was meant in levels makes all results of integers white, or black, whatever the image is. */
 static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  bool integers = like->type != GCONV_F32 && (options->keep_type || options->output_type != GCONV_F32);
+  bool integers = like->type != GCONV_F32 && (!options->sets_type || options->output_type != GCONV_F32);
   if (!integers || options->combine != GCONV_COMBINE_NONE || options->range != GCONV_RANGE_CLAMP ||
       fabs(options->offset) <= 1 || fabs(options->offset) > (double)FLT_MAX) /* refused elsewhere */
     return GCONV_OK;

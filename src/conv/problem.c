@@ -16,8 +16,20 @@ enum { LARGEST_BLOCK = 1024 };
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
 gconv_options gconv_options_default(void) {
-  return (gconv_options){
-      .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .scale = 1, .keep_type = true, .algorithm = "auto"};
+  return gconv_options_filled(&(gconv_options){0});
+}
+
+gconv_options gconv_options_filled(const gconv_options *options) {
+  gconv_options filled = *options;
+  int32_t *const ones[] = {&filled.stride_y, &filled.stride_x, &filled.dilation_y, &filled.dilation_x};
+  for (size_t i = 0; i < sizeof ones / sizeof ones[0]; i++)
+    if (*ones[i] == 0)
+      *ones[i] = 1;
+  if (filled.scale == 0)
+    filled.scale = 1;
+  if (!filled.algorithm)
+    filled.algorithm = "auto";
+  return filled;
 }
 
 const char *gconv_border_name(gconv_border border) {
@@ -50,13 +62,11 @@ gconv_status gconv_options_check(const gconv_options *options) {
   GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
   GCONV_TRY(gconv_check_value("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
   GCONV_TRY(gconv_check_value("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
-  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
+  GCONV_TRY(gconv_check_scaling(options->scale, options->offset, options->range, options->output_type));
   GCONV_TRY(check_mixing(options));
   if (options->range == GCONV_RANGE_WRAP && (options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the range wrap is for samples as they are stored: it goes with neither linear "
                                           "light nor premultiplied alpha");
-  if (!options->keep_type)
-    GCONV_TRY(gconv_check_value("output_type", options->output_type, GCONV_U8, GCONV_F32));
   GCONV_TRY(gconv_check_value("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
   GCONV_TRY(gconv_check_value("stride (horizontal)", options->stride_x, 1, LARGEST_EXTENT));
   GCONV_TRY(gconv_check_value("dilation (vertical)", options->dilation_y, 1, LARGEST_EXTENT));
@@ -74,10 +84,8 @@ gconv_status gconv_options_check(const gconv_options *options) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "a block of %d x %d threads: the product must be 1 to %d, or both sides 0",
                       options->block_width, options->block_height, LARGEST_BLOCK);
   GCONV_TRY(gconv_check_value("blocks of the grid", options->grid_blocks, 0, INT32_MAX));
-  if (!isfinite(options->scale) || !isfinite(options->offset) || !isfinite(options->border_value))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset and border value must be finite numbers");
-  if (!options->algorithm)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "no algorithm is named: \"auto\" lets gconv choose");
+  if (!isfinite(options->border_value))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "border_value must be a finite number, and is %g", options->border_value);
   return GCONV_OK;
 }
 
@@ -255,7 +263,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
   const gconv_filter *filter = &filters[0];
   gconv_problem problem = {
       .in_type = like->type,
-      .out_type = options->keep_type ? like->type : options->output_type,
+      .out_type = options->sets_type ? options->output_type : like->type,
       .images = like->frames,
       .planes = like->planar ? like->channels : 1,
       .channels = like->planar ? 1 : like->channels,

@@ -20,19 +20,25 @@ static bool is_known(const gconv_format_info *format) {
   return gconv_format_at(i) != NULL;
 }
 
-static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
-  enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
-  *options = given ? *given : (gconv_write_options){0};
+gconv_status gconv_write_options_check(const gconv_write_options *options) {
   if (options->quality < 0 || options->quality > 100)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a quality of %d: it is 1 to 100", options->quality);
   if (options->png_level < GCONV_PNG_STORED || options->png_level > 9)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
   GCONV_TRY(gconv_check_value("tiff_compression", options->tiff_compression, GCONV_TIFF_NONE, GCONV_TIFF_ZSTD));
   GCONV_TRY(gconv_check_value("store", options->store, GCONV_STORE_F32, GCONV_STORE_F16));
+  GCONV_TRY(gconv_check_palette(options->palette));
   if (!isfinite(options->unit) || options->unit < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a unit of %g: it is a finite number above 0, or 0 for 1", options->unit);
   if (options->format && !is_known(options->format))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the format is none of those that gconv_format_at() lists");
+  return GCONV_OK;
+}
+
+static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
+  enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
+  *options = given ? *given : (gconv_write_options){0};
+  GCONV_TRY(gconv_write_options_check(options));
   if (options->quality == 0)
     options->quality = DEFAULT_QUALITY;
   if (options->png_level == 0)

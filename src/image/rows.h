@@ -62,6 +62,9 @@ void gconv_row_reader_close(gconv_row_reader *reader);
 /* gconv_image_read_header() of an image that is read with these options, of which max_pixels does not count here. */
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image);
 
+/* Fails if a number of the options is out of its range, whatever is written. */
+gconv_status gconv_write_options_check(const gconv_write_options *options);
+
 /* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);

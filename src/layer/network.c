@@ -390,7 +390,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
 static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
   network->before.gray = options->gray;
-  network->before.keep_type = false;
+  network->before.sets_type = true;
   network->before.output_type = options->presentation == GCONV_PRESENT_TENSOR ? GCONV_F32 : options->tone.type;
   network->grays = gconv_needs_before(&network->base.like, &network->before);
   return gconv_before_header(&network->base.like, &network->before, &network->seen);

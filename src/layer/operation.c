@@ -126,8 +126,9 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
 /* ---- Checks ---- */
 
 static gconv_status check_numbers(const char *what, const float *numbers, int32_t count, bool above_0) {
-  if (numbers && count < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers as %s: give one, or one for each channel", count, what);
+  if (numbers ? count < 1 : count != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers as %s%s: give one, or one for each channel", count, what,
+                      numbers ? "" : ", and none are given");
   for (int32_t i = 0; numbers && i < count; i++)
     if (!isfinite(numbers[i]) || (above_0 && numbers[i] <= 0))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s %d is not a finite number%s", what, i + 1, above_0 ? " above 0" : "");
@@ -139,17 +140,14 @@ static gconv_status check_options(const gconv_network_options *o) {
   const bool labels = o->presentation == GCONV_PRESENT_LABELS || o->presentation == GCONV_PRESENT_CLASSES;
   GCONV_TRY(check_numbers("mean", o->mean, o->mean_count, false));
   GCONV_TRY(check_numbers("standard deviation", o->std, o->std_count, true));
-  GCONV_TRY(gconv_check_value("options->math", (int)o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
-  GCONV_TRY(gconv_check_value("options->combine", (int)o->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_ARGMAX));
-  GCONV_TRY(gconv_check_value("options->presentation", (int)o->presentation, GCONV_PRESENT_TENSOR, GCONV_PRESENT_CLASSES));
-  GCONV_TRY(gconv_check_value("options->tone.range", (int)o->tone.range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
-  GCONV_TRY(gconv_check_value("options->tone.type", (int)o->tone.type, GCONV_U8, GCONV_F32));
+  GCONV_TRY(gconv_check_value("options->math", o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
+  GCONV_TRY(gconv_check_value("options->combine", o->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_ARGMAX));
+  GCONV_TRY(gconv_check_value("options->presentation", o->presentation, GCONV_PRESENT_TENSOR, GCONV_PRESENT_CLASSES));
+  GCONV_TRY(gconv_check_scaling(o->tone.scale, o->tone.offset, o->tone.range, o->tone.type));
   if (o->combine == GCONV_COMBINE_STACK)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->combine is a stack, which the outputs of a network are already");
   if (labels && o->combine != GCONV_COMBINE_ARGMAX)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->presentation is of labels or classes: options->combine must be argmax");
-  if (!isfinite(o->tone.scale) || !isfinite(o->tone.offset))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "options->tone.scale and options->tone.offset must be finite numbers");
   if (!o->class_values && o->class_value_count > 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->class_values is NULL, and options->class_value_count is %zu",
                       o->class_value_count);
@@ -209,6 +207,7 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
   GCONV_NEED_AS(result, "operation");
   GCONV_TRY(gconv_check_value("the network's channels", network->channels, 1, INT32_MAX));
   gconv_network_options own = options ? *options : defaults;
+  GCONV_TRY(check_options(&own));
   if (!own.mean && network->mean) {
     own.mean = network->mean;
     own.mean_count = network->mean_count;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Results that lie among the inputs. Three things could go wrong: the next run filters results again, results of an earlier
  * run are filtered now, and a file that is no result is replaced. */
+#include "base/mark.h"
 #include "names/manifest.h"
 #include "names/outputs.h"
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- Results among the inputs -------------------------------------------------------------------------------------- */
@@ -120,33 +119,11 @@ static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folder
   return good ? GCONV_OK : gconv_no_memory();
 }
 
-/* The extended attribute that marks a file as a result. Its value is the size and the CRC-32 of the file. */
-#define MARK "user.gconv.result"
-enum { MARK_BYTES = 64 };
-
-static int make_mark(const char *path, char mark[MARK_BYTES]) {
-  gconv_print print = gconv_print_of(path);
-  return print.known ? snprintf(mark, MARK_BYTES, "%" PRIu64 " %08" PRIx32, print.bytes, print.crc32) : 0;
-}
-
-void gconv_outputs_mark(const char *path) {
-  char mark[MARK_BYTES];
-  int size = make_mark(path, mark);
-  if (size > 0)
-    (void)!setxattr(path, MARK, mark, (size_t)size, 0);
-}
-
-static bool is_marked(const char *path) {
-  char own[MARK_BYTES], mark[MARK_BYTES];
-  ssize_t size = getxattr(path, MARK, own, sizeof own);
-  return size > 0 && size == make_mark(path, mark) && memcmp(own, mark, (size_t)size) == 0;
-}
-
 /* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
  * *manifest is opened when it is needed first. */
 static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest) {
   const gconv_shard all = {0};
-  if (outputs->keeps || !gconv_output_exists(path) || is_marked(path))
+  if (outputs->keeps || !gconv_output_exists(path) || gconv_is_marked(path))
     return GCONV_OK;
   if (!*manifest)
     GCONV_TRY(gconv_manifest_open_all(outputs, &all, 0, NULL, manifest));
@@ -188,7 +165,7 @@ static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool
   if (other)
     memcpy(other + strlen(outputs->folder), capitals, strlen(capitals));
   *ignores_case = other && access(other, F_OK) == 0;
-  *takes_marks = file >= 0 && fsetxattr(file, MARK, "", 0, 0) == 0;
+  *takes_marks = file >= 0 && gconv_takes_marks(file);
   if (file >= 0) {
     close(file);
     unlink(path);

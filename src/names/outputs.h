@@ -30,8 +30,6 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
 /* Makes the folder of the results, and asks its file system, when a run begins. Refuses names that differ by case alone if
  * the file system ignores case. *takes_marks: results can be marked by extended attributes. */
 gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks);
-/* Marks a file as a result. The mark holds as long as the content of the file stays the same. */
-void gconv_outputs_mark(const char *path);
 
 /* ---- check.c: gconv_outputs_check() ---- */
 

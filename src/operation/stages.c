@@ -30,7 +30,7 @@ static bool drops(const gconv_image *like, const gconv_options *options) {
 
 /* Whether the grey of integer samples is not rounded to levels: results in float show what is between them. */
 static bool greys_to_float(const gconv_image *like, const gconv_options *options) {
-  return greys(like, options) && like->type != GCONV_F32 && !options->keep_type && options->output_type == GCONV_F32 &&
+  return greys(like, options) && like->type != GCONV_F32 && options->sets_type && options->output_type == GCONV_F32 &&
          !options->round_gray;
 }
 
@@ -59,8 +59,8 @@ gconv_status gconv_before_header(const gconv_image *like, const gconv_options *o
 
 gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options) {
   gconv_options core = *options;
-  if (options->keep_type) {
-    core.keep_type = false;
+  if (!options->sets_type) {
+    core.sets_type = true;
     core.output_type = like->type;
   }
   if (gconv_needs_after(like, options)) {

@@ -45,7 +45,7 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   options.range = (gconv_range)value_of(given, "range", (int)options.range);
   options.alpha = (gconv_alpha)value_of(given, "alpha", (int)options.alpha);
   if (given.contains("output_type")) {
-    options.keep_type = false;
+    options.sets_type = true;
     options.output_type = (gconv_type)value_of(given, "output_type", 0);
   }
   if (given.contains("algorithm")) {

@@ -17,25 +17,94 @@
 
 enum { WIDTH = 97, HEIGHT = 61, THREADS = 8, RUNS = 200 };
 
-static gconv_image photo(unsigned seed) {
-  gconv_image image = {.type = GCONV_U8, .frames = 1, .height = HEIGHT, .width = WIDTH, .channels = 3};
+/* Random levels; as f32, in [0, 1]. */
+static gconv_image picture(gconv_type type, unsigned seed) {
+  gconv_image image = {.type = type, .frames = 1, .height = HEIGHT, .width = WIDTH, .channels = 3};
   CHECK(gconv_image_allocate(&image) == GCONV_OK);
-  for (size_t i = 0; i < image.plane_bytes; i++)
-    ((uint8_t *)image.data)[i] = (uint8_t)((seed = seed * 1103515245u + 12345u) >> 16);
+  for (size_t i = 0; i < (size_t)WIDTH * HEIGHT * 3; i++) {
+    uint8_t level = (uint8_t)((seed = seed * 1103515245u + 12345u) >> 16);
+    if (type == GCONV_U8)
+      ((uint8_t *)image.data)[i] = level;
+    else
+      ((float *)image.data)[i] = (float)level / 255.0f;
+  }
   return image;
 }
 
-static gconv_plan *plan_for(gconv_device *device, const gconv_image *like, const char *spec) {
+static gconv_image photo(unsigned seed) {
+  return picture(GCONV_U8, seed);
+}
+
+/* What is made of filters: `options` NULL are the defaults. */
+static gconv_operation *filters_of(const char *spec, const gconv_options *options) {
+  const gconv_options defaults = gconv_options_default();
   gconv_filters filters = {0};
-  gconv_options options = gconv_options_default();
+  gconv_operation *operation = NULL;
+  CHECK(gconv_filters_read(spec, NULL, &filters) == GCONV_OK);
+  CHECK(gconv_operation_filters(&filters, options ? options : &defaults, &operation) == GCONV_OK);
+  gconv_filters_free(&filters);
+  return operation;
+}
+
+/* A layer of two filters for each channel, then the mean of each: its bank may go once there is a plan. */
+static gconv_plan *plan_of_network(gconv_device *device, const gconv_image *like) {
+  gconv_filters filters = {0};
+  gconv_bank bank = {0};
   gconv_operation *operation = NULL;
   gconv_plan *plan = NULL;
-  CHECK(gconv_filters_read(spec, NULL, &filters) == GCONV_OK);
-  CHECK(gconv_operation_filters(&filters, &options, &operation) == GCONV_OK);
+  CHECK(gconv_filters_read("sobel", NULL, &filters) == GCONV_OK && gconv_bank_stack(&filters, &bank) == GCONV_OK);
+  const gconv_layer layers[] = {{.bank = &bank, .activation = GCONV_ACTIVATION_TANH}, {.kind = GCONV_LAYER_MEAN}};
+  CHECK(gconv_operation_network(layers, 2, NULL, &operation) == GCONV_OK);
   CHECK(gconv_plan_create(device, like, operation, 0, &plan) == GCONV_OK);
   gconv_operation_free(operation);
+  gconv_bank_free(&bank);
   gconv_filters_free(&filters);
   return plan;
+}
+
+static gconv_plan *plan_of_chain(gconv_device *device, const gconv_image *like) {
+  gconv_operation *stages[] = {filters_of("gaussian:size=5,sigma=1", NULL), filters_of("sobel_x", NULL)}, *chain = NULL;
+  gconv_plan *plan = NULL;
+  CHECK(gconv_operation_chain(stages, 2, &chain) == GCONV_OK);
+  gconv_operation_free(stages[0]);
+  gconv_operation_free(stages[1]);
+  CHECK(gconv_plan_create(device, like, chain, 0, &plan) == GCONV_OK);
+  gconv_operation_free(chain);
+  return plan;
+}
+
+/* `spec`: of filters, or "network", or "chain". */
+static gconv_plan *plan_for(gconv_device *device, const gconv_image *like, const char *spec) {
+  if (strcmp(spec, "network") == 0)
+    return plan_of_network(device, like);
+  if (strcmp(spec, "chain") == 0)
+    return plan_of_chain(device, like);
+  gconv_operation *operation = filters_of(spec, NULL);
+  gconv_plan *plan = NULL;
+  CHECK(gconv_plan_create(device, like, operation, 0, &plan) == GCONV_OK);
+  gconv_operation_free(operation);
+  return plan;
+}
+
+/* Options of zeros are the defaults. */
+static void zeros(gconv_device *device) {
+  const gconv_options none = {0};
+  const gconv_type types[] = {GCONV_U8, GCONV_F32};
+  for (int i = 0; i < 2; i++) {
+    gconv_image in = picture(types[i], 30), expected = {0}, out = {0};
+    gconv_operation *operation = filters_of("sharpen", &none);
+    gconv_plan *plan = NULL, *defaults = plan_for(device, &in, "sharpen");
+    CHECK(gconv_plan_create(device, &in, operation, 0, &plan) == GCONV_OK);
+    CHECK(gconv_plan_execute(defaults, &in, &expected, 1, NULL) == GCONV_OK);
+    CHECK(gconv_plan_execute(plan, &in, &out, 1, NULL) == GCONV_OK);
+    CHECK(gconv_image_same_shape(&out, &expected) && memcmp(out.data, expected.data, out.plane_bytes) == 0);
+    gconv_plan_free(plan);
+    gconv_plan_free(defaults);
+    gconv_operation_free(operation);
+    gconv_image_free(&in);
+    gconv_image_free(&expected);
+    gconv_image_free(&out);
+  }
 }
 
 static void refuse(gconv_status status, const char *word) {
@@ -106,22 +175,23 @@ typedef struct shared {
 
 static void *use(void *context) {
   const shared *s = context;
-  gconv_image out = {.type = GCONV_U8};
+  gconv_image out = {0};
   for (int i = 0; i < RUNS; i++) {
     CHECK(gconv_plan_execute(s->plan, &s->in, &out, 1, NULL) == GCONV_OK);
-    CHECK(memcmp(out.data, s->expected.data, out.plane_bytes) == 0);
-    memset(out.data, 0x5a, out.plane_bytes);
+    const size_t bytes = out.plane_bytes * (out.planar ? (size_t)out.channels : 1);
+    CHECK(memcmp(out.data, s->expected.data, bytes) == 0);
+    memset(out.data, 0x5a, bytes);
   }
   gconv_image_free(&out);
   return NULL;
 }
 
 /* One plan, each thread with an image of its own. */
-static void one_plan_in_many_threads(gconv_device *device, const char *spec) {
+static void one_plan_in_many_threads(gconv_device *device, gconv_type type, const char *spec) {
   shared all[THREADS];
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
-    all[i] = (shared){.in = photo((unsigned)i + 3), .expected = {.type = GCONV_U8}};
+    all[i] = (shared){.in = picture(type, (unsigned)i + 3)};
     all[i].plan = i == 0 ? plan_for(device, &all[0].in, spec) : all[0].plan;
     CHECK(gconv_plan_execute(all[0].plan, &all[i].in, &all[i].expected, 1, NULL) == GCONV_OK);
   }
@@ -173,13 +243,17 @@ static void fork_and_pipes(void) {
 }
 
 int main(void) {
+  static const char *const specs[] = {"gaussian:size=5,sigma=1", "gaussian:size=31,sigma=6", "network", "chain"};
   for (int threads = 1; threads <= 3; threads += 2) {
     gconv_device *device = NULL;
     CHECK(gconv_device_open("cpu", threads, &device) == GCONV_OK);
     wrong_counts(device);
     overlaps(device);
-    one_plan_in_many_threads(device, "gaussian:size=5,sigma=1");
-    one_plan_in_many_threads(device, "gaussian:size=31,sigma=6");
+    zeros(device);
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+      one_plan_in_many_threads(device, GCONV_U8, specs[i]);
+      one_plan_in_many_threads(device, GCONV_F32, specs[i]);
+    }
     gconv_device_close(device);
   }
   fork_and_pipes();

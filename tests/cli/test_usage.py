@@ -98,6 +98,9 @@ class Usage(CommandTest):
         for number in ("-1", "x", "nan"):
             self.refused("the largest difference allowed", f"--verify={number}")
 
+    def test_a_scale_of_0(self):
+        self.refused("--scale 0: all samples would be the same", "--scale=0")
+
     def test_jobs_beyond_the_threads_wait(self):
         """A worker that waits for its turn has taken no memory yet."""
         for i in range(8):

@@ -75,7 +75,7 @@ static int run(gconv_device *device, const char *algorithm, const known *k, gcon
   gconv_options options = gconv_options_default();
   options.padding = GCONV_PADDING_VALID;
   options.alpha = k->mode;
-  options.keep_type = false;
+  options.sets_type = true;
   options.output_type = k->out;
   options.algorithm = algorithm;
   gconv_plan *plan = NULL;

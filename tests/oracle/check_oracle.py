@@ -40,7 +40,7 @@ class Options(c.Structure):
                 ("stride_y", c.c_int32), ("stride_x", c.c_int32), ("dilation_y", c.c_int32), ("dilation_x", c.c_int32),
                 ("gray", c.c_bool), ("round_gray", c.c_bool), ("mix", c.c_int32), ("mixing", c.c_float * 16), ("linear", c.c_bool),
                 ("alpha", c.c_int), ("combine", c.c_int),
-                ("scale", c.c_double), ("offset", c.c_double), ("range", c.c_int), ("keep_type", c.c_bool),
+                ("scale", c.c_double), ("offset", c.c_double), ("range", c.c_int), ("sets_type", c.c_bool),
                 ("output_type", c.c_int), ("algorithm", c.c_char_p)]
 
 
@@ -74,7 +74,7 @@ def ask(image, *filters, has_alpha=False, anchors=None, divisor=1, level=0, **wa
         item.anchor_row, item.anchor_column = anchor
         item.divisor, item.offset, item.taps = divisor, level, plane.ctypes.data
     bank = Filters(items, len(taps))
-    options = Options(stride_y=1, stride_x=1, dilation_y=1, dilation_x=1, scale=1, keep_type=False, output_type=2)
+    options = Options(stride_y=1, stride_x=1, dilation_y=1, dilation_x=1, scale=1, sets_type=True, output_type=2)
     for name, value in wanted.items():
         setattr(options, name, value)
     arguments = c.byref(header), c.byref(bank), c.byref(options)

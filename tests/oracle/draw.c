@@ -242,7 +242,7 @@ static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *
   o->scale = gconv_lot_chance(lot, 60) ? 1 : GCONV_LOT_PICK(lot, scales);
   o->offset = gconv_lot_chance(lot, 70) ? 0 : GCONV_LOT_PICK(lot, offsets);
   o->range = gconv_lot_chance(lot, 40) ? GCONV_RANGE_CLAMP : (gconv_range)gconv_lot_below(lot, 4);
-  o->keep_type = gconv_lot_chance(lot, 40);
+  o->sets_type = !gconv_lot_chance(lot, 40);
   o->output_type = (gconv_type)gconv_lot_below(lot, 3);
 }
 
@@ -303,7 +303,7 @@ static void describe(gconv_drawn *drawn) {
       " %d,%d,%d,%d, stride %d,%d, dilation %d,%d, alpha %s%s%s, combine %s, scale %g, offset %g, range %s, block %dx%d,"
       " grid %d",
       i->frames, i->height, i->width, i->channels, types[i->type], i->planar ? " planar" : "", i->alpha ? " alpha" : "",
-      types[o->keep_type ? i->type : o->output_type], drawn->filters.count, f->rows, f->columns, f->anchor_row,
+      types[o->sets_type ? o->output_type : i->type], drawn->filters.count, f->rows, f->columns, f->anchor_row,
       f->anchor_column, (double)f->divisor, (double)f->offset, o->flip ? " flipped" : "", borders[o->border],
       o->border_value, paddings[o->padding], o->pad_top, o->pad_bottom, o->pad_left, o->pad_right, o->stride_y, o->stride_x,
       o->dilation_y, o->dilation_x, alphas[o->alpha], o->gray ? ", gray" : "", o->linear ? ", linear" : "",

@@ -91,7 +91,7 @@ gconv_oracle_shape gconv_oracle_get_shape(const gconv_image *in, const gconv_fil
   int32_t planes = colours_of(in, options) + (alpha && !aside ? 1 : 0);
   return (gconv_oracle_shape){
       .outputs = options->combine == GCONV_COMBINE_NONE ? filters->count : 1,
-      .type = options->keep_type ? in->type : options->output_type,
+      .type = options->sets_type ? options->output_type : in->type,
       .frames = in->frames,
       .height = (int32_t)rows_of(options, in->height, &filters->items[0]).outputs,
       .width = (int32_t)columns_of(options, in->width, &filters->items[0]).outputs,

@@ -184,7 +184,7 @@ static bool check(const extreme *e, gconv_device *device, const char *algorithm,
   gconv_options options = gconv_options_default();
   options.border = e->border;
   options.algorithm = algorithm;
-  options.keep_type = false;
+  options.sets_type = true;
   options.output_type = e->out;
   gconv_filters filters = {.items = filter, .count = 1};
   gconv_plan *plan = NULL;

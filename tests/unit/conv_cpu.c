@@ -188,7 +188,7 @@ static gconv_options options_of(const shape *s) {
   o.padding = s->padding;
   o.combine = s->combine;
   o.range = s->range;
-  o.keep_type = false;
+  o.sets_type = true;
   o.output_type = s->out;
   return o;
 }
@@ -362,7 +362,7 @@ static void wrapping_is_casting(void **state) {
       for (size_t a = 0; a < sizeof algorithms / sizeof algorithms[0]; a++)
         for (int type = GCONV_U8; type <= GCONV_U16; type++) {
           gconv_options options = gconv_options_default();
-          options.keep_type = false;
+          options.sets_type = true;
           options.output_type = GCONV_F32;
           options.algorithm = "reference";
           options.scale = 255;

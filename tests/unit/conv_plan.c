@@ -82,8 +82,11 @@ static void bad_options(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 3, false);
   gconv_options options = gconv_options_default();
-  options.stride_x = 0;
-  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "stride");
+  options.stride_x = -1;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "stride (horizontal) is -1");
+  options = gconv_options_default();
+  options.border = (gconv_border)-1;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "border is -1");
   options = gconv_options_default();
   options.border = GCONV_BORDER_CONSTANT;
   options.border_value = 255;
@@ -293,7 +296,7 @@ static void taps_beyond_a_small_image_are_left_out(void **state) {
     image.channels = 1 + (int32_t)(i / 128 % 3);
     gconv_options options = gconv_options_default();
     options.algorithm = algorithms[i % 4];
-    options.keep_type = false;
+    options.sets_type = true;
     options.output_type = GCONV_F32;
     options.stride_y = step[0], options.stride_x = step[1], options.dilation_y = step[2], options.dilation_x = step[3];
     options.flip = i / 64 % 2;
@@ -322,7 +325,7 @@ static void other_borders_meet_all_taps(void **state) {
       options.border = (gconv_border)border;
       options.border_value = value;
       options.output_type = GCONV_F32;
-      options.keep_type = false;
+      options.sets_type = true;
       double flop;
       gconv_image output = convolve(&image, &filter, &options, &flop);
       bool zeros = border == GCONV_BORDER_ZERO || (border == GCONV_BORDER_CONSTANT && value == 0);

@@ -29,7 +29,7 @@ static gconv_operation *make_filters(size_t count, gconv_type type) {
   gconv_filter two[2] = {one, one};
   gconv_options options = gconv_options_default();
   gconv_operation *operation = NULL;
-  options.keep_type = false;
+  options.sets_type = true;
   options.output_type = type;
   assert_int_equal(gconv_operation_filters(&(gconv_filters){.items = two, .count = count}, &options, &operation), GCONV_OK);
   return operation;

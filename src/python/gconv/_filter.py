@@ -73,6 +73,8 @@ def filter_options(filters, border="zero", border_value=0.0, padding="same", str
         "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": real("scale", scale),
         "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
         "algorithm": str(algorithm)}
+    if options["scale"] == 0:
+        raise ArgumentError("scale=0: all samples would be the same, whatever the image")
     if mix is not None:
         options.update(mixing_options(mix))
     if alpha is not None:
