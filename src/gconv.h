@@ -766,6 +766,7 @@ typedef struct gconv_network_options {
 /* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */
 const char *gconv_math_name(gconv_math math);
 const char *gconv_activation_name(gconv_activation activation);
+const char *gconv_layer_kind_name(gconv_layer_kind kind);
 
 /* ---- Operations ---------------------------------------------------------------------------------------------------- */
 

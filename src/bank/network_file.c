@@ -58,13 +58,9 @@ const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras
 
 /* ---- Checks ---- */
 
-/* The channels that a layer yields of `channels`; 0 if it does not take them. */
-static int64_t channels_behind(const gconv_network *network, const gconv_layer *layer, int64_t channels) {
+/* The outputs of a convolution of `channels`; 0 if it does not take them. */
+static int64_t count_outputs(const gconv_layer *layer, int64_t channels) {
   const gconv_bank *bank = layer->bank;
-  if (layer->kind == GCONV_LAYER_MEAN)
-    return channels;
-  if (layer->kind == GCONV_LAYER_RESIDUAL)
-    return channels == network->channels ? channels : 0;
   int32_t groups = layer->groups ? layer->groups : bank->has_geometry ? bank->groups : 0;
   if (groups <= 1 && layer->groups == 0 && bank->channels == 1) /* each channel by itself */
     return channels * bank->filters;
@@ -78,19 +74,27 @@ static gconv_status check_layer(const char *where, gconv_status status, const gc
   const gconv_bank *bank = layer->bank;
   if ((layer->kind == GCONV_LAYER_CONV) != (bank != NULL))
     return gconv_fail(status, "%s: layer %zu: a convolution needs a bank, and other kinds have none", where, i + 1);
-  int64_t got = *channels;
-  *channels = channels_behind(network, layer, got);
-  if (*channels > INT32_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: layer %zu yields more than %d channels", where, i + 1, INT32_MAX);
-  if (*channels > 0)
-    return GCONV_OK;
-  if (layer->kind == GCONV_LAYER_RESIDUAL)
+  const int64_t got = *channels;
+  switch (layer->kind) {
+  case GCONV_LAYER_CONV:
+    *channels = count_outputs(layer, got);
+    if (*channels > INT32_MAX)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: layer %zu yields more than %d channels", where, i + 1, INT32_MAX);
+    if (*channels > 0)
+      return GCONV_OK;
+    return gconv_fail(status,
+                      "%s: layer %zu gets %" PRId64 " channels, but its %d filters, in %d groups, take %d channels a group",
+                      where, i + 1, got, bank->filters, layer->groups > 0 ? layer->groups : 1, bank->channels);
+  case GCONV_LAYER_RESIDUAL:
+    if (got == network->channels)
+      return GCONV_OK;
     return gconv_fail(status,
                       "%s: layer %zu, residual, adds the %d channels of the input to %" PRId64 ": they must be as many",
                       where, i + 1, network->channels, got);
-  return gconv_fail(status,
-                    "%s: layer %zu gets %" PRId64 " channels, but its %d filters, in %d groups, take %d channels a group",
-                    where, i + 1, got, bank->filters, layer->groups > 0 ? layer->groups : 1, bank->channels);
+  case GCONV_LAYER_MEAN:
+    return GCONV_OK;
+  }
+  return gconv_fail(status, "%s: layer %zu is of no kind that is known", where, i + 1);
 }
 
 static gconv_status check_notes(const char *where, gconv_status status, const gconv_network *network) {

@@ -14,7 +14,6 @@ enum { VERSION = 1, SHOWN_BYTES = 60 /* of a text of the file, in an error text 
 /* ---- Words ---- */
 
 const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
-static const char *const kinds[] = {"conv", "mean", "residual"};
 static const char *const losses[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
 static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
 static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
@@ -199,13 +198,30 @@ static gconv_status take_conv(const part *p, gconv_layer *layer) {
   return GCONV_OK;
 }
 
+const char *gconv_layer_kind_name(gconv_layer_kind kind) {
+  switch (kind) {
+  case GCONV_LAYER_CONV:
+    return "conv";
+  case GCONV_LAYER_MEAN:
+    return "mean";
+  case GCONV_LAYER_RESIDUAL:
+    return "residual";
+  }
+  return NULL;
+}
+
+enum { MOST_KINDS = 16 };
+
 static gconv_status take_layer(const part *p, gconv_layer *layer) {
   static const char *const conv_keys[] = {"kind",     "stride", "padding",    "border", "border_value",
                                           "dilation", "groups", "activation", "slope",  "flip"};
-  int kind = -1;
+  const char *kinds[MOST_KINDS] = {NULL};
+  int kind = -1, count = 0;
+  while ((kinds[count] = gconv_layer_kind_name((gconv_layer_kind)count)))
+    count++;
   if (!json_is_object(p->json) || !json_object_get(p->json, "kind"))
     return fail_part(p, GCONV_BAD_FILE, "it is no object with a 'kind'");
-  GCONV_TRY(take_word(p, "kind", kinds, COUNT(kinds), &kind));
+  GCONV_TRY(take_word(p, "kind", kinds, count, &kind));
   layer->kind = (gconv_layer_kind)kind;
   if (layer->kind == GCONV_LAYER_CONV)
     GCONV_TRY(take_conv(p, layer));
@@ -433,7 +449,7 @@ static json_t *make_conv(const gconv_layer *layer) {
   bool has = bank->has_geometry;
   int32_t groups = resolve(layer->groups, has && bank->groups > 1, bank->groups, 0);
   json_t *made = json_pack(
-      "{s:s, s:[i, i], s:o, s:[i, i], s:s}", "kind", kinds[layer->kind], "stride",
+      "{s:s, s:[i, i], s:o, s:[i, i], s:s}", "kind", gconv_layer_kind_name(layer->kind), "stride",
       resolve(layer->stride_y, has, bank->stride_y, 1), resolve(layer->stride_x, has, bank->stride_x, 1), "padding",
       make_padding(layer), "dilation", resolve(layer->dilation_y, has, bank->dilation_y, 1),
       resolve(layer->dilation_x, has, bank->dilation_x, 1), "activation", gconv_activation_words[layer->activation]);
@@ -456,7 +472,8 @@ static json_t *make_layers(const gconv_network *network, const json_t *others) {
   bool good = layers;
   for (size_t i = 0; i < network->count && good; i++) {
     const gconv_layer *layer = &network->layers[i];
-    json_t *made = layer->kind == GCONV_LAYER_CONV ? make_conv(layer) : json_pack("{s:s}", "kind", kinds[layer->kind]);
+    json_t *made =
+        layer->kind == GCONV_LAYER_CONV ? make_conv(layer) : json_pack("{s:s}", "kind", gconv_layer_kind_name(layer->kind));
     json_t *more = json_array_size(kept) == network->count ? json_array_get(kept, i) : NULL;
     if (made && json_is_object(more))
       json_object_update_missing(made, more);

@@ -225,11 +225,20 @@ static gconv_status take_step(state *s) {
   const gconv_net_step step = s->steps[0];
   gconv_layer *layer = open_layer(s);
   memmove(s->steps, s->steps + 1, --s->step_count * sizeof *s->steps);
-  if (step == GCONV_NET_MEAN || step == GCONV_NET_RESIDUAL)
-    return add_layer(s, &(gconv_layer){.kind = step == GCONV_NET_MEAN ? GCONV_LAYER_MEAN : GCONV_LAYER_RESIDUAL});
-  if (step == GCONV_NET_ACTIVATION && layer) {
-    layer->activation = s->waiting.activation;
-    layer->slope = s->waiting.slope;
+  switch (step) {
+  case GCONV_NET_MEAN:
+    return add_layer(s, &(gconv_layer){.kind = GCONV_LAYER_MEAN});
+  case GCONV_NET_RESIDUAL:
+    return add_layer(s, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL});
+  case GCONV_NET_ACTIVATION:
+    if (layer) {
+      layer->activation = s->waiting.activation;
+      layer->slope = s->waiting.slope;
+    }
+    return GCONV_OK;
+  case GCONV_NET_NOTHING:
+  case GCONV_NET_FLATTEN:
+    return GCONV_OK;
   }
   return GCONV_OK;
 }

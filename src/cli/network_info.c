@@ -60,7 +60,7 @@ static uint64_t count_all_parameters(const gconv_network *network) {
 /* A convolution of its whole input is a dense layer. */
 static const char *name_kind(const gconv_layer *layer, const gconv_layer_info *info) {
   if (layer->kind != GCONV_LAYER_CONV)
-    return layer->kind == GCONV_LAYER_MEAN ? "mean" : "residual";
+    return gconv_layer_kind_name(layer->kind);
   bool dense = info && info->out_height == 1 && info->out_width == 1 && info->height == info->rows &&
                info->width == info->columns && info->groups == 1;
   return dense ? "dense" : "conv";

@@ -20,11 +20,15 @@ static void print_step(FILE *text, const gconv_step *step, const gconv_step *pad
   fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", step->layer + 1,
           info->images, info->channels, info->height, info->width, info->images, info->filters, info->out_height,
           info->out_width);
-  if (!step->algorithm) {
-    fprintf(text, "  %s\n",
-            step->kind == GCONV_LAYER_MEAN ? "mean of each channel over height and width, in float64 and a fixed order"
-                                           : "residual: the normalised input is added");
+  switch (step->kind) {
+  case GCONV_LAYER_MEAN:
+    fprintf(text, "  mean of each channel over height and width, in float64 and a fixed order\n");
     return;
+  case GCONV_LAYER_RESIDUAL:
+    fprintf(text, "  residual: the normalised input is added\n");
+    return;
+  case GCONV_LAYER_CONV:
+    break;
   }
   if (info->each)
     fprintf(text, "  each channel by itself: channels count as images\n");

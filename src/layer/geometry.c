@@ -177,15 +177,17 @@ static gconv_status check_applied(const gconv_layer *layer, const char *where) {
 }
 
 gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
-  if (layer->kind == GCONV_LAYER_CONV) {
+  switch (layer->kind) {
+  case GCONV_LAYER_CONV:
     GCONV_TRY(check_bank(layer->bank, where));
     return check_applied(layer, where);
+  case GCONV_LAYER_MEAN:
+  case GCONV_LAYER_RESIDUAL:
+    if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
+    return GCONV_OK;
   }
-  if (layer->kind != GCONV_LAYER_MEAN && layer->kind != GCONV_LAYER_RESIDUAL)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
-  if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
-  return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
 }
 
 /* Returns a hint for the error if a bank needs so many channels and the input has another number. */
@@ -228,12 +230,6 @@ static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32
 /* Of layers without weights: each channel by itself. */
 static gconv_status resolve_plain(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
                                   int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
-  const bool mean = layer->kind == GCONV_LAYER_MEAN;
-  if (!mean && (images != first->frames || channels != first->channels || height != first->height || width != first->width))
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "
-                      "equal, so layers before it have padding same and stride 1",
-                      where, first->channels, first->height, first->width, channels, height, width);
   *step = (gconv_step){.kind = layer->kind, .images = images, .out_channels = channels};
   step->problem = (gconv_layer_problem){.images = images,
                                         .channels = channels,
@@ -247,9 +243,23 @@ static gconv_status resolve_plain(const gconv_layer *layer, const char *where, i
                                         .stride_x = 1,
                                         .dilation_y = 1,
                                         .dilation_x = 1,
-                                        .out_height = mean ? 1 : height,
-                                        .out_width = mean ? 1 : width};
-  return GCONV_OK;
+                                        .out_height = height,
+                                        .out_width = width};
+  switch (layer->kind) {
+  case GCONV_LAYER_MEAN:
+    step->problem.out_height = step->problem.out_width = 1;
+    return GCONV_OK;
+  case GCONV_LAYER_RESIDUAL:
+    if (images == first->frames && channels == first->channels && height == first->height && width == first->width)
+      return GCONV_OK;
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "
+                      "equal, so layers before it have padding same and stride 1",
+                      where, first->channels, first->height, first->width, channels, height, width);
+  case GCONV_LAYER_CONV: /* which has weights */
+    break;
+  }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is no layer without weights", where);
 }
 
 gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,

@@ -122,9 +122,7 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
 
 static void fill_plain_info(gconv_step *step) {
   const gconv_layer_problem *p = &step->whole;
-  step->info = (gconv_layer_info){.algorithm = step->pads                       ? "padding"
-                                               : step->kind == GCONV_LAYER_MEAN ? "mean"
-                                                                                : "residual",
+  step->info = (gconv_layer_info){.algorithm = step->pads ? "padding" : gconv_layer_kind_name(step->kind),
                                   .math = gconv_math_name(GCONV_MATH_FP32),
                                   .exact = true,
                                   .images = step->images,

@@ -280,8 +280,18 @@ static void execute_plain(const cpu_run *run, const gconv_step *step, const floa
     int64_t at = first * step->out_band.scale - step->out_band.shift;
     job.first += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
   }
-  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)step->problem.channels,
-                    step->kind == GCONV_LAYER_MEAN ? mean_plane : add_plane, &job);
+  gconv_turn *make_plane = NULL;
+  switch (step->kind) {
+  case GCONV_LAYER_MEAN:
+    make_plane = mean_plane;
+    break;
+  case GCONV_LAYER_RESIDUAL:
+    make_plane = add_plane;
+    break;
+  case GCONV_LAYER_CONV: /* which algorithms solve */
+    return;
+  }
+  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)step->problem.channels, make_plane, &job);
 }
 
 /* Pixels that a thread takes through softmax at a time. */

@@ -286,12 +286,18 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
     int64_t at = first * step->out_band.scale - step->out_band.shift;
     input += (at - (first * network->in_band.scale - network->in_band.shift)) * p->width;
   }
-  if (step->kind == GCONV_LAYER_MEAN)
+  switch (step->kind) {
+  case GCONV_LAYER_MEAN:
     make_means<<<(unsigned)(planes < MOST_BLOCKS ? planes : (int64_t)MOST_BLOCKS), GCONV_MEAN_LANES, 0, way.stream>>>(
         in, out, plane, planes);
-  else
+    break;
+  case GCONV_LAYER_RESIDUAL:
     add_input<<<blocks_for(planes * plane), THREADS, 0, way.stream>>>(in, input, (int64_t)network->input.rows * p->width,
                                                                       out, plane, planes * plane);
+    break;
+  case GCONV_LAYER_CONV: /* which algorithms solve */
+    break;
+  }
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

@@ -34,8 +34,16 @@ bool gconv_network_can_cut_rows(const gconv_network_plan *network) {
     strided = strided || step->problem.stride_y > 1;
     if (step->pads && !gconv_step_pads_bands(step, step + 1))
       return false;
-    if (step->kind == GCONV_LAYER_MEAN || (step->kind == GCONV_LAYER_RESIDUAL && strided))
-      return false; /* the rows of the input that residual adds must be among those that the layers before it need */
+    switch (step->kind) {
+    case GCONV_LAYER_CONV:
+      break;
+    case GCONV_LAYER_MEAN:
+      return false;
+    case GCONV_LAYER_RESIDUAL: /* the rows that it adds must be among those that the layers before it need */
+      if (strided)
+        return false;
+      break;
+    }
   }
   return true;
 }

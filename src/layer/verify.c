@@ -237,17 +237,22 @@ static gconv_status apply_step(const gconv_network_plan *network, const gconv_st
   const gconv_layer_problem *problem = &step->problem;
   size_t planes = (size_t)step->images * (size_t)problem->filters;
   GCONV_TRY(make_field(planes * (size_t)problem->out_height * (size_t)problem->out_width, &out));
-  if (step->pads) {
+  layer_job job = {step, tensor, &out, step->algorithm ? step->algorithm->error_bound(problem) : 0};
+  if (step->pads)
     pad_field(network, step, tensor, &out);
-  } else if (step->algorithm) {
-    layer_job job = {step, tensor, &out, step->algorithm->error_bound(problem)};
-    gconv_threads_run(network->base.device->threads, planes, compute_plane, &job);
-  } else if (step->kind == GCONV_LAYER_RESIDUAL) {
-    add_input(tensor, input, &out);
-  } else {
-    for (size_t i = 0; i < planes; i++)
-      average_plane(tensor, i, (size_t)problem->height * (size_t)problem->width, &out);
-  }
+  else
+    switch (step->kind) {
+    case GCONV_LAYER_CONV:
+      gconv_threads_run(network->base.device->threads, planes, compute_plane, &job);
+      break;
+    case GCONV_LAYER_MEAN:
+      for (size_t i = 0; i < planes; i++)
+        average_plane(tensor, i, (size_t)problem->height * (size_t)problem->width, &out);
+      break;
+    case GCONV_LAYER_RESIDUAL:
+      add_input(tensor, input, &out);
+      break;
+    }
   if (step->softmax)
     apply_softmax(step, &out);
   if (tensor->value != input->value)

@@ -96,7 +96,7 @@ static nb::dict info_of(const Network &held) {
   for (size_t i = 0; i < network.count; i++) {
     const gconv_layer &layer = network.layers[i];
     nb::dict entry;
-    entry["kind"] = layer.kind == GCONV_LAYER_CONV ? "conv" : layer.kind == GCONV_LAYER_MEAN ? "mean" : "residual";
+    entry["kind"] = gconv_layer_kind_name(layer.kind);
     if (layer.bank) {
       entry["shape"] = nb::make_tuple(layer.bank->filters, layer.bank->channels, layer.bank->rows, layer.bank->columns);
       entry["activation"] = gconv_activation_name(layer.activation);

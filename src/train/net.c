@@ -45,21 +45,28 @@ static gconv_status resolve_layer(const gconv_layer *layer, const char *where, c
   result->kind = layer->kind;
   if (layer->kind == GCONV_LAYER_CONV)
     return resolve_conv(layer, where, in, problem);
-  bool mean = layer->kind == GCONV_LAYER_MEAN;
   *problem = (gconv_layer_problem){.images = 1,
                                    .channels = in->filters,
                                    .height = in->out_height,
                                    .width = in->out_width,
                                    .filters = in->filters,
                                    .groups = 1,
-                                   .out_height = mean ? 1 : in->out_height,
-                                   .out_width = mean ? 1 : in->out_width};
-  bool equal = first->filters == in->filters && first->out_height == in->out_height && first->out_width == in->out_width;
-  if (!mean && !equal)
+                                   .out_height = in->out_height,
+                                   .out_width = in->out_width};
+  switch (layer->kind) {
+  case GCONV_LAYER_MEAN:
+    problem->out_height = problem->out_width = 1;
+    return GCONV_OK;
+  case GCONV_LAYER_RESIDUAL:
+    if (first->filters == in->filters && first->out_height == in->out_height && first->out_width == in->out_width)
+      return GCONV_OK;
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s adds an input of %d x %d x %d to %d x %d x %d: the shapes must be equal",
                       where, first->filters, first->out_height, first->out_width, in->filters, in->out_height,
                       in->out_width);
-  return GCONV_OK;
+  case GCONV_LAYER_CONV:
+    break;
+  }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is of no kind that can be trained", where);
 }
 
 static gconv_status resolve_layers(const gconv_network *network, const gconv_layer_problem *first, gconv_learn_layer *layers,

@@ -89,12 +89,17 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
     gconv_learn_layout layout;
     float *y = output_of(e, i, values, &layout);
     size_t places = gconv_learn_out_places(own->layer);
-    if (own->layer->kind == GCONV_LAYER_MEAN)
-      gconv_learn_mean_rows(x, problem->channels, (int64_t)problem->height * problem->width, y);
-    else if (own->layer->kind == GCONV_LAYER_RESIDUAL)
-      gconv_learn_sum(x, values, gconv_learn_out_floats(own->layer), y);
-    else
+    switch (own->layer->kind) {
+    case GCONV_LAYER_CONV:
       gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y, &layout);
+      break;
+    case GCONV_LAYER_MEAN:
+      gconv_learn_mean_rows(x, problem->channels, (int64_t)problem->height * problem->width, y);
+      break;
+    case GCONV_LAYER_RESIDUAL:
+      gconv_learn_sum(x, values, gconv_learn_out_floats(own->layer), y);
+      break;
+    }
     if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
   }
@@ -125,14 +130,19 @@ static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, co
   const gconv_cpu_layer *own = &e->layers[i];
   const gconv_layer_problem *problem = &own->layer->problem;
   size_t plane = (size_t)problem->height * (size_t)problem->width;
-  if (own->layer->kind == GCONV_LAYER_RESIDUAL)
-    memcpy(dx, dz, gconv_learn_in_floats(own->layer) * sizeof *dx);
-  else if (own->layer->kind == GCONV_LAYER_MEAN)
-    for (size_t k = 0; k < gconv_learn_in_floats(own->layer); k++)
-      dx[k] = dz[k / plane] / (float)plane;
-  else
+  switch (own->layer->kind) {
+  case GCONV_LAYER_CONV:
     gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace,
                             sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
+    break;
+  case GCONV_LAYER_MEAN:
+    for (size_t k = 0; k < gconv_learn_in_floats(own->layer); k++)
+      dx[k] = dz[k / plane] / (float)plane;
+    break;
+  case GCONV_LAYER_RESIDUAL:
+    memcpy(dx, dz, gconv_learn_in_floats(own->layer) * sizeof *dx);
+    break;
+  }
 }
 
 /* Backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */

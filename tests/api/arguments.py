@@ -88,7 +88,7 @@ RIGHT = {
     "const gconv_shard *": "&shard", "const gconv_manifest *": "manifest", "const gconv_input *": "&inputs.items[0]",
     "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
-    "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_status": "0",
+    "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.

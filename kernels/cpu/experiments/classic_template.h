@@ -130,12 +130,17 @@ static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights,
   int64_t places = (int64_t)l->height * l->width;
   for (size_t i = 0; i < count; i++) {
     int64_t at = (int64_t)i;
-    if (layer->kind == GCONV_LAYER_RESIDUAL)
-      dx[i] = dz[i];
-    else if (layer->kind == GCONV_LAYER_MEAN)
-      dx[i] = dz[at / places] / (REAL)places;
-    else
+    switch (layer->kind) {
+    case GCONV_LAYER_CONV:
       dx[i] = gradient_at(l, weights, dz, at / places, at % places / l->width, at % l->width);
+      break;
+    case GCONV_LAYER_MEAN:
+      dx[i] = dz[at / places] / (REAL)places;
+      break;
+    case GCONV_LAYER_RESIDUAL:
+      dx[i] = dz[i];
+      break;
+    }
   }
 }
 
@@ -217,13 +222,18 @@ static void forward_layer(const pass *p, size_t i) {
   for (size_t n = 0; n < p->cases; n++) {
     const REAL *x = p->values[i] + n * in;
     REAL *y = p->values[i + 1] + n * out;
-    if (layer->kind == GCONV_LAYER_MEAN)
+    switch (layer->kind) {
+    case GCONV_LAYER_CONV:
+      forward_conv(&layer->problem, p->parameters + layer->weights, x, y);
+      break;
+    case GCONV_LAYER_MEAN:
       forward_mean(&layer->problem, x, y);
-    else if (layer->kind == GCONV_LAYER_RESIDUAL)
+      break;
+    case GCONV_LAYER_RESIDUAL:
       for (size_t j = 0; j < out; j++)
         y[j] = x[j] + p->values[0][n * out + j];
-    else
-      forward_conv(&layer->problem, p->parameters + layer->weights, x, y);
+      break;
+    }
     if (layer->problem.activation == GCONV_ACTIVATION_SOFTMAX)
       forward_softmax(&layer->problem, y);
   }

@@ -540,14 +540,18 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
                               int64_t cases, float *y, cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
   const int64_t places = (int64_t)p.out_height * p.out_width, count = cases * p.filters * places;
-  if (own->layer.kind == GCONV_LAYER_MEAN) {
-    mean_planes<<<(unsigned)(cases * p.channels), GCONV_MEAN_LANES, 0, stream>>>(x, (int64_t)p.height * p.width, y);
-  } else if (own->layer.kind == GCONV_LAYER_RESIDUAL) {
-    add_input<<<blocks_of(count), BLOCK, 0, stream>>>(x, input, count, y);
-  } else {
-    const float *weights = parameters + own->layer.weights;
+  const float *weights = parameters + own->layer.weights;
+  switch (own->layer.kind) {
+  case GCONV_LAYER_CONV:
     start_products(weights_by_filter{p, weights}, inputs_by_place{p, x, own->taps},
                    activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
+    break;
+  case GCONV_LAYER_MEAN:
+    mean_planes<<<(unsigned)(cases * p.channels), GCONV_MEAN_LANES, 0, stream>>>(x, (int64_t)p.height * p.width, y);
+    break;
+  case GCONV_LAYER_RESIDUAL:
+    add_input<<<blocks_of(count), BLOCK, 0, stream>>>(x, input, count, y);
+    break;
   }
 }
 
@@ -591,13 +595,18 @@ void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters
                              cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
   const int64_t places = (int64_t)p.height * p.width, count = cases * p.channels * places;
-  if (own->layer.kind == GCONV_LAYER_MEAN)
-    spread_mean<<<blocks_of(count), BLOCK, 0, stream>>>(dz, count, places, dx);
-  else if (own->layer.kind == GCONV_LAYER_RESIDUAL)
-    cudaMemcpyAsync(dx, dz, (size_t)count * sizeof *dx, cudaMemcpyDeviceToDevice, stream);
-  else
+  switch (own->layer.kind) {
+  case GCONV_LAYER_CONV:
     start_products(weights_by_channel{p, parameters + own->layer.weights}, gradients_by_input{p, dz},
                    gradient_of_inputs{p, dx}, p.channels / p.groups, cases * places, p.groups, stream);
+    break;
+  case GCONV_LAYER_MEAN:
+    spread_mean<<<blocks_of(count), BLOCK, 0, stream>>>(dz, count, places, dx);
+    break;
+  case GCONV_LAYER_RESIDUAL:
+    cudaMemcpyAsync(dx, dz, (size_t)count * sizeof *dx, cudaMemcpyDeviceToDevice, stream);
+    break;
+  }
 }
 
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases) {
