@@ -93,8 +93,9 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
 
 void gconv_classify_note_number(gconv_classifying *c, double output, double target) {
   c->squares += (output - target) * (output - target);
-  c->sum += target;
-  c->spread += target * target;
+  c->first = c->numbers == 0 ? target : c->first;
+  c->sum += target - c->first;
+  c->spread += (target - c->first) * (target - c->first);
   c->numbers++;
 }
 
@@ -105,19 +106,20 @@ gconv_status gconv_classify_note_case(gconv_classifying *c, const char *name, si
   return gconv_mistakes_add(&c->mistakes, name, class, taken_for, certainty);
 }
 
-void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device) {
-  json_t *json = gconv_data_confusion_json(found);
+static void print_json(FILE *out, json_t *json, const gconv_chosen_device *device) {
   json_object_set_new(json, "device", json_string(device->name));
   json_object_set_new(json, "why", json_string(device->why));
   gconv_json_print(out, json, JSON_INDENT(2));
   json_decref(json);
 }
 
-static void print_classes(const gconv_classifying *c) {
-  const gconv_common *common = c->common;
+void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device) {
+  print_json(out, gconv_data_confusion_json(found), device);
+}
+
+static void print_classes(const gconv_classifying *c, FILE *out) {
   const gconv_confusion *found = &c->confusion;
-  FILE *out = common->output && strcmp(common->output, "-") == 0 ? stderr : stdout;
-  if (common->json) {
+  if (c->common->json) {
     gconv_classify_print_json(out, found, &c->chosen);
     return;
   }
@@ -126,12 +128,19 @@ static void print_classes(const gconv_classifying *c) {
   gconv_data_print_confusion(out, found);
 }
 
-static void print_errors(const gconv_classifying *c) {
-  double count = (double)c->numbers, variance = c->spread / count - c->sum / count * (c->sum / count);
-  printf("%zu numbers: root of the mean squared error %.6g", c->numbers, sqrt(c->squares / count));
-  if (variance > 0)
-    printf(", R2 %.6g", 1 - c->squares / count / variance);
-  putchar('\n');
+static void print_errors(const gconv_classifying *c, FILE *out) {
+  const double count = (double)c->numbers, variance = c->spread / count - c->sum / count * (c->sum / count);
+  const double rmse = sqrt(c->squares / count), r2 = variance > 0 ? 1 - c->squares / count / variance : (double)NAN;
+  if (c->common->json) {
+    json_t *json = json_object();
+    json_object_set_new(json, "numbers", json_integer((json_int_t)c->numbers));
+    json_object_set_new(json, "rmse", gconv_json_number(rmse));
+    json_object_set_new(json, "r2", gconv_json_number(r2));
+    print_json(out, json, &c->chosen);
+    return;
+  }
+  fprintf(out, "%zu numbers: root of the mean squared error %.6g", c->numbers, rmse);
+  fprintf(out, variance > 0 ? ", R2 %.6g\n" : "\n", r2);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
@@ -157,10 +166,11 @@ int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures,
   gconv_sink_discard(c->sink);
   if (status == GCONV_OK && !c->common->quiet)
     gconv_confusion_tell_others(&c->confusion, c->input, c->unit);
+  FILE *out = c->common->output && strcmp(c->common->output, "-") == 0 ? stderr : stdout;
   if (status == GCONV_OK && c->evaluate && c->confusion.classes > 0)
-    print_classes(c);
+    print_classes(c, out);
   else if (status == GCONV_OK && c->evaluate && c->numbers > 0)
-    print_errors(c);
+    print_errors(c, out);
   gconv_confusion_free(&c->confusion);
   gconv_mistakes_free(&c->mistakes);
   gconv_device_close(c->device);

@@ -24,7 +24,8 @@ typedef struct gconv_classifying {
   const char *unit; /* what a case is called: "case", "image", "sample" */
   gconv_confusion confusion;
   gconv_mistakes mistakes;
-  double squares, sum, spread; /* of outputs that are no classes: of the errors; of the targets, and their squares */
+  double squares;            /* of outputs that are no classes: the sum of errors, squared ... */
+  double first, sum, spread; /* ... the first target; sums of what others are more, and of its squares */
   size_t numbers;
 } gconv_classifying;
 

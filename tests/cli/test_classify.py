@@ -178,6 +178,20 @@ class Classify(CommandTest):
             found = json.loads(self.gconv("classify", model, "-i", "gaps.csv", "--evaluate", "--json", "--missing", "drop").stdout)
             self.assertEqual((found["cases"], found["left_out"]), (2, [1, 3, 5]))
 
+    def test_errors_of_large_targets(self):
+        """R2 of targets that are far from 0 in their spread, as text and as JSON."""
+        targets = 1.7e9 + np.arange(40) * 64
+        (self.folder / "t.csv").write_text("x,t\n" + "".join(f"{k},{t:.0f}\n" for k, t in enumerate(targets)))
+        save_network(self.folder / "n.safetensors", [Layer(np.array([96], "f4").reshape(1, 1, 1, 1), np.array([1.7e9], "f4"))], 1, 1, 1)
+        outputs = (1.7e9 + np.float32(96) * np.arange(40)).astype("f4").astype(float)
+        rmse, r2 = np.sqrt(((outputs - targets.astype("f4")) ** 2).mean()), 1 - ((outputs - targets.astype("f4")) ** 2).mean() / targets.astype("f4").astype(float).var()
+        words = ("classify", "n.safetensors", "-i", "t.csv", "--evaluate")
+        found = json.loads(self.gconv(*words, "--json").stdout)
+        self.assertEqual(found["numbers"], 40)
+        self.assertAlmostEqual(found["rmse"] / rmse, 1, 6)
+        self.assertAlmostEqual(found["r2"], r2, 6)
+        self.assertEqual(self.gconv(*words).stdout, f"40 numbers: root of the mean squared error {rmse:.6g}, R2 {r2:.6g}\n")
+
     def test_more_outputs_than_classes(self):
         """A network over windows that yields a number for each sample: its largest output is no number of a class."""
         save_network(self.folder / "n.safetensors", [Layer(np.array([1, 2], "f4").reshape(2, 1, 1, 1))], 1, 1, 4, classes=["a", "b"])
