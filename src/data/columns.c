@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a data set knows of its columns: numbers that float32 cannot tell apart, means that fill gaps, deviations. */
+/* Notes about the columns of a data set: origins of numbers that float32 cannot tell apart, means that fill gaps,
+ * deviations. */
 #include "bank/column_notes.h"
 #include "base/checksum.h"
 #include "base/memory.h"
@@ -28,7 +29,7 @@ static void widen(gconv_spread *s, double number) {
   s->count++;
 }
 
-/* Whether rounding leaves less than about 14 bits of how the numbers differ. */
+/* True if rounding to float32 leaves fewer than about 14 bits of the differences of the numbers. */
 static bool is_lost(const gconv_spread *s) {
   return s->most > s->least && s->error * 0x1p14 > s->most - s->least;
 }
@@ -75,7 +76,7 @@ static gconv_spread *find_spreads(const gconv_table *table, const double *origin
   return spreads;
 }
 
-/* The least number of each column that float32 cannot hold as it is becomes its origin. */
+/* Sets the origins. If float32 cannot tell the numbers of a column apart, its least number becomes its origin. */
 static gconv_status choose_origins(gconv_table *table) {
   gconv_spread *spreads = find_spreads(table, NULL);
   double *origins = calloc(table->columns + 1, sizeof *origins);
@@ -126,7 +127,7 @@ gconv_status gconv_table_see(gconv_table *table, size_t column, double number) {
   return GCONV_OK;
 }
 
-/* What was taken off the entries of each column, all columns being known now. */
+/* Sets the origins of a sparse table, whose columns are all known now. */
 static gconv_status finish_origins(gconv_table *table) {
   const size_t known = table->origins ? table->options->like->count : 0;
   double *origins =
@@ -141,7 +142,7 @@ static gconv_status finish_origins(gconv_table *table) {
   return GCONV_OK;
 }
 
-/* Entries have no origins of their own: those that are not there are 0. */
+/* Warns of sparse columns that float32 cannot tell apart. They get no origins, since absent entries are 0. */
 static void tell_sparse(const gconv_table *table) {
   for (size_t c = 0; c < table->spread_count && !table->origins; c++)
     if (table->spreads[c].count == table->cases && is_lost(&table->spreads[c]))
@@ -187,7 +188,7 @@ gconv_status gconv_table_round(gconv_table *table) {
 
 /* ---- Means and deviations ------------------------------------------------------------------------------------------ */
 
-/* Sums over the numbers of a column: of themselves, and, so that large means cost no digits, of those less the first. */
+/* Sums over the numbers of a column, and over their differences from the first, so that large means cost no digits. */
 typedef struct sums {
   double count, sum, first, moved, squares;
 } sums;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CSV: fields with commas, semicolons, tabs or blanks between, quoted as RFC 4180 has it, with a header or without. */
+/* CSV: fields separated by commas, semicolons, tabs or blanks, quoted by RFC 4180, with a header or without. */
 #include "data/csv.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static const char *name_column(const gconv_csv *c, size_t index, char text[100])
   return text;
 }
 
-/* What --label would take for the column. */
+/* How --label can name the column. */
 static const char *address_column(const gconv_csv *c, size_t index, char text[100]) {
   if (c->header && c->header[index][0])
     snprintf(text, 100, "%.80s", c->header[index]);
@@ -25,7 +25,7 @@ static const char *address_column(const gconv_csv *c, size_t index, char text[10
   return text;
 }
 
-/* Whether it would be a number without the marks between its digits. */
+/* True if the field would be a number without the marks between its digits. */
 static bool has_marks(const gconv_csv_field *f) {
   size_t digits = 0, marks = 0;
   for (const char *at = f->begin; at < f->end; at++) {
@@ -56,7 +56,7 @@ static gconv_status complain_number(const gconv_csv *c, size_t index, gconv_fiel
                           name, shown, f->begin, address_column(c, index, address), name_column(c, c->label, label));
 }
 
-/* A label that is missing. */
+/* Handles a label that is missing. */
 static gconv_status miss_label(gconv_csv *c) {
   gconv_table *table = c->table;
   const gconv_csv_field *f = &c->fields[c->label];
@@ -108,7 +108,7 @@ static gconv_status read_input(gconv_csv *c, size_t index) {
   return gconv_row_add(&table->row, (double)NAN);
 }
 
-/* A column that was taken for the numbers of rows has no fractions. */
+/* Fails if a column that was taken for row numbers has a fraction. */
 static gconv_status check_index(gconv_csv *c, size_t index) {
   const gconv_csv_field *f = &c->fields[index];
   double value;
@@ -135,8 +135,8 @@ static gconv_status read_row(gconv_csv *c) {
   return gconv_table_end_row(c->table, label);
 }
 
-/* Whether a line above the table is a comment: not "#N/A,1,2", and not "#,name,height", which numbers the rows. With blanks
- * between fields, "# name height" may be both. */
+/* True if a line above the table is a comment. "#N/A,1,2" is none, nor is "#,name,height", whose first column numbers the
+ * rows. With blanks between fields, "# name height" may be both. */
 static bool is_comment(const gconv_csv *c) {
   const char *text = c->lines.text;
   const size_t length = strcspn(text, (char[]){c->separator, '\0'});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CSV in three files: csv_fields.c splits lines, csv_header.c finds what the columns are, csv.c reads rows. */
+/* CSV in three files: csv_fields.c splits lines, csv_header.c finds the columns, csv.c reads rows. */
 #ifndef GCONV_DATA_CSV_H
 #define GCONV_DATA_CSV_H
 
@@ -7,12 +7,12 @@
 #include "data/table.h"
 
 typedef struct gconv_csv_field {
-  char *begin, *end; /* in the line; *end is no part of a number */
+  char *begin, *end; /* in the line; *end is not a character of a number */
 } gconv_csv_field;
 
 /* The first field with a mark, a point or a comma, and what the mark may be. */
 typedef struct gconv_csv_mark {
-  uint64_t line; /* 0: there was none */
+  uint64_t line; /* 0: no field has one */
   char text[24];
 } gconv_csv_mark;
 
@@ -23,14 +23,14 @@ typedef struct gconv_csv {
   gconv_csv_field *fields; /* of the line */
   size_t count, room;
   size_t width;        /* fields of a row; 0 before the first line */
-  uint64_t first_line; /* which had so many */
+  uint64_t first_line; /* the line that set the width */
   size_t label;        /* the column of labels; SIZE_MAX: none */
-  size_t passed;       /* the first columns that number the rows, and are no inputs */
+  size_t passed;       /* so many first columns number the rows, and are not inputs */
   char **header;       /* names of all fields, or NULL */
   size_t header_count;
   char *comment; /* owned: the last comment above the table, which may name the columns: "a,b" or "# a b"; NULL: none */
-  size_t *order; /* owned: the field of each column of a model, by name; NULL: as they stand */
-  /* Where commas do not separate fields: numbers such as "1.5", "1.234", "1,5" and "1,234". */
+  size_t *order; /* owned: the field of each column of a model, by name; NULL: in the order of the file */
+  /* Used if commas do not separate fields: the first numbers such as "1.5", "1.234", "1,5" and "1,234". */
   gconv_csv_mark points, grouped_points, commas, grouped_commas;
 } gconv_csv;
 
@@ -43,7 +43,7 @@ gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool
 /* Splits the line into fields, without their quotes. */
 gconv_status gconv_csv_split(gconv_csv *c);
 
-/* Reads a field. Where commas do not separate fields, a number may have one for its point. */
+/* Reads a field. If commas do not separate fields, a number may have a decimal comma. */
 gconv_field gconv_csv_read(gconv_csv *c, const gconv_csv_field *field, double *value);
 
 /* Fails if points and commas in the numbers contradict each other; warns if all commas may be marks of thousands. */
@@ -51,13 +51,13 @@ gconv_status gconv_csv_check_marks(const gconv_csv *c);
 
 /* ---- csv_header.c -------------------------------------------------------------------------------------------------- */
 
-/* Keeps the comment as a header, if its fields may be names. */
+/* Takes the comment as a header, if its fields may be names. */
 gconv_status gconv_csv_try_comment(gconv_csv *c);
 
-/* Looks at the first line, and keeps it if it is a header. The comment is one if it has as many fields as the line. */
+/* Decides whether the first line is a header, and keeps it if so. Else the comment is a header if it has as many fields. */
 gconv_status gconv_csv_begin(gconv_csv *c, bool *header);
 
-/* Looks at the first line of numbers, and settles what the columns are. *header: it is a header, after all. */
+/* Finds the columns from the first line of numbers. *header: the line is a header after all. */
 gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header);
 
 void gconv_csv_free_header(gconv_csv *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of CSV become fields: separators, quotes, and commas for points. */
+/* Splits lines of CSV into fields: separators, quotes, and decimal commas. */
 #include "data/csv.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ static gconv_status add_field(gconv_csv *c, char *begin, char *end) {
   return gconv_table_check_columns(c->table, c->count);
 }
 
-/* Takes the quotes off a field that begins with one, in its place. Returns what follows it. */
+/* Removes the quotes of a quoted field, in place. Returns the text after the field. */
 static char *unquote(char *at, char **end) {
   char *to = at;
   while (*at && !(at[0] == '"' && at[1] != '"')) {
@@ -70,7 +70,7 @@ gconv_status gconv_csv_split(gconv_csv *c) {
 
 /* ---- Separators ---------------------------------------------------------------------------------------------------- */
 
-/* Counts a separator outside of quotes in the line at `at`; *end is where the line ends. */
+/* Counts a separator outside of quotes in the line at `at`. *end: the end of the line. */
 static size_t count_separator(const char *at, const char *stop, char separator, const char **end) {
   bool quoted = false;
   size_t count = 0;
@@ -82,8 +82,8 @@ static size_t count_separator(const char *at, const char *stop, char separator, 
   return count;
 }
 
-/* How often the separator is in the first line, if other lines that are shown have it as often, or once more: the header of
- * R has no name for the numbers of rows. Else 0. `all`: the text is the whole file. */
+/* Returns how often the separator is in the first line, if the other lines of the text have it as often, else 0. They may
+ * have it once more: the header of R has no name for row numbers. all: the text is the whole file. */
 static size_t try_separator(const char *text, size_t size, bool all, char separator) {
   enum { LINES = 10 };
   const char *at = text, *stop = text + size;
@@ -104,8 +104,8 @@ static size_t try_separator(const char *text, size_t size, bool all, char separa
   return first;
 }
 
-/* Whether all commas of the first line are points of numbers that have tabs between: a digit behind each, and one a field.
- */
+/* True if all commas of the first line are decimal commas of numbers between tabs: at most one a field, each followed by a
+ * digit. */
 static bool are_points(const char *text, size_t size) {
   int commas = 0;
   for (size_t i = 0; i < size && text[i] != '\n' && text[i] != '\r'; i++) {
@@ -116,8 +116,8 @@ static bool are_points(const char *text, size_t size) {
   return true;
 }
 
-/* The separator that the first lines have most often, and all as often. Semicolons go first, and tabs where commas may be
- * points of numbers: commas between them are. */
+/* The separator that the first lines have most often, and all equally often. Semicolons come first, and so do tabs if commas
+ * may be decimal commas. */
 static char find_separator(const char *text, size_t size, bool all) {
   static const char candidates[] = {';', ',', '\t', ' '};
   char found = ',';
@@ -132,7 +132,7 @@ static char find_separator(const char *text, size_t size, bool all) {
       found = candidate;
     }
   }
-  for (size_t i = 0; most == 0 && i < sizeof candidates - 1; i++) /* lines differ, as their error will say */
+  for (size_t i = 0; most == 0 && i < sizeof candidates - 1; i++) /* lines differ; reading them will fail */
     if (size > 0 && memchr(text, candidates[i], size))
       return candidates[i];
   return found;
@@ -202,7 +202,7 @@ gconv_status gconv_csv_check_marks(const gconv_csv *c) {
     return contradict(c, &c->grouped_points, &c->commas);
   if ((points || c->grouped_points.line > 0) && c->grouped_commas.line > 0)
     return contradict(c, &c->grouped_commas, points ? &c->points : &c->grouped_points);
-  const bool semicolons = c->separator == ';' && !points && !commas; /* a point may mark thousands, as in German */
+  const bool semicolons = c->separator == ';' && !points && !commas; /* points may be marks of thousands, as in German */
   const gconv_csv_mark *mark = semicolons && c->grouped_points.line > 0 ? &c->grouped_points : &c->grouped_commas;
   if (!commas && mark->line > 0)
     gconv_warn("%s: %s in line %llu is taken for a fraction. If its mark is one of thousands, leave such marks out",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the columns of CSV are: a header or none, the column of labels, and columns that number the rows. */
+/* Finds the header of CSV if there is one, the column of labels, and columns with row numbers. */
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "data/csv.h"
@@ -15,7 +15,7 @@ static bool is_field(const gconv_csv_field *f, const char *text) {
   return (size_t)(f->end - f->begin) == length && strncasecmp(text, f->begin, length) == 0;
 }
 
-/* Whether the fields name all columns of a model, which may be called by numbers. */
+/* True if the fields are the names of all columns of a model. Names may be numbers. */
 static bool names_model(const gconv_csv *c) {
   const gconv_column_notes *like = c->table->options->like;
   size_t found = 0;
@@ -25,7 +25,7 @@ static bool names_model(const gconv_csv *c) {
   return found > 0 && found == like->count && !c->table->of_targets;
 }
 
-/* Whether the first line names the columns: no field is a number, or one is that of the column of labels. */
+/* True if the first line names the columns: no field is a number, or one field is the name of the column of labels. */
 static bool is_header(gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   const char *label = options->label ? options->label : options->usual_label;
@@ -41,8 +41,7 @@ static bool is_header(gconv_csv *c) {
   return (texts && !numbers && !(c->table->of_targets && c->count == 1)) || names_model(c);
 }
 
-/* Whether the fields that are numbers are `first`, `first` + step, ..., whole, and at least `fewest`; *numbers counts them.
- */
+/* True if the fields that are numbers are whole, *first, *first + *step ..., and at least `fewest`. *numbers: how many. */
 static bool is_counting(const gconv_csv *c, size_t fewest, size_t *numbers, double *first, double *step) {
   double before = 0, value;
   *numbers = 0;
@@ -62,7 +61,8 @@ static bool is_counting(const gconv_csv *c, size_t fewest, size_t *numbers, doub
   return *numbers >= fewest;
 }
 
-/* Whether the fields that are numbers are 0, 1, 2 ... or 1, 2, 3 ..., as other programs call columns, beside a name. */
+/* True if the fields that are numbers are 0, 1, 2 ... or 1, 2, 3 ..., as other programs name columns, and one field is a
+ * name. */
 static bool counts_columns(const gconv_csv *c) {
   enum { FEWEST = 3 };
   size_t numbers;
@@ -98,7 +98,7 @@ static gconv_status keep_header(gconv_csv *c) {
   return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
 }
 
-/* numpy.savetxt() writes "# a,b,label". */
+/* For headers in comments: numpy.savetxt() writes "# a,b,label". */
 gconv_status gconv_csv_try_comment(gconv_csv *c) {
   char *const line = c->lines.text;
   if (!c->comment || strchr(c->comment, '"'))
@@ -136,7 +136,7 @@ static void list_columns(const gconv_csv *c, char *text, size_t size) {
     used += (size_t)snprintf(text + used, size - used, "%s%.40s", i ? ", " : "", c->header[i]);
 }
 
-/* Whether there is a column of the name that labels usually have, which then is theirs. */
+/* Finds a column with a usual name of labels. If there is one, it becomes the column of labels. */
 static bool find_usual_label(gconv_csv *c) {
   const gconv_table *table = c->table;
   const char *label = table->options->usual_label;
@@ -150,7 +150,7 @@ static bool find_usual_label(gconv_csv *c) {
   return found;
 }
 
-/* Finds the column that --label names. Its name may stand there in other capitals, if none has just these. */
+/* Finds the column that --label names. If no name is equal, upper and lower case are the same. */
 static gconv_status find_name(gconv_csv *c, const char *label, size_t *found) {
   *found = 0;
   for (int exact = 1; c->header && exact >= 0 && *found == 0; exact--)
@@ -194,7 +194,7 @@ static gconv_status find_label(gconv_csv *c) {
 
 /* ---- Columns that number the rows ---------------------------------------------------------------------------------- */
 
-/* Whether a column is called as pandas and R call one that they made: by nothing, or "Unnamed: 0". */
+/* True for the names that pandas and R give to an index: "" and "Unnamed: 0". */
 static bool has_no_name(const char *name) {
   return name[0] == '\0' || strncmp(name, "Unnamed: 0", 10) == 0;
 }
@@ -242,7 +242,7 @@ static gconv_status copy_name(const gconv_csv *c, size_t field, char **name) {
   return *name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
 }
 
-/* Keeps the names of the columns, which a file of targets has not. */
+/* Stores the names of the columns, unless the file has targets alone. */
 static gconv_status name_columns(gconv_csv *c) {
   gconv_table *table = c->table;
   if (!c->header || table->of_targets)
@@ -272,7 +272,7 @@ static bool is_known(const gconv_dataset_options *options, const gconv_csv_field
   return known;
 }
 
-/* Whether the numbers are years, or count the columns. */
+/* Numbers from FIRST_YEAR on may be years. */
 enum { FIRST_YEAR = 1000 };
 static bool are_names(const gconv_csv *c) {
   size_t numbers;
@@ -281,7 +281,7 @@ static bool are_names(const gconv_csv *c) {
          (first >= FIRST_YEAR || (numbers > 2 && step == 1 && (first == 0 || first == 1)));
 }
 
-/* What a first line may be whose label is a text above numbers, such as "2019,2020,label". */
+/* The doubt about a first line whose label is a text above numbers, such as "2019,2020,label". */
 static gconv_doubt doubt_label(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   if (options->regression)
@@ -293,7 +293,7 @@ static gconv_doubt doubt_label(const gconv_csv *c) {
   return are_names(c) ? GCONV_DOUBT_YEARS : GCONV_DOUBT_NAME;
 }
 
-/* What a first line of numbers may be: pandas calls columns 0, 1, 2 ..., and years count. */
+/* The doubt about a first line of numbers. It may be a header: pandas names columns 0, 1, 2 ..., and names may be years. */
 static gconv_doubt doubt_count(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   size_t numbers;
@@ -305,9 +305,9 @@ static gconv_doubt doubt_count(const gconv_csv *c) {
   return is_known(options, &c->fields[c->label]) ? GCONV_NO_DOUBT : GCONV_SURE_HEADER;
 }
 
-/* What a first line may be in which is_header() found numbers. */
+/* The doubt about a first line in which is_header() found numbers. */
 static gconv_doubt doubt_header(gconv_csv *c) {
-  size_t others = 0; /* inputs that are no numbers */
+  size_t others = 0; /* inputs that are not numbers */
   double value;
   bool named = false;
   for (size_t i = 0; i < c->count; i++) {
@@ -322,12 +322,12 @@ static gconv_doubt doubt_header(gconv_csv *c) {
   return named ? doubt_label(c) : doubt_count(c);
 }
 
-/* Decides whether a first line that is mostly numbers is a header, or leaves it to the end of the table. */
+/* Decides whether a first line that is mostly numbers is a header, or postpones that to the end of the table. */
 static gconv_status judge_first_line(gconv_csv *c, bool *header) {
   const gconv_column_notes *like = c->table->options->like;
   const gconv_doubt doubt = doubt_header(c);
   *header = doubt == GCONV_SURE_HEADER;
-  if (doubt == GCONV_NO_DOUBT || (!*header && like && like->names)) /* a header would have the names of the model */
+  if (doubt == GCONV_NO_DOUBT || (!*header && like && like->names)) /* a header would have the model's names */
     return GCONV_OK;
   GCONV_TRY(keep_header(c));
   if (*header) {
@@ -347,7 +347,7 @@ gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header) {
   if (c->header && c->count == c->width + 1)
     GCONV_TRY(add_first_name(c));
   if (c->count != c->width)
-    return GCONV_OK; /* as its error will say */
+    return GCONV_OK; /* reading it will fail */
   if (!find_usual_label(c)) {
     if (gconv_table_is_inputs(table) || (table->of_targets && c->width > 1)) {
       c->label = SIZE_MAX;

@@ -48,7 +48,7 @@ static open_function *const openers[] = {
     [GCONV_DATASET_PIXELS] = gconv_dataset_open_pixels,
 };
 
-/* Whether cases are rows of numbers of which all are there: a sparse table may have millions of columns. */
+/* True if cases are dense rows of numbers. A sparse table may have millions of columns. */
 static bool has_columns(const gconv_dataset *dataset, gconv_dataset_kind kind) {
   return (kind == GCONV_DATASET_TABLE || kind == GCONV_DATASET_PIXELS) && gconv_dataset_input_floats(&dataset->info) > 0 &&
          !gconv_dataset_is_sparse(dataset);

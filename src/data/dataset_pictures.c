@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets of images: by class, and in pairs. */
+/* Data sets of images: with classes, or in pairs. */
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -13,11 +13,10 @@
 
 typedef struct picture_set {
   gconv_dataset base;
-  gconv_pictures inputs, targets; /* targets: of pairs, as many */
+  gconv_pictures inputs, targets; /* targets: in pairs, as many as inputs */
   gconv_labels labels;
-  size_t *classes; /* owned: of each image; NULL: there are none */
-  size_t *ends;    /* owned: of pairs with patches, the number of the first case behind those of each image; NULL: an image
-                      is a case */
+  size_t *classes; /* owned: the class of each image; NULL: no classes */
+  size_t *ends; /* owned: with patches, the number of the first case after those of each image; NULL: an image is a case */
   int32_t patch;
   bool augment;
   uint64_t seed;
@@ -25,7 +24,7 @@ typedef struct picture_set {
 
 /* ---- Cases --------------------------------------------------------------------------------------------------------- */
 
-/* The image that a case is of: the first whose end is beyond it. */
+/* The image of a case: the first one whose end is larger. */
 static size_t picture_of(const gconv_dataset *dataset, size_t index) {
   const picture_set *set = (const picture_set *)dataset;
   if (!set->ends)
@@ -41,7 +40,7 @@ static size_t picture_of(const gconv_dataset *dataset, size_t index) {
   return low;
 }
 
-/* Place and turn, by numbers that belong to the case and the epoch alone. */
+/* Chooses place and rotation, by random numbers that depend on the case and the epoch alone. */
 static gconv_crop choose_crop(const picture_set *set, uint64_t epoch, size_t index, const gconv_picture *picture) {
   enum { PLACE_Y, PLACE_X, TURN, NUMBERS };
   gconv_crop crop = {.height = picture->height, .width = picture->width};
@@ -56,7 +55,7 @@ static gconv_crop choose_crop(const picture_set *set, uint64_t epoch, size_t ind
   if (set->augment)
     crop.turn = (unsigned)(bits[TURN] >> 61);
   if (crop.height != crop.width)
-    crop.turn &= 5; /* half turns alone */
+    crop.turn &= 5; /* only by 180 degrees */
   return crop;
 }
 
@@ -120,7 +119,7 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
   return status;
 }
 
-/* Whether a patch may have several places in some picture. */
+/* True if a picture is larger than a patch. */
 static bool has_larger(const picture_set *set) {
   for (size_t i = 0; i < set->inputs.count; i++)
     if (set->inputs.items[i].height > set->patch || set->inputs.items[i].width > set->patch)
@@ -147,7 +146,7 @@ static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset 
 
 /* ---- Classes ------------------------------------------------------------------------------------------------------- */
 
-/* Notes the class of the images from number `first` on. */
+/* Sets the class of the images from number `first` on. */
 static gconv_status set_class(picture_set *set, size_t first, size_t class) {
   size_t *classes = realloc(set->classes, set->inputs.count * sizeof *classes);
   if (!classes)
@@ -235,7 +234,7 @@ gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gc
 
 /* ---- Pairs --------------------------------------------------------------------------------------------------------- */
 
-/* An epoch has as many patches of an image as it has room for side by side. */
+/* Sets the number of patches an epoch: as many of each image as fit into it side by side. */
 static gconv_status count_patches(picture_set *set) {
   size_t cases = 0;
   if (set->patch == 0)

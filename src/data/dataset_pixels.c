@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets of pixels: the features of those that masks give a class. They are computed once, when the set is opened. */
+/* Data sets of pixels: the features of pixels to which masks give a class. They are computed when the set is opened. */
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -13,23 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 1 << 16, STRIP = 64 /* rows whose features are made at a time, for each of the operation's steps */ };
+enum { VALUES = 1 << 16, STRIP = 64 /* rows of features at a time, for each of the operation's steps */ };
 
-/* The pixels of a class that are still to come, and how many of them become cases. */
+/* The number of a class's pixels that are still to come, and how many of them become cases. */
 typedef struct draw {
   uint64_t left, wanted;
-  bool settled; /* it gives all that it has */
+  bool settled; /* all pixels become cases */
 } draw;
 
 typedef struct pixel_set {
   gconv_dataset base;
   gconv_pictures inputs, masks;
   gconv_labels labels;
-  gconv_palette palette; /* of the first mask that has one */
+  gconv_palette palette; /* of the first mask with a palette */
   uint8_t *colours;      /* owned: of the classes, or NULL */
   char *features;        /* owned */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of a mask; -1: none */
-  size_t *labelled;      /* owned: pixels of each mask that have a class */
+  size_t *labelled;      /* owned: the number of each mask's pixels with a class */
   draw *draws;           /* owned: of each class */
   uint64_t seed;         /* of the draws */
   gconv_store samples;   /* float32: the features of a case, one case after the other */
@@ -87,7 +87,7 @@ static const gconv_dataset_type pixels_type = {
 
 /* ---- Masks --------------------------------------------------------------------------------------------------------- */
 
-/* Reads the mask number `index`. */
+/* Reads mask number `index`. */
 static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
   const gconv_picture *item = &set->masks.items[index], *input = &set->inputs.items[index];
   gconv_palette palette = {0};
@@ -107,7 +107,7 @@ static unsigned mask_at(const gconv_image *mask, int32_t y, int32_t x) {
   return mask->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
 }
 
-/* Notes which numbers the masks have: *counts[v] pixels are v. */
+/* Counts the numbers in all masks: counts[v] pixels are v. */
 static gconv_status count_values(pixel_set *set, uint64_t *counts) {
   for (size_t i = 0; i < set->masks.count; i++) {
     gconv_image mask = {0};
@@ -135,8 +135,8 @@ static gconv_status add_class(pixel_set *set, unsigned value, const char *path) 
   return GCONV_OK;
 }
 
-/* Decides how many pixels of each class become cases: all, or of `most` of them an equal share each. A class that has fewer
- * than its share gives what it has, and the others share the rest. */
+/* Decides how many pixels of each class become cases: all, or equal shares of `most`. A class with fewer pixels than its
+ * share gives all, and the other classes share the rest. */
 static gconv_status share_out(pixel_set *set, const uint64_t *counts, size_t most) {
   const size_t classes = set->labels.count;
   size_t rest = most, open = classes, before = 0, number = 0;
@@ -167,8 +167,8 @@ static gconv_status share_out(pixel_set *set, const uint64_t *counts, size_t mos
   return GCONV_OK;
 }
 
-/* Whether the next pixel of a class becomes a case. Exactly as many do as are wanted, and each choice of them is as likely
- * as any other (Knuth, The Art of Computer Programming, 3.4.2, algorithm S). */
+/* Decides whether the next pixel of a class becomes a case. Exactly the wanted number of pixels is drawn, and all selections
+ * are equally likely (Knuth, The Art of Computer Programming, 3.4.2, algorithm S). */
 static bool draw_pixel(pixel_set *set, size_t class) {
   draw *d = &set->draws[class];
   const uint64_t left = d->left--;
@@ -178,7 +178,7 @@ static bool draw_pixel(pixel_set *set, size_t class) {
   return taken;
 }
 
-/* Numbers from 1 on become classes, in ascending order. */
+/* Makes the numbers of masks from 1 on classes, in ascending order. */
 static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *options) {
   uint64_t *counts = calloc(VALUES, sizeof *counts), labelled = 0;
   set->classes = malloc(VALUES * sizeof *set->classes);
@@ -213,7 +213,7 @@ static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *op
   return GCONV_OK;
 }
 
-/* The colours of the classes, where a mask has a palette and the classes are its numbers. */
+/* Sets the colours of the classes, if a mask has a palette and the classes are its numbers. */
 static gconv_status find_colours(pixel_set *set) {
   if (set->palette.count == 0 || set->labels.known)
     return GCONV_OK;
@@ -228,13 +228,13 @@ static gconv_status find_colours(pixel_set *set) {
 
 /* ---- Features ------------------------------------------------------------------------------------------------------ */
 
-/* What makes the features of one image after the other. */
+/* Computes the features of one image after the other. */
 typedef struct maker {
   gconv_device *device;
   gconv_operation *operation;
-  gconv_plan *plan;  /* of the shape of the last one; NULL before the first */
+  gconv_plan *plan;  /* for the shape of the last image; NULL before the first */
   gconv_image strip; /* features of some rows */
-  float *row;        /* those of the labelled pixels of a row */
+  float *row;        /* features of the labelled pixels of a row */
 } maker;
 
 static void free_maker(maker *m) {
@@ -245,7 +245,7 @@ static void free_maker(maker *m) {
   free(m->row);
 }
 
-/* Makes the plan, and room for a strip, for images like this one. */
+/* Makes the plan, and allocates a strip, for images of this shape. */
 static gconv_status fit_maker(maker *m, const gconv_image *image) {
   if (m->plan && gconv_plan_fits(m->plan, image))
     return GCONV_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets of tables, and of windows of a signal, whose targets are tables. */
+/* Data sets of tables, and of windows of a signal with a table of targets. */
 #include "base/checksum.h"
 #include "data/dataset.h"
 #include "data/signal.h"
@@ -10,13 +10,13 @@
 
 typedef struct table_set {
   gconv_dataset base;
-  gconv_table inputs;  /* with labels or targets, unless there is a file of these */
-  gconv_table targets; /* that file */
+  gconv_table inputs;  /* with labels or targets, unless they are in a file of their own */
+  gconv_table targets; /* of that file */
   gconv_signal signal; /* in place of a table of inputs */
   int32_t window, hop;
-  bool by_sample; /* there is a target for each sample; that of a window belongs to its middle */
-  /* Owned, or NULL: of cases of which rows were left out here or there, their numbers in `inputs` and in `targets`, and of
-   * their rows. */
+  bool by_sample; /* each sample has a target; a window has that of its middle */
+  /* Owned; NULL unless rows were left out: for each case, its number in `inputs`, in `targets`, and the number of its row.
+   */
   size_t *input_cases, *target_cases, *rows;
 } table_set;
 
@@ -119,7 +119,7 @@ static size_t row_of(const gconv_table *table, size_t index) {
   return table->rows ? table->rows[index] : index;
 }
 
-/* Keeps the rows that neither file left out. */
+/* Keeps the rows that were left out in neither file. */
 static gconv_status join_rows(table_set *set) {
   const gconv_table *inputs = &set->inputs, *targets = &set->targets;
   size_t *const lists[] = {malloc(inputs->cases * sizeof(size_t)), malloc(inputs->cases * sizeof(size_t)),
@@ -188,7 +188,7 @@ static void set_targets(table_set *set) {
   info->target_width = image ? table->target_shape[2] : info->outputs > 0;
 }
 
-/* What the table knows of its columns goes to the data set. A sparse one keeps what it took off its entries. */
+/* Moves the notes about columns from the table to the data set. A sparse table keeps its origins. */
 static void move_notes(table_set *set) {
   gconv_table *table = &set->inputs;
   gconv_column_notes *notes = &set->base.info.notes;

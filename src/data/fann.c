@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* FANN's data: a first line "CASES INPUTS OUTPUTS"; then, of each case, its inputs and its outputs, in lines of any length.
- */
+/* FANN's data: a first line "CASES INPUTS OUTPUTS", then the inputs and outputs of each case, in lines of any length. */
 #include "data/field.h"
 #include "data/table.h"
 
@@ -11,10 +10,10 @@ static bool is_count(double number) {
   return number >= 1 && number <= 1e9 && number == floor(number);
 }
 
-/* Whether numbers are as many as the first line promises; of a file that is not shown whole, whether its lines are a line of
- * inputs and one of outputs in turn, or have other numbers of numbers than the first, as no table has. */
+/* True if there are as many numbers as the first line says. Of a longer file, only the beginning is known. It is FANN's if
+ * lines of inputs and of outputs alternate, or if lines differ in length, which they do in no table. */
 static bool recognise(const uint8_t *bytes, size_t size) {
-  enum { SHOWN = 4096, MOST = 256 /* numbers that fit into what is shown */ };
+  enum { SHOWN = 4096 /* bytes that are known */, MOST = 256 /* numbers of a line in them */ };
   double head[3], unused;
   const size_t first = gconv_first_numbers(bytes, size, 0, head, 3);
   size_t total = first, count = 0, lines = 1;
@@ -32,19 +31,19 @@ static bool recognise(const uint8_t *bytes, size_t size) {
     return false;
   const size_t inputs = gconv_first_numbers(bytes, size, 1, &unused, 0);
   const size_t outputs = gconv_first_numbers(bytes, size, 2, &unused, 0);
-  if (inputs == SIZE_MAX) /* they do not fit into what is shown */
+  if (inputs == SIZE_MAX) /* the line is longer than the known bytes */
     return head[1] > MOST;
   return (!whole && differ) || ((double)inputs == head[1] && (outputs == SIZE_MAX || (double)outputs == head[2]));
 }
 
-/* Numbers, which stand in lines of any length. */
+/* The state of reading numbers in lines of any length. */
 typedef struct reading {
   gconv_lines lines;
-  gconv_row line; /* the numbers of the line at hand */
-  size_t at;      /* of which so many were taken */
+  gconv_row line; /* the numbers of the current line */
+  size_t at;      /* the next of them */
 } reading;
 
-/* Goes to the next line that has numbers, unless some are left. */
+/* Reads the next line with numbers, unless some are left. */
 static gconv_status fill(reading *r, bool *found) {
   *found = true;
   while (r->at == r->line.count && *found) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of tables: numbers, and what other programs write where there is none. */
+/* Fields of tables: numbers, and the words of other programs for missing numbers. */
 #ifndef GCONV_DATA_FIELD_H
 #define GCONV_DATA_FIELD_H
 
@@ -13,15 +13,15 @@ typedef enum gconv_field {
   GCONV_FIELD_GAP         /* a number that is missing */
 } gconv_field;
 
-/* Reads the number that is exactly begin .. end, but for blanks around it, into *value: decimal, as "-1.5e-3". *end must be
- * readable. A gap is an empty field, or what pandas, R, spreadsheets, SQL, Weka, Julia and printf() write for one: NA, NaN,
- * null, #N/A, None, ? ... in capitals or not. */
+/* Reads the decimal number begin .. end, such as "-1.5e-3", into *value. Blanks around it are allowed. *end must be
+ * readable. A gap is an empty field, or a word of pandas, R, spreadsheets, SQL, Weka, Julia or printf() for one: NA, NaN,
+ * null, #N/A, None, ? ... in upper or lower case. */
 gconv_field gconv_field_read(const char *begin, const char *end, double *value);
 
-/* Whether a gap is a word that may as well be the name of a class: "None", "missing". */
+/* True if a gap is a word that may also be the name of a class: "None", "missing". */
 bool gconv_field_may_be_name(const char *begin, const char *end);
 
-/* Whether the field is 1 to 3 digits, the mark, and 3 digits: "1,234". The mark may be one of thousands, or of fractions. */
+/* True if the field is 1 to 3 digits, the mark, and 3 digits: "1,234". The mark may separate thousands or fractions. */
 bool gconv_field_is_like_thousands(const char *begin, const char *end, char mark);
 
 #endif

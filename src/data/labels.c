@@ -19,16 +19,16 @@ static int compare(const void *a, const void *b) {
   return strcmp(((const label *)a)->name, ((const label *)b)->name);
 }
 
-/* Copies the text without blanks around it; a number as it is written shortest. */
+/* Copies the text without blanks around it. A number is written in its shortest form. */
 static label *make_label(gconv_labels *labels, const char *begin, const char *end, bool *is_number, bool *is_fraction) {
   enum { NUMBER_BYTES = 40, DIGITS = 15, ALL_DIGITS = 17 };
   char text[NUMBER_BYTES];
   double value = 0;
   *is_number = gconv_field_read(begin, end, &value) == GCONV_FIELD_NUMBER;
   *is_fraction = *is_number && value != floor(value);
-  if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell others apart */
+  if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell larger ones apart */
     int length = snprintf(text, sizeof text, "%.*g", DIGITS, value == 0 ? 0.0 : value);
-    if (strtod(text, NULL) != value) /* program and library share the locale */
+    if (strtod(text, NULL) != value) /* the library has the locale of the program */
       length = snprintf(text, sizeof text, "%.*g", ALL_DIGITS, value);
     begin = text;
     end = text + length;

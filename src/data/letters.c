@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of the letters thesis: a first line "Y, X", the numbers of outputs and inputs; then a line a case, Y targets and
- * X inputs, with commas or blanks between. */
+/* The text of the letters thesis: a first line "Y, X" with the number of outputs and inputs, then a line for each case with
+ * Y targets and X inputs, separated by commas or blanks. */
 #include "data/field.h"
 #include "data/table.h"
 
@@ -11,7 +11,7 @@ static bool is_count(double number) {
   return number >= 1 && number <= GCONV_MOST_COLUMNS && number == floor(number);
 }
 
-/* One output of one input is left to CSV, which has such lines, too. */
+/* False for one output and one input: CSV has such lines, too. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   double head[2], unused;
   if (gconv_first_numbers(bytes, size, 0, head, 2) != 2 || !is_count(head[0]) || !is_count(head[1]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* LIBSVM's data: a line a case, "label index:value index:value ...". Indices ascend, and begin with 1, or with 0 if any is
- * 0; what is absent is 0. Rows are kept as entries: a file of few bytes may have millions of columns. */
+/* LIBSVM's data: a line for each case, "label index:value index:value ...". Indices ascend. They count from 1, or from 0 if
+ * any is 0. Absent values are 0. Rows are kept sparse: a file of few bytes may have millions of columns. */
 #include "base/memory.h"
 #include "data/field.h"
 #include "data/table.h"
@@ -12,13 +12,13 @@
 
 static const char blank[] = " \t";
 
-/* Whether a word is "digits:..." or "qid:..." */
+/* True if a word is "digits:..." or "qid:..." */
 static bool is_entry(const char *word, size_t length) {
   const size_t digits = strspn(word, "0123456789");
   return (digits > 0 && length > digits && word[digits] == ':') || (length > 4 && strncmp(word, "qid:", 4) == 0);
 }
 
-/* Whether a word is numbers with commas between: one label, or several. */
+/* True if a word is a label, or several with commas between. */
 static bool are_labels(const char *word, size_t length) {
   double value;
   for (size_t at = 0, part; at <= length; at += part + 1) {
@@ -29,7 +29,7 @@ static bool are_labels(const char *word, size_t length) {
   return true;
 }
 
-/* Whether a line is a label and an entry behind it; of lines with a label alone, and with comments, the next one tells. */
+/* True if the first line is a label and an entry. Comments, and lines with a label alone, are skipped. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   const char *at = (const char *)bytes, *end = at + size;
   while (at < end) {
@@ -91,7 +91,7 @@ static gconv_status add_entry(gconv_table *table, gconv_entry entry) {
   return GCONV_OK;
 }
 
-/* What is missing can be left out, but it has no mean: what is absent is 0. */
+/* Handles a missing number. Its row can be left out, but the number has no mean, since absent values are 0. */
 static gconv_status miss(gconv_lines *lines, gconv_table *table, int shown, const char *word) {
   if (table->missing != GCONV_MISSING_DROP)
     return gconv_lines_fail(
@@ -100,7 +100,7 @@ static gconv_status miss(gconv_lines *lines, gconv_table *table, int shown, cons
   return GCONV_OK;
 }
 
-/* `next`: what the index must be at least. */
+/* next: the least index that is allowed. */
 static gconv_status read_entry(reading *r, const char *word, size_t length, uint64_t *next) {
   gconv_lines *lines = &r->lines;
   gconv_table *table = r->table;
@@ -132,7 +132,7 @@ static gconv_status read_entry(reading *r, const char *word, size_t length, uint
   return add_entry(table, (gconv_entry){(uint32_t)index - 1, (float)(value - origin)}); /* 0 becomes UINT32_MAX */
 }
 
-/* scikit-learn may say how indices are counted in a comment. */
+/* scikit-learn may say in a comment whether indices count from 0 or 1. */
 static void read_comment(reading *r, const char *comment) {
   r->from_zero |= strstr(comment, "Column indices are zero-based") != NULL;
 }
@@ -166,7 +166,7 @@ static gconv_status read_line(reading *r) {
   return gconv_table_end_row(table, label);
 }
 
-/* Adds 1 to the columns of all entries, which then begin with 0. */
+/* Adds 1 to the columns of all entries, so that index 0 becomes column 0. */
 static gconv_status shift_columns(gconv_table *table) {
   const size_t entries = (size_t)(table->inputs.size / sizeof(gconv_entry));
   gconv_store shifted = {.limit = table->inputs.limit};
@@ -182,8 +182,7 @@ static gconv_status shift_columns(gconv_table *table) {
   return status;
 }
 
-/* What a model keeps as the name of the labels, so that its other tables are counted from 0, too, whether they have an index
- * 0 or not. */
+/* A model stores this as the name of the labels, so that indices of its other tables count from 0, too. */
 static const char label_from_zero[] = "label of indices from 0";
 
 static gconv_status end(const reading *r) {

@@ -45,7 +45,7 @@ static gconv_status add_bytes(gconv_lines *lines, const uint8_t *bytes, size_t c
   return GCONV_OK;
 }
 
-/* The bytes before the end of the line; `count` if it does not end here. */
+/* The number of bytes before the end of the line; `count` if the line does not end in them. */
 static size_t find_end(const gconv_lines *lines, const uint8_t *bytes, size_t count, bool *quoted) {
   for (size_t i = 0; i < count; i++)
     if (lines->quotes && bytes[i] == '"')
@@ -55,7 +55,7 @@ static size_t find_end(const gconv_lines *lines, const uint8_t *bytes, size_t co
   return count;
 }
 
-/* Ends of lines in a text that has some between quotes. */
+/* Counts the ends of lines in a text, which may be between quotes. */
 static uint64_t count_ends(const char *text) {
   uint64_t count = 0;
   for (; *text; text++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts by lines, and rows of numbers in them. */
+/* Reads texts line by line, and rows of numbers in them. */
 #ifndef GCONV_DATA_LINES_H
 #define GCONV_DATA_LINES_H
 
@@ -11,20 +11,20 @@ enum { GCONV_MOST_LINE_BYTES = 1 << 28 }; /* of a line of a table */
 typedef struct gconv_lines {
   gconv_source *source;
   bool quotes;   /* ends of lines between quotes (") are part of a line, as in CSV (RFC 4180) */
-  char *text;    /* the line, with a 0 behind it, which the caller may change; owned */
+  char *text;    /* owned: the line, ended by a 0; the caller may change it */
   size_t size;   /* of the text */
   uint64_t line; /* its number, from 1 on */
   /* private */
-  const uint8_t *bytes; /* of the source, which were not looked at yet */
+  const uint8_t *bytes; /* the bytes of the source that are not yet examined */
   size_t left, room;
   uint64_t ends; /* ends of lines that were read */
   bool had_return;
 } gconv_lines;
 
-/* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE for what is no
- * text. */
+/* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE if the file is
+ * not a text. */
 gconv_status gconv_lines_next(gconv_lines *lines, bool *found);
-/* The same, but passes over lines that have blanks alone. */
+/* The same, but skips lines with blanks alone. */
 gconv_status gconv_lines_next_filled(gconv_lines *lines, bool *found);
 void gconv_lines_free(gconv_lines *lines);
 

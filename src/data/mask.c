@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* JPEG, and WebP with loss. */
+/* Refuses JPEG and lossy WebP. */
 static gconv_status check_format(const char *path) {
   const gconv_format_info *format;
   gconv_image header = {0};
@@ -20,7 +20,7 @@ static gconv_status check_format(const char *path) {
                     format->name);
 }
 
-/* Whether the file is an array of bools, which pictures have as black and white. */
+/* True if the file is an array of bools, which as a picture is black and white. */
 static bool is_of_bools(const char *path) {
   gconv_source source;
   gconv_npy_header header = {0};
@@ -30,7 +30,7 @@ static bool is_of_bools(const char *path) {
   return is;
 }
 
-/* True becomes 1. */
+/* Changes white, which is true, to 1. */
 static gconv_status count_bools(const char *path, gconv_image *mask) {
   if (mask->type != GCONV_U8 || !is_of_bools(path))
     return GCONV_OK;
@@ -40,7 +40,7 @@ static gconv_status count_bools(const char *path, gconv_image *mask) {
   return GCONV_OK;
 }
 
-/* Makes u16 of floats that are whole numbers of this range: arrays of wide integers are read as floats, too. */
+/* Converts floats to u16 if they are whole numbers of this range: arrays of wide integers are read as floats. */
 static gconv_status count_floats(const char *path, gconv_image *mask) {
   gconv_image made = {.type = GCONV_U16, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   GCONV_TRY(gconv_image_allocate(&made));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which fields of a table are the columns of a model: by name. */
+/* Finds the columns of a model among the fields of a table, by name. */
 #include "base/memory.h"
 #include "data/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* "a, b, c ..." of the names that are not passed over, for free(); NULL without memory. *shown is how many there are. */
+/* "a, b, c ...": the names that are not passed over, for free(); NULL without memory. *shown: their number. */
 static char *list_names(char *const *names, size_t count, const bool *passed_over, size_t *shown) {
   enum { MOST_SHOWN = 20 };
   char *text = NULL;
@@ -46,7 +46,7 @@ static bool are_same(const gconv_names *header, const gconv_column_notes *like, 
   return header->count - (label < header->count) == like->count;
 }
 
-/* The field of this name, and how many have it. */
+/* Returns how many fields have this name; *field: one of them. */
 static size_t find_field(const gconv_names *header, const char *name, size_t *field) {
   size_t count = 0;
   for (size_t i = 0; i < header->count; i++)
@@ -64,7 +64,7 @@ static void tell_others(const gconv_table *table, const gconv_names *header, con
   free(text);
 }
 
-/* The labels are in a column that the model takes for an input: if one column is left, they are there. */
+/* Moves the labels if the model has their column as an input: if one other column is left, it has the labels. */
 static gconv_status move_label(const gconv_table *table, const gconv_names *header, const bool *taken, size_t *label) {
   size_t others = 0;
   for (size_t i = 0; i < header->count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npy: an array of cases x numbers, of which one column is that of labels; or, where targets are a file of their
- * own, cases x any shape of inputs, and cases or cases x any shape of targets. */
+/* NumPy's .npy: an array of cases x numbers, with a column of labels. If targets are in a file of their own, inputs are
+ * cases x any shape, and targets are cases, or cases x any shape. */
 #include "base/element.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
@@ -21,7 +21,7 @@ typedef struct reading {
   size_t label; /* the column of labels; SIZE_MAX: none */
 } reading;
 
-/* The shape of what a case has: 1 to 3 numbers; missing ones are 1. */
+/* Sets the shape of a case: 1 to 3 numbers; the others are 1. */
 static void set_shape(const gconv_npy_header *header, int32_t shape[3]) {
   int first = 1, count = header->dimensions - first;
   shape[0] = shape[1] = shape[2] = 1;
@@ -93,7 +93,7 @@ static gconv_status fail_gap(const reading *r, size_t index, size_t column) {
                     column == r->label ? "" : "mean puts in the mean of the column, --missing ");
 }
 
-/* `text`: the label as it is written; NULL: it is the number. */
+/* text: the label as text; NULL: the label is the number. */
 static gconv_status take_label(reading *r, double number, const char *text, size_t index, size_t *label) {
   gconv_table *table = r->table;
   char digits[32];
@@ -121,7 +121,7 @@ static gconv_status take_label(reading *r, double number, const char *text, size
   return GCONV_OK;
 }
 
-/* `text`: the label of an array of texts; else NULL. */
+/* text: the label in an array of texts; else NULL. */
 static gconv_status take_row(reading *r, const double *numbers, const char *text, size_t index) {
   gconv_table *table = r->table;
   size_t label = 0;
@@ -142,7 +142,7 @@ static gconv_status take_row(reading *r, const double *numbers, const char *text
   return gconv_table_end_row(table, label);
 }
 
-/* Reads some numbers at a time: the header may promise rows that are not there. */
+/* Reads some numbers at a time: the header may claim rows that do not exist. */
 static gconv_status read_in_order(reading *r, gconv_source *source, gconv_element element, size_t cases) {
   enum { STEP = 2048 };
   gconv_row row = {0};
@@ -163,7 +163,7 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
   return status;
 }
 
-/* In Fortran order, the first index runs fastest. All is read first. */
+/* Reads Fortran order, in which the first index runs fastest. The whole array is read first. */
 static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_npy_header *header) {
   enum { STEP = 2048 };
   const gconv_element element = {header->kind, header->item_bytes, header->big_endian};
@@ -203,7 +203,7 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
 
 /* ---- Texts --------------------------------------------------------------------------------------------------------- */
 
-/* Writes a character as UTF-8. Returns its bytes; those of what is no character are wrong UTF-8. */
+/* Writes a character as UTF-8, and returns the number of bytes. A wrong character becomes wrong UTF-8. */
 static size_t put_character(uint32_t c, char *to) {
   if (c < 0x80) {
     to[0] = (char)c;
@@ -216,7 +216,7 @@ static size_t put_character(uint32_t c, char *to) {
   return bytes;
 }
 
-/* Makes a text of an element, without the zeroes behind it. `text` has room for item_bytes + 1. */
+/* Converts an element to a text without its trailing zeros. `text` has room for item_bytes + 1. */
 static void decode(const gconv_npy_header *header, const uint8_t *element, char *text) {
   const size_t step = header->kind == 'U' ? 4 : 1;
   size_t used = 0, end = header->item_bytes;
@@ -232,7 +232,7 @@ static void decode(const gconv_npy_header *header, const uint8_t *element, char 
   text[used] = '\0';
 }
 
-/* Takes a row of texts: all are numbers, but for the label. */
+/* Takes a row of texts. All but the label must be numbers. */
 static gconv_status take_texts(reading *r, const gconv_npy_header *header, const uint8_t *elements, char *text, char *label,
                                gconv_row *row, size_t index) {
   row->count = 0;

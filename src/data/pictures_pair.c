@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Images that belong together by their names: inputs and what is wanted of them, images and masks. */
+/* Pairs images by their names: inputs and targets, images and masks. */
 #include "base/partners.h"
 #include "data/pictures.h"
 
@@ -12,7 +12,7 @@ static const char *name_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* By stem, then by the whole name. */
+/* Compares by stem, then by the whole name. */
 static int compare_pictures(const void *a, const void *b) {
   const char *x = name_of(((const gconv_picture *)a)->path), *y = name_of(((const gconv_picture *)b)->path);
   size_t m = gconv_stem_length(x), n = gconv_stem_length(y);
@@ -74,7 +74,7 @@ static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, 
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                  const char *targets_path) {
   qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
-  if (is_folder(inputs_path) || is_folder(targets_path)) /* else they are two files, which may have any names */
+  if (is_folder(inputs_path) || is_folder(targets_path)) /* two files may have any names */
     GCONV_TRY(pair_names(inputs, inputs_path, targets, targets_path));
   for (size_t i = 0; i < inputs->count; i++) {
     const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers that are a function of a seed and two numbers, so that there is no state: Philox 4x32 with 10 rounds
+/* Random numbers without a state: each is a function of a seed and two numbers. Philox 4x32 with 10 rounds
  * (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). */
 #ifndef GCONV_DATA_RANDOM_H
 #define GCONV_DATA_RANDOM_H
@@ -7,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What random numbers are for: each use has numbers of its own. */
+/* The uses of random numbers. Each use has its own numbers. */
 typedef enum gconv_random_use {
   GCONV_RANDOM_WEIGHTS, /* stream: the layer */
   GCONV_RANDOM_ORDER,   /* of the cases; stream: the epoch */
   GCONV_RANDOM_SPLIT,   /* of a data set */
   GCONV_RANDOM_PATCHES, /* place, flips and turns; stream: the epoch */
-  GCONV_RANDOM_FOLDS,   /* of cross-validation; stream: what it is for */
+  GCONV_RANDOM_FOLDS,   /* of cross-validation; stream: its purpose */
   GCONV_RANDOM_DRAW     /* of the cases of a class; stream: the class */
 } gconv_random_use;
 
-/* 64 random bits: number `index` of a stream, of which each use has 2^56. */
+/* 64 random bits: number `index` of a stream. Each use has 2^56 streams. */
 uint64_t gconv_random_bits(uint64_t seed, gconv_random_use use, uint64_t stream, uint64_t index);
 
 /* In [0, 1), a multiple of 2^-53. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals: samples one behind the other, of one channel or several. */
+/* Signals: a sequence of samples, of one channel or several. */
 #ifndef GCONV_DATA_SIGNAL_H
 #define GCONV_DATA_SIGNAL_H
 

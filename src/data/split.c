@@ -12,8 +12,8 @@
 typedef struct part {
   gconv_dataset base;
   const gconv_dataset *whole;
-  size_t *cases; /* owned: their numbers in the whole, ascending */
-  size_t *rows;  /* owned: those of their rows, where the whole left some out; or NULL */
+  size_t *cases; /* owned: the numbers of the cases in the whole, ascending */
+  size_t *rows;  /* owned: the numbers of their rows, if the whole left some out; or NULL */
 } part;
 
 static gconv_status read_part(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
@@ -57,9 +57,9 @@ static void free_part(gconv_dataset *dataset) {
 static const gconv_dataset_type type = {
     .read = read_part, .free = free_part, .class_of = class_of, .group_of = group_of, .digest = digest};
 
-/* Cases by class, and which are drawn. */
+/* The groups of cases by class, and those that are drawn. */
 typedef struct drawing {
-  size_t *groups; /* the group of each case, counted from 0 on */
+  size_t *groups; /* the group of each case, from 0 on */
   size_t *items;  /* of one class: its groups, in random order */
   size_t group_count;
   bool *drawn; /* of each group */
@@ -83,7 +83,7 @@ static size_t draw(drawing *d, size_t count, double fraction, uint64_t seed, uin
   return wanted;
 }
 
-/* Draws from each class its share. The cases of a class are brought together by counting. */
+/* Draws a share of each class. Cases are sorted by class by counting. */
 static gconv_status draw_classes(const gconv_dataset *dataset, drawing *d, double fraction, uint64_t seed, size_t *drawn) {
   size_t classes = dataset->info.class_count, cases = dataset->info.cases;
   size_t *begins = calloc(classes + 1, sizeof *begins), *sorted = malloc(cases * sizeof *sorted);
@@ -141,7 +141,7 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
   return gconv_column_notes_copy(&whole->info.notes, &p->base.info.notes);
 }
 
-/* The means and deviations are those of the cases of `first`, the part that is learned; unless a model has them. */
+/* Sets the means and deviations of both parts to those of `first`, the part for training, unless a model has them. */
 static gconv_status note_parts(gconv_dataset *first, gconv_dataset *second) {
   if (first->info.notes.means && !first->noted) {
     GCONV_TRY(gconv_dataset_measure(first));

@@ -37,10 +37,10 @@ static gconv_status flush(gconv_store *store) {
   return GCONV_OK;
 }
 
-/* Opens a file that has no name, so that nothing is left of it whatever happens. */
+/* Opens a file without a name, which disappears with the process. */
 static gconv_status open_file(gconv_store *store) {
   int file = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0) { /* the file system may not know such files */
+  if (file < 0) { /* the file system may lack such files */
     char *path = gconv_format_text("%s/.gconv-XXXXXX", folder());
     file = path ? mkostemp(path, O_CLOEXEC) : -1;
     gconv_status status = file < 0 || unlink(path) != 0 ? complain(store) : GCONV_OK;
@@ -96,7 +96,7 @@ gconv_status gconv_store_finish(gconv_store *store) {
 }
 
 void gconv_store_drop(gconv_store *store, size_t size) {
-  if (size == 0) /* of an empty store, which has no bytes to point into */
+  if (size == 0) /* an empty store has no bytes to point to */
     return;
   store->bytes += size;
   store->size -= size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing array of bytes that may become larger than memory. */
+/* A growing array of bytes, which may be larger than memory. */
 #ifndef GCONV_DATA_STORE_H
 #define GCONV_DATA_STORE_H
 
 #include "base/status.h"
 
-enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes that a store keeps in memory; more go into a file */
+enum { GCONV_STORE_MEMORY = 1 << 30 }; /* the most bytes in memory; larger stores are in a file */
 
 /* Up to `limit` bytes are in memory. More are in a file without a name in $TMPDIR, or /tmp, which is mapped once all is
  * there. Zero-initialise before first use. */
@@ -17,13 +17,13 @@ typedef struct gconv_store {
   size_t room;
   int file; /* number + 1; 0: there is none */
   bool mapped;
-  size_t dropped; /* bytes in front of `bytes` */
+  size_t dropped; /* bytes before `bytes` */
 } gconv_store;
 
-/* Appends. GCONV_IO_ERROR, where the file cannot be written: names the folder. */
+/* Appends bytes. GCONV_IO_ERROR, with the folder's name, if the file cannot be written. */
 gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t size);
 
-/* After the last append: from now on, all of it is at store->bytes, for reading. */
+/* Call it after the last append. All bytes can then be read at store->bytes. */
 gconv_status gconv_store_finish(gconv_store *store);
 
 /* After gconv_store_finish(): forgets the first `size` bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all syntaxes of tables have in common: rows, labels, missing numbers, and how the syntax of a file is found. */
+/* What all syntaxes of tables share: rows, labels, missing numbers, and finding the syntax of a file. */
 #include "data/table.h"
 #include "base/checksum.h"
 #include "base/memory.h"
@@ -62,7 +62,7 @@ static gconv_status keep_row(gconv_table *table, size_t label) {
   return table->labelled ? GCONV_OK : keep_targets(table);
 }
 
-/* Leaves the row out. From the first one on, cases have other numbers than their rows. */
+/* Leaves the row out. From then on, the numbers of cases and of rows differ. */
 static gconv_status drop_row(gconv_table *table) {
   const size_t cases = table->cases;
   for (table->cases = 0; table->dropped == 0 && table->cases < cases; table->cases++)
@@ -122,7 +122,7 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
 
 /* ---- Once all rows are there --------------------------------------------------------------------------------------- */
 
-/* Classes that are numbers get theirs in ascending order. */
+/* Sorts classes whose names are numbers. */
 static gconv_status renumber(gconv_table *table) {
   size_t *order;
   GCONV_TRY(gconv_labels_sort(&table->labels, &order));
@@ -145,8 +145,8 @@ static gconv_status renumber(gconv_table *table) {
   return status;
 }
 
-/* Whether labels are whole numbers, of which nearly each case has its own: less than three cases have one on average; where
- * labels are few, less than 5/4. */
+/* True if labels are whole numbers, and nearly each case has its own. On average, fewer than three cases share a label; with
+ * few labels, fewer than 5/4. */
 static bool are_rather_numbers(const gconv_table *table) {
   enum { LEAST = 10, FEW = 20 };
   const gconv_labels *labels = &table->labels;
@@ -155,7 +155,7 @@ static bool are_rather_numbers(const gconv_table *table) {
          (count > FEW ? 3 * count > cases : 5 * count > 4 * cases);
 }
 
-/* Makes labels that are numbers into targets. */
+/* Converts labels that are numbers to targets. */
 static gconv_status make_numbers(gconv_table *table) {
   const float *old = (const float *)(const void *)table->targets.bytes;
   gconv_store numbers = {.limit = table->targets.limit};
@@ -210,7 +210,7 @@ static gconv_status finish_labels(gconv_table *table) {
   return renumber(table);
 }
 
-/* Whether each case has one target 1, and 0 in all others: that is a class. */
+/* True if each case has one target of 1, and 0 in all others: such targets are classes. */
 static bool are_classes(const gconv_table *table) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   if (table->options->regression || table->outputs < 2 || table->target_shape[0])
@@ -227,7 +227,7 @@ static bool are_classes(const gconv_table *table) {
   return true;
 }
 
-/* Makes targets of which one is 1, and all others 0, into labels: the numbers of the columns from 1 on. */
+/* Converts such targets to labels: the number of the column with the 1, from 1 on. */
 static gconv_status make_labels(gconv_table *table) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   size_t outputs = table->outputs, number;
@@ -263,7 +263,7 @@ static gconv_status make_labels(gconv_table *table) {
   return GCONV_OK;
 }
 
-/* Makes one target a case, such as -1 or 1, the name of its class, where classes are asked for. */
+/* Converts single targets, such as -1 and 1, to labels if the caller asks for classes. */
 static gconv_status name_targets(gconv_table *table) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   gconv_store classes = {.limit = table->targets.limit};
@@ -290,7 +290,7 @@ static gconv_status name_targets(gconv_table *table) {
   return finish_labels(table);
 }
 
-/* A table of targets alone was read as one of inputs. */
+/* Moves inputs to targets: a table of targets alone is read as one of inputs. */
 static void move_targets(gconv_table *table) {
   gconv_store_free(&table->targets);
   table->targets = table->inputs;
@@ -300,7 +300,7 @@ static void move_targets(gconv_table *table) {
   table->unlabelled = false;
 }
 
-/* Names the rows that were left out. */
+/* Reports the rows that were left out. */
 static void tell_dropped(const gconv_table *table) {
   char list[GCONV_TOLD_LINES * 24] = "";
   size_t used = 0;
@@ -424,7 +424,7 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
   gconv_source source;
   const uint8_t *bytes;
   size_t got = 0;
-  const bool named = path[gconv_member_split(path)] == ':'; /* which only an archive has */
+  const bool named = path[gconv_member_split(path)] == ':'; /* only an archive has members */
   gconv_status status = named ? gconv_source_open_member(path, &source) : gconv_source_open_unzipped(path, &source);
   if (status == GCONV_OK)
     status = gconv_source_peek(&source, 4, &bytes, &got);

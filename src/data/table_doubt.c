@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Once all rows are there: whether the first one is a header that has numbers. */
+/* Decides, once all rows are read, whether the first one is a header with numbers. */
 #include "base/memory.h"
 #include "data/field.h"
 #include "data/table.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many cases the class of the first one has, and whether all other classes have two at least. */
+/* *first: the number of cases of the first row's class; *others_recur: all other classes have at least two cases. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   size_t *counts = calloc(table->labels.count, sizeof *counts);
@@ -23,7 +23,7 @@ static gconv_status count_first(const gconv_table *table, size_t *first, bool *o
   return GCONV_OK;
 }
 
-/* Whether the other labels are numbers. */
+/* True if all labels but the first are numbers. */
 static bool are_numbers(const gconv_labels *labels) {
   bool are = true;
   for (size_t i = 1; i < labels->count && are; i++) {
@@ -33,7 +33,7 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* Whether the first row counts 0, 1, 2 ..., or years, and the next one does not count on; rows of years do not count. */
+/* True if the first row counts 0, 1, 2 ... or years, and the next row does not continue. Rows of years do not count. */
 static bool counts_alone(const gconv_table *table) {
   enum { FEWEST = 4, FEWEST_YEARS = 3 };
   const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);
@@ -43,8 +43,8 @@ static bool counts_alone(const gconv_table *table) {
   return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && next[0] != (double)fields;
 }
 
-/* A class that occurs once, in the first line above numbers, is no class. Where other classes are rare, too, years tell, and
- * 0, 1, 2 ...; these alone do where there are no classes. */
+/* A class that occurs once, in the first line above numbers, is not a class. If other classes are rare, too, or if there are
+ * no classes, a header must count years or 0, 1, 2 ... */
 static gconv_status is_header(const gconv_table *table, bool *is) {
   size_t first = 0;
   bool others_recur = false;
@@ -58,7 +58,7 @@ static gconv_status is_header(const gconv_table *table, bool *is) {
   return GCONV_OK;
 }
 
-/* Forgets the first class: all others have the number before. */
+/* Removes the first class; the numbers of all others decrease by 1. */
 static gconv_status forget_class(gconv_table *table) {
   const float *old = (const float *)(const void *)table->targets.bytes;
   gconv_store classes = {.limit = table->targets.limit};
@@ -76,7 +76,7 @@ static gconv_status forget_class(gconv_table *table) {
   return status;
 }
 
-/* The first row is none: forgets it. */
+/* Removes the first row, which is the header. */
 static gconv_status drop_first(gconv_table *table) {
   gconv_store_drop(&table->inputs, table->columns * sizeof(double));
   gconv_store_drop(&table->targets, (table->labelled ? 1 : table->outputs) * sizeof(float));

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* What arrays are called, in the order in which they are looked for. */
+/* Names of arrays, in the order in which they are searched. */
 static const char *const input_words[] = {"x", "data", "inputs", "input", "features", "images", "samples", "arr_0"};
 static const char *const target_words[] = {"y", "target", "targets", "labels", "label", "classes", "class", "arr_1"};
-/* Parts of data sets, of which the first that is there is taken. */
+/* Names of parts of data sets. The first one that exists is taken. */
 static const char *const parts[] = {"", "train", "training", "valid", "validation", "val", "test"};
 enum {
   INPUT_WORDS = sizeof input_words / sizeof *input_words,
@@ -21,7 +21,7 @@ enum {
   PARTS = sizeof parts / sizeof *parts
 };
 
-/* Whether an array is called by the word and the part: "x_train", "train_x", "Xtrain". */
+/* True if the name of an array has the word and the part: "x_train", "train_x", "Xtrain". */
 static bool is_called(const gconv_zip_member *member, const char *word, const char *part) {
   char name[64], forms[3][64];
   size_t length;
@@ -41,7 +41,7 @@ static const gconv_zip_member *find_member(const gconv_zip *zip, const char *wor
   return NULL;
 }
 
-/* The part of the data set that an array of inputs is of; PARTS: it is none. */
+/* The part of the data set that an array of inputs belongs to; PARTS: the array is not inputs. */
 static size_t find_part(const gconv_zip_member *member) {
   for (size_t p = 0; p < PARTS; p++)
     for (size_t w = 0; w < INPUT_WORDS; w++)
@@ -93,7 +93,7 @@ static gconv_status name_member(const char *path, const gconv_zip_member *member
   return *spec ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of its arrays", path);
 }
 
-/* An archive that is no .npz, but known. */
+/* Refuses a known archive that is not a .npz. */
 static gconv_status refuse_others(const char *path, const gconv_zip *zip) {
   static const struct {
     const char *member, *what, *advice;
@@ -135,7 +135,7 @@ gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *n
   gconv_source source;
   const uint8_t *bytes;
   size_t got = 0;
-  if (strcmp(path, "-") == 0) /* which can be read once */
+  if (strcmp(path, "-") == 0) /* standard input can be read once only */
     return GCONV_OK;
   gconv_status status = gconv_source_open_member(path, &source);
   if (status == GCONV_OK && gconv_source_can_rewind(&source))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of other programs that are no tables of gconv's, known by how they begin, so that their names can be told. */
+/* Files of other programs that gconv does not read. They are recognised by their first bytes, so that errors can name them.
+ */
 #include "data/table.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 static const struct {
   const char *magic;
   size_t size;
-  bool text; /* in capitals or not */
+  bool text; /* upper and lower case are the same */
   const char *what, *advice;
 } others[] = {
 #define UTF8 "save it as \"CSV UTF-8\", or convert it by iconv -f utf-16 -t utf-8"

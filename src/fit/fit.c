@@ -2,8 +2,8 @@
 /*
  * Which filter makes one image of another? The one with the smallest mean squared error, by least squares.
  *
- * The files: moments.c adds up products of samples, pair.c brings it the samples of two images, solve.c solves the
- * normal equations, and patch.c looks for what their solution does not tell.
+ * The files: moments.c sums products of samples, pair.c reads the samples of two images, solve.c solves the normal
+ * equations, and patch.c looks for correlation and shifts, which their solution does not show.
  */
 #include "fit/fit.h"
 #include "base/arguments.h"
@@ -26,7 +26,7 @@ static gconv_status check_fit(const gconv_fit *fit) {
   return GCONV_OK;
 }
 
-/* The sums are those of one size. */
+/* Fails if the size of the filter has changed: the sums are of one size. */
 static gconv_status check_size(const gconv_fit *fit) {
   const gconv_moments *sums = fit->sums->fitted;
   if (sums->rows == fit->rows && sums->columns == fit->columns)

@@ -6,19 +6,19 @@
 #include <string.h>
 
 enum {
-  SHIFTS = 4,          /* that gconv_dots() takes at a time */
-  LANES = 8,           /* partial sums of each */
-  BATCH_SUMS = 65536,  /* samples of windows that are subtracted together: 512 KB */
-  FEWEST_WINDOWS = 128 /* of them */
+  SHIFTS = 4,          /* shifts of gconv_dots() at a time */
+  LANES = 8,           /* partial sums of each shift */
+  BATCH_SUMS = 65536,  /* samples of the windows that are subtracted together: 512 KB */
+  FEWEST_WINDOWS = 128 /* the least number of such windows */
 };
 
-/* What a thread sums in one turn. */
+/* The sums of one turn. */
 typedef struct task {
   enum { PRODUCTS, CROSS } kind;
-  int32_t row;   /* of PRODUCTS, the vertical distance; of CROSS, the row of the taps */
-  int32_t first; /* the horizontal distance, or the column, of the first of ... */
-  int32_t count; /* ... 1 to SHIFTS ... */
-  int32_t sign;  /* ... that go to the right (1) or to the left (-1) */
+  int32_t row;   /* PRODUCTS: the vertical distance; CROSS: the row of the taps */
+  int32_t first; /* PRODUCTS: the first horizontal distance; CROSS: the first column */
+  int32_t count; /* the number of distances or columns, 1 to SHIFTS */
+  int32_t sign;  /* they go to the right (1) or to the left (-1) */
 } task;
 
 struct gconv_moments_work {
@@ -26,13 +26,13 @@ struct gconv_moments_work {
   size_t count;
   int seats;
   double *lines;   /* owned: [seats][2][SHIFTS][columns] */
-  double *windows; /* owned: [taps + SHIFTS][batch]: those that do not count */
+  double *windows; /* owned: [taps + SHIFTS][batch]: the windows that do not count */
   size_t batch;
 };
 
 /* ---- Dot products ---------------------------------------------------------------------------------------------------- */
 
-/* Half of the lanes: GCC keeps the sums in registers only if they are vectors. */
+/* A vector of half of the lanes. GCC keeps sums in registers only if they are vectors. */
 typedef double half __attribute__((vector_size(LANES / 2 * sizeof(double)), aligned(sizeof(double))));
 
 GCONV_INLINE void dots_body(const double *restrict f, const double *restrict g, size_t stride, size_t count,
@@ -69,7 +69,7 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* How many pairs of taps have this horizontal distance, in one row. */
+/* The number of pairs of taps in a row with this horizontal distance. */
 static int32_t pairs_across(const gconv_moments *m, int32_t across) {
   return m->columns - abs(across);
 }
@@ -78,7 +78,7 @@ static size_t *place_of(const gconv_moments *m, int32_t down, int32_t across) {
   return &m->place[(size_t)down * (size_t)(2 * m->columns - 1) + (size_t)(across + m->columns - 1)];
 }
 
-/* The distances that have pairs: each with its opposite counts once. */
+/* Sets the places of the distances. A distance and its opposite share a place. */
 static void place_products(gconv_moments *m) {
   size_t used = 0;
   for (int32_t down = 0; down < m->rows; down++)
@@ -202,15 +202,15 @@ static void add_line(double *to, const double *line, int32_t count) {
     to[i] += line[i];
 }
 
-/* line[i] = the sum for the pair whose left tap is in column i: each follows from the one before. */
+/* line[i] = the sum for the pair whose left tap is in column i. Each sum follows from the last one. */
 static void slide(const double *left, const double *right, double first, int32_t width, int32_t pairs, double *line) {
   line[0] = first;
   for (int32_t i = 1; i < pairs; i++)
     line[i] = line[i - 1] - left[i - 1] * right[i - 1] + left[i - 1 + width] * right[i - 1 + width];
 }
 
-/* Of rows `upper` and `upper` + down of x, adds the products of the distances of the task, to each pair of taps whose upper
- * one may lie in that row. Pairs for which that holds in rows amid the image are summed in `amid` first. */
+/* Adds the products of rows `upper` and `upper` + down of x, for the distances of the task, to each pair of taps whose upper
+ * tap may lie in that row. Rows in the middle of the image belong to all pairs, and are summed in `amid` first. */
 static void add_row(const adding *a, const task *t, int32_t upper, double *line, double *amid) {
   gconv_moments *m = a->moments;
   const gconv_windows *w = a->windows;
@@ -262,7 +262,7 @@ static void add_cross(const adding *a, const task *t) {
   }
 }
 
-/* lines: the seat's, of 2 * SHIFTS rows. */
+/* One turn. The seat's `lines` have 2 * SHIFTS rows. */
 static void take_task(void *context, size_t turn, int seat) {
   const adding *a = context;
   const task *t = &a->moments->work->tasks[turn];
@@ -274,7 +274,7 @@ static void take_task(void *context, size_t turn, int seat) {
 
 /* ---- Windows that do not count --------------------------------------------------------------------------------------- */
 
-/* Takes the products of the windows in work->windows, which has a row for each tap, off the sums. */
+/* Subtracts the products of the windows in work->windows from the sums. work->windows has a row for each tap. */
 static void take_off(void *context, size_t turn, int seat) {
   const adding *a = context;
   gconv_moments *m = a->moments;

@@ -2,12 +2,13 @@
 /*
  * Sums of products of the samples under a filter, in float64: what least squares need.
  *
- * A window has the n = rows * columns samples under the filter. Wanted are the sums over all windows of x_a * x_b, for each
- * pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a. Sums of x_a * x_b are sums over the image
- * of x(p) * x(p + d), with d the distance of the two taps: there are about 2 n distances, where there are n^2 / 2 pairs. The
- * pairs of one distance differ at the rims of the image only. So each distance is summed once for the first of its pairs,
- * and the others follow by leaving samples at one end and taking some at the other. Windows that do not count are subtracted
- * pair by pair.
+ * A window has the n = rows * columns samples under the filter. Least squares need sums over all windows: of x_a * x_b for
+ each pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a.
+
+ A sum of x_a * x_b is a sum over the image of x(p) * x(p + d), where d is the distance of the two taps. There are n^2 / 2
+ pairs, but only about 2 n distances. The pairs of a distance differ only at the rims of the image. So each distance is
+ summed once, for its first pair. The sums of its other pairs follow by subtracting samples at one end and adding samples at
+ the other end. Windows that do not count are subtracted pair by pair.
  *
  * A thread sums all rows for its distances, always in the same order: so results depend neither on the number of threads nor
  * on the width of vectors.
@@ -23,7 +24,7 @@ typedef struct gconv_moments_work gconv_moments_work;
 typedef struct gconv_moments {
   int32_t rows, columns;
   size_t taps;      /* rows * columns */
-  size_t *place;    /* owned: [rows][2 * columns - 1]: where `products` has the pairs of a distance */
+  size_t *place;    /* owned: [rows][2 * columns - 1]: the place of a distance's pairs in `products` */
   double *products; /* owned: [taps * (taps + 1) / 2], by distance */
   double *cross;    /* owned: [taps]: of t * x */
   double *sums;     /* owned: [taps]: of x */
@@ -34,21 +35,22 @@ typedef struct gconv_moments {
   gconv_moments_work *work;
 } gconv_moments;
 
-enum { GCONV_MOMENTS_SLACK = 4 }; /* doubles that may be read behind a row of x */
+enum { GCONV_MOMENTS_SLACK = 4 }; /* doubles after a row of x that may be read */
 
 /* Windows and their targets. Window (i, k) has its first sample at x + i * x_stride + k. */
 typedef struct gconv_windows {
-  const double *x; /* height + rows - 1 rows of width + columns - 1 samples, and GCONV_MOMENTS_SLACK more behind the last */
+  const double
+      *x; /* height + rows - 1 rows of width + columns - 1 samples, and GCONV_MOMENTS_SLACK more after the last row */
   size_t x_stride;
-  const double *t;      /* height x width, 0 where a window does not count */
-  const double *counts; /* the same, 1 or 0; */
+  const double *t;      /* height x width; 0 if a window does not count */
+  const double *counts; /* height x width: 1 if a window counts, else 0 */
   size_t t_stride;
   int32_t height, width;
 } gconv_windows;
 
-/* Makes sums of nothing. */
+/* Creates sums of 0. */
 gconv_status gconv_moments_create(int32_t rows, int32_t columns, gconv_moments **moments);
-/* Before calls with a pool of so many threads. */
+/* Call it before sums are added by a pool of so many threads. */
 gconv_status gconv_moments_prepare(gconv_moments *moments, int seats);
 void gconv_moments_reset(gconv_moments *moments);
 /* NULL is allowed. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings the samples of a pair of images to the sums of a fit.
+ *Adds the samples of a pair of images to the sums of a fit.
  *
- * Both images are read by rows, a band at a time. A band is cut into tiles, whose samples become float64 numbers where 1 is
- * white; borders are filled in there. Bands and tiles have the same places whatever machine it is, so that sums do not
- * depend on it.
+ * Both images are read by rows, a band at a time. A band is cut into tiles. Their samples become float64 numbers where 1 is
+ *white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
  */
 #include "base/arguments.h"
 #include "base/cpu.h"
@@ -17,10 +16,10 @@
 #include <string.h>
 
 enum {
-  BAND = 64,        /* rows of targets that are in memory at a time */
-  TILE = 4096,      /* targets of a row in a tile */
-  HELD_BAND = 16,   /* the same where a part is held out, */
-  HELD_TILE = 1024, /* which are more blocks to choose from */
+  BAND = 64,      /* rows of targets that are in memory at a time */
+  TILE = 4096,    /* targets of a row in a tile */
+  HELD_BAND = 16, /* BAND and TILE if a part is held out: smaller, to have more blocks to choose from */
+  HELD_TILE = 1024,
   LEVELS = 65536
 };
 
@@ -28,21 +27,21 @@ enum {
 
 typedef struct side {
   const char *name;
-  gconv_row_reader *reader; /* owned; NULL: the rows are in memory: */
+  gconv_row_reader *reader; /* owned; NULL: the rows are in memory, in one of: */
   const gconv_image *image;
-  gconv_image own;    /* that was read as a whole; owned */
+  gconv_image own;    /* owned: an image that was read as a whole */
   gconv_image header; /* without pixels and metadata */
   size_t row_bytes;
-  uint8_t *window;     /* owned: rows of the plane at hand that were read and are wanted still: ... */
-  int32_t first, next; /* ... first .. next - 1 */
+  uint8_t *window; /* owned: rows first .. next - 1 of the current plane, which are still needed */
+  int32_t first, next;
   int32_t wanted_first, wanted_end;
   gconv_status status; /* of reading them */
   char *why;           /* owned */
   size_t plane;
-  double *of_level; /* [LEVELS]: what a level is where 1 is white; NULL: of floats */
+  double *of_level; /* [LEVELS]: the number of each level, where 1 is white; NULL: samples are floats */
 } side;
 
-/* `name`: what messages call an image that has no path. */
+/* name: for messages, if an image has no path. */
 static gconv_status open_side(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole, side *s) {
   gconv_read_options read = {.max_pixels = max_pixels};
   s->name = given->path ? given->path : name;
@@ -85,7 +84,7 @@ static gconv_status make_levels(side *s) {
   return GCONV_OK;
 }
 
-/* Reads up to s->wanted_end, and keeps the rows from s->wanted_first on. */
+/* Reads rows up to s->wanted_end, and keeps those from s->wanted_first on. */
 static gconv_status read_rows(side *s) {
   size_t bytes = s->row_bytes;
   int32_t keep = s->wanted_first > s->first ? s->wanted_first : s->first;
@@ -124,23 +123,23 @@ typedef struct pair {
   gconv_fit *fit;
   gconv_threads *threads;
   side sides[2];                   /* before, after */
-  int32_t out_height, out_width;   /* places of the filter */
-  int32_t top, left;               /* row and column of `after` that the first of them is for */
-  int32_t before_top, before_left; /* of `before` where the filter begins there; negative beyond the border */
+  int32_t out_height, out_width;   /* the number of places of the filter */
+  int32_t top, left;               /* row and column of `after` at the first place */
+  int32_t before_top, before_left; /* row and column of `before` under the first tap there; negative: border pixels */
   int32_t band, tile;
   double held;
-  size_t planes, step; /* from a sample to the next of its channel */
+  size_t planes, step; /* step: samples from one to the next of a channel */
   int32_t colours;     /* channels of a plane that count */
   gconv_fit_patch *patch;
   size_t patch_plane;
-  int32_t patch_channel, patch_y, patch_x; /* where it lies among the targets */
-  double *x, *t, *counts;                  /* owned: a tile's */
+  int32_t patch_channel, patch_y, patch_x; /* the place of the patch among the targets */
+  double *x, *t, *counts;                  /* owned: of a tile */
   size_t x_stride;
 
   int32_t first, rows;              /* the band */
   int32_t column, columns, channel; /* the tile */
   size_t block;                     /* its number in the pair */
-  bool bad;                         /* it has a sample that is not finite */
+  bool bad;                         /* the tile has a sample that is not finite */
 } pair;
 
 static void print_shape(const gconv_image *image, char text[128]) {
@@ -215,7 +214,7 @@ static gconv_status allocate(pair *p) {
 
 /* ---- Samples --------------------------------------------------------------------------------------------------------- */
 
-/* Channel `channel` of `count` pixels from column `x` on, all inside, as numbers where 1 is white. */
+/* Loads channel `channel` of `count` pixels from column `x` on, all inside the image, as numbers where 1 is white. */
 static void load_inside(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *to) {
   size_t step = s->header.planar ? 1 : (size_t)s->header.channels, first = (size_t)x * step + (size_t)channel;
   if (s->header.type == GCONV_U8)
@@ -229,7 +228,7 @@ static void load_inside(const side *s, const uint8_t *row, int32_t channel, int3
       to[i] = (double)((const float *)(const void *)row)[first + (size_t)i * step];
 }
 
-/* Row i of the tile of `before`, with what lies outside. */
+/* Loads row i of the tile of `before`, with border pixels. */
 static void load_before(const pair *p, int32_t i) {
   const side *s = &p->sides[0];
   const gconv_fit *fit = p->fit;
@@ -259,7 +258,7 @@ static void load_before(const pair *p, int32_t i) {
   }
 }
 
-/* Targets, and which of them count: of integers, those that are neither black nor white. */
+/* Loads targets, and marks those that count. Integers count unless they are black or white. */
 static void load_after(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *t,
                        double *counts) {
   bool levels = s->header.type != GCONV_F32;
@@ -277,7 +276,7 @@ static bool are_finite(const double *values, int32_t count) {
   return sum == 0;
 }
 
-/* Turns are the rows of `before`, then those of `after`. */
+/* One turn: a row of `before`, then the rows of `after`. */
 static void load_row(void *context, size_t turn, int seat) {
   pair *p = context;
   int32_t rows = p->rows + p->fit->rows - 1, i = (int32_t)turn - rows;
@@ -293,7 +292,7 @@ static void load_row(void *context, size_t turn, int seat) {
     __atomic_store_n(&p->bad, true, __ATOMIC_RELAXED);
 }
 
-/* Says where, of the rows that are in memory. */
+/* Fails, and names the place of the number among the rows in memory. */
 static gconv_status complain_of_number(const pair *p) {
   for (size_t i = 0; i < 2; i++) {
     const side *s = &p->sides[i];
@@ -331,7 +330,7 @@ static gconv_status allocate_patch(gconv_fit_patch *patch) {
   return GCONV_OK;
 }
 
-/* Keeps the middle of the pair, of the middle colour of the first frame, if there is room for it. */
+/* Keeps the middle of the pair as a patch, of the middle colour of the first frame, if there is room for another. */
 static gconv_status begin_patch(pair *p) {
   gconv_fit_sums *sums = p->fit->sums;
   const gconv_image *like = &p->sides[0].header;
@@ -381,7 +380,7 @@ static void copy_patch(const pair *p) {
 
 /* ---- Bands and tiles ------------------------------------------------------------------------------------------------- */
 
-/* Of 1 / held blocks, the last one is held out. */
+/* True for the last one of each 1 / held blocks. */
 static bool is_held(const pair *p) {
   return floor((double)(p->block + 1) * p->held) > floor((double)p->block * p->held);
 }
@@ -404,7 +403,7 @@ static gconv_status add_tile(pair *p) {
   return GCONV_OK;
 }
 
-/* The rows that the band needs; below and above the image, borders mirror up to fit->rows rows of it. */
+/* Reads the rows that the band needs. Above and below the image, borders may mirror fit->rows rows of it. */
 static gconv_status read_band(pair *p) {
   side *before = &p->sides[0], *after = &p->sides[1];
   int32_t rows = p->fit->rows, height = before->header.height, begin = p->before_top + p->first;
@@ -434,7 +433,7 @@ static gconv_status add_band(pair *p) {
   return GCONV_OK;
 }
 
-/* Reads what is left of a plane, so that the next one begins. */
+/* Reads the rest of a plane, up to the begin of the next one. */
 static gconv_status end_plane(pair *p) {
   for (size_t i = 0; i < 2; i++) {
     side *s = &p->sides[i];

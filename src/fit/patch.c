@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the normal equations of a fit do not tell: whether its residuals are noise, and whether the images are shifted. Both
- * follow from patches, small places in the middle of some of the images.
+ * Finds what the normal equations of a fit do not show: whether its residuals are noise, and whether the images are shifted.
+ * Both follow from patches, small parts in the middle of some of the images.
  */
 #include "fit/fit.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { PROBE = 7 /* rows and columns of the filters that are tried at other places */ };
+enum { PROBE = 7 /* rows and columns of the filters that are fitted at other places */ };
 static const double LOW_R2 = 0.95, CORRELATED = 0.3; /* gconv_fit_result.nonlinear */
-static const double FAR = 0.75;      /* pixels from the anchor to the taps' centre: more looks like a shift; a filter of even
-                                        size, whose anchor is not in the middle, has up to 0.71 */
-static const double USEFUL_R2 = 0.5; /* taps of a filter that explains less say little */
-static const double CLEAR_R2 = 0.8;  /* a filter at another place must explain so much */
-static const double CLEARER = 0.5;   /* and leave no more of the variance than this part of what ours leaves */
-static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the rim has this share, and ... */
-static const double UNUSUAL = 1.5;   /* ... so many times that of a filter whose taps are equal */
+static const double FAR = 0.75; /* pixels from the anchor to the taps' centre; more suggests a shift. Filters of even size,
+                                   whose anchor is not in the middle, have up to 0.71 */
+static const double USEFUL_R2 = 0.5; /* below it, the taps of a filter mean little */
+static const double CLEAR_R2 = 0.8;  /* what a filter at another place must explain at least */
+static const double CLEARER = 0.5;   /* and it may leave at most this part of the variance that ours leaves */
+static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the least share of the rim */
+static const double UNUSUAL = 1.5;   /* and its least ratio to the share in a filter of equal taps */
 
 gconv_windows gconv_fit_patch_windows(const gconv_fit_patch *p, int32_t rows, int32_t columns, int32_t down,
                                       int32_t across) {
@@ -39,11 +39,11 @@ gconv_windows gconv_fit_patch_windows(const gconv_fit_patch *p, int32_t rows, in
 /* ---- Residuals ------------------------------------------------------------------------------------------------------- */
 
 typedef struct neighbours {
-  double products, squares; /* of residuals e: sum of e * e of neighbours; sum of e * e of both, halved */
+  double products, squares; /* of residuals e: sum of e_i e_j of neighbours; half the sum of their e_i^2 + e_j^2 */
   uint64_t pairs;
 } neighbours;
 
-/* The residual of each window of `w`; NAN of those that do not count. */
+/* The residual of each window of `w`; NAN for windows that do not count. */
 static void find_residuals(const gconv_windows *w, const gconv_fit *fit, const gconv_fit_result *result, double *residuals) {
   for (int32_t i = 0; i < w->height; i++)
     for (int32_t k = 0; k < w->width; k++) {
@@ -91,7 +91,7 @@ static gconv_status correlate_residuals(const gconv_fit *fit, gconv_fit_result *
 
 /* ---- Taps ------------------------------------------------------------------------------------------------------------ */
 
-/* Where the taps of a filter are: the centre of their squares, from the anchor; returns the share of those at the rim. */
+/* The centre of the squared taps, relative to the anchor. Returns the share of the taps at the rim. */
 static double find_centre(const double *taps, int32_t rows, int32_t columns, double *down, double *across) {
   double all = 0, rim = 0;
   *down = *across = 0;
@@ -136,7 +136,7 @@ static gconv_status try_place(const gconv_fit_sums *sums, gconv_threads *threads
     return GCONV_OK;
   gconv_status status = gconv_fit_equations(m, true, 1e-6, taps, &bias, NULL);
   if (status != GCONV_OK)
-    return status == GCONV_UNSUPPORTED ? GCONV_OK : status; /* nothing can be said of this place */
+    return status == GCONV_UNSUPPORTED ? GCONV_OK : status; /* this place says nothing */
   double r2 = gconv_fit_judge(m, taps, bias).r2;
   if (r2 > best->r2) {
     find_centre(taps, m->rows, m->columns, &y, &x);
@@ -147,7 +147,7 @@ static gconv_status try_place(const gconv_fit_sums *sums, gconv_threads *threads
   return GCONV_OK;
 }
 
-/* Tries small filters side by side, as far around as patches reach. */
+/* Fits small filters at places side by side, as far as patches reach. */
 static gconv_status search(const gconv_fit *fit, gconv_threads *threads, probe *best) {
   gconv_moments *m = NULL;
   GCONV_TRY(gconv_moments_create(best->rows, best->columns, &m));
@@ -161,7 +161,7 @@ static gconv_status search(const gconv_fit *fit, gconv_threads *threads, probe *
   return status;
 }
 
-/* A tap that is right of the anchor brings samples to the left. */
+/* A tap to the right of the anchor moves samples to the left. */
 static void set_shift(gconv_fit_result *result, double down, double across) {
   result->shifted = true;
   result->shift_y = -down;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The normal equations of a fit, and how good their solution is. */
+/* The normal equations of a fit, and the quality of their solution. */
 #include "fit/fit.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void release(equations *e) {
   gconv_release(e->work);
 }
 
-/* Means in place of sums; with a bias, covariances. */
+/* Fills the equations with means; with a bias, with covariances. */
 static void fill(const gconv_moments *m, bool has_bias, double ridge, equations *e) {
   double count = (double)m->samples, square = 0;
   for (size_t a = 0; a < e->n; a++)
@@ -45,7 +45,7 @@ static void fill(const gconv_moments *m, bool has_bias, double ridge, equations 
   }
 }
 
-/* False if the matrix is singular, or so near to it that rounding decides. */
+/* False if the matrix is singular up to rounding. */
 static bool factorize(equations *e) {
   size_t n = e->n;
   for (size_t j = 0; j < n; j++) {
@@ -120,7 +120,7 @@ static double find_eigenvalue(const equations *e, bool of_inverse) {
       x[i] /= sqrt(length);
     if (of_inverse) {
       solve_lower(e, x);
-      found = 0; /* x' M x is the square of half of the product */
+      found = 0; /* x' M^-1 x = |L^-1 x|^2 */
       for (size_t i = 0; i < e->n; i++)
         found += x[i] * x[i];
       solve_upper(e, x);
@@ -192,7 +192,7 @@ gconv_fit_quality gconv_fit_judge(const gconv_moments *m, const double *taps, do
       products += taps[b] * gconv_moments_product(m, a, b);
     errors += taps[a] * (products - 2 * m->cross[a] + 2 * bias * m->sums[a]);
   }
-  errors = errors > 0 ? errors : 0; /* of a perfect fit, rounding may be all that is left */
+  errors = errors > 0 ? errors : 0; /* rounding may make it negative in a perfect fit */
   q.residual = sqrt(errors / count);
   if (variance > 1e-14 * m->squares)
     q.r2 = 1 - errors / variance;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains the machines of a model, and makes the model of what they found. */
+/* Trains the machines of a model, and makes the model from their solutions. */
 #include "base/memory.h"
 #include "svm/machines.h"
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gathers the cases that any machine needs, and their coefficients. The coefficient of a vector of class i in the pair with
- * class j stands in row j - 1 for i < j, else in row j. */
+/* Gathers the support vectors of all machines, and their coefficients. The coefficient of a vector of class i in the pair
+ * with class j is in row j - 1 if i < j, else in row j. */
 static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
   size_t machines = gconv_svm_machines(model), rows = gconv_svm_coefficient_rows(model), n = t->count,
          classes = t->class_count;
@@ -57,7 +57,7 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
   return status;
 }
 
-/* Sorts members by class, in their order within each. */
+/* Sorts members by class; within a class, they keep their order. */
 static gconv_status sort_members(const gconv_svm_cases *cases, const size_t *members, size_t count, const char *const *names,
                                  size_t class_count, size_t *sorted, size_t *begins) {
   size_t at = 0, filled = 0;

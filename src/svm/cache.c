@@ -45,7 +45,7 @@ static void enter(gconv_svm_cache *cache, uint32_t slot) {
   cache->newest = slot;
 }
 
-/* A slot for a row that is not there: a free one, or that of the row that was not used for longest. */
+/* A slot for a row that is not in the cache: a free one, or that of the least recently used row. */
 static uint32_t take_slot(gconv_svm_cache *cache) {
   if (cache->used < cache->slots)
     return (uint32_t)cache->used++;
@@ -58,7 +58,7 @@ static uint32_t take_slot(gconv_svm_cache *cache) {
 size_t gconv_svm_cache_take(gconv_svm_cache *cache, const uint32_t *wanted, size_t count, uint32_t *slots,
                             uint32_t *missing) {
   size_t found = 0;
-  for (size_t k = 0; k < count; k++) { /* first those that are there, so that none of them has to go */
+  for (size_t k = 0; k < count; k++) { /* first the rows that are in the cache, so that none of them is evicted */
     uint32_t slot = cache->slot_of[wanted[k]];
     if (slot != none) {
       leave(cache, slot);

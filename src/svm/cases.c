@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases of a support vector machine, how their columns are scaled, and their folds. */
+/* The cases of a support vector machine, the scaling of their columns, and their folds. */
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "data/random.h"
@@ -58,7 +58,7 @@ void gconv_svm_cases_finish(gconv_svm_cases *cases) {
   size_t entries = 0;
   for (size_t i = 0; i < cases->count; i++) {
     gconv_svm_row *row = &cases->rows[i];
-    if (entries + row->count > 0) { /* there may be no entry in any row */
+    if (entries + row->count > 0) { /* a table may have no entries */
       row->columns = cases->index + entries;
       row->values = cases->values + entries;
     }
@@ -95,7 +95,7 @@ static gconv_status add_cases(const gconv_dataset *data, size_t room, size_t *nu
   return GCONV_OK;
 }
 
-/* Of cases that are kept as entries, which the data set holds to finite numbers. */
+/* Adds the cases of a sparse data set, whose numbers are all finite. */
 static gconv_status add_sparse_cases(const gconv_dataset *data, gconv_svm_cases *cases) {
   const size_t all = gconv_dataset_get_info(data)->cases;
   for (size_t i = 0; i < all; i++) {
@@ -131,7 +131,7 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
 
 /* ---- Scaling ---- */
 
-/* The mean of each column over some cases fills its gaps. */
+/* Sets the fills of gaps: the mean of each column over some cases. */
 static gconv_status find_fills(const gconv_svm_cases *cases, const size_t *members, size_t count, gconv_svm_range *range) {
   double *sums = calloc(cases->columns, sizeof *sums);
   size_t *left = calloc(cases->columns, sizeof *left), none = SIZE_MAX;
@@ -164,8 +164,8 @@ static float filled(const gconv_svm_range *range, size_t column, float value) {
   return range->fills && isnan(value) ? range->fills[column] : value;
 }
 
-/* Finds mean less and plus standard deviation of each column, which become -1 and 1. Sums are of numbers less the first of
- * their column, so that large means cost no digits. */
+/* Sets the range of each column to mean - standard deviation .. mean + standard deviation, which become -1 and 1. The first
+ * number of a column is subtracted before summing, so that large means cost no digits. */
 static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                     gconv_svm_range *range) {
   const size_t columns = cases->columns;
@@ -186,7 +186,7 @@ static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *
     }
   }
   for (size_t c = 0; c < columns && status == GCONV_OK; c++) {
-    double n = (double)count, zeros = n - (double)met[c]; /* those that are not in the rows */
+    double n = (double)count, zeros = n - (double)met[c]; /* zeros are not in the rows */
     double mean = (sums[2 * c] - zeros * origins[c]) / n;
     double variance = (sums[2 * c + 1] + zeros * origins[c] * origins[c]) / n - mean * mean;
     double deviation = variance > 0 ? sqrt(variance) : 0;
@@ -229,7 +229,7 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
     }
   }
   for (size_t c = 0; c < cases->columns; c++)
-    if (met[c] < count) { /* some are 0 */
+    if (met[c] < count) { /* some numbers are 0 */
       range->least[c] = met[c] > 0 && range->least[c] < 0 ? range->least[c] : 0;
       range->most[c] = met[c] > 0 && range->most[c] > 0 ? range->most[c] : 0;
     }
@@ -303,7 +303,7 @@ gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members,
       fold[order[k]] = k % folds;
   for (size_t k = 0; k < count && class_count > 0; k++) {
     size_t class = (size_t)cases->targets[members[order[k]]];
-    fold[order[k]] = (dealt[class]++ + class) % folds; /* so that small classes do not all begin with one fold */
+    fold[order[k]] = (dealt[class]++ + class) % folds; /* so that small classes do not all begin with fold 0 */
   }
   free(order);
   free(dealt);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Support vector machines on a GPU: cases, and rows of the kernel matrix with the solver's rounds on them. A round copies
- * the working set to the device in one piece, and waits once, for the variables and the gradients. Matrices allocate as they
- * are made, not in rounds.
+ * Support vector machines on a GPU: cases, rows of the kernel matrix, and the solver's rounds on them. A round copies the
+ * working set to the device in one piece, and waits once, for the variables and the gradients. Memory is allocated when a
+ * matrix is created, not in rounds.
  */
 #include "kernels/cuda/svm/pairs.h"
 #include "svm/gpu_parts.h"
@@ -37,7 +37,7 @@ size_t gconv_svm_gpu_left(void) {
 }
 
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own) {
-  enum { PART_FLOATS = 4 << 20 }; /* at a time, with their zeros */
+  enum { PART_FLOATS = 4 << 20 }; /* of dense rows that are copied at a time */
   const size_t deep = GCONV_SVM_GPU_COLUMNS, pitch = (gpu->columns + deep - 1) / deep * deep;
   const size_t part = std::max<size_t>(PART_FLOATS / pitch, 1), most = std::min(part, count);
   if (pitch > SIZE_MAX / sizeof(float) / (count + 1))
@@ -59,7 +59,7 @@ gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, si
     error = cudaMemcpyAsync((float *)own->numbers.memory + first * pitch, numbers, some * pitch * sizeof *numbers,
                             cudaMemcpyHostToDevice, gpu->stream);
     if (error == cudaSuccess)
-      error = cudaStreamSynchronize(gpu->stream); /* `numbers` are filled anew */
+      error = cudaStreamSynchronize(gpu->stream); /* `numbers` are overwritten next */
   }
   if (error == cudaSuccess)
     error = cudaMemcpyAsync(own->norms.memory, norms, count * sizeof *norms, cudaMemcpyHostToDevice, gpu->stream);
@@ -111,13 +111,13 @@ void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
 
 /* ---- Matrices ---- */
 
-/* What a round copies to the device, and back: the same offsets on both sides. */
+/* What a round copies to the device and back; offsets are the same on both sides. */
 struct parts {
   size_t numbers; /* diagonal, low, high, F, b: `working` doubles each, padded */
-  size_t by;      /* the same of by how much they moved */
-  size_t steps;   /* and the count of those that moved */
+  size_t by;      /* as many doubles: by how much variables changed */
+  size_t steps;   /* then the number of variables that changed */
   size_t rows;    /* pointers */
-  size_t moved;   /* the same */
+  size_t moved;   /* pointers to the rows of the variables that changed */
   size_t columns; /* members */
   size_t bytes;
 };
@@ -127,10 +127,10 @@ struct gconv_svm_gpu_matrix {
   size_t count, padded, working, slots;
   uint32_t *cases; /* owned: of members; also in `members` */
   gconv_svm_gpu_room rows, members, g, block, round, digit_memory;
-  gconv_svm_gpu_digits digits; /* of members, where there are any */
-  bool borrowed;               /* rows */
+  gconv_svm_gpu_digits digits; /* of members, if there are any */
+  bool borrowed;               /* the rows are the lender's */
   parts at;
-  uint8_t *staged; /* pinned, of the host: at.bytes */
+  uint8_t *staged; /* pinned host memory, at.bytes */
 };
 
 static parts lay_out(size_t working) {
@@ -159,7 +159,7 @@ static gconv_status allocate_rows(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_o
   return GCONV_OK;
 }
 
-/* Makes digits of the members, where rows are made faster by them, and a quarter of the memory that is left suffices. */
+/* Cuts the members into digits if that makes rows faster, and if a quarter of the free memory suffices. */
 static gconv_status make_digits(gconv_svm_gpu_matrix *m) {
   const gconv_svm_gpu *gpu = m->gpu;
   const gconv_svm_formula *formula = &gpu->formula;
@@ -241,7 +241,7 @@ static float *row_at(const gconv_svm_gpu_matrix *m, size_t slot) {
   return (float *)m->rows.memory + slot * m->padded;
 }
 
-/* Copies what was staged from `from` on, up to `to`. */
+/* Copies the staged bytes from .. to - 1 to the device. */
 static cudaError_t send(const gconv_svm_gpu_matrix *m, size_t from, size_t to) {
   return cudaMemcpyAsync((uint8_t *)m->round.memory + from, m->staged + from, to - from, cudaMemcpyHostToDevice,
                          m->gpu->stream);
@@ -264,7 +264,7 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
                        (float *const *)(device + m->at.rows), some, (const uint32_t *)m->members.memory, m->count,
                        &m->digits, m->gpu->stream);
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaStreamSynchronize(m->gpu->stream)); /* what was staged may change */
+    CUDA_TRY(cudaStreamSynchronize(m->gpu->stream)); /* the staged bytes may now be overwritten */
     first += some;
   }
   return GCONV_OK;
@@ -277,7 +277,7 @@ gconv_status gconv_svm_gpu_matrix_begin(gconv_svm_gpu_matrix *m, const double *g
   return GCONV_OK;
 }
 
-/* Subtracts what has moved, and copies the gradients. */
+/* Updates the gradients by the rows of the variables that changed, and copies them to the host. */
 static gconv_status update(gconv_svm_gpu_matrix *m, double *g) {
   uint8_t *device = (uint8_t *)m->round.memory;
   gconv_svm_gpu_subtract((const float *const *)(device + m->at.moved), (const double *)(device + m->at.by),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many machines at a time, each with its whole matrix, in a block of threads of its own. */
+/* Trains many machines at a time, each with its whole matrix, by a block of threads. */
 #include "kernels/cuda/svm/pairs.h"
 #include "svm/gpu_parts.h"
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-/* Machines that are on the device at the same time. */
+/* The machines that are on the device at the same time. */
 struct batch {
   gconv_svm_gpu_room matrices, numbers, members, squares, machines, ends;
 };
@@ -24,7 +24,7 @@ size_t floats_of(const gconv_svm_gpu_pair *pair) {
   return pair->count * gconv_svm_padded(pair->count);
 }
 
-/* What the host fills and reads of a batch. */
+/* The parts of a batch in host memory. */
 struct filled {
   uint32_t *members;
   double *numbers; /* diagonals, then b, then g */

@@ -9,13 +9,13 @@
 #include "kernels/cuda/svm/rows.h"
 #include "svm/gpu.h"
 
-/* Memory of the device that grows. */
+/* Device memory that can grow. */
 typedef struct gconv_svm_gpu_room {
   void *memory; /* owned */
   size_t bytes;
 } gconv_svm_gpu_room;
 
-/* Cases in memory of the device, which they own. */
+/* Cases in device memory, which the record owns. */
 typedef struct gconv_svm_gpu_own {
   gconv_svm_gpu_cases cases;
   gconv_svm_gpu_room numbers, norms;
@@ -33,12 +33,12 @@ struct gconv_svm_gpu {
   size_t classes, wide;
 };
 
-/* Makes it have at least so many bytes; what was in it is lost. */
+/* Makes `room` at least so many bytes; its contents are lost. */
 gconv_status gconv_svm_gpu_need(const gconv_svm_gpu *gpu, size_t bytes, const char *what, gconv_svm_gpu_room *room);
 void gconv_svm_gpu_release(gconv_svm_gpu_room *room);
 /* Copies rows to the device. */
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own);
-/* Bytes of memory that the device has left. */
+/* The free bytes of device memory. */
 size_t gconv_svm_gpu_left(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of rows: kernel values at all support vectors in float64, then the sums of each class. */
+/* Predictions of rows: their kernel values at all support vectors in float64, then the sums of each class. */
 #include "svm/gpu_parts.h"
 
 #include <algorithm>

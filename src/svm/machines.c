@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains machines: one for each pair of classes, or one for numbers; on the CPU, or on a GPU. */
+/* Trains machines: one for each pair of classes, or one for regression; on the CPU, or on a GPU. */
 #include "svm/machines.h"
 #include "base/memory.h"
 #include "device/device.h"
@@ -55,7 +55,7 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
   return status;
 }
 
-/* The cases of the pair's first class, and of both. */
+/* Returns the number of cases of the pair's first class; *all: of both classes. */
 static size_t cases_of_pair(const gconv_svm_training *t, size_t pair, size_t *all) {
   const size_t i = t->firsts[pair], j = t->seconds[pair], first = t->begins[i + 1] - t->begins[i];
   *all = first + t->begins[j + 1] - t->begins[j];
@@ -87,7 +87,7 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
   return status;
 }
 
-/* Two variables a case: one grows where the target is above the tube, one shrinks where it is below. */
+/* Regression has two variables a case: one grows if the target is above the tube, the other shrinks if it is below. */
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
   const double tube = t->settings->given.tube, cost = t->settings->given.cost;
@@ -123,7 +123,7 @@ static void pair_turn(void *context, size_t turn, int seat) {
 }
 
 static gconv_status train_pairs_here(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
-  enum { A_THREAD = 4 }; /* with so many pairs a thread, each pair has a thread of its own */
+  enum { A_THREAD = 4 }; /* with so many pairs a thread, a pair is trained by one thread; else all threads share each pair */
   size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
   bool each = pairs >= A_THREAD * all;
   gconv_status status = GCONV_OK;
@@ -145,7 +145,7 @@ static gconv_status train_pairs_here(gconv_svm_training *t, size_t pairs, gconv_
 /* ---- All pairs, on a GPU ---- */
 
 #ifdef GCONV_WITH_CUDA
-/* A pair whose machine a block of threads trains, and what its results belong to. */
+/* A pair whose machine one block of threads trains. */
 typedef struct small_pair {
   size_t pair;
   variables variables;
@@ -202,7 +202,7 @@ static gconv_status add_small(small_pairs *all, size_t pair) {
   return GCONV_OK;
 }
 
-/* Those that fit a block of threads, many at a time; then the others, one by one. */
+/* Trains the pairs on the GPU: small ones many at a time, each by a block of threads; then the others, one by one. */
 static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   small_pairs all = {.t = t};
   size_t count;
@@ -272,7 +272,7 @@ static gconv_status train_there(gconv_svm_training *t, size_t machines, gconv_de
   return status;
 }
 
-/* On the device, or on the CPU where it cannot do it. */
+/* Trains on the device, or on the CPU if the device cannot. */
 gconv_status gconv_svm_train_machines(gconv_svm_training *t, size_t machines, gconv_device *device) {
   if (!gconv_svm_is_there(device, &t->formula))
     return train_on(t, machines, device);

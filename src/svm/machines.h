@@ -5,7 +5,7 @@
 
 #include "svm/svm.h"
 
-/* What training has at hand. */
+/* The state of a training. */
 typedef struct gconv_svm_training {
   const gconv_svm_settings *settings;
   const gconv_svm_cases *cases;
@@ -13,17 +13,17 @@ typedef struct gconv_svm_training {
   const size_t *sorted; /* cases, by class */
   size_t count;
   size_t class_count;
-  const size_t *begins; /* of each class in sorted, and the end */
+  const size_t *begins; /* the first of each class in `sorted`, and the end */
   const double *costs;  /* of the classes */
   gconv_svm_place place;
-  bool on_gpu; /* which trained the machines */
+  bool on_gpu; /* a GPU trained the machines */
   gconv_svm_solution *solutions;
   size_t *firsts, *seconds; /* the classes of each pair */
   gconv_status *status;
   char (*errors)[256];
 } gconv_svm_training;
 
-/* Trains all machines, on the device, or on the CPU where it cannot do it; sets the solutions, whose b is to be freed. */
+/* Trains all machines on the device, or on the CPU if the device cannot. Sets the solutions; the caller frees their b. */
 gconv_status gconv_svm_train_machines(gconv_svm_training *training, size_t machines, gconv_device *device);
 
 #endif

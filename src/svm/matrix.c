@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the kernel matrix. Those that were used last are kept (LRU); many are made at a time. */
+/* Rows of the kernel matrix. A cache keeps the most recently used ones; missing rows are computed many at a time. */
 #include "base/memory.h"
 #include "device/device.h"
 #include "svm/cache.h"
@@ -17,21 +17,21 @@ struct gconv_svm_matrix {
   size_t count, padded;
   gconv_svm_cache cache;
   float *rows;         /* slots x padded */
-  bool borrowed;       /* of the matrix that this is a part of */
+  bool borrowed;       /* `rows` belong to the matrix that this is a part of */
   size_t *own_members; /* owned, of a part; else NULL */
-  double *scratch;     /* the columns of a point for each thread */
+  double *scratch;     /* for each thread, the columns of a point */
   gconv_svm_row *missing;
   float **to;
   size_t missing_count;
-  uint32_t *slots, *absent;    /* of the rows that are wanted; those of them that are not there */
-  gconv_svm_gpu *gpu;          /* or NULL: points, rows and scratch are on the CPU */
-  gconv_svm_gpu_matrix *there; /* owned: on the GPU */
+  uint32_t *slots, *absent;    /* the slots of the wanted rows; the rows that are not in the cache */
+  gconv_svm_gpu *gpu;          /* NULL: points, rows and scratch are on the CPU */
+  gconv_svm_gpu_matrix *there; /* owned: the matrix on the GPU */
 };
 
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm) {
   static const gconv_svm_form forms[] = {GCONV_SVM_FORM_EXP, GCONV_SVM_FORM_DOT, GCONV_SVM_FORM_POWER, GCONV_SVM_FORM_TANH};
-  const double rounding = 2.3e-16, allowed = 1e-6; /* of float64; of the exponent */
+  const double rounding = 2.3e-16, allowed = 1e-6; /* the rounding error of float64; the allowed error of the exponent */
   return (gconv_svm_formula){.form = forms[kernel],
                              .degree = degree,
                              .gamma = gamma,
@@ -95,7 +95,7 @@ static gconv_status allocate_lists(gconv_svm_matrix *m, size_t least, size_t slo
   return gconv_svm_cache_make(m->count, slots, &m->cache);
 }
 
-/* `floats` are at `rows`, or NULL. */
+/* Allocates the cache; rows: existing memory of `floats` floats, or NULL. */
 static gconv_status allocate(gconv_svm_matrix *m, size_t least, size_t floats, float *rows) {
   size_t seats = m->threads ? (size_t)gconv_threads_count(m->threads) : 1, slots = floats / m->padded;
   m->borrowed = rows && slots >= least;
@@ -125,7 +125,7 @@ static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t b
 #endif
 }
 
-/* `own`: members are the matrix's now. */
+/* own: the matrix takes ownership of `members`. */
 static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                            size_t count, size_t *own, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
   gconv_svm_matrix *m = calloc(1, sizeof *m);
@@ -211,7 +211,7 @@ static void make_blocks(void *context, size_t turn, int seat) {
                  m->to);
 }
 
-/* All rows: K is symmetric, and has the same bits on either side of its diagonal. */
+/* Computes one half of all rows. K is symmetric, to the bit, so the other half is mirrored. */
 static void make_half(void *context, size_t turn, int seat) {
   gconv_svm_matrix *m = context;
   size_t block = m->padded / GCONV_SVM_BLOCK - 1 - turn; /* the longest first */
@@ -251,7 +251,7 @@ bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix) {
 
 #ifdef GCONV_WITH_CUDA
 static gconv_status make_there(gconv_svm_matrix *m, const uint32_t *wanted, size_t count) {
-  uint32_t *slots = m->absent; /* in place: entry k is read before it is written, and later ones lie behind it */
+  uint32_t *slots = m->absent; /* in place: entry k is read before it is overwritten */
   const size_t missing = gconv_svm_cache_take(&m->cache, wanted, count, m->slots, m->absent);
   uint32_t *members = (uint32_t *)m->to;
   for (size_t k = 0; k < missing; k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A support vector machine as an operation on features of pixels: an image of a channel for each column becomes one of a
- * channel for each class, the votes or the probabilities of the classes. A layer that changes nothing follows, so that these
- * become pictures as the outputs of a network do: maps of classes, or a picture for each class.
+ * A support vector machine as an operation on features of pixels. Its input has a channel for each column. Its output has a
+ * channel for each class: votes or probabilities. An identity layer follows, so that these become pictures as the outputs of
+ * a network do: maps of classes, or a picture for each class.
  */
 #include "operation/operation.h"
 #include "base/arguments.h"
@@ -15,27 +15,27 @@
 #include <stdlib.h>
 
 enum {
-  PIXELS = 4096, /* that are predicted at a time */
-  TURN = 512,    /* of those, in float32, of one thread */
-  STRIP = 64     /* rows of images, as of features */
+  PIXELS = 4096, /* pixels that are predicted at a time */
+  TURN = 512,    /* pixels of a thread at a time, in float32 */
+  STRIP = 64     /* rows of a strip, as for features */
 };
 
 typedef struct svm_operation {
   gconv_operation base;
   const gconv_svm *model;
-  gconv_bank same; /* of the layer behind: weights of 1, a class each */
+  gconv_bank same; /* of the identity layer: a weight of 1 for each class */
 } svm_operation;
 
 typedef struct svm_plan {
   gconv_plan base;
   const gconv_svm *model;
-  gconv_svm_lean form;   /* of models that fit it; the fields behind are those of others. Owned, as all */
+  gconv_svm_lean form;   /* the model in float32, if it fits; else the following fields are used. All are owned */
   uint8_t *works;        /* memory of each thread for TURN pixels */
-  float *rows;           /* PIXELS x columns. NULL of an outline */
-  int32_t *classes;      /* PIXELS; of models without probabilities, else NULL */
-  double *probabilities; /* PIXELS x classes; of others NULL */
+  float *rows;           /* PIXELS x columns; NULL in an outline */
+  int32_t *classes;      /* PIXELS; NULL in models with probabilities */
+  double *probabilities; /* PIXELS x classes; NULL in models without probabilities */
 #ifdef GCONV_WITH_CUDA
-  gconv_svm_there *there; /* on a GPU */
+  gconv_svm_there *there; /* the model on a GPU */
 #endif
 } svm_plan;
 
@@ -58,7 +58,7 @@ static void gather(const svm_plan *plan, const piece *p, size_t at) {
     const float *from = samples_of(p->in, p->frame, c, p->in_y, p->x);
     float *to = plan->rows + at * columns + c;
     for (int32_t i = 0; i < p->count; i++)
-      to[(size_t)i * columns] = isfinite(from[i]) ? from[i] : 0; /* scatter() makes these NaN */
+      to[(size_t)i * columns] = isfinite(from[i]) ? from[i] : 0; /* scatter() sets the outputs of these to NaN */
   }
 }
 
@@ -75,7 +75,7 @@ static void scatter(const svm_plan *plan, const piece *p, size_t at) {
                          p->out->plane_bytes / sizeof(float));
 }
 
-/* Rows of the output, the first of which is row in_row of `in`. Pieces of several rows are predicted together. */
+/* Computes rows of the output from row in_row of `in` on. Pieces of several rows are predicted together. */
 static gconv_status predict_rows(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
                                  gconv_timings *timings) {
   const double start = gconv_now_ms();
@@ -103,13 +103,13 @@ static gconv_status predict_rows(const svm_plan *plan, const gconv_image *in, in
   return GCONV_OK;
 }
 
-/* Rows at work, in float32. */
+/* Rows that threads predict in float32. */
 typedef struct making {
   const svm_plan *plan;
   const gconv_image *in, *out;
   int32_t in_row;
-  size_t across;      /* turns side by side */
-  atomic_bool failed; /* for want of memory */
+  size_t across;      /* turns of a row */
+  atomic_bool failed; /* no memory */
 } making;
 
 static void make_turn(void *context, size_t turn, int seat) {
@@ -163,7 +163,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
   gconv_image rows = *window;
-  (void)there; /* features stand before */
+  (void)there; /* the features before it decide */
   rows.data = (uint8_t *)window->data + (size_t)(first - window_row) * window->row_bytes;
   rows.height = count;
   return gconv_svm_there_make(((const svm_plan *)base)->there, &rows, out, timings);
@@ -226,7 +226,7 @@ static gconv_status make_buffers(svm_plan *plan) {
                                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
 }
 
-/* What a thread of a CPU with AVX2 takes for a pixel. It decides whether a GPU is worth its start (src/batch/worth.c). */
+/* The time of a thread with AVX2 for a pixel. It decides whether starting a GPU pays (src/batch/worth.c). */
 static double nanoseconds(const gconv_svm *model) {
   const double columns = (double)model->info.columns, vectors = (double)model->info.vector_count;
   return vectors * (gconv_svm_lean_fits(model) ? 0.5 + 0.06 * columns : 3 + 0.15 * columns);
@@ -276,7 +276,7 @@ static void free_operation(gconv_operation *base) {
 }
 
 static int32_t strip(const gconv_operation *operation, const gconv_plan_order *order) {
-  (void)operation, (void)order; /* on a GPU, features before it come by more rows */
+  (void)operation, (void)order; /* on a GPU, the features before it choose more rows */
   return STRIP;
 }
 
@@ -306,7 +306,7 @@ static gconv_status make_operation(const gconv_svm *model, svm_operation **resul
   return GCONV_OK;
 }
 
-/* Features, the machine, and the layer that presents what it yields. */
+/* Makes the three stages: features, the machine, and the layer that makes pictures of its outputs. */
 static gconv_status make_stages(const gconv_svm *model, int32_t channels, const gconv_network_options *options,
                                 gconv_operation **result) {
   gconv_operation *stages[3] = {NULL, NULL, NULL};
@@ -318,7 +318,7 @@ static gconv_status make_stages(const gconv_svm *model, int32_t channels, const 
     status = make_operation(model, &machine);
   if (status == GCONV_OK) {
     const gconv_layer layer = {.bank = &machine->same, .groups = machine->same.filters};
-    stages[1] = &machine->base; /* lives as long as the chain, and its bank with it */
+    stages[1] = &machine->base; /* it lives as long as the chain, and so does its bank */
     status = gconv_operation_network(&layer, 1, options, &stages[2]);
   }
   if (status == GCONV_OK)
@@ -341,7 +341,7 @@ gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_opt
   gconv_network_options own = options ? *options : defaults;
   uint16_t *values = NULL;
   gconv_status status = GCONV_OK;
-  own.gray = false;         /* which features see to */
+  own.gray = false;         /* the features convert to grey */
   own.algorithm = "direct"; /* the layer multiplies by 1, and must not round */
   own.without = NULL;
   own.mean = own.std = NULL;

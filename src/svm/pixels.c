@@ -8,8 +8,8 @@
 
 /* ---- The form ---- */
 
-/* A kernel value in float32 is wrong by some 2^-22 of itself, at random. So a value of a pair is wrong by some 2^-22 of the
- * root of the sum of the squares of the coefficients. */
+/* A kernel value in float32 has a random relative error of some 2^-22. So the error of a pair's value is some 2^-22 of the
+ * root of the sum of the squares of its coefficients. */
 static bool is_fine_enough(const gconv_svm *model) {
   const double error = 0x1p-22, allowed = 1e-3;
   const size_t rows = gconv_svm_coefficient_rows(model), vectors = model->vectors.count;
@@ -92,7 +92,7 @@ void gconv_svm_put_planes(const gconv_svm *model, const int32_t *classes, const 
 
 /* ---- Planes, by one thread ---- */
 
-/* The parts of a thread's memory, in this order. */
+/* The parts of a thread's workspace, in this order. */
 typedef struct parts {
   double *sums, *values, *probabilities;
   float *columns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Support vector machines over pixels whose features are in memory of a GPU. Votes are counted there. Probabilities are
- * coupled by the CPU, from sums that come back; of a model that does not fit float32, features come back, and float64
- * predicts them. Both go by pieces, so that they take little memory of the host.
+ * Support vector machines over pixels whose features are in device memory. The GPU counts votes. For probabilities, sums are
+ * copied to the host, and the CPU couples them. If a model does not fit float32, features are copied to the host, and
+ * float64 predicts. Both are done in pieces, so that they take little host memory.
  */
 #include "device/device.h"
 #include "device/guest_cuda.h"
@@ -14,20 +14,20 @@
 #include <cmath>
 #include <stdlib.h>
 
-enum { PIECE = 1 << 20 /* pixels of sums in memory of the device */, HOST_PIECE = 1 << 16, TURN = 1024 };
+enum { PIECE = 1 << 20 /* pixels whose sums are in device memory */, HOST_PIECE = 1 << 16, TURN = 1024 };
 
 struct gconv_svm_there {
   gconv_device *device;
   const gconv_svm *model;
   const gconv_svm_lean *form;
   gconv_timeline line;
-  gconv_svm_pixels machine; /* its arrays are of the device, as all below */
+  gconv_svm_pixels machine; /* its arrays are in device memory, as all below */
   gconv_svm_gpu_range range;
   void *arrays[6]; /* owned: points, coefficients, begins, rho, least, most */
   double *sums;    /* owned */
   float *out;      /* owned */
   size_t out_floats;
-  void *host; /* owned: memory of the host, for a piece */
+  void *host; /* owned: host memory for a piece */
 };
 
 static gconv_status put(gconv_svm_there *there, int array, const void *from, size_t bytes) {
@@ -35,7 +35,7 @@ static gconv_status put(gconv_svm_there *there, int array, const void *from, siz
   return gconv_cuda_upload(there->arrays[array], from, bytes);
 }
 
-/* Bytes of the host for a piece: sums or features; values; probabilities; rows; planes; classes. */
+/* Bytes of host memory for a piece: sums or features; values; probabilities; rows; planes; classes. */
 static size_t host_bytes(const gconv_svm_info *info) {
   const size_t classes = info->class_count, sums = classes * (classes - 1);
   const size_t doubles = std::max(sums, (info->columns + 1) / 2) + info->pair_count + classes;
@@ -113,7 +113,7 @@ void gconv_svm_there_free(gconv_svm_there *there) {
 
 /* ---- Pieces ---- */
 
-/* Planes of the device at work. */
+/* The planes in device memory that are predicted. */
 struct planes {
   const float *in;
   float *out;
@@ -135,9 +135,9 @@ static gconv_status vote_piece(gconv_svm_there *there, const planes &p, size_t f
   return GCONV_OK;
 }
 
-/* A piece of the host: where its parts are. */
+/* A piece in host memory, and its parts. */
 struct host_piece {
-  double *sums, *values, *probabilities; /* sums: or columns, as floats */
+  double *sums, *values, *probabilities; /* sums: in float64 prediction, the columns as floats */
   float *rows, *planes;
   int32_t *classes;
   size_t count;

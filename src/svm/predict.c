@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a support vector machine makes of rows. */
+/* Predictions of rows: values of pairs, classes and probabilities. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "device/device.h"
@@ -13,10 +13,10 @@
 
 enum { TURN_ROWS = GCONV_SVM_TOGETHER };
 
-/* Of a thread. */
+/* The workspace of a thread. */
 typedef struct seat {
   double kernel[TURN_ROWS][GCONV_SVM_BLOCK];
-  double *scratch, *sums; /* the columns of a row; for each row of a turn, the products with rows of coefficients */
+  double *scratch, *sums; /* the columns of a row; for each row of a turn, its sums for each row of coefficients */
 } seat;
 
 typedef struct predicting {
@@ -27,7 +27,7 @@ typedef struct predicting {
   seat *seats;
 } predicting;
 
-/* Adds the sums of the vectors of a class to the values of the pairs that it is in. */
+/* Adds the sums of a class's vectors to the values of its pairs. */
 static void add_class(const gconv_svm *model, size_t class, const double *sums, double *values) {
   size_t classes = model->info.class_count;
   if (model->info.type != GCONV_SVM_C_SVC) {
@@ -41,7 +41,7 @@ static void add_class(const gconv_svm *model, size_t class, const double *sums, 
     values[first + j - class - 1] += sums[j - 1];
 }
 
-/* The vectors begin .. end, which are of one class. */
+/* Adds the vectors begin .. end - 1, which belong to one class. */
 static void add_vectors(const predicting *p, seat *s, const gconv_svm_row *rows, size_t count, size_t begin, size_t end) {
   const gconv_svm *model = p->model;
   size_t wide = gconv_svm_coefficient_rows(model);
@@ -68,7 +68,7 @@ static void predict_turn(void *context, size_t turn, int at) {
   size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   for (size_t class = 0, begin = 0; class < classes; class ++) {
     size_t vectors = model->info.type == GCONV_SVM_C_SVC ? model->class_vectors[class] : model->vectors.count;
-    memset(s->sums, 0, TURN_ROWS * wide * sizeof *s->sums); /* beyond the last row they do not count */
+    memset(s->sums, 0, TURN_ROWS * wide * sizeof *s->sums); /* sums after the last row are not used */
     add_vectors(p, s, p->rows + first, count, begin, begin + vectors);
     for (size_t i = 0; i < count; i++)
       add_class(model, class, s->sums + i * wide, values + i * machines);
@@ -96,7 +96,7 @@ static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, 
 }
 
 #ifdef GCONV_WITH_CUDA
-/* Brings the support vectors to the GPU, unless they are there. */
+/* Copies the support vectors to the GPU, unless they are there. */
 static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   if (model->gpu && model->gpu_device == device)
@@ -162,7 +162,7 @@ static gconv_status values_there(gconv_svm *model, gconv_device *device, const g
 
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values) {
-  enum { GPU_ROWS = 4096 }; /* of coefficients, on a GPU: of more classes, sums are of the CPU */
+  enum { GPU_ROWS = 4096 }; /* the most rows of coefficients on a GPU; with more classes, the CPU sums */
   GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
   if (!gconv_svm_is_there(device, &model->formula) || gconv_svm_coefficient_rows(model) > GPU_ROWS)
     return values_here(model, gconv_device_threads(device), rows, count, values);
@@ -278,7 +278,7 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
   return status;
 }
 
-/* The rows of `numbers`, scaled and without zeros. */
+/* Makes cases of the rows of `numbers`: scaled and without zeros. */
 static gconv_status take_rows(const gconv_svm *model, const float *numbers, size_t count, gconv_svm_cases *cases) {
   size_t columns = model->info.columns;
   float *row = malloc((columns + 1) * sizeof *row);

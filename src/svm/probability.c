@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Probabilities: the sigmoid that makes one of a value is fitted to values of cases that were not trained on. */
+/* Probabilities: a sigmoid of a value. It is fitted to the values of cases that were held out in training. */
 #include "base/memory.h"
 #include "svm/svm.h"
 
@@ -10,7 +10,7 @@ enum { FOLDS = 5 };
 
 /* ---- The sigmoid ---- */
 
-/* Values, and the probability that each shall have. */
+/* Values, and the target probability of each. */
 typedef struct targets {
   const double *values, *wanted;
   size_t count;
@@ -72,12 +72,12 @@ typedef struct fitting {
   size_t count, class_count;
   const char *const *names;
   gconv_device *device;
-  size_t wide; /* values of a case: of the pairs with each other class, by its number; of regression 1 */
+  size_t wide; /* values of a case: one for each other class, by its number; 1 in regression */
   size_t *fold, *inside;
   double *values; /* count x wide */
 } fitting;
 
-/* The values of a case of all pairs become those of the pairs that its class is in. */
+/* Keeps those values of a case that belong to pairs with its class. */
 static void keep_own(const fitting *f, size_t k, const double *all) {
   size_t classes = f->class_count, class = classes > 0 ? (size_t)f->cases->targets[f->members[k]] : 0;
   double *own = f->values + k * f->wide;
@@ -168,7 +168,7 @@ static gconv_status fit_pairs(const fitting *f, gconv_svm *model) {
   return GCONV_OK;
 }
 
-/* The mean of |error|, but for errors beyond 5 standard deviations of the Laplace distribution with this mean. */
+/* The mean of |error|, without errors beyond 5 standard deviations of the Laplace distribution with this mean. */
 static gconv_status fit_spread(const fitting *f, gconv_svm *model) {
   double mean = 0, sum = 0;
   size_t kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of support vector machines with their defaults, and who is told how far training is. */
+/* Options of support vector machines with their defaults, and reports of progress. */
 #include "base/arguments.h"
 #include "svm/svm.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The solver: in each round, the variables that violate the conditions of the optimum most become a working set, whose small
- * problem is solved with all its kernel values at hand (kernels/cpu/svm/pairs.h); then the gradients of all variables
- * follow from the rows of those that moved. Gradients are float64. Of equal variables, those with lower numbers come first,
- * and nothing depends on threads.
+ * The solver. In each round, the variables that violate the conditions of the optimum most become the working set. Its small
+ * problem is solved with all its kernel values in memory (kernels/cpu/svm/pairs.h). Then the rows of the variables that
+ * changed update the gradients of all variables. Gradients are float64. Of equal variables, the one with the lowest number
+ * comes first. Results do not depend on threads.
  */
 #include "base/memory.h"
 #include "svm/svm.h"
@@ -14,8 +14,8 @@
 
 enum {
   WHOLE = 2048,            /* a problem of so many variables is one working set */
-  WORKING_BYTES = 1 << 28, /* of the rows of a working set, at most, but for LEAST of them */
-  SHRINK_EVERY = 8         /* rounds, after which it is looked whether half of the variables have settled */
+  WORKING_BYTES = 1 << 28, /* the most bytes of the rows of a working set with more than LEAST variables */
+  SHRINK_EVERY = 8         /* after so many rounds, the solver checks whether half of the variables have settled */
 };
 
 /* A variable that may be chosen; a larger key is better. */
@@ -29,12 +29,12 @@ typedef struct solving {
   gconv_svm_matrix *matrix;
   gconv_threads *threads;
   double *b;
-  size_t most;                /* variables of a working set */
+  size_t most;                /* the most variables of a working set */
   double *g;                  /* -Kb of each member, padded: F = c + g */
-  double largest, smallest;   /* F of those that may grow; of those that may shrink */
-  uint32_t *working, *before; /* variables; those of the last round come first where they were chosen anew */
+  double largest, smallest;   /* the largest F of the variables that may grow; the smallest of those that may shrink */
+  uint32_t *working, *before; /* the working sets of this round and of the last one, whose variables come first */
   size_t count, before_count;
-  uint8_t *taken; /* of variables */
+  uint8_t *taken; /* of each variable: it is in the working set */
   candidate *candidates;
   uint32_t *wanted;
   const float **rows, **moved;
@@ -65,11 +65,11 @@ static bool is_better(candidate a, candidate b) {
   return a.key > b.key || (a.key == b.key && a.variable < b.variable);
 }
 
-/* Moves the `want` best candidates to the front (Hoare's quickselect). */
+/* Moves the best `want` candidates to the front (Hoare's quickselect). */
 static void select_best(candidate *items, size_t count, size_t want) {
   size_t low = 0, high = count;
   while (high - low > 1 && want > low && want < high) {
-    candidate pivot = items[low + (high - low - 1) / 2]; /* never the last one, so that both parts have some */
+    candidate pivot = items[low + (high - low - 1) / 2]; /* never the last one, so that neither part is empty */
     size_t i = low, j = high - 1;
     for (;; i++, j--) {
       while (is_better(items[i], pivot))
@@ -82,7 +82,7 @@ static void select_best(candidate *items, size_t count, size_t want) {
       items[i] = items[j];
       items[j] = swap;
     }
-    if (want <= j + 1) /* all of low .. j are at least as good as all of j + 1 .. */
+    if (want <= j + 1) /* low .. j are at least as good as j + 1 .. high */
       high = j + 1;
     else
       low = j + 1;
@@ -96,7 +96,7 @@ static void take(solving *s, uint32_t variable) {
   }
 }
 
-/* Takes the variables that violate most: of those that may grow, or, if `sign` is -1, of those that may shrink. */
+/* Adds the worst violators to the working set: of the variables that may grow or, if `sign` is -1, that may shrink. */
 static void take_violators(solving *s, double sign, size_t want) {
   const gconv_svm_problem *p = s->problem;
   size_t count = 0;
@@ -137,7 +137,7 @@ static void choose_working_set(solving *s) {
   qsort(s->working, s->count, sizeof *s->working, compare_numbers);
 }
 
-/* Returns by how much the conditions of the optimum are missed. */
+/* Returns the gap, by which the conditions of the optimum are violated. */
 static double find_gap(solving *s) {
   const gconv_svm_problem *p = s->problem;
   s->largest = -(double)INFINITY;
@@ -165,7 +165,7 @@ static gconv_svm_small make_small(solving *s) {
     b[k] = s->b[v];
     F[k] = gradient(s, v);
     if (gconv_svm_matrix_is_there(s->matrix))
-      continue; /* the block is made there */
+      continue; /* the GPU gathers the block */
     s->block_rows[k] = s->rows[k];
     if (s->direct)
       continue;
@@ -204,7 +204,7 @@ static void update(solving *s) {
     gconv_svm_each(s->threads, (blocks + UPDATE_BLOCKS - 1) / UPDATE_BLOCKS, update_turn, s);
 }
 
-/* By how much the small problem misses the conditions of its optimum. */
+/* The gap of the small problem. */
 static double small_gap(const gconv_svm_small *small) {
   double largest = -(double)INFINITY, smallest = (double)INFINITY;
   for (size_t k = 0; k < small->count; k++) {
@@ -214,7 +214,7 @@ static double small_gap(const gconv_svm_small *small) {
   return largest - smallest;
 }
 
-/* Solves the small problem, and updates the gradients. Where that takes long, the watch is told of it between steps. */
+/* Solves the small problem, and updates the gradients. If that takes long, progress is reported between steps. */
 static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
   enum { STEPS = 1 << 17 };
   uint64_t taken = STEPS;
@@ -309,16 +309,17 @@ static void release(solving *s) {
 
 static gconv_status optimize(solving *s, gconv_svm_solution *solution);
 
-/* A problem of the variables that have not settled; the others keep their values, which g has in it. */
+/* A problem of the variables that have not settled. The others keep their values, which g accounts for. */
 typedef struct part {
   size_t count, members;
   uint32_t *variables, *member,
-      *of;         /* of the part: variables of the whole, members; of the part's members, those of the whole */
+      *of;         /* variables of the whole; members of the part; members of the whole for those of the part */
   double *numbers; /* c, low, high and b of the part */
   double *g;
 } part;
 
-/* Whether a variable may violate a condition of the optimum: it lies between its bounds, or leads away from one. */
+/* True if a variable may violate a condition of the optimum: it lies between its bounds, or its gradient leads away from its
+ * bound. */
 static bool is_active(const solving *s, size_t v) {
   const gconv_svm_problem *p = s->problem;
   bool grows = s->b[v]<p->high[v], shrinks = s->b[v]> p->low[v];
@@ -368,7 +369,7 @@ static gconv_status make_part(const solving *s, size_t active, part *q) {
   return status;
 }
 
-/* Takes the values of a solved part over, and updates the gradients of all members. */
+/* Copies the values of a solved part to the whole, and updates the gradients of all members. */
 static gconv_status take_part(solving *s, const part *q) {
   const double *b = q->numbers + 3 * q->count;
   for (size_t k = 0; k < q->count;) {
@@ -425,7 +426,7 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
   return status;
 }
 
-/* Solves for the variables that have not settled, where these are at most half of all. */
+/* Solves for the variables that have not settled, if these are at most half of all. */
 static gconv_status shrink(solving *s, gconv_svm_solution *solution) {
   size_t active = 0;
   if (find_gap(s) < s->problem->tolerance)

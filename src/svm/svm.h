@@ -18,33 +18,33 @@ extern "C" {
 
 /* ---- Cases (cases.c) ---- */
 
-/* Rows without their zeros. Zero-initialise before first use. */
+/* Sparse rows. Zero-initialise before first use. */
 typedef struct gconv_svm_cases {
   size_t count, columns, entries;
-  size_t row_entries;  /* of the row that is not ended */
+  size_t row_entries;  /* entries of the row that is not ended */
   uint32_t *index;     /* owned: the columns of the entries */
   float *values;       /* owned */
   gconv_svm_row *rows; /* owned */
-  float *targets;      /* owned: the number of each class, or the target; NULL: there are none */
-  bool gaps;           /* values may be NaN: numbers that are missing */
+  float *targets;      /* owned: the class or the target of each row; NULL: there are none */
+  bool gaps;           /* values may be NaN, which are missing numbers */
 } gconv_svm_cases;
 
-/* How columns are scaled: to lower + (upper - lower) * (x - least) / (most - least); those that are constant, to 0. */
+/* The scaling of columns: lower + (upper - lower) * (x - least) / (most - least); 0 in constant columns. */
 typedef struct gconv_svm_range {
   double lower, upper;
-  double *least, *most; /* owned: a number a column; NULL: nothing is scaled */
-  float *fills;         /* owned: what missing numbers of each column become before; NULL: none is missing */
+  double *least, *most; /* owned: of each column; NULL: no scaling */
+  float *fills;         /* owned: of each column, replaces missing numbers before scaling; NULL: no gaps */
 } gconv_svm_range;
 
-/* Whether it changes any number. */
+/* True if scaling or filling changes numbers. */
 static inline bool gconv_svm_range_changes(const gconv_svm_range *range) {
   return range->least || range->fills;
 }
 
-/* Reads all cases of a table. GCONV_BAD_ARGUMENT names the first number that is not finite, but for gaps. */
+/* Reads all cases of a table. GCONV_BAD_ARGUMENT names the first number that is neither finite nor a gap. */
 gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases);
-/* Appends entries to a row and ends it, or a row with its zeros, or a copy. What rows[] point to, and norms, are set by
- * gconv_svm_cases_finish(), as the arrays move before. */
+/* Append to the cases: an entry of a row, and the end of the row; a dense row; a copy of a row. gconv_svm_cases_finish()
+ * sets the pointers of rows[] and the norms, since the arrays move before. */
 gconv_status gconv_svm_cases_entry(gconv_svm_cases *cases, uint32_t column, float value);
 gconv_status gconv_svm_cases_end_row(gconv_svm_cases *cases);
 gconv_status gconv_svm_cases_add(gconv_svm_cases *cases, const float *row);
@@ -52,43 +52,43 @@ gconv_status gconv_svm_cases_copy_row(gconv_svm_cases *cases, const gconv_svm_ro
 void gconv_svm_cases_finish(gconv_svm_cases *cases);
 void gconv_svm_cases_free(gconv_svm_cases *cases);
 
-/* Makes the range of some cases: their means fill gaps. */
+/* Finds the range of some cases. Their means fill gaps. */
 gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                   gconv_svm_scaling scaling, gconv_svm_range *range);
-/* Makes the scaled cases of others. */
+/* Makes scaled copies of cases. */
 gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm_cases *from, gconv_svm_cases *to);
-/* The same of numbers of one column, and of one row with its zeros. */
+/* Scale numbers of one column, and a dense row. */
 void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to);
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
 void gconv_svm_range_free(gconv_svm_range *range);
 
-/* Deals members to folds: fold[k] for k < count; of each class its share, where class_count > 0. `stream` tells uses apart.
- */
+/* Deals members to folds: fold[k] for k < count. If class_count > 0, each fold gets its share of each class. stream: a
+ * number for each use. */
 gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
                             size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
 
 /* ---- Options and progress (settings.c) ---- */
 
-/* Who is told how far training is. */
+/* Reports the progress of training. */
 typedef struct gconv_svm_watch {
-  void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL: nobody */
+  void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL: no reports */
   void *user;
   pthread_mutex_t lock;
   gconv_svm_progress now;
 } gconv_svm_watch;
 
-/* Tells that another machine is complete, or by how much one misses its conditions. Thread-safe; `watch` may be NULL. */
+/* Report that another machine is complete, or the gap of one. Thread-safe; `watch` may be NULL. */
 void gconv_svm_watch_done(gconv_svm_watch *watch);
 void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 
 /* Options with their defaults, checked. */
 typedef struct gconv_svm_settings {
   gconv_svm_options given;
-  gconv_svm_watch *watch; /* NULL: nobody watches */
-  bool own_cache;         /* cache_bytes were given */
+  gconv_svm_watch *watch; /* NULL: no reports */
+  bool own_cache;         /* the caller gave cache_bytes */
 } gconv_svm_settings;
 
-/* GCONV_BAD_ARGUMENT names the option that is wrong. `columns` is for the default of gamma. */
+/* Checks options and sets defaults; gamma's depends on `columns`. GCONV_BAD_ARGUMENT names the option that is wrong. */
 gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings);
 
 /* C times the weight of a class. */
@@ -96,54 +96,54 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
 
 /* ---- Kernel values (matrix.c) ---- */
 
-/* The kernel matrix of some cases, of which the rows that were used last are kept. */
+/* The kernel matrix of some cases, with a cache of its most recently used rows. */
 typedef struct gconv_svm_matrix gconv_svm_matrix;
 
-/* Where machines are trained, and the memory for rows of a machine. */
+/* The place where machines are trained, and the memory for rows of a machine. */
 typedef struct gconv_svm_place {
-  gconv_threads *threads; /* within a machine; NULL: machines have a thread each */
-  gconv_svm_gpu *gpu;     /* which has the cases; NULL: the CPU trains */
-  uint64_t cache_bytes;   /* 0, on a GPU: what there is room for */
+  gconv_threads *threads; /* of a machine; NULL: each machine has one thread */
+  gconv_svm_gpu *gpu;     /* has the cases; NULL: the CPU trains */
+  uint64_t cache_bytes;   /* 0 on a GPU: as much as fits */
 } gconv_svm_place;
 
-/* members[0 .. count) are cases. `least` rows fit in any case. */
+/* members[0 .. count) are cases. least: the least number of rows that must fit. */
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                                      size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix);
-/* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different ones; valid until
+/* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different rows; valid until
  * the next call. */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
-/* The matrix of some members of another, whose memory it may use: rows of the other are gone, and may be made anew once the
- * part is freed. */
+/* The matrix of some members of another one. It may use the memory of the other, whose rows are lost, and can be computed
+ * again once the part is freed. */
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part);
-/* Whether the matrix is on a GPU. Then the solver's work on rows is that of these functions: to set the gradients g of all
- * members; to solve for a working set, whose variables belong to members wanted[], and subtract what moved from g; to
- * subtract rows from g. Without a GPU, the first does nothing. */
+/* is_there(): true if the matrix is on a GPU. The solver then works on rows by the following functions: set the gradients g
+ * of all members, which does nothing without a GPU; solve for a working set, whose variables belong to members wanted[], and
+ * update g; subtract rows from g. */
 bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix);
 gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *matrix, const double *g);
 gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *matrix, const uint32_t *wanted, const gconv_svm_small *small,
                                     double tolerance, uint64_t most, uint64_t *steps, double *g);
 gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *matrix, const uint32_t *wanted, const double *by, size_t count,
                                        double *g);
-/* K(x, x) of a member, rounded as the row has it; the same of any case. */
+/* K(x, x) from the norm of x or of a member, rounded to float32 as in the rows. */
 double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm);
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *matrix, size_t member);
 void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
 
-/* The formula; `direct` follows from the largest norm. */
+/* Makes the formula of a kernel; `direct` follows from the largest norm. */
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm);
-/* Points of some cases. */
+/* Makes the points of some cases. */
 gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                    gconv_svm_points *points);
 void gconv_svm_points_free(gconv_svm_points *points);
 
-/* Calls turn() for 0 .. turns - 1, on the threads or, where they are NULL, here. */
+/* Calls turn() for 0 .. turns - 1, by the threads or, if they are NULL, by the caller's thread. */
 void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void *context);
 
 /* ---- The solver (solve.c) ---- */
 
-/* minimise b'Kb / 2 - c'b, where sum b = 0 and low <= b <= high. Variable v belongs to row member[v] of the matrix. */
+/* Minimise b'Kb / 2 - c'b subject to sum b = 0 and low <= b <= high. Variable v belongs to row member[v] of the matrix. */
 typedef struct gconv_svm_problem {
   size_t count, members;
   const uint32_t *member;
@@ -154,21 +154,21 @@ typedef struct gconv_svm_problem {
 } gconv_svm_problem;
 
 typedef struct gconv_svm_solution {
-  double *b; /* of the caller, `count` numbers */
+  double *b; /* memory of the caller, `count` numbers */
   double rho, objective;
   size_t bounded;
   uint64_t steps;
 } gconv_svm_solution;
 
-enum { GCONV_SVM_WORKING = 512 }; /* variables that are solved for at a time, at most */
+enum { GCONV_SVM_WORKING = 512 }; /* the most variables of a working set */
 
-/* Says that a machine missed the conditions of its optimum. */
+/* Warns that a machine did not reach the conditions of its optimum. */
 void gconv_svm_warn_missed(double gap);
-/* rho, the objective and the number of variables at their bounds, of b and g = -Kb of each member; `largest` and `smallest`
- * as they were last. */
+/* Computes rho, the objective and the number of variables at their bounds, from b and from g = -Kb of each member; largest,
+ * smallest: the last ones of the solver. */
 void gconv_svm_conclude(const gconv_svm_problem *problem, const double *g, double largest, double smallest,
                         gconv_svm_solution *solution);
-/* How many rows of the matrix a problem needs at a time. */
+/* The number of rows of the matrix that a problem needs at a time. */
 size_t gconv_svm_working(size_t count, size_t members);
 gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix *matrix, gconv_threads *threads,
                              gconv_svm_solution *solution);
@@ -178,23 +178,23 @@ gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix 
 struct gconv_svm {
   gconv_svm_info info;
   char **classes;           /* owned */
-  char *features;           /* owned: of pixels; else NULL */
+  char *features;           /* owned: the features of pixels; else NULL */
   char *label;              /* owned: the name of the column of targets, or NULL */
   uint8_t *palette;         /* owned: of each class R, G, B; or NULL */
-  gconv_column_notes notes; /* owned: of the columns of a table, or of the features; zeroes: nothing is known */
+  gconv_column_notes notes; /* owned: about the columns of a table, or the features; zeros: none */
   gconv_svm_range range;    /* of the columns */
   gconv_svm_cases vectors;  /* support vectors, scaled, sorted by class */
-  size_t *class_vectors;    /* owned: of each class; of regression NULL */
-  double *coefficients;     /* owned: (class_count - 1) x vectors; of regression 1 x vectors */
-  double *rho;              /* owned: of each pair; of regression one */
-  double *prob_a, *prob_b;  /* owned: of each pair; NULL: it yields no probabilities. Of regression, prob_a is the spread */
-  pthread_mutex_t lock;     /* guards what the first prediction makes: */
+  size_t *class_vectors;    /* owned: the number of vectors of each class; NULL in regression */
+  double *coefficients;     /* owned: (class_count - 1) x vectors; in regression 1 x vectors */
+  double *rho;              /* owned: of each pair; in regression one */
+  double *prob_a, *prob_b;  /* owned: of each pair; NULL: no probabilities. In regression, prob_a is the spread */
+  pthread_mutex_t lock;     /* guards the following fields, which the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
   gconv_svm_points points;  /* the support vectors */
-  double *by_vector;        /* the coefficients, a row a vector */
-  pthread_mutex_t gpu_lock; /* guards what the first prediction on a GPU makes, for as long as it is used: */
-  gconv_svm_gpu *gpu;       /* owned: the support vectors, on `gpu_device`; NULL: none was asked for */
+  double *by_vector;        /* the coefficients, vectors x rows */
+  pthread_mutex_t gpu_lock; /* held during predictions on a GPU; the first one makes the following: */
+  gconv_svm_gpu *gpu;       /* owned: the support vectors on `gpu_device`; NULL: not made yet */
   const gconv_device *gpu_device;
 };
 
@@ -202,13 +202,13 @@ gconv_status gconv_svm_model_create(gconv_svm **model);
 
 /* The number of machines: pairs of classes, or 1. */
 size_t gconv_svm_machines(const gconv_svm *model);
-/* Coefficients stand in so many rows. */
+/* The number of rows of coefficients. */
 size_t gconv_svm_coefficient_rows(const gconv_svm *model);
 /* Copies names of classes. */
 gconv_status gconv_svm_name_classes(gconv_svm *model, const char *const *names, size_t count);
-/* Sets what of info follows from the other fields. */
+/* Sets the fields of info that follow from other fields. */
 void gconv_svm_model_finish(gconv_svm *model);
-/* Makes what predictions need, once. Thread-safe. */
+/* Prepares predictions, once. Thread-safe. */
 gconv_status gconv_svm_model_prepare(gconv_svm *model);
 
 /* Reads the text of a model (text_read.c). */
@@ -216,41 +216,41 @@ gconv_status gconv_svm_read_source(gconv_source *source, gconv_svm **model);
 
 /* ---- Models of machines (assemble.c) ---- */
 
-/* A model of cases[members[0 .. count)], which are scaled already, without probabilities. */
+/* Trains a model on cases[members[0 .. count)], which are scaled already, without probabilities. */
 gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model);
-/* Whether the device is a GPU that computes kernel values of this form. tanh has other bits there. */
+/* True if the device is a GPU that computes kernel values of this form. A GPU's tanh has other bits. */
 bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula);
 
 /* ---- Prediction (predict.c) ---- */
 
-/* Of rows that are scaled already: values, count x machines, the same on any device. */
+/* Computes values, count x machines, of rows that are scaled already. All devices have the same bits. */
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values);
-/* Frees what the model has on a GPU, which is to be closed before the model is freed. The next prediction there brings it
- * again. Of builds with CUDA. */
+/* Frees what the model has on a GPU. Call it before the device is closed, if the model is freed later. The next prediction
+ * there copies it again. Only in builds with CUDA. */
 void gconv_svm_leave_gpu(gconv_svm *model, const gconv_device *device);
-/* Classes of rows whose values are known: by votes or, where probabilities are asked for, too, the most probable ones.
- * Either may be NULL. */
+/* Computes classes and probabilities of rows from their values. Classes are those with the most votes or, with
+ * probabilities, the most probable ones. Either may be NULL. */
 gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
                               double *probabilities);
-/* The class with the most votes, of equal ones the first. */
+/* The class with the most votes; of equal ones, the first. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
-/* Probabilities of classes from the values of pairs (Wu, Lin and Weng 2004); `scratch` has class_count * (2 * class_count +
- * 1) numbers. */
+/* Probabilities of classes from the values of pairs (Wu, Lin and Weng, 2004). scratch: class_count * (2 * class_count + 1)
+ * numbers. */
 void gconv_svm_couple(const gconv_svm *model, const double *values, double *scratch, double *probabilities);
 
 /* ---- Probabilities (probability.c) ---- */
 
-/* Adds to a model of scaled cases what it needs for probabilities, by cross-validation in 5 folds. */
+/* Fits the probabilities of a model of scaled cases, by cross-validation in 5 folds. */
 gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                          const size_t *members, size_t count, const char *const *names, size_t class_count,
                                          gconv_device *device, gconv_svm *model);
 
 /* ---- Training (train.c) ---- */
 
-/* A model of cases[members[0 .. count)], scaled and with probabilities as the options say. */
+/* Trains a model on cases[members[0 .. count)], scaled and with probabilities as the options say. */
 gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm **model);

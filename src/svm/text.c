@@ -3,10 +3,10 @@
  * The text of LIBSVM's models: lines "keyword values", a line "SV", and a line for each support vector: its coefficients and
  * its entries, "index:value".
  *
- * What LIBSVM has no place for stands behind the last vector, where LIBSVM stops reading, in lines that begin with '#': the
- * number of columns, what is known of each, the names of the classes, how columns are scaled, and of pixels the features
- * that the columns are and the colours of classes. "SV # notes follow" promises such lines, up to "# end", so that a file
- * that was cut off is none without them; LIBSVM passes over what stands behind SV.
+ * What LIBSVM has no place for is written after the last vector, where LIBSVM stops reading, in lines that begin with '#':
+ * the number of columns, notes about each column, the names of the classes, the scaling of columns and, for pixels, the
+ * features and the colours of classes. "SV # notes follow" announces these lines, and "# end" is the last one, so that a
+ * truncated file is recognised. LIBSVM ignores what follows SV on its line.
  */
 #include "svm/text.h"
 #include "base/arguments.h"
@@ -35,7 +35,7 @@ static gconv_status put_numbers(gconv_sink *sink, const char *keyword, const dou
   return gconv_sink_print(sink, "\n");
 }
 
-/* Whether a name is a whole number as LIBSVM reads one. */
+/* True if a name is a whole number as LIBSVM reads it. */
 static bool is_label(const char *name) {
   char again[24];
   char *end;
@@ -99,7 +99,7 @@ static gconv_status put_vectors(gconv_sink *sink, const gconv_svm *model) {
   return GCONV_OK;
 }
 
-/* A name, behind what stands before it on its line: \n, \r and \ become \\n, \\r and \\\\. */
+/* Writes the line "# BEFORE NAME". In the name, a line feed becomes \n, a carriage return \r, and \ becomes \\. */
 static gconv_status put_name(gconv_sink *sink, const char *before, const char *name) {
   GCONV_TRY(gconv_sink_print(sink, "# %s ", before));
   for (; *name; name++) {
@@ -109,7 +109,7 @@ static gconv_status put_name(gconv_sink *sink, const char *before, const char *n
   return gconv_sink_print(sink, "\n");
 }
 
-/* Of each column its number, mean, deviation, origin and name. */
+/* Writes the number, mean, deviation, origin and name of each column. */
 static gconv_status put_columns(gconv_sink *sink, const gconv_column_notes *notes) {
   for (size_t c = 0; c < notes->count && notes->means && notes->deviations; c++) {
     char before[120];

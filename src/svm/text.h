@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What reads the text of models: text_read.c, as LIBSVM has it, and text_notes.c, what gconv writes behind that. */
+/* Reading the text of models: text_read.c reads LIBSVM's part, text_notes.c the notes of gconv after it. */
 #ifndef GCONV_SVM_TEXT_H
 #define GCONV_SVM_TEXT_H
 
@@ -12,22 +12,23 @@ typedef struct gconv_svm_numbers {
   size_t count;
 } gconv_svm_numbers;
 
-/* A text at work. */
+/* The state of reading a text. */
 typedef struct gconv_svm_reading {
   gconv_lines lines;
   gconv_svm *model;
   bool has_type, has_kernel, has_gamma, has_degree, has_coef0;
-  uint64_t classes, vectors; /* as the header has them */
+  uint64_t classes, vectors; /* as the header says */
   bool has_classes, has_vectors;
-  gconv_svm_numbers rho, labels, prob_a, prob_b, class_vectors, coefficients; /* coefficients: a row a vector */
-  gconv_svm_numbers least, most, colours;                                     /* of columns; of classes, red, green, blue */
+  gconv_svm_numbers rho, labels, prob_a, prob_b, class_vectors,
+      coefficients;                       /* coefficients: vectors x rows of coefficients */
+  gconv_svm_numbers least, most, colours; /* least, most: of columns; colours: red, green and blue of classes */
   bool has_scale, promises_notes;
-  size_t most_columns, named, noted; /* columns; classes and columns of which something was read */
-  char **names;                      /* owned: of classes, as the lines behind the vectors have them */
-  int32_t features;                  /* of a channel of an image */
+  size_t most_columns, named, noted; /* the most columns; the number of classes, and of columns, with notes */
+  char **names;                      /* owned: of classes, from the notes */
+  int32_t features;                  /* features of a channel */
 } gconv_svm_reading;
 
-/* Behind SV, where notes and a line "# end" follow the vectors. */
+/* Follows "SV" on its line if notes and a line "# end" follow the vectors. */
 #define GCONV_SVM_PROMISE "# notes follow"
 
 /* Between words. */
@@ -35,19 +36,19 @@ typedef struct gconv_svm_reading {
 
 /* ---- text_words.c ---- */
 
-/* Whether the next word is a number of float64, whole and finite; moves *at behind it. */
+/* Reads the next word as a finite float64 number, and moves *at after it. False if it is none. */
 bool gconv_svm_text_number(char **at, double *number);
-/* The same of whole numbers from 0 to `most`. */
+/* The same for whole numbers from 0 to `most`. */
 bool gconv_svm_text_count(char **at, uint64_t most, uint64_t *count);
-/* Whether only blanks are left. */
+/* True if only blanks are left. */
 bool gconv_svm_text_is_end(const char *at);
 gconv_status gconv_svm_text_add(gconv_svm_numbers *numbers, double number);
-/* The next line that is not empty, without blanks behind; *found: there is one. */
+/* Reads the next line that is not empty, without trailing blanks. *found: there is one. */
 gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found);
 
 /* ---- text_notes.c ---- */
 
-/* Reads the lines behind the support vectors. */
+/* Reads the lines after the support vectors. */
 gconv_status gconv_svm_text_notes(gconv_svm_reading *r);
 
 #endif

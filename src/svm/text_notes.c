@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads what gconv writes behind the support vectors of a model, as comments to LIBSVM: names of classes, how columns are
- * scaled, and of pixels their features and colours. */
+/* Reads the notes of gconv after the support vectors of a model, which are comments to LIBSVM: names of classes, the scaling
+ * of columns and, for pixels, features and colours. */
 #include "base/memory.h"
 #include "data/table.h"
 #include "svm/text.h"
@@ -70,7 +70,7 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
   return notes->names[r->noted++] ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
 }
 
-/* No names, or no origins, are noted as names that are empty, and as zeroes. */
+/* The text has empty names if there are no names, and zeros if there are no origins. */
 static void settle_columns(gconv_column_notes *notes) {
   bool names = false, origins = false;
   for (size_t c = 0; c < notes->count; c++) {
@@ -164,10 +164,10 @@ static gconv_status read_note(gconv_svm_reading *r) {
                               r->most_columns);
     r->most_columns = (size_t)columns;
   }
-  return GCONV_OK; /* what later versions may add */
+  return GCONV_OK; /* a note of a later version */
 }
 
-/* Whether the columns are the features of pixels of grey images, or of RGB. */
+/* Checks that the columns are the features of pixels of grey or RGB images. */
 static gconv_status check_pixels(const gconv_svm_reading *r) {
   const char *name = r->lines.source->name;
   if (r->colours.count > 0 && r->colours.count != 3 * r->classes)

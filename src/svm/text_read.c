@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the text of models (text.c). Nothing is allocated by what a header claims: arrays grow by what is there. */
+/* Reads the text of models (text.c). Arrays grow with the lines that are read, not with the numbers that a header claims. */
 #include "base/arguments.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -255,7 +255,7 @@ static gconv_status name_classes(gconv_svm_reading *r) {
   return status;
 }
 
-/* Takes the list's numbers. */
+/* Moves the numbers out of a list. */
 static double *taken(gconv_svm_numbers *l) {
   double *items = l->count > 0 ? l->items : NULL;
   if (items)

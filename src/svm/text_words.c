@@ -42,7 +42,7 @@ gconv_status gconv_svm_text_add(gconv_svm_numbers *l, double number) {
 
 gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found) {
   GCONV_TRY(gconv_lines_next_filled(&r->lines, found));
-  if (*found) { /* without blanks behind */
+  if (*found) { /* removes trailing blanks */
     size_t length = strlen(r->lines.text);
     while (length > 0 && strchr(GCONV_SVM_BLANKS, r->lines.text[length - 1]))
       r->lines.text[--length] = '\0';

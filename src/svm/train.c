@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains support vector machines on data sets, and tells by cross-validation how good they are. */
+/* Trains support vector machines on data sets, and measures their quality by cross-validation. */
 #include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/memory.h"
@@ -44,7 +44,8 @@ typedef struct scales {
   size_t least_column, most_column;
 } scales;
 
-/* Of columns that few cases have, as words in texts, the deviation tells how rare they are. */
+/* Finds the standard deviations of columns. Columns that few cases have, such as words in texts, are left out: their
+ * deviation only says how rare they are. */
 static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
   double *sums = calloc(3 * cases->columns + 1, sizeof *sums);
   if (!sums)
@@ -63,7 +64,7 @@ static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
   for (size_t c = 0; c < cases->columns; c++) {
     const double n = (double)cases->count, mean = sums[3 * c + 1] / n, variance = sums[3 * c + 2] / n - mean * mean;
     const double deviation = variance > 0 ? sqrt(variance) : 0;
-    if (2 * sums[3 * c] < n || deviation <= 1e-6 * fabs(mean)) /* rare, or constant but for rounding */
+    if (2 * sums[3 * c] < n || deviation <= 1e-6 * fabs(mean)) /* rare, or constant up to rounding */
       continue;
     if (deviation < found->least)
       found->least = deviation, found->least_column = c;
@@ -74,7 +75,7 @@ static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
   return GCONV_OK;
 }
 
-/* Warns of columns of unequal scale: the largest decides alone, and the solver takes very many steps. */
+/* Warns of columns of unequal scale: the largest would decide alone, and the solver would take very many steps. */
 static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                    const gconv_dataset_info *info) {
   enum { UNEQUAL = 100 };
@@ -92,7 +93,7 @@ static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gco
   return GCONV_OK;
 }
 
-/* C and the tube of regression are in the unit of the targets, as LIBSVM has them: tells of those that do not fit. */
+/* C and the tube of regression are in the unit of the targets, as in LIBSVM. Warns of values that do not fit the targets. */
 static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cases *cases) {
   const gconv_svm_options *o = &settings->given;
   double sum = 0, squares = 0;
@@ -111,7 +112,7 @@ static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cas
         deviation, o->cost, o->tube, deviation, deviation / 10);
 }
 
-/* The settings and cases of a data set, and the numbers of all cases. */
+/* Makes the settings and cases of a data set, and the list of all cases. */
 static gconv_status take_data(const gconv_svm_options *options, const gconv_dataset *data, gconv_svm_settings *settings,
                               gconv_svm_cases *cases, size_t **members) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
@@ -132,17 +133,17 @@ static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset
   return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
 }
 
-/* Lets the settings tell the caller of `folds` trainings. */
+/* Prepares the reports of progress for `folds` trainings. */
 static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t folds, gconv_svm_watch *watch) {
   const size_t machines = class_count > 0 ? class_count * (class_count - 1) / 2 : 1;
-  const size_t each = settings->given.probabilities ? 6 : 1; /* with 5 folds, which held out cases come from */
+  const size_t each = settings->given.probabilities ? 6 : 1; /* with 5 folds, from which the held-out cases come */
   watch->progress = settings->given.progress;
   watch->user = settings->given.user;
   watch->now = (gconv_svm_progress){machines * each * folds, 0, (double)NAN};
   settings->watch = watch;
 }
 
-/* Notes what the data set knows: the name of the column of targets; of pixels, features and colours. */
+/* Stores notes about the data set: the name of the column of targets and, for pixels, features and colours. */
 /* ---- All cases ---- */
 
 gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
