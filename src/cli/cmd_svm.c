@@ -44,23 +44,23 @@ static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gco
 static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
   enum { DEFAULT_SAMPLES = 10000 };
   const gconv_svm_settings *s = run->settings;
-  const gconv_cases *learn = &s->cases;
-  const bool named = s->common.inputs.count == 1 && learn->targets && words->count == 0;
-  if (!named && (words->count != 2 || s->common.inputs.count > 0 || learn->targets))
+  const gconv_cases *cases = &s->cases;
+  const bool named = s->common.inputs.count == 1 && cases->targets && words->count == 0;
+  if (!named && (words->count != 2 || s->common.inputs.count > 0 || cases->targets))
     return gconv_refuse(message,
                         "svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
                         "--features %s -o FILE.model",
-                        learn->data.features);
-  if (learn->data.label || learn->data.syntax || learn->data.separator || learn->missing || learn->data.regression ||
-      learn->data.classification)
+                        cases->data.features);
+  if (cases->data.label || cases->data.syntax || cases->data.separator || cases->missing || cases->data.regression ||
+      cases->data.classification)
     return gconv_refuse(message,
                         "--label, --table-format, --separator, --missing, --regression and --classification are for "
                         "tables");
   run->data_options.kind = GCONV_DATASET_PIXELS;
-  run->data_options.most_cases = learn->samples > 0 ? (size_t)learn->samples : DEFAULT_SAMPLES;
-  run->data_options.seed = (uint64_t)learn->seed;
+  run->data_options.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
+  run->data_options.seed = (uint64_t)cases->seed;
   run->path = named ? s->common.inputs.items[0] : words->items[0];
-  run->targets = named ? learn->targets : words->items[1];
+  run->targets = named ? cases->targets : words->items[1];
   return GCONV_OK;
 }
 
@@ -100,16 +100,16 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
 }
 
 static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
-  const gconv_cases *learn = &run->settings->cases;
-  gconv_dataset_options data = learn->data;
+  const gconv_cases *cases = &run->settings->cases;
+  gconv_dataset_options data = cases->data;
   data.kind = run->data_options.kind;
   data.most_cases = run->data_options.most_cases;
   data.seed = run->data_options.seed;
   data.inputs = run->path;
   data.targets = run->targets;
   data.regression = run->regression;
-  data.missing = gconv_cases_missing(learn);
-  data.classification |= learn->class_weights.count > 0;
+  data.missing = gconv_cases_missing(cases);
+  data.classification |= cases->class_weights.count > 0;
   GCONV_TRY(gconv_complain_last(gconv_dataset_open(&data, &run->data), message));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;

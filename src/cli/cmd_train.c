@@ -60,29 +60,29 @@ static gconv_status check_outputs(const gconv_train_settings *settings, const gc
 
 /* Images have any size where patches are learned, and in pairs. */
 static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
-  const gconv_train_settings *learn = run->settings;
+  const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
-  bool pairs = learn->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || learn->cases.data.patch > 0;
-  return gconv_complain_last(gconv_network_make(learn->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                pairs ? 0 : info->outputs, (uint64_t)learn->cases.seed, &run->network),
+  bool pairs = settings->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || settings->cases.data.patch > 0;
+  return gconv_complain_last(gconv_network_make(settings->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                                                pairs ? 0 : info->outputs, (uint64_t)settings->cases.seed, &run->network),
                              message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
                                    gconv_message *message) {
-  const gconv_train_settings *learn = run->settings;
-  gconv_training_options options = learn->training;
-  options.epochs = (size_t)learn->epochs;
-  options.patience = (size_t)learn->patience;
-  options.seed = (uint64_t)learn->cases.seed;
+  const gconv_train_settings *settings = run->settings;
+  gconv_training_options options = settings->training;
+  options.epochs = (size_t)settings->epochs;
+  options.patience = (size_t)settings->patience;
+  options.seed = (uint64_t)settings->cases.seed;
   options.memory = run->settings->common.memory / MEMORY_PARTS;
-  options.algorithm = learn->algorithm ? "exact" : NULL;
-  bool images = learn->cases.data.kind == GCONV_DATASET_PAIRS || learn->cases.data.kind == GCONV_DATASET_CLASSES;
-  options.normalize = learn->normalize == 1 || (learn->normalize == 0 && !images);
+  options.algorithm = settings->algorithm ? "exact" : NULL;
+  bool images = settings->cases.data.kind == GCONV_DATASET_PAIRS || settings->cases.data.kind == GCONV_DATASET_CLASSES;
+  options.normalize = settings->normalize == 1 || (settings->normalize == 0 && !images);
   options.stop = &gconv_interrupted;
   options.save_to = checkpoint;
   options.weights = run->weights;
-  options.weight_count = learn->cases.class_weights.count;
+  options.weight_count = settings->cases.class_weights.count;
   bool resume = run->settings->resume, there = access(checkpoint, F_OK) == 0;
   if (resume && !there && access(run->settings->common.output, F_OK) == 0)
     return gconv_refuse(message, "--resume: there is no %s, which a run that is stopped leaves, and %s is complete",
@@ -227,12 +227,12 @@ static gconv_status evaluate(gconv_training_run *run) {
 }
 
 static gconv_status write_results(gconv_training_run *run) {
-  const gconv_train_settings *learn = run->settings;
+  const gconv_train_settings *settings = run->settings;
   GCONV_TRY(gconv_network_write(run->settings->common.output, &run->network));
-  if (learn->common.plot)
-    GCONV_TRY(gconv_train_write_plot(run, learn->common.plot));
+  if (settings->common.plot)
+    GCONV_TRY(gconv_train_write_plot(run, settings->common.plot));
   GCONV_TRY(evaluate(run));
-  return learn->common.report ? gconv_train_write_report(run, learn->common.report) : GCONV_OK;
+  return settings->common.report ? gconv_train_write_report(run, settings->common.report) : GCONV_OK;
 }
 
 static double cases_a_second(const gconv_training_run *run) {

@@ -2,7 +2,6 @@
 /* What tells one job from another, for --resume. */
 #include "base/checksum.h"
 #include "cli/job.h"
-#include "cli/job_settings.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -83,47 +82,18 @@ static void add_mask(uint64_t *hash, const gconv_image *mask) {
     add_bytes(hash, (const uint8_t *)mask->data + (size_t)y * mask->row_bytes, row);
 }
 
-/* Prints what changes results, of the settings, or, with `of_layer`, of that layer alone. */
-static void print_values(FILE *out, const void *base, bool of_layer) {
-  const size_t begin = offsetof(gconv_job_settings, last), end = begin + sizeof(gconv_layer_settings);
-  const gconv_option *row;
-  for (gconv_option_walk walk = {gconv_job_options, NULL}; (row = gconv_option_next_named(&walk));)
-    if (row->changes_results && (row->field >= begin && row->field < end) == of_layer) {
-      fprintf(out, "%s ", row->name);
-      row->kind->print(out, (const char *)base + row->field - (of_layer ? begin : 0));
-      fputc('\n', out);
-    }
-}
-
-/* What of the settings changes results, as text: equal texts, equal results. For free(); NULL without memory. */
-static char *describe_settings(const gconv_job_settings *settings) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out)
-    return NULL;
-  print_values(out, settings, false);
-  for (size_t i = 0; i < settings->before_count; i++)
-    print_values(out, &settings->before[i], true);
-  print_values(out, &settings->last, true);
-  if (fclose(out) == 0)
-    return text;
-  free(text);
-  return NULL;
-}
-
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv_message *message) {
   uint64_t hash = GCONV_FNV1A_BASIS;
-  char *settings = describe_settings(job->settings);
+  char *settings = gconv_job_describe_settings(job->settings);
   if (!settings)
     return gconv_complain_memory(message);
   add_text(&hash, "gconv %s", gconv_version());
   add_filters(&hash, &job->filters);
-  for (size_t i = 0; i < job->settings->before_count && job->before; i++)
+  for (size_t i = 0; i < job->before_count && job->before; i++)
     add_filters(&hash, &job->before[i]);
   for (size_t i = 0; i < job->layer_count; i++)
     add_bank(&hash, job->layers[i].bank);
-  for (size_t i = 0; i <= job->settings->before_count && job->has_networks; i++)
+  for (size_t i = 0; i <= job->before_count && job->has_networks; i++)
     add_network(&hash, &job->networks[i]);
   if (job->svm)
     add_text(&hash, "svm %016" PRIx64, job->svm_digest);

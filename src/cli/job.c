@@ -35,7 +35,7 @@ static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters 
 
 static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
   const gconv_job_settings *settings = job->settings;
-  job->before = calloc(settings->before_count + 1, sizeof *job->before);
+  job->before = calloc(job->before_count + 1, sizeof *job->before);
   if (!job->before)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < settings->before_count; i++) {
@@ -240,6 +240,7 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
 
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_job_settings *settings = job->settings;
+  job->before_count = settings->before_count;
   GCONV_TRY(gconv_job_read_networks(job, message));
   job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_job_settings_want_banks(settings);
   job->combine_given = settings->combine >= 0;

@@ -32,7 +32,8 @@ typedef struct gconv_main_job {
   uint64_t svm_digest;     /* of the bytes of its file */
   gconv_filters filters;
   gconv_filters *before; /* those before each --then, one a stage; owned */
-  gconv_bank *banks;     /* one a layer; owned, as is the next */
+  size_t before_count;
+  gconv_bank *banks; /* one a layer; owned, as is the next */
   gconv_layer *layers;
   size_t layer_count;
   gconv_options options;         /* of filters, and of the pictures of banks */
@@ -154,7 +155,10 @@ void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *
  * what the program ends with. */
 int gconv_windows_run(gconv_job_settings *settings);
 
-/* ---- digest.c ---- */
+/* ---- job_options.c, digest.c ---- */
+
+/* What of the settings changes results, as text: equal texts, equal results. For free(); NULL without memory. */
+char *gconv_job_describe_settings(const gconv_job_settings *settings);
 
 /* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of
  * the program, the coefficients of the filters or of the layers' banks (with the geometry that their files have), and the

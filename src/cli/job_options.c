@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of the main job, in the order of their --help, and the kinds of values that they alone have. */
 #include "cli/documented.h"
+#include "cli/job.h"
 #include "cli/job_settings.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the library's */ };
@@ -221,9 +223,10 @@ static const gconv_synonym activation_words[] = {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-/* The last of the columns says whether another value makes other results. */
+/* The last of the columns says whether another value makes other results: then the kind must print values. */
 #define OPTION(letter_, name_, value_, kind_, field_, changes_, ...)                                                        \
-  GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_, .changes_results = changes_, __VA_ARGS__)
+  GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_,                                                   \
+               .changes_results = (changes_) && sizeof(char[!(changes_) || gconv_prints_##kind_ ? 1 : -1]), __VA_ARGS__)
 enum { KEEPS = false, CHANGES = true };
 
 /* Rows that gconv classify has, too, for maps of classes. */
@@ -448,3 +451,34 @@ const gconv_option gconv_job_options[] = {
     GCONV_PROBABILITIES_ROW(gconv_job_settings, probabilities),
     GCONV_OPTIONS_END,
 };
+
+/* ---- The digest of --resume --------------------------------------------------------------------------------------------
+ */
+
+/* Prints what changes results, of the settings, or, with `of_layer`, of that layer alone. */
+static void print_values(FILE *out, const void *base, bool of_layer) {
+  const size_t begin = offsetof(gconv_job_settings, last), end = begin + sizeof(gconv_layer_settings);
+  const gconv_option *row;
+  for (gconv_option_walk walk = {gconv_job_options, NULL}; (row = gconv_option_next_named(&walk));)
+    if (row->changes_results && (row->field >= begin && row->field < end) == of_layer) {
+      fprintf(out, "%s ", row->name);
+      row->kind->print(out, (const char *)base + row->field - (of_layer ? begin : 0));
+      fputc('\n', out);
+    }
+}
+
+char *gconv_job_describe_settings(const gconv_job_settings *settings) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out)
+    return NULL;
+  print_values(out, settings, false);
+  for (size_t i = 0; i < settings->before_count; i++)
+    print_values(out, &settings->before[i], true);
+  print_values(out, &settings->last, true);
+  if (fclose(out) == 0)
+    return text;
+  free(text);
+  return NULL;
+}

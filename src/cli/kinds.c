@@ -14,7 +14,7 @@ static void release_numbers(void *field) {
 
 #define IS(type, other) __builtin_types_compatible_p(type, other)
 #define RELEASE(type) IS(type, gconv_texts) ? release_texts : IS(type, gconv_numbers) ? release_numbers : NULL
-#define gconv_print_none NULL
+#define gconv_print_no NULL
 #define GCONV_KIND(name, type, print, text)                                                                                 \
   const gconv_kind gconv_value_##name = {gconv_take_##name, gconv_print_##print, RELEASE(type)};
 #include "cli/kinds.def"

@@ -119,6 +119,7 @@ typedef struct gconv_windows {
 
 #define GCONV_KIND(name, type, print, text)                                                                                 \
   typedef type gconv_stored_##name;                                                                                         \
+  enum { gconv_prints_##name = sizeof #print != sizeof "no" };                                                              \
   gconv_status gconv_take_##name(const gconv_given *given);                                                                 \
   extern const gconv_kind gconv_value_##name;
 #include "cli/kinds.def"

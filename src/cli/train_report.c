@@ -36,16 +36,16 @@ static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t
 /* ---- Parts of the page ------------------------------------------------------------------------------------------------ */
 
 static void put_summary(FILE *out, const gconv_training_run *run) {
-  const gconv_train_settings *learn = run->settings;
+  const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
   char text[200];
   fputs("<table class='summary'>\n", out);
-  gconv_data_describe(info, learn->cases.data.kind, text, sizeof text);
-  gconv_page_row(out, "data", "%s: %s", learn->cases.data.inputs, text);
+  gconv_data_describe(info, settings->cases.data.kind, text, sizeof text);
+  gconv_page_row(out, "data", "%s: %s", settings->cases.data.inputs, text);
   if (run->data.validation)
     gconv_page_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases,
-                   learn->validate);
-  gconv_page_row(out, "network", "%s", learn->net);
+                   settings->validate);
+  gconv_page_row(out, "network", "%s", settings->net);
   char *words = run->network.trained ? gconv_trained_words(run->network.trained) : NULL;
   if (words)
     gconv_page_row(out, "how", "%s", words);
