@@ -80,7 +80,7 @@ GCONV_BOTH float gconv_tanh(float v) {
 
 /* Softmax over `count` values that are `distance` apart, in place: e^(v - largest), each divided by the sum of all in their
  * order. A NaN among them, or two infinities, make all of them NaN. Softmax is no activation of algorithms, as it needs all
- * filters of a place: it is a pass behind the layer. */
+ * filters of a place: it is a pass after the layer. */
 GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
   float largest = values[0], sum = 0;
   for (int32_t k = 1; k < count; k++)

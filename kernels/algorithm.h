@@ -65,7 +65,7 @@ typedef struct gconv_algorithm {
    * response may be off by its last bits besides, and may be lost if rounding spreads (`spreads`). */
   double (*error_bound)(const gconv_problem *problem);
 
-  /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants behind the weights,
+  /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants after the weights,
    * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. prepare alone may be NULL:
    * then acquire() writes them, on the device. */
   size_t (*prepared_floats)(const gconv_problem *problem);

@@ -90,7 +90,7 @@ GCONV_BOTH bool gconv_learn_is_dense(const gconv_learn_layer *layer) {
          p->rows == p->height && p->columns == p->width && p->groups == 1;
 }
 
-/* The number of the first layer of the dense tail, behind which there are dense layers, and residuals of one place, only. */
+/* The number of the first layer of the dense tail, after which there are dense layers, and residuals of one place, only. */
 GCONV_BOTH size_t gconv_learn_tail(const gconv_learn_net *net) {
   size_t tail = net->count;
   while (tail > 0) {

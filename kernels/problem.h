@@ -77,7 +77,7 @@ typedef struct gconv_problem {
   gconv_structure structure;
 } gconv_problem;
 
-/* The weights of a problem: K x R x S taps (rotated already, if flip is asked for), then K divisors, then K biases. Behind
+/* The weights of a problem: K x R x S taps (rotated already, if flip is asked for), then K divisors, then K biases. After
  * them, at gconv_prepared(), is what the algorithm's prepare() wrote. */
 GCONV_BOTH int64_t gconv_tap_count(const gconv_problem *problem) {
   return (int64_t)problem->filters * problem->rows * problem->columns;

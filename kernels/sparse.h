@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters as lists of the taps that are not 0: what sparse, on both devices, has behind its weights. For each filter how
+/* Filters as lists of the taps that are not 0: what sparse, on both devices, has after its weights. For each filter how
  * many there are, then all of them, then the row of each, then the column. Rows and columns are up to 2^24, which floats
  * hold. */
 #ifndef GCONV_KERNELS_SPARSE_H

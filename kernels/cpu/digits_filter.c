@@ -158,7 +158,7 @@ static void put_tap(gconv_digits_taps *taps, int32_t row, int32_t byte, int32_t 
   }
 }
 
-/* Puts the taps of a row, behind `lead` zeros. */
+/* Puts the taps of a row, after `lead` zeros. */
 static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, gconv_digits_taps *to) {
   for (int32_t s = 0; s < problem->columns; s++)
     put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));

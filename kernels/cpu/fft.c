@@ -41,7 +41,7 @@ enum {
   TILE_BYTES = 640 << 10,     /* of 1 MiB of L2 */
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
-  CHAIN = 256,                /* taps along a row that are added one behind the other; the sums of chains are added then */
+  CHAIN = 256,                /* taps along a row that are added one after the other; the sums of chains are added then */
   AHEAD = 4                   /* rows that are prefetched */
 };
 

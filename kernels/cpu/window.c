@@ -84,7 +84,7 @@ typedef struct walk {
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
   int64_t loaded;     /* all lattice rows below this one have been in the ring */
   size_t slot;        /* of the ring, in which row `loaded` is put */
-  size_t shift;       /* floats before a row: those behind a border on the left begin a cache line */
+  size_t shift;       /* floats before a row: those after a border on the left begin a cache line */
   size_t first_pixel; /* first output pixel of the block */
   size_t pixels;
 } walk;

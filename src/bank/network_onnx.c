@@ -99,7 +99,7 @@ static bool are_height_and_width(const gconv_onnx_integers *axes) {
   return axes->count == 2 && ((a == 2 && b == 3) || (a == 3 && b == 2));
 }
 
-/* Behind a mean, it drops the axes of height and width. Without axes, it drops all of size 1: of one image its batch, too.
+/* After a mean, it drops the axes of height and width. Without axes, it drops all of size 1: of one image its batch, too.
  */
 static gconv_status make_squeeze(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers axes;

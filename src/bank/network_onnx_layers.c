@@ -109,7 +109,7 @@ static gconv_status read_added(gconv_onnx_graph *g, const gconv_onnx_node *n, in
   const gconv_onnx_tensor *tensor;
   GCONV_TRY(find_constant(g, n, input, "biases", &tensor));
   const uint64_t have = count_numbers(tensor);
-  const size_t behind = axes - 2; /* axes that stand behind the channels */
+  const size_t behind = axes - 2; /* axes that stand after the channels */
   const bool one = have == 1 && tensor->dimensions <= axes;
   bool each = have == (uint64_t)count && tensor->dimensions <= axes && tensor->dimensions > behind;
   if (each)

@@ -17,12 +17,12 @@ typedef struct state {
   gconv_bank_file *file;
   gconv_state_modules modules;
   gconv_network *network;
-  int64_t channels;      /* behind the last layer; 0 before the first */
+  int64_t channels;      /* after the last layer; 0 before the first */
   bool flat;             /* the last layer was dense */
   bool told;             /* that the numbers of modules do not count all of them */
   uint64_t position;     /* the number that the next module has */
   gconv_layer waiting;   /* with the activation that stands among the steps */
-  double epsilon;        /* of BatchNorm2d behind the last layer; below 0: not given */
+  double epsilon;        /* of BatchNorm2d after the last layer; below 0: not given */
   bool told_epsilon;     /* which one is taken then */
   gconv_net_step *steps; /* owned: those that follow the last module with tensors, and have not been taken */
   size_t step_count;
@@ -88,7 +88,7 @@ static gconv_status check_conv(const state *s, const gconv_state_module *m, cons
   return GCONV_OK;
 }
 
-/* PyTorch pads filters of even sizes by "same" behind more than before; with a stride, it does not pad so at all. */
+/* With "same", PyTorch pads filters of even sizes more at the end than at the beginning. With a stride, it has no "same". */
 static gconv_status settle_padding(const state *s, const gconv_state_module *m, gconv_bank_shape shape, gconv_layer *layer) {
   if (layer->padding != GCONV_LAYER_SAME || (shape.rows % 2 == 1 && shape.columns % 2 == 1))
     return GCONV_OK;

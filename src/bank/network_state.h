@@ -6,7 +6,7 @@
 
 #include "bank/network_file.h"
 
-/* What stands behind a layer with weights, in its order. All but a residual are modules of an nn.Sequential, with numbers.
+/* What stands after a layer with weights, in its order. All but a residual are modules of an nn.Sequential, with numbers.
  */
 typedef enum gconv_net_step {
   GCONV_NET_ACTIVATION,
@@ -18,12 +18,12 @@ typedef enum gconv_net_step {
 
 enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };
 
-/* An item of the text, between commas: a layer with weights and what stands behind it, or a step without weights. */
+/* An item of the text, between commas: a layer with weights and what stands after it, or a step without weights. */
 typedef struct gconv_net_item {
   bool weights;          /* it is a layer with weights */
   gconv_layer layer;     /* how they are applied; without a bank, and the activation is that of its step */
   int32_t rows, columns; /* that a dense layer sees; 0: not given */
-  double epsilon;        /* of a BatchNorm2d behind it; below 0: not given */
+  double epsilon;        /* of a BatchNorm2d after it; below 0: not given */
   bool padded;           /* a module of its own pads its input */
   bool shaped;           /* it has a word that only convolutions have */
   gconv_net_step steps[GCONV_NET_STEPS];
@@ -78,7 +78,7 @@ bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module 
 gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *module, gconv_state_part part, int64_t count,
                               float otherwise, float **numbers);
 
-/* Parses an item up to the next comma. *text is moved behind it; it is NULL behind the last. `number` is for errors. */
+/* Parses an item up to the next comma. *text is moved after it; it is NULL after the last. `number` is for errors. */
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item);
 
 #endif

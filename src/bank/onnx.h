@@ -97,7 +97,7 @@ typedef struct gconv_onnx_attribute {
 typedef struct gconv_onnx_node {
   const gconv_bank_file *file;
   char *type, *name, *domain, *overload, *output, *inputs[GCONV_ONNX_INPUTS]; /* owned; each may be NULL */
-  char *further;                                                              /* the first output behind `output`; owned */
+  char *further;                                                              /* the first output after `output`; owned */
   int input_count;                                                            /* all, also those that are not kept */
   gconv_onnx_attribute *attributes;                                           /* owned */
   size_t attribute_count;

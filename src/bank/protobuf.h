@@ -26,7 +26,7 @@ typedef struct gconv_field_value {
   uint64_t at;    /* of bytes: their place in the source, inside the message */
 } gconv_field_value;
 
-/* Takes a field; `message` stands behind it. */
+/* Takes a field; `message` stands after it. */
 typedef gconv_status gconv_field_taker(void *context, const gconv_message_reader *message, const gconv_field_value *field);
 
 /* Calls the function for each field of the message, in order, until one call fails. GCONV_BAD_FILE says where the encoding

@@ -8,7 +8,7 @@
 enum { MOST_GROWTH = 64 }; /* weights of the bank, by the taps of the filters that it is made of */
 #define MOST_LEVEL 255.0F  /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
 
-/* Taps before and behind the anchor, along one axis. */
+/* Taps before and after the anchor, along one axis. */
 typedef struct reach {
   int32_t before, behind;
 } reach;
@@ -18,7 +18,7 @@ static void extend(reach *all, int32_t size, int32_t anchor) {
   all->behind = size - 1 - anchor > all->behind ? size - 1 - anchor : all->behind;
 }
 
-/* Returns the least size whose centre, size / 2, has so much before and behind it. */
+/* Returns the least size whose centre, size / 2, has so much before and after it. */
 static int32_t size_around(reach all) {
   return all.before > all.behind ? 2 * all.before : 2 * all.behind + 1;
 }

@@ -51,7 +51,7 @@ gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry
 /* Returns why a tensor of this shape is no bank, as the end of a sentence; NULL if it is one. */
 const char *gconv_bank_shape_obstacle(int32_t dimensions, const uint64_t *shape);
 
-/* For arrays of NumPy: fills kind, shape, type and obstacle of an entry; reads the elements behind the header into an empty
+/* For arrays of NumPy: fills kind, shape, type and obstacle of an entry; reads the elements after the header into an empty
  * bank. */
 void gconv_bank_describe_npy(const gconv_npy_header *header, gconv_bank_entry *entry);
 gconv_status gconv_bank_load_npy(gconv_source *source, const gconv_npy_header *header, gconv_bank *bank);

@@ -268,7 +268,7 @@ static gconv_status read_filters(gconv_text *text, gconv_bank *bank) {
 
 /* Returns whether the first field is "gconv-bank". Comments may come before it. */
 static bool recognise(const uint8_t *bytes, size_t size) {
-  char copy[4097]; /* with a 0 byte behind */
+  char copy[4097]; /* followed by a 0 byte */
   size_t length = size < sizeof copy ? size : sizeof copy - 1;
   memcpy(copy, bytes, length);
   copy[length] = '\0';

@@ -84,13 +84,13 @@ gconv_status gconv_check_pixels(const gconv_image *image, const char *what) {
   return GCONV_OK;
 }
 
-/* The bytes from the first to behind the last of an image with pixels. */
+/* The number of bytes from the first to the last one of an image with pixels. */
 static uintptr_t reach(const gconv_image *image) {
   return (uintptr_t)((count_planes(image) - 1) * image->plane_bytes + (size_t)(image->height - 1) * image->row_bytes +
                      row_bytes(image));
 }
 
-/* Whether all rows of an image begin at multiples of `distance` behind its first. */
+/* Whether all rows of an image begin at multiples of `distance` after its first. */
 static bool steps_by(const gconv_image *image, size_t distance) {
   return (image->height == 1 || image->row_bytes == distance) &&
          (count_planes(image) == 1 || image->plane_bytes % distance == 0);

@@ -16,7 +16,7 @@ extern "C" {
  * nothing is stored. */
 char *gconv_cache_path(const char *name);
 
-/* Returns the content of the file, with a 0 byte behind, for free(). NULL if there is no such file, or if it is not regular
+/* Returns the content of the file, followed by a 0 byte, for free(). NULL if there is no such file, or if it is not regular
  * or larger than 1 MiB. */
 char *gconv_cache_read(const char *name);
 

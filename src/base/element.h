@@ -18,7 +18,7 @@ float gconv_element_read(gconv_element element, const uint8_t *at);
 /* The same in float64, without that limit. Whole numbers beyond 2^53 are rounded. */
 double gconv_element_read_double(gconv_element element, const uint8_t *at);
 
-/* gconv_element_read() of `count` elements, one behind the other. */
+/* gconv_element_read() of `count` elements, one after the other. */
 void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers);
 
 /* Returns the unsigned number that `count` bytes are, at most 8. */

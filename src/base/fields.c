@@ -31,7 +31,7 @@ static const struct {
     {"with --raw", "in syntax"},
 };
 
-/* Words behind an option that are its value. */
+/* Words after an option that are its value. */
 static const char values[] = " _NAME N abs deflate drop magnitude mean minmax mosaic none npy premultiply same signed ";
 
 /* The bytes of the word that the text begins with: up to a blank, a comma, a full stop that is no part of a name ... */

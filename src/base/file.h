@@ -26,7 +26,7 @@ typedef struct gconv_source {
 gconv_status gconv_source_open(const char *path, gconv_source *source);
 void gconv_source_close(gconv_source *source);
 
-/* The length of PATH in PATH:MEMBER, which ends at the first ':' behind the name of a file, or behind "-". It is all of
+/* The length of PATH in PATH:MEMBER, which ends at the first ':' after the name of a file, or after "-". It is all of
  * `spec` if that names a file or folder itself, or if there is no such ':'. */
 size_t gconv_member_split(const char *spec);
 
@@ -74,7 +74,7 @@ gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position,
 /* Returns the buffered bytes, and reads more if there are none. *got = 0 only at the end. Valid until the next call. */
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
 
-/* Reads the rest of the source into memory for gconv_release(), with a 0 byte behind. GCONV_TOO_LARGE above `limit` bytes.
+/* Reads the rest of the source into memory for gconv_release(), followed by a 0 byte. GCONV_TOO_LARGE above `limit` bytes.
  */
 gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size);
 
@@ -129,7 +129,7 @@ gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);
 void gconv_sink_discard(gconv_sink *sink);
 
 /* Returns "<folder>/.<name>.gconv-", for free(). The temporary file for `path` has this name and GCONV_TEMPORARY_LETTERS
- * letters and digits behind it. NULL without memory. */
+ * letters and digits after it. NULL without memory. */
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 

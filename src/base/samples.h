@@ -24,7 +24,7 @@ typedef struct gconv_samples {
 } gconv_samples;
 
 /* Opens a file, or "-": .npy of samples, or of samples x channels; or raw samples, "f32le", "s16le" or "u8", with
- * ":CHANNELS" behind it where they are not one. Those of s16le and u8 are divided by 32768 and 255. syntax NULL: known by
+ * ":CHANNELS" after it where they are not one. Those of s16le and u8 are divided by 32768 and 255. syntax NULL: known by
  * the content, then by the extension of the path. A file that gzip compressed is read as what it holds. To be closed in any
  * case. */
 gconv_status gconv_samples_open(const char *path, const char *syntax, gconv_samples *samples);

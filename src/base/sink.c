@@ -36,7 +36,7 @@ struct gconv_sink {
 };
 
 /* The temporary names of all open sinks, for a signal handler. The handler may run at any moment. So each slot is one atomic
- * pointer, and after `ending` is set, the text behind it is not freed. */
+ * pointer, and after `ending` is set, the text after it is not freed. */
 static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
 static atomic_int creating; /* threads that may have made a file that is not in `unfinished` yet */
 static atomic_bool ending;  /* no more files may be made */
@@ -260,7 +260,7 @@ static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
   return count;
 }
 
-/* `position`: in the file; -1: behind what was written last. */
+/* `position`: in the file; -1: after what was written last. */
 static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;

@@ -104,7 +104,7 @@ static void unmark_processor(gconv_threads *pool, int processor) {
     CPU_CLR(processor, &pool->processors);
 }
 
-/* The next processor behind the caller's own that is allowed and has no mark; -1: there is none. */
+/* The next processor after the caller's own that is allowed and has no mark; -1: there is none. */
 static int find_free_processor(const gconv_threads *pool, const cpu_set_t *allowed) {
   int here = sched_getcpu();
   for (int i = 1; here >= 0 && i < CPU_SETSIZE; i++) {

@@ -69,7 +69,7 @@ static gconv_status find_place64(gconv_source *archive, uint64_t end, place *fou
   return GCONV_OK;
 }
 
-/* Finds the record at the end, behind which there may be a comment. */
+/* Finds the record at the end, after which there may be a comment. */
 static gconv_status find_place(gconv_source *archive, place *found) {
   size_t tail = archive->size < END_BYTES + MOST_COMMENT ? (size_t)archive->size : END_BYTES + MOST_COMMENT;
   void *memory = NULL;
@@ -119,7 +119,7 @@ static char *printable(const uint8_t *text, size_t length) {
   return copy;
 }
 
-/* Parses the entry at *at, and goes behind it. */
+/* Parses the entry at *at, and goes after it. */
 static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at, const uint8_t *end,
                                 gconv_zip_member *member) {
   const uint8_t *e = *at;
@@ -301,7 +301,7 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
   return GCONV_OK;
 }
 
-/* Goes to the bytes of the member, behind its local header. */
+/* Goes to the bytes of the member, after its local header. */
 static gconv_status go_to_bytes(gconv_source *archive, const gconv_zip_member *member) {
   uint8_t local[LOCAL_BYTES];
   GCONV_TRY(read_at(archive, member->offset, local, sizeof local, "a member is missing"));

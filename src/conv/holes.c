@@ -243,7 +243,7 @@ static void mend_sample(const mending *m, const result_row *at, const gconv_hole
     return;
   if (state == GCONV_SAMPLE_NO_DATA) {
     m->results[(at->plane * (size_t)image->height + (size_t)at->y) * samples_of(image) + i] = 1;
-    value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that a stage behind passes it over */
+    value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that later stages pass it over */
   }
   put(image, row_at(image, at->plane, (size_t)at->y), i, value);
 }

@@ -20,7 +20,7 @@
 /* Where no data are, in rows of what is convolved. */
 typedef struct gconv_holes {
   gconv_image filled; /* owned: the rows of the input, with 0 where no data are; without pixels, if there are none */
-  uint8_t *marks;     /* owned: a byte a sample of the convolved rows, which lie one behind the other */
+  uint8_t *marks;     /* owned: a byte a sample of the convolved rows, which lie one after the other */
   size_t row, plane;  /* bytes of marks */
   bool whole_pixels;  /* a pixel is data or not, with all its channels */
   uint8_t **results;  /* owned, [outputs]: a byte a sample of the results: no data */
@@ -41,7 +41,7 @@ static inline bool gconv_holes_at(const gconv_holes *holes, const gconv_image *c
  * the plan has a stage after, of what that stage gets. `convolved` is what was convolved, from row in_row on. */
 gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes, const gconv_image *convolved,
                               int32_t in_row, gconv_image *images, int32_t first);
-/* Sets the results that are no data, behind all stages, and counts those that are called so by chance. */
+/* Sets the results that are no data, after all stages, and counts those that are called so by chance. */
 gconv_status gconv_holes_set(const gconv_filter_plan *plan, const gconv_holes *holes, const gconv_image *outputs);
 
 #endif

@@ -40,7 +40,7 @@ static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass
   return header;
 }
 
-/* Lets the algorithm write what it wants to have behind the weights. */
+/* Lets the algorithm write what it wants to have after the weights. */
 static gconv_status prepare_weights(gconv_pass *pass) {
   const gconv_problem *problem = &pass->problem;
   size_t plain = (size_t)gconv_weight_floats(problem);

@@ -256,7 +256,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
 
 /* ---- The table ---- */
 
-/* Weights, and those that an algorithm prepares: into new memory, behind a copy. */
+/* Copies the weights to new memory, followed by those that an algorithm prepares. */
 static double weight_bytes(const gconv_pass *pass) {
   size_t prepared = pass->algorithm->prepared_floats ? pass->algorithm->prepared_floats(&pass->problem) : 0;
   return ((double)gconv_weight_floats(&pass->problem) * (prepared > 0 ? 2 : 1) + (double)prepared) * sizeof(float);

@@ -24,7 +24,7 @@ struct cuda_run {
   gconv_image in;       /* shape of the input, its pixels on the device */
   gconv_image *outputs; /* likewise, of all passes */
   size_t output_count;
-  uint8_t *output_memory; /* of all outputs, one behind the other */
+  uint8_t *output_memory; /* of all outputs, one after the other */
   void *workspace;
   size_t bytes;                 /* of all that, and of the filters */
   gconv_gpu_memory decoding;    /* of a file that is decoded here; empty until one is */
@@ -325,7 +325,7 @@ static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
   return run->encoder && gconv_image_same_shape(&run->outputs[0], &run->outputs[output]);
 }
 
-/* Queues what makes PNG of an output, if that is the GPU's, behind what is in the stream. */
+/* Queues what makes PNG of an output, if that is the GPU's, after what is in the stream. */
 static gconv_status encode(cuda_run *run, const gconv_taker *taker, size_t output) {
   GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   if (encodes(run, taker, output))

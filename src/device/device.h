@@ -79,7 +79,7 @@ gconv_status gconv_cuda_measure_launch(gconv_device *device, double *millisecond
 typedef enum gconv_trip_memory {
   GCONV_TRIP_PAGEABLE,
   GCONV_TRIP_PINNED,     /* before the first time that is taken */
-  GCONV_TRIP_PINNED_ANEW /* each time, and unpinned behind it */
+  GCONV_TRIP_PINNED_ANEW /* each time, and unpinned after it */
 } gconv_trip_memory;
 
 typedef struct gconv_trip {

@@ -19,14 +19,14 @@ enum {
 
 typedef struct slab {
   uint8_t *memory;
-  cudaEvent_t moved; /* recorded behind the slab's last copy from or to the GPU */
+  cudaEvent_t moved; /* recorded after the slab's last copy from or to the GPU */
 } slab;
 
 struct gconv_slabs {
   int device;
   pthread_mutex_t lock; /* guards all fields below */
   pthread_cond_t returned;
-  slab all[MOST_SLABS]; /* the first `made` exist; every BLOCK_SLABS-th has the memory of the slabs behind it */
+  slab all[MOST_SLABS]; /* the first `made` exist; every BLOCK_SLABS-th has the memory of the slabs after it */
   int made;
   slab *free[MOST_SLABS]; /* the first `free_count` are free */
   int free_count;

@@ -7,7 +7,7 @@
  *   static const float k[3][3] = {{0, -1.f, 0}, {-1, 5, -1}, {0, -1, 0}};
  *   ones(3) / 9        np.ones((3, 3)) / 9        [1 2 1]' * [1 0 -1] / 8        np.outer([1, 2, 1], [1, 0, -1])
  *
- * There may be an assignment before it, and a ';' behind it. All is computed in float64 from left to right, and rounded to
+ * There may be an assignment before it, and a ';' after it. All is computed in float64 from left to right, and rounded to
  * float32 once. What programs do not agree on, and what might change the array in other ways, is refused.
  */
 #include "filter/array_literal.h"
@@ -113,7 +113,7 @@ static const struct {
     {"fspecial", FSPECIAL},
 };
 
-/* Takes the name of a function and the '(' behind it, or '(' alone. Leaves *text unchanged if that is not next. */
+/* Takes the name of a function and the '(' after it, or '(' alone. Leaves *text unchanged if that is not next. */
 static function take_function(gconv_text *text) {
   gconv_text ahead = *text;
   gconv_array_skip_space(&ahead);
@@ -130,7 +130,7 @@ static function take_function(gconv_text *text) {
   return UNKNOWN;
 }
 
-/* Takes the end of a call. Behind the first argument there may be a type, which changes nothing here. */
+/* Takes the end of a call. After the first argument there may be a type, which changes nothing here. */
 static gconv_status end_call(gconv_text *text) {
   gconv_array_skip_space(text);
   if (is_next(text, ",")) {
@@ -368,7 +368,7 @@ static gconv_status read_primary(gconv_text *text, effort *spent, gconv_matrix *
   return gconv_array_fail(text, expected);
 }
 
-/* A factor, and what may be behind it without a space: ' or .T. */
+/* A factor, and what may be after it without a space: ' or .T. */
 static gconv_status read_factor(gconv_text *text, effort *spent, gconv_matrix *result) {
   bool transposed = false;
   GCONV_TRY(read_primary(text, spent, result));

@@ -112,7 +112,7 @@ static gconv_status add_number(array *a) {
   return GCONV_OK;
 }
 
-/* Reads the brackets, commas and numbers of one row, behind its opening bracket, up to `closer`. */
+/* Reads the brackets, commas and numbers of one row, after its opening bracket, up to `closer`. */
 static gconv_status read_inner_row(array *a, char closer) {
   for (a->after_item = false;;) {
     gconv_array_skip_space(a->text);

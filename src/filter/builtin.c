@@ -45,7 +45,7 @@ const gconv_builtin *gconv_builtin_find(const char *spec) {
   return NULL;
 }
 
-/* The next letter that counts, in lower case, from *at on, which is left behind it; 0 at the end of a name. */
+/* The next letter that counts, in lower case, from *at on, which is left after it; 0 at the end of a name. */
 static int next_letter(const char **at) {
   while (**at == '_' || **at == '-')
     (*at)++;

@@ -9,7 +9,7 @@
 
 /*
  * Reads the number that is exactly the text begin .. end. *end must be readable, and no part of a number (a separator, or
- * the 0 behind a string). A number is decimal ("-1", ".5", "1.", "1e-3"), hexadecimal ("0x1.8p-3", "0x10"), or a fraction of
+ * the 0 after a string). A number is decimal ("-1", ".5", "1.", "1e-3"), hexadecimal ("0x1.8p-3", "0x10"), or a fraction of
  * two of these ("1/9"). It is rounded correctly to double; a fraction is divided in double.
  *
  * Returns NULL, or what is wrong as the end of a sentence: "is not a number". nan and inf are refused, and so are numbers

@@ -24,7 +24,7 @@ typedef struct span {
 
 /* How YAML and XML write the same things. */
 typedef struct notation {
-  const char *matrix;                  /* the mark of a matrix, behind its name */
+  const char *matrix;                  /* the mark of a matrix, after its name */
   const char *rows, *cols, *dt, *data; /* the text before a value */
   const char *value_end, *data_end;    /* the letters that end a value, and the data */
 } notation;

@@ -78,7 +78,7 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
   return GCONV_OK;
 }
 
-/* Returns whether there is an empty line before `end`, behind the line of `at`. */
+/* Returns whether there is an empty line before `end`, after the line of `at`. */
 static bool has_empty_line(const char *at, const char *end) {
   bool empty = false;
   for (; at < end; at++)

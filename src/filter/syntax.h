@@ -9,7 +9,7 @@
 /* A whole file in memory. */
 typedef struct gconv_content {
   const char *name; /* for error texts: the path */
-  uint8_t *bytes;   /* size bytes, and a 0 behind them */
+  uint8_t *bytes;   /* size bytes, and a 0 after them */
   size_t size;
 } gconv_content;
 

@@ -20,14 +20,14 @@ typedef struct gconv_field {
   size_t line, column;
 } gconv_field;
 
-/* Begins at the start of the content, behind a UTF-8 byte order mark. */
+/* Begins at the start of the content, after a UTF-8 byte order mark. */
 gconv_text gconv_text_begin(const gconv_content *content);
 
 /* Fails if the content is not text: UTF-16, or bytes that no text has. */
 gconv_status gconv_text_check(const gconv_content *content);
 
 /* Reads the next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks. A comment (#
- * or %) ends the line. Returns false at the end; then `field` is empty, at the place behind the last field. */
+ * or %) ends the line. Returns false at the end; then `field` is empty, at the place after the last field. */
 bool gconv_text_field(gconv_text *text, gconv_field *field);
 
 /* Goes to the next line. Returns false if there is none. */

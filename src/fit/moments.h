@@ -3,12 +3,12 @@
  * Sums of products of the samples under a filter, in float64: what least squares need.
  *
  * A window has the n = rows * columns samples under the filter. Least squares need sums over all windows: of x_a * x_b for
- each pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a.
-
- A sum of x_a * x_b is a sum over the image of x(p) * x(p + d), where d is the distance of the two taps. There are n^2 / 2
- pairs, but only about 2 n distances. The pairs of a distance differ only at the rims of the image. So each distance is
- summed once, for its first pair. The sums of its other pairs follow by subtracting samples at one end and adding samples at
- the other end. Windows that do not count are subtracted pair by pair.
+ * each pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a.
+ *
+ * A sum of x_a * x_b is a sum over the image of x(p) * x(p + d), where d is the distance of the two taps. There are n^2 / 2
+ * pairs, but only about 2 n distances. The pairs of a distance differ only at the rims of the image. So each distance is
+ * summed once, for its first pair. The sums of its other pairs follow by subtracting samples at one end and adding samples
+ * at the other end. Windows that do not count are subtracted pair by pair.
  *
  * A thread sums all rows for its distances, always in the same order: so results depend neither on the number of threads nor
  * on the width of vectors.

@@ -321,7 +321,7 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
   GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the weights of a layer", &memory));
   step->weights = memory;
   step->weight_count = plain + prepared;
-  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap behind the biases */
+  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap after the biases */
   copy_weights(layer, step->weights);
   return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
 }

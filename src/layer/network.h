@@ -90,7 +90,7 @@ struct gconv_network_plan {
   gconv_plan base;
   gconv_options before; /* of the stage on the host that makes images grey, if they are to be */
   bool grays;
-  gconv_image seen; /* header of the input behind that stage */
+  gconv_image seen; /* header of the input after that stage */
   gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
   gconv_presenter presenter;
   gconv_image maps; /* the last ones, where they do not go into the caller's images; empty until they are needed */
@@ -98,7 +98,7 @@ struct gconv_network_plan {
   gconv_band in_band; /* of the input; by rows */
   gconv_input input;
   bool by_channel;   /* made for one channel: each of the image's is an image of its own */
-  gconv_step *steps; /* of each layer one, behind one that pads its input where its border is none of zeros */
+  gconv_step *steps; /* of each layer one, after one that pads its input where its border is none of zeros */
   size_t count;
   bool merged; /* all steps are one kernel (kernels/cuda/fast/layer/pointwise.h) */
   gconv_combine combine;
@@ -142,7 +142,7 @@ gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where
  * the step that it pads for. */
 bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next);
 
-/* Whether some rows of the output can be made of some rows of the input: not behind a mean, which needs all, nor where a
+/* Whether some rows of the output can be made of some rows of the input: not after a mean, which needs all, nor where a
  * border takes rows from far away. */
 bool gconv_network_can_cut_rows(const gconv_network_plan *network);
 

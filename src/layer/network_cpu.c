@@ -221,7 +221,7 @@ static void add_plane(void *context, size_t turn, int thread) {
     out[i] = in[i] + first[i];
 }
 
-/* A part of a plane of a padded tensor: its rows are copied, with what lies before and behind them. */
+/* A part of a plane of a padded tensor: its rows are copied, with what lies before and after them. */
 enum { PADDED_ROWS = 32 };
 
 typedef struct padded_planes {

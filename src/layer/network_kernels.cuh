@@ -90,7 +90,7 @@ __global__ static void make_softmax(float *tensor, int32_t filters, int64_t plan
     gconv_softmax(tensor + i / plane * filters * plane + i % plane, filters, plane);
 }
 
-/* Keeps the GPU busy for some 0.1 ms, so that what the host takes to enqueue the steps behind is not timed. */
+/* Keeps the GPU busy for some 0.1 ms, so that the time of the host to enqueue the next steps is not measured. */
 __global__ static void be_busy() {
   for (const int64_t begin = clock64(); clock64() - begin < 200000;)
     ;

@@ -29,7 +29,7 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
-/* Pictures are as many as the last bank has filters: what stands behind it keeps the channels. */
+/* Pictures are as many as the last bank has filters: what stands after it keeps the channels. */
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   const gconv_bank *last = NULL;

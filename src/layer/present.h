@@ -26,7 +26,7 @@ typedef struct gconv_presenter {
   bool alpha;             /* the last of them is the input's alpha, which the caller puts there */
   uint8_t *colours;       /* owned: a pixel for each label, or class */
   gconv_survey *surveys;  /* owned, [tiles]: by rows, in the first pass */
-  gconv_curve *curves;    /* owned, [tiles]: by rows, behind it */
+  gconv_curve *curves;    /* owned, [tiles]: by rows, after it */
 } gconv_presenter;
 
 /* Decides how `maps` (their header) become outputs; `filters` are those of the last bank, and `in` is the header of the

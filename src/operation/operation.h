@@ -37,7 +37,7 @@ typedef struct gconv_plan_order {
   gconv_plan_extent extent;
 } gconv_plan_order;
 
-/* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and behind it. */
+/* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and after it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
 /* The part of an image in which an operation counts (within.c). */
@@ -235,7 +235,7 @@ gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *
 
 /* By rows, some outputs want the input to be read several times: pictures that are stretched, whose values are surveyed
  * first; and mosaics, a pass for each row of tiles. Begin each pass, in their order, and let gconv_plan_execute_rows() make
- * its rows: strips begin at pass.first and multiples of gconv_plan_row_step() behind it, and need the input from its top
+ * its rows: strips begin at pass.first and multiples of gconv_plan_row_step() after it, and need the input from its top
  * again. In a pass that surveys, no outputs are made: gconv_plan_execute_rows() gets NULL for them. */
 size_t gconv_plan_passes(const gconv_plan *plan);
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);

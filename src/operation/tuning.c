@@ -91,7 +91,7 @@ typedef struct tuning_reader {
   int seen;
 } tuning_reader;
 
-/* What describes the device, less what is behind the last comma. The characters of it. */
+/* What describes the device, less what is after the last comma. The characters of it. */
 static int kind_length(const gconv_device *device) {
   const char *text = gconv_device_get_info(device)->description, *comma = strrchr(text, ',');
   return comma ? (int)(comma - text) : (int)strlen(text);

@@ -81,7 +81,7 @@ static blocks blocks_of(int32_t filters, int32_t most) {
   return (blocks){count, filters / count, filters % count};
 }
 
-/* Returns the first filter of block i. For the block behind the last, that is the number of filters. */
+/* Returns the first filter of block i. For the block after the last, that is the number of filters. */
 static int32_t block_start(const blocks *b, int32_t i) {
   return i * b->size + (i < b->larger ? i : b->larger);
 }

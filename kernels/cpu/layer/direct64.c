@@ -29,7 +29,7 @@ GCONV_VECTORIZED(add_row,
                   double *restrict lanes),
                  (weights, samples, count, step, lanes))
 
-/* The first tap that lies at 0 or behind, and the first that lies at `size` or behind, of `count` taps from `at` on. */
+/* The first tap that lies at 0 or after, and the first that lies at `size` or after, of `count` taps from `at` on. */
 static int64_t first_inside(int64_t at, int64_t dilation, int64_t count) {
   int64_t first = at >= 0 ? 0 : (-at + dilation - 1) / dilation;
   return first < count ? first : count;

@@ -16,7 +16,7 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/layer_algorithm.h"
 
-enum { GCONV_STAGE_SLACK = 128 }; /* floats behind the staged channels that may be read; their values do not matter */
+enum { GCONV_STAGE_SLACK = 128 }; /* floats after the staged channels that may be read; their values do not matter */
 
 typedef struct gconv_layer_stage {
   int32_t phases_y, phases_x;

@@ -62,7 +62,7 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
   return pad < size && out_size - pad + taps + vain < 2 * (int64_t)size;
 }
 
-/* The border without branches: position i before the image is sample low + step * i, position i behind it is sample high +
+/* The border without branches: position i before the image is sample low + step * i, position i after it is sample high +
  * step * i. A negative result means that there is none. The branches of near_index() jump through a table; they took most of
  * the time of small images. */
 struct beyond {

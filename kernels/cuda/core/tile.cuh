@@ -26,7 +26,7 @@ struct tile_shape {
 enum { AT_ONCE = 5 };
 
 /* The part of a thread in filling: its warp, the number of warps, and its lane. The threads of a last, incomplete warp do
- * nothing: their warp number is behind the last row. */
+ * nothing: their warp number is after the last row. */
 struct filler {
   int warp, warps, lane;
 };

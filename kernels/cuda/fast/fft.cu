@@ -197,7 +197,7 @@ size_t workspace_bytes(const gconv_problem *problem) {
 
 struct fft_state {
   solution s;
-  float2 *twists; /* the spectra lie behind them */
+  float2 *twists; /* the spectra lie after them */
 };
 
 float2 *spectra_of(const fft_state &state) {

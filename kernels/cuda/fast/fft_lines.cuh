@@ -23,7 +23,7 @@ namespace {
 /* ---- Shapes ---- */
 
 enum { LINE_THREADS = 256, LINE_BLOCKS = 3 }; /* threads of a block, blocks of a multiprocessor */
-enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap behind them */
+enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap after them */
 
 /* A line in shared memory. Its gaps let points 16 apart use different banks, and neighbours, too. */
 template <int P_, int Q_> struct line_shape {

@@ -56,7 +56,7 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
 }
 
 /* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads did so,
- * it would take a tenth of their time. Behind the last pair there is nothing to find. */
+ * it would take a tenth of their time. After the last pair there is nothing to find. */
 DEVICE void locate_pair(const tiling &t, int pair, tile_pair *shared) {
   const int half = threadIdx.x;
   if (half > 1 || 2 * pair >= t.tiles)

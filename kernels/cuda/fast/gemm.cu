@@ -73,7 +73,7 @@ DEVICE void put_one(const cut &a, const origin &at, float y, uint8_t *row, int32
   store_as(problem.out_type, y, to);
 }
 
-/* Stores a thread's outputs directly. This needs a plain epilogue and a single phase; then they lie one behind the other. */
+/* Stores a thread's outputs directly. This needs a plain epilogue and a single phase; then they lie one after the other. */
 template <class Out, int F, int V>
 DEVICE void store_directly(const cut &a, const origin &at, const thread_place &my, int32_t filter_tile,
                            const float (&sums)[F][V]) {

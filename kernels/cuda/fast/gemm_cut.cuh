@@ -54,7 +54,7 @@ struct cut : arguments {
 
   /* Storing. Sums that cannot be stored directly are exchanged in shared memory. */
   int32_t exchange_pitch; /* floats that the places of a tile take there, for each warp of filters */
-  int32_t exchange_at;    /* where that is: behind the samples if they are still needed, otherwise over them */
+  int32_t exchange_at;    /* where that is: after the samples if they are still needed, otherwise over them */
   uint32_t group_inverse; /* 2^32 / (V * phases), rounded up */
   bool fours, plain;      /* outputs can be stored four at a time; the epilogue is only scale and offset */
 };

@@ -60,7 +60,7 @@ __device__ thread_place thread_place_of(const cut &a) {
 
 /* ---- Staging ---- */
 
-/* A chunk of taps: whole rows, or a part of one row. So its taps lie one behind the other. */
+/* A chunk of taps: whole rows, or a part of one row. So its taps lie one after the other. */
 struct chunk {
   int32_t row, rows, column, columns;
 };
@@ -160,7 +160,7 @@ template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
 }
 
 /* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If there are enough registers, the taps of
- * the next position are loaded meanwhile. Those behind the last are never used. */
+ * the next position are loaded meanwhile. Those after the last are never used. */
 template <int F, int V>
 DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples, int32_t window_pitch,
                       float (&sums)[F][V]) {

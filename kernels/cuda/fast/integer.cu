@@ -202,7 +202,7 @@ DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t
 }
 
 /* Makes patches of ROWS rows of V samples, one for each thread. Grid: x counts columns of blocks, then blocks that make what
- * is left of rows behind the last V samples; y rows of blocks, z planes of all images. */
+ * is left of rows after the last V samples; y rows of blocks, z planes of all images. */
 template <int C, int V, int F, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const __grid_constant__ integer_arguments<F> a) {
   const gconv_problem &problem = a.problem;
@@ -265,7 +265,7 @@ template <int C, int V, int F, bool PLAIN> void launch_blocks(const gconv_execut
   const dim3 block(32, SLIDE_THREADS / 32);
   a->across = (int32_t)((a->end / V - 1) / block.x + 1);
   const int64_t down = (problem->out_height - 1) / (int64_t)(ROWS * block.y) + 1;
-  const int64_t left = (int64_t)(a->samples - a->end) * problem->out_height; /* samples behind the last patch of a row */
+  const int64_t left = (int64_t)(a->samples - a->end) * problem->out_height; /* samples after the last patch of a row */
   const int64_t others = (left + SLIDE_THREADS * down - 1) / (SLIDE_THREADS * down);
   const dim3 grid((unsigned)(a->across + others), (unsigned)down, (unsigned)(problem->images * problem->planes));
   integers<C, V, F, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(*a);

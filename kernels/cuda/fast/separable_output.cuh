@@ -128,7 +128,7 @@ DEVICE uint8_t *place_of_sample(const arguments &a, uint8_t *pixel, int c, bool 
 }
 
 /* Writes what a strip has staged. Its first pixel is output column `column`; pixels outside of the block's columns are left
- * out. Words have 8 samples of u8 and u16, 4 of f32. The block's first column is a multiple of 8 columns behind `column`, so
+ * out. Words have 8 samples of u8 and u16, 4 of f32. The block's first column is a multiple of 8 columns after `column`, so
  * it cuts no word. */
 template <class Word>
 __device__ __noinline__ void write_part(const separable_arguments &a, tile t, team who, int column, int columns) {

@@ -296,7 +296,7 @@ template <class In> constexpr int bound_of(int groups) {
  * starts to copy the one after it. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
-  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns behind the inputs */
+  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns after the inputs */
   extern __shared__ uint4 memory[];
   const tile t = make_tile(a, (uint8_t *)memory);
   const team who = make_team<In>(a);

@@ -126,7 +126,7 @@ __host__ __device__ constexpr int pitch_for(int warps, int chunks) {
 }
 
 /* The words of a step that a thread copies: words `lane` + i of every two rows of its warp, where i is a multiple of LANES.
- * The rows are taken as one behind the other, because their words, 72 at 31 x 31, are no multiple of LANES. CHUNKS is 0 if
+ * The rows are taken as one after the other, because their words, 72 at 31 x 31, are no multiple of LANES. CHUNKS is 0 if
  * the number is not known at compile time. */
 template <int WARPS, int CHUNKS> struct own_words {
   int lane, words, pitch;
@@ -151,7 +151,7 @@ template <int WARPS, int CHUNKS> struct own_words {
   }
 };
 
-/* Returns how many bytes behind sample 0 of an input row word `word` of the block is. */
+/* Returns how many bytes after sample 0 of an input row word `word` of the block is. */
 DEVICE int64_t word_offset(const walk_arguments &a, const block_place &at, int word) {
   return ((int64_t)at.first + a.left + 4 * word) * 4;
 }

@@ -145,7 +145,7 @@ template <class In, int MOST> DEVICE void make_tiles(const sparse_arguments<MOST
       fill_tile<In>(a, a.shape, at.plane.in, row * problem.stride_y - problem.pad_top, left, tile);
       at.p = row + threadIdx.y * ROWS;
       make_outputs<In>(a, at, tile, places, sizeof(In) < 4 || is_finite(a.shape, tile));
-      __syncthreads(); /* the tile is read until here, and filled again behind it */
+      __syncthreads(); /* the tile is read until here, and filled again after it */
     }
   }
 }

@@ -196,14 +196,14 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
         fill_tile<In>(a, a.shape.tile, at.plane.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
                       tile);
         make_strips<In>(a, at, mine, tile, stage);
-        __syncthreads(); /* the tile is read until here, and filled again behind it */
+        __syncthreads(); /* the tile is read until here, and filled again after it */
       }
   }
 }
 
 /* ---- Launching ---- */
 
-/* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise behind it. */
+/* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise after it. */
 static void place_stage(const gconv_problem *problem, strip_shape *shape) {
   bool alone = problem->filters == 1 || gconv_is_combined(problem);
   int64_t pitch = (shape->tile.across / 4 | 1) * 4, bytes = pitch * shape->tile.out_rows * (int64_t)sizeof(float);

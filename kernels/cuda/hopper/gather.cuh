@@ -208,7 +208,7 @@ DEVICE void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, cons
 template <int N> constexpr bool JOINED = N <= MOST_JOINED;
 template <int N> constexpr int SUMS = JOINED<N> ? N : N / 2;
 
-/* Multiplies a patch and gathers the next one. Gathering begins behind the first instruction, because the warp waits there
+/* Multiplies a patch and gathers the next one. Gathering begins after the first instruction, because the warp waits there
  * until the tensor cores have begun. */
 template <int N, int HEIGHTS, int DEPTH>
 DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uint32_t add, float (&sums)[HEIGHTS][SUMS<N>],
@@ -257,7 +257,7 @@ DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], ui
 
 /* ---- Storing ---- */
 
-/* The place of an output, counted from the first output of its tile. Outputs behind the last do not exist. */
+/* The place of an output, counted from the first output of its tile. Outputs after the last do not exist. */
 struct out_place {
   int32_t row, column;
   bool there;

@@ -9,7 +9,7 @@
  *
  * A step is 8 pairs of taps. Pairs go over channels, rows of the filter, and its columns two by two. A pair of samples is 4
  * bytes in a plane of high digits, and 4 in a plane of low digits. With even strides, every other pair is never used, and is
- * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs behind the last are computed and
+ * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs after the last are computed and
  * dropped.
  */
 #pragma once
@@ -57,7 +57,7 @@ inline int32_t shared_bytes(const cut &c) {
          COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
-/* Returns how many bytes, in a plane, the samples of pair `number` of a filter are behind those of the first pair. */
+/* Returns how many bytes, in a plane, the samples of pair `number` of a filter are after those of the first pair. */
 GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32_t number) {
   const int32_t row = number / c.row_pairs, channel = row / p->rows;
   if (channel >= p->channels)

@@ -99,7 +99,7 @@ DEVICE void publish() {
 DEVICE void await_kernel_before() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
-/* Lets blocks of the kernel behind be scheduled as soon as there is room for them. */
+/* Lets blocks of the next kernel be scheduled as soon as there is room for them. */
 DEVICE void admit_kernel_behind() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

@@ -37,7 +37,7 @@ struct ring {
 /* The barriers of a ring, in shared memory. */
 template <int MOST> struct slot_barriers {
   uint64_t full[MOST], empty[MOST];
-  /* One thread calls it, and barrier_init_done() behind it. `producers`, `consumers`: how often a slot is arrived at. */
+  /* One thread calls it, and barrier_init_done() after it. `producers`, `consumers`: how often a slot is arrived at. */
   DEVICE void begin(int count, uint32_t producers, uint32_t consumers) {
     for (int i = 0; i < count; i++) {
       barrier_init(&full[i], producers);

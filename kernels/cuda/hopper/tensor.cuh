@@ -152,7 +152,7 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
     return taps;
   }
   list_taps(c, taps.data());
-  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the one before it, or with itself, in a row behind the
+  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the one before it, or with itself, in a row after the
                                 filter: zeros */
     taps[c.taps] = taps[c.taps - 1];
     taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
@@ -172,7 +172,7 @@ inline weight_place held_weight(int32_t i) {
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
 }
 
-/* Writes 1 / scale of `count` filters, of which those behind the last only fill up. */
+/* Writes 1 / scale of `count` filters, of which those after the last only fill up. */
 inline void scale_filters(const gconv_layer_problem *p, const float *weights, bool scaled, int32_t count, float *scales) {
   const int64_t taps = gconv_layer_taps(p);
   for (int32_t k = 0; k < count; k++) {
@@ -226,7 +226,7 @@ template <class Cut> const Cut &kept_cut(const gconv_layer_execution *e) {
  * comparing cuts. */
 constexpr double MEASURED = 1.35;
 
-/* Launches the kernels behind the multiplication. */
+/* Launches the kernels after the multiplication. */
 inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_t stream) {
   if (a.partial) {
     const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
@@ -268,7 +268,7 @@ static __global__ void prepare_digits(const float *weights, int64_t taps, const 
 template <class E, int D> struct product {
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
-  /* Behind the weights: 1 / scale of each filter, then the steps. */
+  /* After the weights: 1 / scale of each filter, then the steps. */
   static size_t prepared_floats(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
     return (size_t)weight_bytes(c) / 4 + (size_t)p->filters + (size_t)c.steps;

@@ -15,7 +15,7 @@
  * units. In strided layers, rows of the input (in WIDE, columns, too) that are equal modulo the stride form a phase, which
  * is a plane of its own. So each tap is an offset in a plane, for any stride and dilation. For one tap, a tile of 256
  * positions needs the 256 units that are this offset further on. They are an operand of the multiplication as they are.
- * Positions behind the last column of a row are computed and dropped.
+ * Positions after the last column of a row are computed and dropped.
  */
 #pragma once
 
@@ -80,7 +80,7 @@ struct flow {
   int32_t steps;            /* 0: the layer does not use this kernel; POINT_STEPS: filters of 1 x 1; FLOW_STEPS: others */
   int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group; single tiles with two sets */
   int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
-  int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
+  int32_t repeated, length; /* positions after the last slot that repeat the first ones; positions of a whole plane */
   /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;
    * down: how many positions further on in a plane it is. */
   uint32_t at[FLOW_STEPS], down[FLOW_STEPS];
@@ -245,7 +245,7 @@ inline bool cut_memory(cut &c) {
   return true;
 }
 
-/* Returns whether the multiplying kernel itself adds the splits (meet_half()), not a kernel behind it. */
+/* Returns whether the multiplying kernel itself adds the splits (meet_half()), not a kernel after it. */
 inline bool is_joined(const cut &c) {
   return c.splits == 2;
 }

@@ -5,7 +5,7 @@
  *
  * Weights stay in registers: a warpgroup has 64 filters with all of their taps. The input streams past them. A third
  * warpgroup packs float32 samples into units of NARROW, in a ring in shared memory, 128 positions at a time. A tile of 128
- * positions needs, at each tap, 128 units of the ring. The first positions of the ring are repeated behind its end, so that
+ * positions needs, at each tap, 128 units of the ring. The first positions of the ring are repeated after its end, so that
  * these units are always adjacent. The tiles of a block follow each other, so each position is packed once.
  *
  * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Sums go
@@ -144,7 +144,7 @@ DEVICE void store_lines(const flow_outputs &o, int32_t lane, const float *kept) 
   }
 }
 
-/* The same if there is no tile before, or none behind, or if there are fewer filters. */
+/* The same if there is no tile before, or none after, or if there are fewer filters. */
 DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   float *out = o.out + o.x;
   ROLLED_FOR (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane) {
@@ -244,7 +244,7 @@ template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m,
     store_flow(a, o, lane, f, scale, kept, sums);
   }
   bulk_store_done();
-  /* Behind the loop: a call inside it would take its registers. */
+  /* After the loop: a call inside it would take its registers. */
   if (!a.partial && *a.not_finite)
     for (uint32_t tile = work.first; tile < work.end; tile++)
       mend_flow(&a, work, tile);

@@ -72,7 +72,7 @@ DEVICE flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
   return {image, (int32_t)segment - image * a.c.strips, (int32_t)(tile - segment * a.segment_tiles.by)};
 }
 
-/* Returns whether the tile is the last of its strip in this block, so that no line continues behind it. */
+/* Returns whether the tile is the last of its strip in this block, so that no line continues after it. */
 DEVICE bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
   return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
 }
@@ -91,7 +91,7 @@ struct flow_plane {
   }
 };
 
-/* A slot to be packed: number `further` behind the first slot of a tile. */
+/* A slot to be packed: number `further` after the first slot of a tile. */
 struct flow_walk {
   uint32_t tile;
   flow_tile at;

@@ -212,7 +212,7 @@ template <int D, bool MANY> DEVICE void points_past(const arguments &a, const fl
     }
     store_points(a, work.group, tile, first_row, f, scale, m.kept + threadIdx.x / 32 * (KEPT_BYTES / 4), sums);
   }
-  /* Behind the loop: a call inside it would take its registers. */
+  /* After the loop: a call inside it would take its registers. */
   if (!a.partial && m.h->not_finite)
     for (uint32_t tile = work.first; tile < work.end; tile++)
       if (is_own(tile)) {

@@ -196,7 +196,7 @@ DEVICE item item_of(const arguments &a, uint32_t number) {
   return it;
 }
 
-/* The place of a position: strip of the image, row and column. Behind the last image, `image` is no valid number. */
+/* The place of a position: strip of the image, row and column. After the last image, `image` is no valid number. */
 struct place {
   int32_t image, strip, row, column;
 };

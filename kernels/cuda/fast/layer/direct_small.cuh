@@ -162,7 +162,7 @@ template <int HIGH> DEVICE column find_column(const small_arguments &a, int64_t 
   return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* HIGH outputs, one below the other, are a word of shared memory, AT bytes behind an address. */
+/* HIGH outputs, one below the other, are a word of shared memory, AT bytes after an address. */
 template <int AT, int HIGH> DEVICE void put_word(uint32_t to, const float (&y)[HIGH]) {
   if constexpr (HIGH == 4)
     asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]),
@@ -237,7 +237,7 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
   uint32_t at = shared_address(weights);
-  asm volatile("" : "+r"(at)); /* keeps loads from `at` behind the barrier */
+  asm volatile("" : "+r"(at)); /* keeps loads from `at` after the barrier */
   const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
   if (!a.whole || curved) {
     __shared__ __align__(16) float exchange[THREADS / 32][2 * PLACES][S::HIGH];

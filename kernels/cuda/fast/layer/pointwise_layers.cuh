@@ -14,7 +14,7 @@ namespace {
 
 struct layer {
   int32_t channels, filters, padded; /* padded: filters, rounded up to a multiple of 8 */
-  int32_t weights;                   /* floats of shared memory before them; biases stand behind them */
+  int32_t weights;                   /* floats of shared memory before them; biases stand after them */
   gconv_activation activation;
   float slope;
   const float *from; /* weights, then biases */

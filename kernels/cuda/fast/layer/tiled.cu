@@ -67,7 +67,7 @@ DEVICE stage stage_of(const tiled_arguments &a, int number) {
   return {c, min(problem.channels / problem.groups - c, a.channels), r, min(problem.rows - r, a.filter_rows)};
 }
 
-/* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and behind them weights. */
+/* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and after them weights. */
 template <int F>
 DEVICE void fetch(const tiled_arguments &a, const stage &of, const float *in, const float *weights, int top, int left,
                   float *to) {
@@ -205,7 +205,7 @@ bool find_stage(const gconv_layer_problem *problem, int N, tiled_arguments *a) {
   a->channels = (int32_t)std::min({wanted, fitting, all});
   a->pitch = (int32_t)tile_pitch(problem);
   a->rows = (int32_t)tile_rows(problem, N, a->filter_rows);
-  a->plane = (a->rows * a->pitch + 3) / 4 * 4; /* weights lie behind */
+  a->plane = (a->rows * a->pitch + 3) / 4 * 4; /* weights follow */
   a->floats = a->channels * (a->plane + a->filter_rows * problem->columns * block_filters(problem));
   a->ahead = 2 * a->floats <= STAGE_FLOATS[2] && (a->channels < all || a->filter_rows < problem->rows);
   return true;
