@@ -96,7 +96,8 @@ enum { GCONV_HOLDS_TAGS = 128 };
 
 struct gconv_format {
   gconv_format_info info;
-  bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA; unless `plain`, the last is alpha for readers */
+  bool plain; /* the last of 2 and 4 channels may be one like any other */
   bool members; /* open() minds reader->member; false: a file has one image, which no member names */
   bool number;  /* start() does better if it knows whether one frame comes or several */
   int metadata; /* that start() writes, of those above: the header has no others then. Its profile fits its colours */

@@ -431,6 +431,7 @@ const gconv_format gconv_format_npy = {
              .tensors = true,
              .stores = true},
     .alpha = true,
+    .plain = true,
     .number = true,
     .members = true,
     .sniff = gconv_npy_sniff,

@@ -240,6 +240,12 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
   drop_metadata(format, held, !rows->options.strip, header);
   drop_unfit_icc(rows->writer.name, held, header);
   tell_of_nodata(format, header);
+  if (format->alpha && !format->plain && !header->alpha && (header->channels == 2 || header->channels == 4))
+    gconv_warn_once(
+        "channels that became alpha",
+        "%s: the last of %d channels, which the input does not call alpha, becomes alpha: .tif and .npy keep it as "
+        "it is",
+        rows->writer.name, header->channels);
   if (!header->exif)
     return GCONV_OK;
   GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));

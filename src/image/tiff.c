@@ -21,6 +21,7 @@ const gconv_format gconv_format_tiff = {
              .multiframe = true,
              .compression = true},
     .alpha = true,
+    .plain = true,
     .members = true,
     .number = true,
     .metadata = GCONV_HOLDS_ALL | GCONV_HOLDS_TAGS,

@@ -421,6 +421,16 @@ class Losses(CommandTest):
         self.assertEqual(result.stderr.count("not a number"), 1)
         self.assertIn("no numbers: 3 images", result.stderr)
 
+    def test_channels_that_become_alpha(self):
+        """Formats that have no other fourth or second channel than alpha."""
+        for channels in (2, 3, 4):
+            numpy.save(self.folder / "in.npy", numpy.full((5, 6, channels), 9, "u1"))
+            for name, told in (("out.png", channels != 3), ("out.pam", channels != 3), ("out.npy", False)):
+                said = self.gconv("-i", "in.npy", "-f", "identity", "-o", name).stderr
+                self.assertEqual((said.count(f"the last of {channels} channels"), said.count("\n")), (told, told), said)
+        self.photo("rgba.png", 6, 5, channels=4)
+        self.assertEqual(self.gconv("-i", "rgba.png", "-f", "identity", "-o", "out.png").stderr, "")
+
     def test_colours_of_transparent_pixels(self):
         """Told where an invisible colour goes into visible ones, and nowhere else."""
         picture = numpy.full((40, 30, 4), 255, "u1")

@@ -6,8 +6,8 @@
  * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
  * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
  */
-#ifndef GCONV_IMAGE_COMPARE_ROWS_H
-#define GCONV_IMAGE_COMPARE_ROWS_H
+#ifndef GCONV_COMPARE_COMPARE_ROWS_H
+#define GCONV_COMPARE_COMPARE_ROWS_H
 
 #include "gconv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/compare_rows.h"
+#include "compare/compare_rows.h"
 #include "base/cpu.h"
 #include "image/colour.h"
 
