@@ -9,27 +9,26 @@
 
 /* Bytes that a group takes if its results are written as they come from a GPU; `whole`: what it takes otherwise. 0 if the
  * results cannot come in parts, or are written faster as a whole. */
-double gconv_parts_bytes(const gconv_worker *worker, const gconv_group *group, double whole);
+double gconv_parts_bytes(const gconv_group *group, double whole);
 /* Executes the plan on pixels in memory. `in_parts`: results are written as they come from the GPU, if that is possible. */
-gconv_status gconv_group_execute_pixels(gconv_worker *worker, gconv_group *group, bool in_parts);
+gconv_status gconv_group_execute_pixels(gconv_group *group, bool in_parts);
 /* From the bytes of a JPEG to the results, all on the GPU. If the GPU cannot decode it, group->common.executed remains
  * false, with the reason in group->remark, and the CPU decodes: its pixels are the same. `whole`: bytes that the group
  * takes. */
-gconv_status gconv_group_convolve_jpeg(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, double whole);
+gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *reader, double whole);
 
 /* ---- stream.c: by rows ---- */
 
 /* Carries the only item by rows: from `reader`, or, if that is NULL, from the pixels of the group. The plan has a row step.
  * `writers`: results that are written at a time. Sets group->streamed. */
-gconv_status gconv_group_stream(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, size_t writers);
+gconv_status gconv_group_stream(gconv_group *group, gconv_row_reader *reader, size_t writers);
 
 /* ---- frames.c: the frames of an input, one after the other ---- */
 
 /* Carries the only item of a group from the reader to its results. */
-typedef gconv_status gconv_carrier(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader);
+typedef gconv_status gconv_carrier(gconv_group *group, gconv_row_reader *reader);
 /* Carries all frames of the only item, each by `carrier`, and counts their results. Fails only if there is no device. */
-gconv_status gconv_group_carry_frames(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader,
-                                      gconv_carrier *carrier);
+gconv_status gconv_group_carry_frames(gconv_group *group, gconv_row_reader *reader, gconv_carrier *carrier);
 
 /* ---- worker.c ---- */
 

@@ -18,10 +18,6 @@ static const double LEAST_WRITER_BYTES = 1 << 20; /* of a small result */
 static const double SLAB_BYTES = 2 << 20;         /* pinned memory of a worker that may use a GPU */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 
-static double row_bytes_of(const gconv_image *image) {
-  return (double)image->frames * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
 /* ---- What images of a shape take ------------------------------------------------------------------------------------- */
 
 /* Adds what outputs take, and the input rows that they need. The outline is one by rows, so nothing large is made. */
@@ -30,9 +26,10 @@ static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   cost->outputs = gconv_plan_outputs(outline);
   for (size_t i = 0; i < cost->outputs; i++) {
     const gconv_image *out = gconv_plan_output_header(outline, i);
-    cost->out += row_bytes_of(out) * out->height;
-    cost->out_row += row_bytes_of(out);
-    if (i == 0 || row_bytes_of(out) * out->height > row_bytes_of(&cost->result) * cost->result.height)
+    double bytes = gconv_pixel_bytes(out);
+    cost->out += bytes;
+    cost->out_row += bytes / out->height;
+    if (i == 0 || bytes > gconv_pixel_bytes(&cost->result))
       cost->result = gconv_header_of(out);
   }
   cost->rows = gconv_plan_get_info(outline)->out_height;
@@ -48,9 +45,8 @@ static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
 
 static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
   const gconv_run *run = worker->run;
-  gconv_cost cost = {.in_row = row_bytes_of(header)};
+  gconv_cost cost = {.in = gconv_pixel_bytes(header), .in_row = gconv_pixel_bytes(header) / header->height};
   gconv_plan *outline = NULL;
-  cost.in = cost.in_row * header->height;
   cost.known = gconv_operation_find_need(worker->cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
   if (cost.known && gconv_plan_outline(worker->cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
     look_at(outline, worker->threads, &cost);
@@ -96,7 +92,7 @@ static double loading_bytes(const gconv_worker *worker, const gconv_image *heade
 /* Bytes of the strips of a writer on one thread: a few strips of at least a row, and not much more than a small result. */
 static double strip_bytes(const gconv_worker *worker) {
   const gconv_image *result = &worker->cost.result;
-  double row = row_bytes_of(result) / result->frames, all = row * result->height;
+  double all = gconv_pixel_bytes(result) / result->frames, row = all / result->height;
   return fmin(fmax(WRITER_BYTES, 6 * row), LEAST_WRITER_BYTES + 6 * all);
 }
 
@@ -204,29 +200,30 @@ static gconv_status refuse(const gconv_worker *worker, double bytes, const char 
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                                const gconv_row_reader *reader) {
+const char *gconv_rows_obstacle(const gconv_group *group, const gconv_item *item, const gconv_row_reader *reader) {
+  const gconv_worker *worker = group->worker;
   bool batches = worker->run->operation->type->batches;
   if (worker->run->batch->verify)
     return batches ? "--verify compares whole images" : "--verify compares the whole image";
-  if (batches && header->frames > 1)
+  if (batches && item->frames > 1)
     return "it has several frames: save them one by one";
   if (!batches && !gconv_worker_is_on_cpu(worker))
     return "a GPU takes images whole, and -d cpu does not";
   if (!batches && reader && !gconv_row_reader_is_in_order(reader))
     return "its rows do not come in order (interlaced, turned by EXIF, or stored from the bottom)";
-  if (!batches && (header->frames > 1 || header->planar))
+  if (!batches && (item->frames > 1 || group->image.planar))
     return "it has frames or planes";
   if (item->sent)
     return "what goes to standard output, a pipe or a device waits for all of it, and a file does not";
   return NULL;
 }
 
-bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                        const gconv_row_reader *reader, double whole_bytes, const char **reason) {
+bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader, double whole_bytes, const char **reason) {
+  const gconv_worker *worker = group->worker;
+  const gconv_item *item = &group->items[0];
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
-  const char *obstacle = gconv_rows_obstacle(worker, item, header, reader);
+  const char *obstacle = gconv_rows_obstacle(group, item, reader);
   /* An array from a pipe must know whether several images come before it is begun. */
   bool waits = item->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
@@ -238,31 +235,23 @@ bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, cons
   return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
 }
 
-/* What the functions below need to know of an image that goes by rows. */
-typedef struct going {
-  const gconv_worker *worker;
-  const gconv_item *item;
-  const gconv_image *header;
-  const gconv_row_reader *reader; /* NULL: it is in memory */
-} going;
-
 /* Bytes of a writer that gets its rows in parts. */
-static double writer_bytes(const going *g) {
-  const gconv_cost *cost = &g->worker->cost;
+static double writer_bytes(const gconv_cost *cost) {
   return fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
 }
 
 /* Finds the bytes that are taken for any number of rows, and those for each row. */
-static void find_bytes(const going *g, const gconv_cut *cut, double *fixed, double *row) {
-  const gconv_worker *worker = g->worker;
+static void find_bytes(const gconv_group *group, const gconv_row_reader *reader, const gconv_cut *cut, double *fixed,
+                       double *row) {
+  const gconv_worker *worker = group->worker;
   const gconv_cost *cost = &worker->cost;
-  double reading = g->reader ? gconv_reading_bytes(worker, g->reader) : 0, windows = cut->whole ? 0 : 2 * cost->in_row;
+  double reading = reader ? gconv_reading_bytes(worker, reader) : 0, windows = cut->whole ? 0 : 2 * cost->in_row;
   double share = (double)cut->writers / (double)cost->outputs;
   *fixed = cost->need.fixed + cost->need.rows + cost->halo * windows + reading;
-  *fixed += cut->whole ? cost->in + transposing_bytes(worker, g->header) : 0;
-  *fixed += (double)cut->writers * picture_bytes(worker, g->item, true);
+  *fixed += cut->whole ? cost->in + transposing_bytes(worker, &group->image) : 0;
+  *fixed += (double)cut->writers * picture_bytes(worker, &group->items[0], true);
   if (!are_arrays(worker->run))
-    *fixed += fmax((double)cut->writers, worker->threads) * writer_bytes(g);
+    *fixed += fmax((double)cut->writers, worker->threads) * writer_bytes(cost);
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
@@ -275,46 +264,46 @@ static size_t most_writers(const gconv_worker *worker) {
 
 /* The least bytes that an image takes by bands. With `most` bytes, more writers are at work. Sets cut->writers, and the two
  * numbers of find_bytes() for it. */
-static double least_bytes(const going *g, double most, gconv_cut *cut, double *fixed, double *row) {
-  const gconv_cost *cost = &g->worker->cost;
-  double each = WRITER_BYTES + picture_bytes(g->worker, g->item, true);
+static double least_bytes(const gconv_group *group, const gconv_row_reader *reader, double most, gconv_cut *cut,
+                          double *fixed, double *row) {
+  const gconv_cost *cost = &group->worker->cost;
+  double each = WRITER_BYTES + picture_bytes(group->worker, &group->items[0], true);
   cut->writers = 0;
-  find_bytes(g, cut, fixed, row);
+  find_bytes(group, reader, cut, fixed, row);
   cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / each, 1), (double)cost->outputs),
-                              fmin((double)most_writers(g->worker), MOST_WRITERS));
-  find_bytes(g, cut, fixed, row);
+                              fmin((double)most_writers(group->worker), MOST_WRITERS));
+  find_bytes(group, reader, cut, fixed, row);
   return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
 }
 
 /* How much memory suffices. With more memory more writers are at work, which take more in turn: so the number is found step
  * by step. */
-static double enough_bytes(const going *g, double least, gconv_cut *cut) {
+static double enough_bytes(const gconv_group *group, const gconv_row_reader *reader, double least, gconv_cut *cut) {
   double fixed, row, wanted;
-  for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(g, least, cut, &fixed, &row)) > least; i++)
+  for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(group, reader, least, cut, &fixed, &row)) > least; i++)
     least = wanted;
   return least;
 }
 
-gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                            const gconv_row_reader *reader, gconv_cut *cut) {
+gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut) {
+  const gconv_worker *worker = group->worker;
   const gconv_cost *cost = &worker->cost;
-  const going g = {worker, item, header, reader};
   double most = (double)worker->run->budget.bytes, fixed, row;
   size_t writers = most_writers(worker);
   *cut = (gconv_cut){.writers = cost->outputs < writers ? cost->outputs : writers};
   if (!worker->run->operation->type->batches) {
     cut->whole = cut->writers < cost->outputs && !gconv_row_reader_can_begin_again(reader);
     cut->bytes = cost->stream + gconv_reading_bytes(worker, reader) + (cut->whole ? cost->in : 0) +
-                 (double)cut->writers * picture_bytes(worker, item, true);
+                 (double)cut->writers * picture_bytes(worker, &group->items[0], true);
     return GCONV_OK;
   }
-  bool ordered = reader && gconv_row_reader_is_in_order(reader) && !header->planar;
+  bool ordered = reader && gconv_row_reader_is_in_order(reader) && !group->image.planar;
   bool once = are_arrays(worker->run); /* pictures take several passes: to find their range, or for rows of tiles */
   cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
-  double least = least_bytes(&g, most, cut, &fixed, &row);
+  double least = least_bytes(group, reader, most, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
   if (rows < fewest && least > most && worker->run->batch->memory > 0)
-    return refuse(worker, enough_bytes(&g, least, cut),
+    return refuse(worker, enough_bytes(group, reader, least, cut),
                   !cut->whole || !reader ? NULL
                   : ordered              ? "it is read several times, and this is a pipe, or one image of several"
                                          : "its rows do not come in order (planes, interlaced, turned by EXIF)");

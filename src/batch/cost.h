@@ -29,15 +29,12 @@ typedef struct gconv_cut {
 } gconv_cut;
 
 /* Why an item cannot go by rows; NULL if it can. `reader`: NULL if its pixels are in memory. */
-const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                                const gconv_row_reader *reader);
-/* Whether an item goes by rows: because it does not fit into memory as a whole (`whole_bytes`), or because that is faster.
- * *reason says why it cannot, for an error. */
-bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                        const gconv_row_reader *reader, double whole_bytes, const char **reason);
-/* Chooses how an item goes by rows. GCONV_TOO_LARGE if the memory does not suffice. */
-gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
-                            const gconv_row_reader *reader, gconv_cut *cut);
+const char *gconv_rows_obstacle(const gconv_group *group, const gconv_item *item, const gconv_row_reader *reader);
+/* Whether the only item goes by rows: because it does not fit into memory as a whole (`whole_bytes`), or because that is
+ * faster. *reason says why it cannot, for an error. */
+bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader, double whole_bytes, const char **reason);
+/* Chooses how the only item goes by rows. GCONV_TOO_LARGE if the memory does not suffice. */
+gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut);
 /* Whether the images of an input are carried one after the other. */
 bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader);
 /* Takes `bytes` of memory for all that the worker keeps and makes. GCONV_TOO_LARGE if --memory allows less. `reason`: why

@@ -112,53 +112,31 @@ bool gconv_devices_are_several(const char *name) {
   return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
-/* How many GPUs the name means; 1 unless it is a name of several. */
-static int count_gpus(const char *name) {
+/* Lists the GPUs that a name means: those of a list such as "cuda:0,2", or, of "cuda:all", all that can be used. If there is
+ * none, lists "cuda", which fails with the reason when it is opened. Returns how many. */
+static int list_gpus(const char *name, struct gpu gpus[MOST_GPUS]) {
   gconv_device_info info;
+  bool all = strcmp(name, "cuda:all") == 0;
   int count = 0;
-  for (size_t i = 0; strcmp(name, "cuda:all") == 0 && gconv_device_at(i, &info); i++)
-    count += info.usable && strncmp(info.name, "cuda", 4) == 0;
-  for (const char *comma = strchr(name, ','); comma; comma = strchr(comma + 1, ','))
-    count += count == 0 ? 2 : 1;
-  return count < 1 ? 1 : count > MOST_GPUS ? MOST_GPUS : count;
-}
-
-/* Adds a GPU, if there is a worker for it. */
-static void add_gpu(gconv_devices *devices, const char *before, const char *name, size_t length) {
-  if (devices->gpu_count == devices->workers || devices->gpu_count == MOST_GPUS)
-    return;
-  struct gpu *gpu = &devices->gpus[devices->gpu_count++];
-  gpu->devices = devices;
-  snprintf(gpu->name, sizeof gpu->name, "%s%.*s", before, (int)length, name);
-}
-
-/* Adds all GPUs that can be used; if there is none, adds "cuda", which fails with the reason when it is opened. */
-static void add_all(gconv_devices *devices) {
-  gconv_device_info info;
-  for (size_t i = 0; gconv_device_at(i, &info); i++)
+  for (size_t i = 0; all && count < MOST_GPUS && gconv_device_at(i, &info); i++)
     if (info.usable && strncmp(info.name, "cuda", 4) == 0)
-      add_gpu(devices, "", info.name, strlen(info.name));
-  if (devices->gpu_count == 0)
-    add_gpu(devices, "", "cuda", 4);
+      snprintf(gpus[count++].name, sizeof gpus->name, "%s", info.name);
+  for (const char *at = all ? "" : name; *at && count < MOST_GPUS; at += strcspn(at, ","), at += *at == ',')
+    snprintf(gpus[count++].name, sizeof gpus->name, "%s%.*s", at == name ? "" : "cuda:", (int)strcspn(at, ","), at);
+  if (count == 0)
+    snprintf(gpus[count++].name, sizeof gpus->name, "cuda");
+  return count;
 }
 
-/* Adds the GPUs of a list such as "cuda:0,2". One name is a list, too. */
-static void add_listed(gconv_devices *devices, const char *list) {
-  for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-    add_gpu(devices, at == list ? "" : "cuda:", at, strcspn(at, ","));
-}
-
-static void begin_gpus(gconv_devices *devices) {
+/* Opens those GPUs for which there is a worker. */
+static void begin_gpus(gconv_devices *devices, int count) {
   if (devices->starts)
     ask_for_queues();
-  const char *name = devices->batch->device;
-  if (gconv_devices_are_several(name) && !strchr(name, ','))
-    add_all(devices);
-  else
-    add_listed(devices, name);
-  int count = devices->opening = devices->running = devices->gpu_count;
+  count = count < devices->workers ? count : devices->workers;
+  devices->opening = devices->running = devices->gpu_count = count;
   for (int i = 0; i < count; i++) {
     struct gpu *gpu = &devices->gpus[i];
+    gpu->devices = devices;
     gpu->started = gconv_thread_start(&gpu->thread, open_gpu, gpu);
     if (!gpu->started)
       open_gpu(gpu);
@@ -177,16 +155,16 @@ static bool wants_gpu(const gconv_devices *devices) {
 /* Chooses the number of workers. On a CPU, at most one for each thread. If one plan keeps a whole device busy, two for each
  * device: an image is decoded or written while another is executed. If a GPU decodes, half as many more, as such workers
  * mostly wait. */
-static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
+static void choose_workers(gconv_devices *devices, int gpus, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;
-  int gpus = gpu ? count_gpus(batch->device) : 1;
-  int usual = shares ? 2 * gpus : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
-  int workers = batch->jobs > 0 && (gpu || batch->jobs < usual) ? batch->jobs : usual;
+  int queues = gpus > 0 ? gpus : 1;
+  int usual = shares ? 2 * queues : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
+  int workers = batch->jobs > 0 && (gpus > 0 || batch->jobs < usual) ? batch->jobs : usual;
   int files = gconv_files_allowed() / GCONV_WORKER_FILES; /* the system opens no more */
   workers = workers < files ? workers : files > 1 ? files : 1;
   devices->workers = most > 0 && (size_t)workers > most ? (int)most : workers;
-  devices->pools = shares && gpus < devices->workers ? gpus : devices->workers;
+  devices->pools = shares && queues < devices->workers ? queues : devices->workers;
   devices->share = devices->threads < devices->pools ? 1 : devices->threads / devices->pools;
   devices->starts = decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
                     batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
@@ -226,7 +204,7 @@ static void find_obstacle(const char *device, gconv_device_info *gpu) {
       return;
 }
 
-/* Refuses what is wrong before a device is opened. */
+/* Refuses what can be known to be wrong before a device is open. */
 static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
@@ -253,12 +231,13 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   devices->worth = gconv_worth_find(batch, devices->chosen && gconv_gpu_may_be_there());
   bool gpu = wants_gpu(devices);
   bool decodes = gpu && (batch->decoder == GCONV_DECODER_GPU || (devices->chosen && devices->worth.decoder));
-  choose_workers(devices, gpu, decodes, most);
+  int gpus = gpu ? list_gpus(batch->device, devices->gpus) : 0;
+  choose_workers(devices, gpus, decodes, most);
   devices->cpus = calloc((size_t)devices->pools + 1, sizeof(gconv_device *));
   if (!devices->cpus)
     return gconv_no_memory();
   if (gpu)
-    begin_gpus(devices);
+    begin_gpus(devices, gpus);
   return check(devices, gpu); /* last, as this may load a library */
 }
 

@@ -41,15 +41,14 @@ static gconv_status check_results(const gconv_group *group) {
 
 /* ---- The plan ------------------------------------------------------------------------------------------------------ */
 
-static gconv_status take(gconv_worker *worker, gconv_group *group, gconv_device *device, const gconv_image *like,
-                         int32_t rows, bool waits) {
-  gconv_run *run = worker->run;
-  gconv_plan_request request = {device, like, worker->either ? run->exact : run->operation, rows, waits};
+static gconv_status take(gconv_group *group, gconv_device *device, const gconv_image *like, int32_t rows, bool waits) {
+  gconv_run *run = group->worker->run;
+  gconv_plan_request request = {device, like, group->worker->either ? run->exact : run->operation, rows, waits};
   return gconv_plans_take(run->plans, &request, &group->plan, &group->common.cold);
 }
 
 /* Takes a plan for as many images at a time as the GPU has memory for; by rows, for as many rows. */
-static gconv_status take_less(gconv_worker *worker, gconv_group *group, int32_t rows, gconv_status status) {
+static gconv_status take_less(gconv_group *group, int32_t rows, gconv_status status) {
   enum { LEAST_ROWS = 16 };
   gconv_image part = group->image;
   int32_t *less = rows > 0 ? &rows : &part.frames;
@@ -58,7 +57,7 @@ static gconv_status take_less(gconv_worker *worker, gconv_group *group, int32_t 
     *less = (*less + 1) / 2;
     snprintf(group->remark, sizeof group->remark, "%.400s, so it takes %d %s%s at a time", gconv_last_error(), *less, what,
              *less == 1 ? "" : "s");
-    status = take(worker, group, worker->device, &part, rows, true);
+    status = take(group, group->worker->device, &part, rows, true);
   }
   group->part = part.frames;
   return status;
@@ -66,25 +65,27 @@ static gconv_status take_less(gconv_worker *worker, gconv_group *group, int32_t 
 
 /* Takes a plan. If the GPU has no memory for the group, takes one for fewer images or rows at a time. The CPU takes the
  * group if either device may, or if the user left the device open and the GPU has no memory even without other plans. */
-static gconv_status take_somewhere(gconv_worker *worker, gconv_group *group, int32_t rows, bool rows_may) {
+static gconv_status take_somewhere(gconv_group *group, int32_t rows, bool rows_may) {
+  gconv_worker *worker = group->worker;
   const gconv_operation *operation = worker->run->operation;
   group->part = group->image.frames;
   if (gconv_worker_is_on_cpu(worker))
-    return take(worker, group, worker->cpu, &group->image, rows, true);
+    return take(group, worker->cpu, &group->image, rows, true);
   bool open = gconv_devices_are_open(worker->run->devices);
-  gconv_status status = take(worker, group, worker->device, &group->image, rows, !open || !worker->either);
+  gconv_status status = take(group, worker->device, &group->image, rows, !open || !worker->either);
   if (status != GCONV_NO_MEMORY)
     return status;
   if (operation->type->batches)
-    status = take_less(worker, group, rows, status);
+    status = take_less(group, rows, status);
   if (status != GCONV_NO_MEMORY || !open || rows_may || gconv_operation_lacks(operation, "cpu"))
     return status;
   snprintf(group->remark, sizeof group->remark, "%.400s, so the CPU takes it", gconv_last_error());
   group->part = group->image.frames;
-  return take(worker, group, worker->cpu, &group->image, rows, true);
+  return take(group, worker->cpu, &group->image, rows, true);
 }
 
-gconv_status gconv_group_take_device(gconv_worker *worker, gconv_group *group, bool either, bool waits) {
+gconv_status gconv_group_take_device(gconv_group *group, bool either, bool waits) {
+  gconv_worker *worker = group->worker;
   double begin = gconv_now_ms();
   gconv_status status = gconv_devices_take(worker->run->devices, worker->index, either, waits, &worker->device);
   if (waits)
@@ -93,13 +94,14 @@ gconv_status gconv_group_take_device(gconv_worker *worker, gconv_group *group, b
   return status;
 }
 
-gconv_status gconv_group_take_plan(gconv_worker *worker, gconv_group *group, int32_t rows, bool rows_may) {
+gconv_status gconv_group_take_plan(gconv_group *group, int32_t rows, bool rows_may) {
+  gconv_worker *worker = group->worker;
   const gconv_batch *batch = worker->run->batch;
   if (!worker->device)
-    GCONV_TRY(gconv_group_take_device(worker, group, false, true));
+    GCONV_TRY(gconv_group_take_device(group, false, true));
   double begin = gconv_now_ms();
-  gconv_group_give_plan(worker, group);
-  GCONV_TRY(take_somewhere(worker, group, rows, rows_may));
+  gconv_group_give_plan(group);
+  GCONV_TRY(take_somewhere(group, rows, rows_may));
   GCONV_TRY(check_results(group));
   if (batch->watch)
     GCONV_TRY(gconv_plan_watch(group->plan));
@@ -109,10 +111,10 @@ gconv_status gconv_group_take_plan(gconv_worker *worker, gconv_group *group, int
   return GCONV_OK;
 }
 
-void gconv_group_give_plan(gconv_worker *worker, gconv_group *group) {
-  if (group->plan && worker->run->batch->watch)
+void gconv_group_give_plan(gconv_group *group) {
+  if (group->plan && group->worker->run->batch->watch)
     group->losses = gconv_plan_take_losses(group->plan);
-  gconv_plans_give(worker->run->plans, group->plan);
+  gconv_plans_give(group->worker->run->plans, group->plan);
   group->plan = NULL;
 }
 
@@ -129,11 +131,11 @@ void gconv_group_describe(gconv_group *group) {
 
 /* ---- Execution ----------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_group_prepare_results(gconv_worker *worker, const gconv_group *group) {
+gconv_status gconv_group_prepare_results(const gconv_group *group) {
   size_t count = gconv_plan_outputs(group->plan);
-  GCONV_TRY(gconv_holding_set_results(&worker->memory, count));
+  GCONV_TRY(gconv_holding_set_results(&group->worker->memory, count));
   for (size_t k = 0; k < count; k++) {
-    gconv_image *result = &worker->memory.results[k], header = *gconv_plan_output_header(group->plan, k);
+    gconv_image *result = &group->worker->memory.results[k], header = *gconv_plan_output_header(group->plan, k);
     header.frames = group->image.frames;
     gconv_image_reshape(result, &header);
     if (group->part < group->image.frames && !result->data) {
@@ -145,13 +147,13 @@ gconv_status gconv_group_prepare_results(gconv_worker *worker, const gconv_group
 }
 
 /* Verifies `count` new frames of a part, which begins with frame `first`; keeps the worst. */
-static gconv_status verify(const gconv_worker *worker, gconv_group *group, const gconv_image *in, const gconv_image *outputs,
-                           int32_t first, int32_t count) {
+static gconv_status verify(gconv_group *group, const gconv_image *in, const gconv_image *outputs, int32_t first,
+                           int32_t count) {
   gconv_report *common = &group->common;
   gconv_verification part;
   double begin = gconv_now_ms();
-  gconv_status status =
-      gconv_plan_verify(group->plan, in, outputs, gconv_plan_outputs(group->plan), worker->run->batch->tolerance, &part);
+  gconv_status status = gconv_plan_verify(group->plan, in, outputs, gconv_plan_outputs(group->plan),
+                                          group->worker->run->batch->tolerance, &part);
   part.compared = part.compared / (uint64_t)in->frames * (uint64_t)count;
   common->verified &= status == GCONV_OK; /* a mismatch is kept, whatever was found before */
   gconv_report_add_verification(common, &part, first);
@@ -161,7 +163,8 @@ static gconv_status verify(const gconv_worker *worker, gconv_group *group, const
 }
 
 /* Executes the plan on all frames, as many at a time as it takes. The last part may repeat frames of the one before. */
-static gconv_status execute_parts(gconv_worker *worker, gconv_group *group, gconv_image *outputs) {
+static gconv_status execute_parts(gconv_group *group, gconv_image *outputs) {
+  gconv_worker *worker = group->worker;
   int32_t frames = group->image.frames, part = group->part;
   for (int32_t at = 0; at < frames; at += part) {
     int32_t first = at < frames - part ? at : frames - part;
@@ -174,32 +177,32 @@ static gconv_status execute_parts(gconv_worker *worker, gconv_group *group, gcon
     gconv_report_add_times(&group->common, &times, 1);
     GCONV_TRY(status);
     if (worker->run->batch->verify)
-      GCONV_TRY(verify(worker, group, &in, outputs, first, at + part <= frames ? part : frames - at));
+      GCONV_TRY(verify(group, &in, outputs, first, at + part <= frames ? part : frames - at));
   }
   return GCONV_OK;
 }
 
-static gconv_status execute_whole(gconv_worker *worker, gconv_group *group) {
-  gconv_image *results = worker->memory.results, *in = &group->image;
+static gconv_status execute_whole(gconv_group *group) {
+  gconv_image *results = group->worker->memory.results, *in = &group->image;
   GCONV_TRY(gconv_plan_execute(group->plan, in, results, gconv_plan_outputs(group->plan), &group->common.timings));
-  return worker->run->batch->verify ? verify(worker, group, in, results, 0, in->frames) : GCONV_OK;
+  return group->worker->run->batch->verify ? verify(group, in, results, 0, in->frames) : GCONV_OK;
 }
 
-void gconv_group_look(const gconv_worker *worker, gconv_group *group) {
-  for (size_t i = 0; i < group->count && worker->run->batch->watch; i++) {
+void gconv_group_look(gconv_group *group) {
+  for (size_t i = 0; i < group->count && group->worker->run->batch->watch; i++) {
     gconv_item *item = &group->items[i];
     gconv_image own = gconv_frames_of(&group->image, item->first_frame, item->frames);
-    item->told.look = gconv_plan_look(group->plan);
-    gconv_look_at(&item->told.look, &own, 0, gconv_device_threads(worker->cpu));
+    item->outcome.look = gconv_plan_look(group->plan);
+    gconv_look_at(&item->outcome.look, &own, 0, gconv_device_threads(group->worker->cpu));
   }
 }
 
-gconv_status gconv_group_execute(gconv_worker *worker, gconv_group *group) {
-  GCONV_TRY(gconv_group_prepare_results(worker, group));
+gconv_status gconv_group_execute(gconv_group *group) {
+  GCONV_TRY(gconv_group_prepare_results(group));
   if (group->part == group->image.frames)
-    return execute_whole(worker, group);
-  gconv_image *outputs = calloc(worker->memory.result_count, sizeof *outputs);
-  gconv_status status = outputs ? execute_parts(worker, group, outputs) : gconv_no_memory();
+    return execute_whole(group);
+  gconv_image *outputs = calloc(group->worker->memory.result_count, sizeof *outputs);
+  gconv_status status = outputs ? execute_parts(group, outputs) : gconv_no_memory();
   free(outputs);
   return status;
 }

@@ -6,20 +6,20 @@
 #include "batch/run.h"
 
 /* Sets worker->device, as gconv_devices_take(). NULL: the GPU is not ready, and is waited for when the plan is made. */
-gconv_status gconv_group_take_device(gconv_worker *worker, gconv_group *group, bool either, bool waits);
+gconv_status gconv_group_take_device(gconv_group *group, bool either, bool waits);
 /* Takes a plan for images like group->image; waits for the device first if need be. `rows`: as for gconv_plan_create().
  * `rows_may`: if a GPU has no memory, returns GCONV_NO_MEMORY even if the CPU could take the images. */
-gconv_status gconv_group_take_plan(gconv_worker *worker, gconv_group *group, int32_t rows, bool rows_may);
+gconv_status gconv_group_take_plan(gconv_group *group, int32_t rows, bool rows_may);
 /* Gives the plan back. */
-void gconv_group_give_plan(gconv_worker *worker, gconv_group *group);
+void gconv_group_give_plan(gconv_group *group);
 /* Fills group->common.plan: what the plan does with one of the images. */
 void gconv_group_describe(gconv_group *group);
 /* Makes the worker's results images that the plan can write over: empty ones, or the last ones. */
-gconv_status gconv_group_prepare_results(gconv_worker *worker, const gconv_group *group);
+gconv_status gconv_group_prepare_results(const gconv_group *group);
 /* Looks at the pixels of all items for what results cannot show. */
-void gconv_group_look(const gconv_worker *worker, gconv_group *group);
+void gconv_group_look(gconv_group *group);
 /* Executes the plan, from the pixels of the group to the worker's results. */
-gconv_status gconv_group_execute(gconv_worker *worker, gconv_group *group);
+gconv_status gconv_group_execute(gconv_group *group);
 
 /* ---- explain.c ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run does with a plan, as text. */
+#include "base/memory.h"
 #include "batch/execute.h"
 #include "batch/worth.h"
 
@@ -35,24 +36,19 @@ static void explain_jpeg(const gconv_batch *batch, const gconv_plan *plan, FILE 
 }
 
 gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **result) {
-  char *explanation = NULL;
+  char *explanation = NULL, *text = NULL;
   size_t size = 0;
   GCONV_TRY(gconv_plan_explain(plan, &explanation));
-  if (strcmp(gconv_plan_get_info(plan)->device, "cpu") == 0) {
-    *result = explanation;
+  *result = explanation;
+  if (strcmp(gconv_plan_get_info(plan)->device, "cpu") == 0)
     return GCONV_OK;
-  }
-  *result = NULL;
-  FILE *text = open_memstream(result, &size);
-  if (text) {
-    fputs(explanation, text);
-    explain_jpeg(batch, plan, text);
-    explain_png(batch, plan, text);
+  FILE *out = open_memstream(&text, &size);
+  if (out) {
+    fputs(explanation, out);
+    explain_jpeg(batch, plan, out);
+    explain_png(batch, plan, out);
   }
   free(explanation);
-  if (text && fclose(text) == 0)
-    return GCONV_OK;
-  free(*result);
-  *result = NULL;
-  return gconv_set_error(GCONV_NO_MEMORY, "no memory for an explanation");
+  *result = out && gconv_close_text(out, &text) ? text : NULL;
+  return *result ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "no memory for an explanation");
 }

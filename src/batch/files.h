@@ -9,7 +9,7 @@
 
 /* Decodes all items into group->image, one after the other. Items that cannot be read are reported as failed, and taken out
  * of the group. `reader`: of the only item, at its first row; NULL: all files are opened here. */
-gconv_status gconv_group_load(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader);
+gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader);
 
 /* ---- frame.c: names and shared files of a frame. `frame` is NULL for a whole input where that is allowed ---- */
 
@@ -28,22 +28,20 @@ gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info
 /* ---- write.c ---- */
 
 /* Writes the worker's results: the files of all items, or their part of the one array. */
-gconv_status gconv_group_write(gconv_worker *worker, gconv_group *group);
+gconv_status gconv_group_write(gconv_group *group);
 /* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the metadata of `from`.
  * Each writer has `threads` threads, or works on those of `shared`. writers[n] is NULL for a result that is not wanted, that
  * could not be begun (it is counted as failed), or that goes into the one array. Returns the rows that a writer takes at a
  * time, at most. */
-int32_t gconv_group_open_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, const gconv_image *from,
-                               int threads, gconv_threads *shared, gconv_row_writer **writers);
+int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, const gconv_image *from, int threads,
+                               gconv_threads *shared, gconv_row_writer **writers);
 /* Ends these files. They appear and are counted, or, if `status` is a failure, are discarded and counted as failed. */
-void gconv_group_close_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, gconv_row_writer **writers,
-                             gconv_status status);
+void gconv_group_close_files(gconv_group *group, size_t first, size_t end, gconv_row_writer **writers, gconv_status status);
 /* Adds rows of all planes, the first of which is row `first`, to result n: to its writer, or to the one array. */
-gconv_status gconv_group_add_rows(gconv_worker *worker, const gconv_group *group, size_t n, gconv_row_writer *writer,
-                                  const gconv_image *rows, int32_t first);
+gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_writer *writer, const gconv_image *rows,
+                                  int32_t first);
 /* Result n failed with `status`: counts it, and discards its writer. */
-void gconv_group_drop_file(gconv_worker *worker, gconv_group *group, size_t n, gconv_row_writer **writer,
-                           gconv_status status);
+void gconv_group_drop_file(gconv_group *group, size_t n, gconv_row_writer **writer, gconv_status status);
 /* Ends the one array, if there is one: it appears if all is `good`. */
 gconv_status gconv_array_close(gconv_run *run, bool good);
 

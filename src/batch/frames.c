@@ -17,7 +17,6 @@
 
 /* The frames of an input: `frame` is the frame at hand, `group` the group of the whole input, which is its only item. */
 typedef struct frames {
-  gconv_worker *worker;
   gconv_group *group;
   gconv_item *item;
   gconv_frame frame;
@@ -46,18 +45,18 @@ static void add_execution(gconv_report *sum, const gconv_report *part, int32_t f
 /* Adds the group `one` of a frame that has ended to the report of the input. */
 static void add_report(frames *f, gconv_group *one) {
   gconv_group *group = f->group;
-  gconv_told *told = &f->item->told, *part = &one->items[0].told;
-  told->report.written += part->report.written;
-  told->report.passed += part->report.passed;
-  told->report.failed += part->report.failed;
+  gconv_outcome *outcome = &f->item->outcome, *part = &one->items[0].outcome;
+  outcome->report.written += part->report.written;
+  outcome->report.passed += part->report.passed;
+  outcome->report.failed += part->report.failed;
   for (size_t i = 0; i < part->errors.count; i++)
-    gconv_texts_add(&told->errors, strdup(part->errors.items[i]));
+    gconv_texts_add(&outcome->errors, strdup(part->errors.items[i]));
   gconv_texts_free(&part->errors);
   gconv_report_add_times(&group->common, &one->common, 1);
   group->common.decode_ms += part->report.decode_ms;
   add_execution(&group->common, &one->common, (int32_t)f->frame.number - 1);
   gconv_losses_keep_worst(&group->losses, &one->losses);
-  gconv_look_add(&told->look, &part->look);
+  gconv_look_add(&outcome->look, &part->look);
   if (!group->explanation) {
     group->explanation = one->explanation;
     one->explanation = NULL;
@@ -82,7 +81,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
                        .count = frame->results,
                        .sent = item->sent,
                        .print = item->print,
-                       .told.report.input = item->input};
+                       .outcome.report.input = item->input};
   if (frame->shared) /* for what a writer holds, two frames of a pipe are as many as more */
     part->file_frames = frame->total > 0 ? (int32_t)frame->total : 2;
   part->wanted = calloc(part->count, sizeof *part->wanted);
@@ -97,7 +96,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
   }
   if (in_turn) {
     GCONV_TRY(gconv_frame_name(frame));
-    gconv_item_choose(f->worker->run, part);
+    gconv_item_choose(f->group->worker->run, part);
   }
   return GCONV_OK;
 }
@@ -113,13 +112,13 @@ static gconv_status skip_frame(gconv_row_reader *reader) {
 /* Carries the frame at hand all the way. */
 static gconv_status carry_frame(frames *f) {
   gconv_item part;
-  gconv_group one = {.range = f->group->range, .items = &part, .count = 1, .frame = &f->frame};
+  gconv_group one = {.worker = f->group->worker, .range = f->group->range, .items = &part, .count = 1, .frame = &f->frame};
   pthread_mutex_init(&one.lock, NULL);
   gconv_status status = gconv_group_keep_text(&one, begin_frame(f, &part));
   if (status == GCONV_OK && !gconv_item_is_wanted(&part))
     status = gconv_group_keep_text(&one, skip_frame(f->frame.reader));
   else if (status == GCONV_OK)
-    status = f->carrier(f->worker, &one, f->frame.reader);
+    status = f->carrier(&one, f->frame.reader);
   f->group->stranded = one.stranded;
   if (status != GCONV_OK && !one.streamed && !one.stranded)
     gconv_item_fail(&part, one.why.text);
@@ -137,13 +136,13 @@ static gconv_status carry_frame(frames *f) {
 static void fail_next(frames *f) {
   gconv_item_add_error(f->item, f->item->input->path, gconv_last_error());
   if (!f->frame.named && !f->frame.shared)
-    f->item->told.report.failed += f->frame.results;
+    f->item->outcome.report.failed += f->frame.results;
 }
 
 /* Counts results of frames that did not come as failed, where their number is known. */
 static void fail_rest(frames *f) {
   for (size_t n = 0; n < f->item->count && f->frame.named; n++) {
-    f->item->told.report.failed += f->item->wanted[n];
+    f->item->outcome.report.failed += f->item->wanted[n];
     f->item->wanted[n] = false;
   }
 }
@@ -152,12 +151,12 @@ static void fail_rest(frames *f) {
  */
 static void close_shared(frames *f, bool failed) {
   const gconv_frame *frame = &f->frame;
-  gconv_report *report = &f->item->told.report;
+  gconv_report *report = &f->item->outcome.report;
   for (size_t n = 0; n < frame->results && frame->shared; n++) {
     gconv_row_writer *writer = frame->writers[n];
     frame->writers[n] = NULL;
     if (writer && !failed) {
-      gconv_item_count(f->worker->run, f->group, f->item, n, gconv_row_writer_commit(writer));
+      gconv_item_count(f->group, f->item, n, gconv_row_writer_commit(writer));
     } else if (writer) {
       gconv_row_writer_discard(writer);
       report->failed++;
@@ -180,7 +179,7 @@ static gconv_status carry_all(frames *f) {
       break;
     group->image = gconv_header_of(gconv_row_reader_header(frame->reader));
     status = carry_frame(f);
-    if (frame->shared && f->item->told.report.failed >= frame->results)
+    if (frame->shared && f->item->outcome.report.failed >= frame->results)
       break; /* no file is left to which more could be added */
   }
   fail_rest(f);
@@ -202,11 +201,11 @@ static void free_frame(gconv_frame *frame) {
   free(frame->made);
 }
 
-gconv_status gconv_group_carry_frames(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader,
-                                      gconv_carrier *carrier) {
+gconv_status gconv_group_carry_frames(gconv_group *group, gconv_row_reader *reader, gconv_carrier *carrier) {
+  gconv_worker *worker = group->worker;
   const gconv_batch *batch = worker->run->batch;
   gconv_item *item = &group->items[0];
-  frames f = {.worker = worker, .group = group, .item = item, .carrier = carrier};
+  frames f = {.group = group, .item = item, .carrier = carrier};
   gconv_frame *frame = &f.frame;
   *frame = (gconv_frame){.reader = reader,
                          .batch = batch,

@@ -17,7 +17,8 @@
 
 /* All files of results are open at once, and what each needs besides its rows must fit into --memory. A result that several
  * threads compress is written faster as a whole. */
-double gconv_parts_bytes(const gconv_worker *worker, const gconv_group *group, double whole) {
+double gconv_parts_bytes(const gconv_group *group, double whole) {
+  gconv_worker *worker = group->worker;
   const gconv_batch *batch = worker->run->batch;
   const gconv_item *item = &group->items[0];
   double bytes = whole + ((double)item->count - 1) * (5 << 20) * worker->threads;
@@ -30,7 +31,6 @@ double gconv_parts_bytes(const gconv_worker *worker, const gconv_group *group, d
 
 /* The results of a group, which are written as they come. */
 typedef struct sending {
-  gconv_worker *worker;
   gconv_group *group;
   const gconv_image *in;      /* whose profile and resolution the results get */
   gconv_row_writer **writers; /* one for each output; NULL: the output is not wanted */
@@ -41,8 +41,7 @@ typedef struct sending {
 static int32_t begin_results(void *user) {
   sending *s = user;
   s->begun = true;
-  return gconv_group_open_files(s->worker, s->group, 0, s->group->items[0].count, s->in, s->worker->threads, NULL,
-                                s->writers);
+  return gconv_group_open_files(s->group, 0, s->group->items[0].count, s->in, s->group->worker->threads, NULL, s->writers);
 }
 
 static void take_part(void *user, size_t output, const gconv_part *part) {
@@ -51,19 +50,20 @@ static void take_part(void *user, size_t output, const gconv_part *part) {
   double begin = gconv_now_ms();
   gconv_status status = *writer ? gconv_row_writer_write_part(*writer, part) : GCONV_OK;
   if (status != GCONV_OK)
-    gconv_group_drop_file(s->worker, s->group, output, writer, status);
+    gconv_group_drop_file(s->group, output, writer, status);
   s->group->common.encode_ms += gconv_now_ms() - begin;
 }
 
 /* As gconv_plan_execute_parts(), into the files of the results. Once results have come, sets group->streamed, and counts
  * them. GCONV_UNSUPPORTED if they cannot come in parts. */
-static gconv_status execute_parts(gconv_worker *worker, gconv_group *group, const gconv_image *in, const void *jpeg,
-                                  size_t size) {
+static gconv_status execute_parts(gconv_group *group, const gconv_image *in, const void *jpeg, size_t size) {
   gconv_item *item = &group->items[0];
   gconv_timings *timings = &group->common.timings;
-  sending s = {.worker = worker, .group = group, .in = in};
-  gconv_taker taker = {
-      .begin = begin_results, .take = take_part, .user = &s, .png = gconv_gpu_makes_png(worker->run->batch, item->format)};
+  sending s = {.group = group, .in = in};
+  gconv_taker taker = {.begin = begin_results,
+                       .take = take_part,
+                       .user = &s,
+                       .png = gconv_gpu_makes_png(group->worker->run->batch, item->format)};
   s.writers = gconv_plan_outputs(group->plan) == item->count ? calloc(item->count, sizeof *s.writers) : NULL;
   if (!s.writers)
     return GCONV_UNSUPPORTED;
@@ -72,20 +72,20 @@ static gconv_status execute_parts(gconv_worker *worker, gconv_group *group, cons
   if (s.begun) {
     if (gconv_group_keep_text(group, status) != GCONV_OK)
       gconv_item_add_error(item, item->input->path, group->why.text);
-    gconv_group_close_files(worker, group, 0, item->count, s.writers, status);
+    gconv_group_close_files(group, 0, item->count, s.writers, status);
   }
   group->common.encode_ms += timings->encode_ms;
   free(s.writers);
   return status;
 }
 
-gconv_status gconv_group_execute_pixels(gconv_worker *worker, gconv_group *group, bool in_parts) {
+gconv_status gconv_group_execute_pixels(gconv_group *group, bool in_parts) {
   gconv_status status = GCONV_UNSUPPORTED;
-  gconv_group_look(worker, group);
+  gconv_group_look(group);
   if (in_parts)
-    status = execute_parts(worker, group, &group->image, NULL, 0);
+    status = execute_parts(group, &group->image, NULL, 0);
   if (status != GCONV_OK && !group->streamed)
-    status = gconv_group_execute(worker, group);
+    status = gconv_group_execute(group);
   if (status == GCONV_OK)
     gconv_group_describe(group);
   return status;
@@ -93,20 +93,19 @@ gconv_status gconv_group_execute_pixels(gconv_worker *worker, gconv_group *group
 
 /* ---- JPEG ------------------------------------------------------------------------------------------------------------ */
 
-static gconv_status execute_jpeg(gconv_worker *worker, gconv_group *group, const gconv_image *header, const void *jpeg,
-                                 size_t size) {
-  GCONV_TRY(gconv_group_prepare_results(worker, group));
-  return gconv_plan_execute_jpeg(group->plan, jpeg, size, header, worker->memory.results, &group->common.timings);
+static gconv_status execute_jpeg(gconv_group *group, const gconv_image *header, const void *jpeg, size_t size) {
+  GCONV_TRY(gconv_group_prepare_results(group));
+  return gconv_plan_execute_jpeg(group->plan, jpeg, size, header, group->worker->memory.results, &group->common.timings);
 }
 
 /* Decodes and convolves, in parts or at once. Fails only if results were begun. */
-static gconv_status decode_and_convolve(gconv_worker *worker, gconv_group *group, const gconv_image *header,
-                                        const void *jpeg, size_t size, bool in_parts) {
+static gconv_status decode_and_convolve(gconv_group *group, const gconv_image *header, const void *jpeg, size_t size,
+                                        bool in_parts) {
   gconv_status status = GCONV_UNSUPPORTED;
   if (in_parts)
-    status = execute_parts(worker, group, header, jpeg, size);
+    status = execute_parts(group, header, jpeg, size);
   if (status == GCONV_UNSUPPORTED && !group->streamed)
-    status = execute_jpeg(worker, group, header, jpeg, size);
+    status = execute_jpeg(group, header, jpeg, size);
   if (status == GCONV_OK) {
     gconv_group_describe(group);
     group->common.decode_ms += group->common.timings.decode_ms;
@@ -118,20 +117,21 @@ static gconv_status decode_and_convolve(gconv_worker *worker, gconv_group *group
   return status;
 }
 
-gconv_status gconv_group_convolve_jpeg(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, double whole) {
+gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *reader, double whole) {
+  gconv_worker *worker = group->worker;
   void *jpeg = NULL;
   size_t size = 0;
   if (!gconv_devices_decode(worker->run->devices, worker->index))
     return GCONV_OK;
-  double parts = gconv_parts_bytes(worker, group, whole);
+  double parts = gconv_parts_bytes(group, whole);
   GCONV_TRY(gconv_worker_admit(worker, parts > 0 ? parts : whole, "a GPU takes images whole, and -d cpu does not"));
   double begin = gconv_now_ms();
   if (gconv_row_reader_jpeg(reader, &jpeg, &size) != GCONV_OK)
     return GCONV_OK;
   group->common.decode_ms += gconv_now_ms() - begin;
-  gconv_status status = gconv_group_take_plan(worker, group, 0, false);
+  gconv_status status = gconv_group_take_plan(group, 0, false);
   if (status == GCONV_OK)
-    status = decode_and_convolve(worker, group, gconv_row_reader_header(reader), jpeg, size, parts > 0);
+    status = decode_and_convolve(group, gconv_row_reader_header(reader), jpeg, size, parts > 0);
   free(jpeg);
   return status;
 }

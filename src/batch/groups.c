@@ -10,60 +10,50 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- One by one ------------------------------------------------------------------------------------------------------ */
+/* An input, and what it is ordered by. */
+typedef struct shaped {
+  gconv_image header; /* without metadata */
+  double metadata;    /* bytes of metadata */
+  size_t input;       /* its number */
+  size_t first;       /* by shape: the number of the first input that it goes together with; by size: a class of sizes */
+} shaped;
 
-/* The place of an input in the order: first by a class of file sizes, each of which is half of the one before. */
-struct place {
-  int class;
-  size_t input;
-};
-
-static int compare_places(const void *a, const void *b) {
-  const struct place *x = a, *y = b;
-  return x->class != y->class ? (x->class > y->class) - (x->class < y->class)
-                              : (x->input > y->input) - (x->input < y->input);
+static int compare_firsts(const void *a, const void *b) {
+  const shaped *x = a, *y = b;
+  int order = (x->first > y->first) - (x->first < y->first);
+  return order ? order : (x->input > y->input) - (x->input < y->input);
 }
 
-/* The class of a file size. Large files come first, so that the last worker is not left with one. (The size of the file is
- * the best estimate of the time that an image takes.) Files of about one size keep their order, and so do all files below
- * 64 KiB. Unknown sizes come first. */
-static int class_of(const char *path) {
+/* ---- By size -----------------------------------------------------------------------------------------------------------
+ */
+
+/* The class of a file size: each class is half of the one before. Large files come first, so that the last worker is not
+ * left with one. (The size of the file is the best estimate of the time that an image takes.) Files of about one size keep
+ * their order, and so do all files below 64 KiB. Unknown sizes come first. */
+static size_t class_of(const char *path) {
   enum { SMALL_BITS = 16 };
   struct stat file;
   if (strcmp(path, "-") == 0 || stat(path, &file) != 0 || !S_ISREG(file.st_mode))
     return 0;
-  int class = 64;
+  size_t class = 64;
   for (uint64_t bytes = (uint64_t)file.st_size >> SMALL_BITS; bytes > 0; bytes /= 2)
     class --;
   return class;
 }
 
-static gconv_status order_by_size(gconv_run *run) {
-  size_t count = run->batch->inputs->count;
-  struct place *places = calloc(count + 1, sizeof *places);
-  if (!places)
-    return gconv_no_memory();
+/* Each input is a group. */
+static void order_by_size(gconv_run *run, shaped *inputs) {
+  size_t count = run->range_count = run->batch->inputs->count;
   for (size_t i = 0; i < count; i++)
-    places[i] = (struct place){class_of(run->batch->inputs->items[i].file), i};
-  qsort(places, count, sizeof *places, compare_places);
+    inputs[i] = (shaped){.input = i, .first = class_of(run->batch->inputs->items[i].file)};
+  qsort(inputs, count, sizeof *inputs, compare_firsts);
   for (size_t i = 0; i < count; i++) {
-    run->order[i] = places[i].input;
+    run->order[i] = inputs[i].input;
     run->ranges[i] = (gconv_group_range){.first = i, .count = 1};
   }
-  run->range_count = count;
-  free(places);
-  return GCONV_OK;
 }
 
 /* ---- By shape -------------------------------------------------------------------------------------------------------- */
-
-/* An input whose header was read. */
-typedef struct shaped {
-  gconv_image header; /* without metadata */
-  double metadata;    /* bytes of metadata */
-  size_t input;       /* its number */
-  size_t first;       /* the number of the first input that it goes together with */
-} shaped;
 
 /* Reads the header of an input. A header that cannot be read has no frames: it fails when it is decoded. Pipes are not
  * looked into. */
@@ -95,29 +85,14 @@ static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, siz
   }
 }
 
-static int compare_shapes(const gconv_image *a, const gconv_image *b) {
-  const int32_t x[] = {(int32_t)a->type, a->frames, a->height, a->width, a->channels, a->planar, a->alpha};
-  const int32_t y[] = {(int32_t)b->type, b->frames, b->height, b->width, b->channels, b->planar, b->alpha};
-  size_t i = 0;
-  while (i + 1 < sizeof x / sizeof *x && x[i] == y[i])
-    i++;
-  return (x[i] > y[i]) - (x[i] < y[i]);
-}
-
-static int compare_numbers(size_t a, size_t b) {
-  return (a > b) - (a < b);
-}
-
 static int compare_shaped(const void *a, const void *b) {
-  const shaped *x = a, *y = b;
-  int order = compare_shapes(&x->header, &y->header);
-  return order ? order : compare_numbers(x->input, y->input);
-}
-
-static int compare_firsts(const void *a, const void *b) {
-  const shaped *x = a, *y = b;
-  int order = compare_numbers(x->first, y->first);
-  return order ? order : compare_numbers(x->input, y->input);
+  const gconv_image *p = &((const shaped *)a)->header, *q = &((const shaped *)b)->header;
+  const int32_t x[] = {(int32_t)p->type, p->frames, p->height, p->width, p->channels, p->planar, p->alpha};
+  const int32_t y[] = {(int32_t)q->type, q->frames, q->height, q->width, q->channels, q->planar, q->alpha};
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+    if (x[i] != y[i])
+      return x[i] > y[i] ? 1 : -1;
+  return compare_firsts(a, b);
 }
 
 /* Puts images of one shape together, in their order. Images of several frames stay alone. One array of all results keeps the
@@ -198,16 +173,15 @@ gconv_status gconv_groups_make(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   run->order = calloc(count + 1, sizeof *run->order);
   run->ranges = calloc(count + 1, sizeof *run->ranges);
-  if (!run->order || !run->ranges)
-    return gconv_no_memory();
-  if (!run->operation->type->batches)
-    return order_by_size(run);
-  shaped *looked = calloc(count + 1, sizeof *looked);
-  if (!looked)
-    return gconv_no_memory();
-  for (size_t i = 0; i < count; i++)
-    looked[i] = look_at(run, i);
-  gconv_status status = group_by_shape(run, looked);
-  free(looked);
+  shaped *inputs = calloc(count + 1, sizeof *inputs);
+  gconv_status status = run->order && run->ranges && inputs ? GCONV_OK : gconv_no_memory();
+  if (status == GCONV_OK && !run->operation->type->batches) {
+    order_by_size(run, inputs);
+  } else if (status == GCONV_OK) {
+    for (size_t i = 0; i < count; i++)
+      inputs[i] = look_at(run, i);
+    status = group_by_shape(run, inputs);
+  }
+  free(inputs);
   return status;
 }

@@ -26,12 +26,12 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text) 
   if (asprintf(&error, "%s%s%s", named ? "" : path, named ? "" : ": ", text) < 0)
     return;
   gconv_name_fields(error);
-  gconv_texts_add(&item->told.errors, error);
+  gconv_texts_add(&item->outcome.errors, error);
 }
 
 void gconv_item_fail(gconv_item *item, const char *text) {
   for (size_t n = 0; n < item->count; n++)
-    item->told.report.failed += item->wanted[n];
+    item->outcome.report.failed += item->wanted[n];
   const char *output = item->paths[0];                                   /* NULL: it could not be named */
   bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* the text is about one array of all results */
   gconv_item_add_error(item, of_output ? output : item->input->path, text);
@@ -48,8 +48,8 @@ bool gconv_item_is_wanted(const gconv_item *item) {
 
 static void count_existing(gconv_item *item, gconv_existing existing, const char *path) {
   bool skips = existing == GCONV_EXISTING_SKIP;
-  item->told.report.passed += skips;
-  item->told.report.failed += !skips;
+  item->outcome.report.passed += skips;
+  item->outcome.report.failed += !skips;
   if (!skips)
     gconv_item_add_error(item, path, "exists and is kept (--no-clobber)");
 }
@@ -60,9 +60,9 @@ static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) 
   item->print = gconv_print_of(item->input->file);
   for (size_t n = 0; n < item->count; n++) {
     gconv_finding finding = gconv_manifest_look_up(manifest, item->paths[n], item->input->relative, item->print);
-    item->told.report.found[finding]++;
+    item->outcome.report.found[finding]++;
     item->wanted[n] = finding != GCONV_FOUND_DONE;
-    item->told.report.passed += !item->wanted[n];
+    item->outcome.report.passed += !item->wanted[n];
   }
 }
 
@@ -91,7 +91,7 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
                        .paths = outputs->paths.items + first,
                        .format = outputs->formats[first],
                        .count = batch->one_array ? 1 : outputs->first[input + 1] - first};
-  gconv_report *report = &item->told.report;
+  gconv_report *report = &item->outcome.report;
   report->input = item->input;
   report->outputs = item->paths;
   report->output_count = item->count;
@@ -137,8 +137,9 @@ static char *keep_times(const gconv_run *run, const gconv_item *item, size_t n) 
   return trouble;
 }
 
-void gconv_item_count(const gconv_run *run, gconv_group *group, gconv_item *item, size_t n, gconv_status status) {
-  gconv_report *report = &item->told.report;
+void gconv_item_count(gconv_group *group, gconv_item *item, size_t n, gconv_status status) {
+  const gconv_run *run = group->worker->run;
+  gconv_report *report = &item->outcome.report;
   char *trouble = status == GCONV_OK ? keep_times(run, item, n) : NULL;
   if (!trouble && status == GCONV_OK)
     trouble = note(run, item, n);
@@ -154,7 +155,7 @@ void gconv_item_count(const gconv_run *run, gconv_group *group, gconv_item *item
     gconv_item_add_error(item, item->paths[n], gconv_last_error());
   }
   if (trouble)
-    gconv_texts_add(&item->told.errors, trouble);
+    gconv_texts_add(&item->outcome.errors, trouble);
   pthread_mutex_unlock(&group->lock);
 }
 
@@ -184,9 +185,9 @@ void gconv_report_add_verification(gconv_report *sum, const gconv_verification *
 }
 
 /* Completes the report of item i with what all items of the group have in common. */
-static void complete(const gconv_run *run, const gconv_group *group, size_t i) {
+static void complete(const gconv_group *group, size_t i) {
   gconv_item *item = &group->items[i];
-  gconv_report *report = &item->told.report;
+  gconv_report *report = &item->outcome.report;
   const gconv_report *common = &group->common;
   gconv_report_add_times(report, common, 1 / (double)group->count);
   report->executed = common->executed;
@@ -195,19 +196,19 @@ static void complete(const gconv_run *run, const gconv_group *group, size_t i) {
   report->verified = common->verified;
   report->verification = common->verification;
   report->pixels = (uint64_t)item->frames * (uint64_t)group->image.height * (uint64_t)group->image.width;
-  report->device_reason = run->device_reason;
-  item->told.losses = group->losses;
+  report->device_reason = group->worker->run->device_reason;
+  item->outcome.losses = group->losses;
   if (i == 0 && common->executed && group->explanation)
-    item->told.explanation = strdup(group->explanation);
+    item->outcome.explanation = strdup(group->explanation);
   if (i == 0 && group->remark[0])
-    item->told.remark = strdup(group->remark);
+    item->outcome.remark = strdup(group->remark);
 }
 
-void gconv_told_free(gconv_told *told) {
-  gconv_texts_free(&told->errors);
-  free(told->explanation);
-  free(told->remark);
-  told->explanation = told->remark = NULL;
+void gconv_outcome_free(gconv_outcome *outcome) {
+  gconv_texts_free(&outcome->errors);
+  free(outcome->explanation);
+  free(outcome->remark);
+  outcome->explanation = outcome->remark = NULL;
 }
 
 static void sum_up(gconv_batch_summary *summary, const gconv_report *report) {
@@ -220,38 +221,38 @@ static void sum_up(gconv_batch_summary *summary, const gconv_report *report) {
 }
 
 /* Hands a report to the caller. */
-static void hand_out(const gconv_run *run, gconv_told *told) {
+static void hand_out(const gconv_run *run, gconv_outcome *outcome) {
   const gconv_batch *batch = run->batch;
-  gconv_report *report = &told->report;
-  report->errors = &told->errors;
-  report->explanation = told->explanation;
-  report->remark = told->remark;
+  gconv_report *report = &outcome->report;
+  report->errors = &outcome->errors;
+  report->explanation = outcome->explanation;
+  report->remark = outcome->remark;
   report->elapsed_ms = gconv_now_ms() - run->begin_ms;
   if (report->written > 0) {
-    gconv_warn_of_look(batch, report->input->path, &told->look);
-    gconv_warn_of_losses(batch, report->input->path, &told->losses);
+    gconv_warn_of_look(batch, report->input->path, &outcome->look);
+    gconv_warn_of_losses(batch, report->input->path, &outcome->losses);
   }
   batch->report(report, batch->user);
-  gconv_told_free(told);
+  gconv_outcome_free(outcome);
 }
 
 void gconv_item_hand_in(gconv_run *run, gconv_item *item) {
   pthread_mutex_lock(&run->lock);
-  sum_up(run->summary, &item->told.report);
-  run->told[item->place] = item->told;
-  run->told[item->place].done = true;
-  while (run->told_count < run->batch->inputs->count && run->told[run->told_count].done)
-    hand_out(run, &run->told[run->told_count++]);
+  sum_up(run->summary, &item->outcome.report);
+  run->outcomes[item->place] = item->outcome;
+  run->outcomes[item->place].done = true;
+  while (run->reported < run->batch->inputs->count && run->outcomes[run->reported].done)
+    hand_out(run, &run->outcomes[run->reported++]);
   pthread_mutex_unlock(&run->lock);
   free(item->wanted);
 }
 
-void gconv_group_finish(gconv_run *run, gconv_group *group, gconv_status status) {
+void gconv_group_finish(gconv_group *group, gconv_status status) {
   for (size_t i = 0; i < group->count; i++) {
-    complete(run, group, i);
+    complete(group, i);
     if (status != GCONV_OK && !group->streamed)
       gconv_item_fail(&group->items[i], group->why.text);
-    gconv_item_hand_in(run, &group->items[i]);
+    gconv_item_hand_in(group->worker->run, &group->items[i]);
   }
   free(group->explanation);
 }

@@ -13,7 +13,7 @@ bool gconv_item_choose(const gconv_run *run, gconv_item *item);
 bool gconv_item_is_wanted(const gconv_item *item);
 /* Counts result n by the status of its writing. GCONV_OK: it is written, and noted in the manifest. GCONV_EXISTS: it is
  * passed over. Any other status: it failed, and gconv_last_error() says why. Thread-safe. */
-void gconv_item_count(const gconv_run *run, gconv_group *group, gconv_item *item, size_t n, gconv_status status);
+void gconv_item_count(gconv_group *group, gconv_item *item, size_t n, gconv_status status);
 /* Counts all wanted results as failed for the reason in `text`. */
 void gconv_item_fail(gconv_item *item, const char *text);
 /* Adds an error about `path`, whose name is put in front unless the text has it. */
@@ -21,11 +21,11 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text);
 /* Reports an item once all earlier items are reported. Takes over its texts. Thread-safe. */
 void gconv_item_hand_in(gconv_run *run, gconv_item *item);
 
-void gconv_told_free(gconv_told *told);
+void gconv_outcome_free(gconv_outcome *outcome);
 /* Keeps the text of a failure in group->why, with advice for the options of the command line. Returns `status`. */
 gconv_status gconv_group_keep_text(gconv_group *group, gconv_status status);
 /* Reports all items of a group, which ended with `status`. */
-void gconv_group_finish(gconv_run *run, gconv_group *group, gconv_status status);
+void gconv_group_finish(gconv_group *group, gconv_status status);
 /* Adds times of a report, multiplied by `share`, to another. */
 void gconv_report_add_times(gconv_report *sum, const gconv_report *times, double share);
 /* Adds a verification of frames from `first` on, and keeps the worst. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 typedef struct loading {
-  gconv_worker *worker;
   gconv_group *group;
   gconv_row_reader *reader; /* of the only item; NULL: they are opened */
   gconv_image *images;      /* [group->count] */
@@ -16,12 +15,12 @@ typedef struct loading {
 } loading;
 
 static gconv_status read_whole(const loading *l, const char *path, gconv_image *image) {
-  const gconv_batch *batch = l->worker->run->batch;
+  const gconv_batch *batch = l->group->worker->run->batch;
   gconv_row_reader *reader = l->reader;
   if (!reader)
-    GCONV_TRY(gconv_row_reader_open(path, &l->worker->run->reading, &reader));
+    GCONV_TRY(gconv_row_reader_open(path, &l->group->worker->run->reading, &reader));
   if (l->group->count == 1) /* the memory of the last pixels serves again */
-    *image = gconv_holding_take_input(&l->worker->memory, gconv_row_reader_header(reader));
+    *image = gconv_holding_take_input(&l->group->worker->memory, gconv_row_reader_header(reader));
   gconv_status status = gconv_row_reader_image(reader, image);
   if (!l->reader)
     gconv_row_reader_close(reader);
@@ -37,7 +36,7 @@ static void decode(void *context, size_t turn, int seat) {
     l->errors[turn] = strdup(gconv_last_error());
     gconv_image_free(&l->images[turn]);
   }
-  item->told.report.decode_ms += gconv_now_ms() - begin;
+  item->outcome.report.decode_ms += gconv_now_ms() - begin;
 }
 
 /* Takes out the items that could not be read, or do not have the shape of the group, and reports them. */
@@ -53,7 +52,7 @@ static void drop_unread(loading *l) {
       gconv_item_fail(item, read ? "it changed while it was waiting for its turn"
                                  : (l->errors[i] ? l->errors[i] : "out of memory"));
       gconv_image_free(&l->images[i]);
-      gconv_item_hand_in(l->worker->run, item);
+      gconv_item_hand_in(l->group->worker->run, item);
       continue;
     }
     if (kept < i) {
@@ -90,7 +89,7 @@ static gconv_status join(loading *l) {
   }
   gconv_image header = gconv_header_of(&l->images[0]);
   header.frames = frames;
-  group->image = gconv_holding_take_input(&l->worker->memory, &header);
+  group->image = gconv_holding_take_input(&l->group->worker->memory, &header);
   if (!group->image.data) {
     group->image = header;
     GCONV_TRY(gconv_image_allocate(&group->image));
@@ -102,16 +101,15 @@ static gconv_status join(loading *l) {
   return GCONV_OK;
 }
 
-gconv_status gconv_group_load(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader) {
+gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader) {
   size_t count = group->count;
-  loading l = {.worker = worker,
-               .group = group,
+  loading l = {.group = group,
                .reader = reader,
                .images = calloc(count, sizeof *l.images),
                .errors = calloc(count, sizeof *l.errors)};
   gconv_status status = l.images && l.errors ? GCONV_OK : gconv_no_memory();
   if (status == GCONV_OK) {
-    gconv_threads_run(gconv_device_threads(worker->cpu), count, decode, &l);
+    gconv_threads_run(gconv_device_threads(group->worker->cpu), count, decode, &l);
     if (!group->frame)
       drop_unread(&l);
     else if (!l.images[0].data) /* the failure is reported with the other frames */

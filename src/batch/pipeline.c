@@ -185,10 +185,10 @@ static gconv_status begin(gconv_run *run) {
   bool in_order = batch->one_array && (batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
   GCONV_TRY(begin_folder(run));
   GCONV_TRY(begin_devices(run, in_order ? 1 : batch->inputs->count));
-  run->told = calloc(batch->inputs->count + 1, sizeof *run->told);
+  run->outcomes = calloc(batch->inputs->count + 1, sizeof *run->outcomes);
   bool once = run->operation->type->shares || batch->memory > 0;
   run->plans = gconv_plans_create((once ? 1 : 2) * (size_t)gconv_devices_pools(run->devices));
-  if (!run->told || !run->plans)
+  if (!run->outcomes || !run->plans)
     return gconv_no_memory();
   return gconv_groups_make(run);
 }
@@ -215,9 +215,9 @@ static void end(gconv_run *run) {
   gconv_operation_free(run->exact);
   gconv_devices_close(run->devices, run->summary);
   gconv_manifest_close(run->record);
-  for (size_t i = run->told_count; run->told && i < run->batch->inputs->count; i++)
-    gconv_told_free(&run->told[i]);
-  free(run->told);
+  for (size_t i = run->reported; run->outcomes && i < run->batch->inputs->count; i++)
+    gconv_outcome_free(&run->outcomes[i]);
+  free(run->outcomes);
   free(run->order);
   free(run->ranges);
   pthread_mutex_destroy(&run->lock);

@@ -3,7 +3,8 @@
  * The records of a run. One call of gconv_batch_run() is a run. It divides its inputs into groups: a group is executed
  * together. An item is an input of a group, with its results.
  *
- * Each block of fields names the file that writes it. All other files only read these fields.
+ * Each block of fields names the file that writes it. All other files only read these fields. Frames that are carried one by
+ * one are groups of their own: frames.c sums them up in the group of their input.
  */
 #ifndef GCONV_BATCH_RUN_H
 #define GCONV_BATCH_RUN_H
@@ -17,7 +18,7 @@
 #include "names/outputs.h"
 #include "operation/losses.h"
 
-/* The inputs of a group: consecutive entries of run->order. Inputs that are executed together have one shape. */
+/* The inputs of a group: consecutive entries of run->order. Several inputs have one shape. */
 typedef struct gconv_group_range {
   size_t first, count;
   gconv_image header; /* of each image, without pixels; frames is 0 if the file was not looked into */
@@ -26,14 +27,14 @@ typedef struct gconv_group_range {
 } gconv_group_range;
 
 /* What is reported of an item. */
-typedef struct gconv_told {
+typedef struct gconv_outcome {
   gconv_report report;
   gconv_losses losses;
   gconv_look look;            /* what the pixels of the input have that results cannot show */
   gconv_texts errors;         /* owned, as the next two */
   char *explanation, *remark; /* NULL: none */
   bool done;                  /* the report is complete, and waits for those of earlier items */
-} gconv_told;
+} gconv_outcome;
 
 typedef struct gconv_run {
   /* pipeline.c, before the workers begin. */
@@ -70,8 +71,8 @@ typedef struct gconv_run {
   gconv_message why;
 
   /* item.c. */
-  gconv_told *told;  /* [inputs], in their order; owned */
-  size_t told_count; /* items whose reports were handed to the caller */
+  gconv_outcome *outcomes; /* [inputs], in their order; owned */
+  size_t reported;         /* number of outcomes that were handed to the caller */
 } gconv_run;
 
 /* The memory that images of one shape take, in bytes, roughly. */
@@ -102,7 +103,7 @@ typedef struct gconv_worker {
   gconv_cost cost;
   bool either; /* the CPU and a GPU may take these images */
 
-  gconv_device *device; /* execute.c: of the group; NULL: the worker will wait for a GPU after decoding */
+  gconv_device *device; /* execute.c, worker.c: of the group; NULL: the worker will wait for a GPU after decoding */
   bool explains;        /* worker.c: this worker has carried the first group, so its plans are explained */
 } gconv_worker;
 
@@ -119,8 +120,8 @@ typedef struct gconv_item {
   gconv_print print;   /* content of the file before it was read; known only with a manifest */
   int32_t file_frames; /* frames in each file of a result, if frames that are carried one by one share it; else 0 */
 
-  int32_t first_frame, frames; /* load.c: of the pixels of the group */
-  gconv_told told;             /* all files add to it: under the lock of the group while results are written */
+  int32_t first_frame, frames; /* load.c: of the pixels of the group; before, worker.c sets the number of frames */
+  gconv_outcome outcome;       /* all files add to it: under the lock of the group while results are written */
 } gconv_item;
 
 /* A frame of an input whose frames are carried one after the other, and the files that frames share. */
@@ -135,23 +136,24 @@ typedef struct gconv_frame {
   size_t named;   /* frames whose results have names already; 0: each frame gets its names in its turn */
   bool shared;    /* all frames of a result go into one file */
 
-  /* frame.c. */
+  /* frame.c, and write.c, which keeps writers. */
   bool counted;               /* the shared files were begun for two frames, as a second one follows */
   bool refused;               /* a second frame followed where there are names for one */
   gconv_row_writer **writers; /* [results]: shared files that are open between frames */
   char **paths;               /* [results]: of the frame at hand */
-  char **made;                /* [results]: those of them that were made in the turn of the frame; owned */
+  char **made;                /* [results]: paths that were made in the turn of the frame; owned */
 } gconv_frame;
 
 /* A group in the hands of a worker. */
 typedef struct gconv_group {
   /* worker.c and frames.c, when the group begins. */
+  gconv_worker *worker;
   const gconv_group_range *range;
   gconv_item *items; /* those with a wanted result; load.c takes out what cannot be read */
   size_t count;
   gconv_frame *frame; /* the only item is a frame of an input; NULL: it is a whole input */
 
-  gconv_image image; /* load.c: the pixels of all items; before, worker.c sets the header */
+  gconv_image image; /* load.c: the pixels of all items; before, worker.c sets their header */
 
   /* execute.c. */
   gconv_plan *plan;    /* taken from run->plans; NULL: none */
@@ -161,10 +163,10 @@ typedef struct gconv_group {
   bool stranded;       /* the device that it needs could not be opened: the run stops */
 
   gconv_report common;  /* what is the same for all items; all files add their times */
-  char remark[768];     /* why the plan is not on the device of the run, or takes less at a time; "" */
-  bool streamed;        /* results were written as they were made, and are counted */
+  char remark[768];     /* execute.c, worker.c, gpu.c: why it does not go as usual on the device of the run; "" */
+  bool streamed;        /* stream.c, gpu.c: results were written as they were made, and are counted */
   gconv_message why;    /* item.c: why the group failed */
-  pthread_mutex_t lock; /* guards items[].told while results are written */
+  pthread_mutex_t lock; /* guards items[].outcome while results are written */
 } gconv_group;
 
 static inline bool gconv_worker_is_on_cpu(const gconv_worker *worker) {

@@ -34,7 +34,6 @@ typedef struct span {
 typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
 
 typedef struct flow {
-  gconv_worker *worker;
   gconv_group *group;
   gconv_item *item; /* the only one; a result is wanted until it is made, or has failed */
   gconv_plan *plan;
@@ -99,17 +98,13 @@ static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
 /* ---- Buffers ---- */
 
 static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_image *image) {
-  gconv_image header = {.type = like->type,
-                        .frames = 1,
-                        .height = rows,
-                        .width = like->width,
-                        .channels = like->channels,
-                        .planar = like->planar,
-                        .alpha = like->alpha};
-  gconv_status status = gconv_image_allocate(&header);
-  if (status == GCONV_OK)
-    *image = header;
-  return status;
+  gconv_image header = gconv_header_of(like);
+  header.frames = 1;
+  header.height = rows;
+  header.has_nodata = false;
+  GCONV_TRY(gconv_image_allocate(&header));
+  *image = header;
+  return GCONV_OK;
 }
 
 static void free_buffers(flow *f) {
@@ -200,7 +195,7 @@ static gconv_image *window_of(flow *f, int32_t strip) {
 /* Looks at the rows after the first `kept` for what results cannot show, in the first pass. */
 static void look_at_window(flow *f, const gconv_image *window, int32_t kept) {
   if (f->looks)
-    gconv_look_at(&f->item->told.look, window, kept, f->threads);
+    gconv_look_at(&f->item->outcome.look, window, kept, f->threads);
 }
 
 /* Fills the window of strip i. Rows that the window before it has are copied. */
@@ -294,10 +289,10 @@ static void write_output(void *context, size_t turn, int seat) {
   gconv_image rows = kept_rows(f, k, w->strip, w->count);
   if (!f->item->wanted[k])
     return;
-  gconv_status status = gconv_group_add_rows(f->worker, f->group, k, f->writers[k], &rows, first_row_of(f, w->strip));
+  gconv_status status = gconv_group_add_rows(f->group, k, f->writers[k], &rows, first_row_of(f, w->strip));
   if (status == GCONV_OK)
     return;
-  gconv_group_drop_file(f->worker, f->group, k, &f->writers[k], status);
+  gconv_group_drop_file(f->group, k, &f->writers[k], status);
   f->item->wanted[k] = false;
 }
 
@@ -357,7 +352,7 @@ static void run_stages(flow *f) {
 
 /* Opens the input again, after an earlier pass has read it. */
 static gconv_status open_again(flow *f) {
-  gconv_read_options options = f->worker->run->reading;
+  gconv_read_options options = f->group->worker->run->reading;
   options.again = true;
   gconv_row_reader_close(f->again);
   f->again = NULL;
@@ -373,8 +368,8 @@ static gconv_status open_again(flow *f) {
 static gconv_status run_pass(flow *f) {
   if (f->was_read && f->reader)
     GCONV_TRY(open_again(f));
-  f->looks = !f->was_read && f->worker->run->batch->watch;
-  f->item->told.look = f->looks ? gconv_plan_look(f->plan) : f->item->told.look;
+  f->looks = !f->was_read && f->group->worker->run->batch->watch;
+  f->item->outcome.look = f->looks ? gconv_plan_look(f->plan) : f->item->outcome.look;
   f->was_read = true;
   memset(f->done, 0, sizeof f->done);
   gconv_status status = make_buffers(f);
@@ -401,9 +396,9 @@ static bool is_any_wanted(const flow *f) {
 static gconv_status make_results(flow *f, size_t number) {
   bool beside = write_side_by_side(f);
   gconv_status status = GCONV_OK;
-  f->step = gconv_group_open_files(f->worker, f->group, f->first, f->end, f->from, beside ? 1 : f->worker->threads,
+  f->step = gconv_group_open_files(f->group, f->first, f->end, f->from, beside ? 1 : f->group->worker->threads,
                                    beside ? NULL : f->threads, f->writers);
-  for (size_t k = f->first; k < f->end && !f->worker->run->batch->one_array; k++)
+  for (size_t k = f->first; k < f->end && !f->group->worker->run->batch->one_array; k++)
     f->item->wanted[k] = f->writers[k] != NULL;
   for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
     status = gconv_plan_begin_pass(f->plan, number, &f->pass);
@@ -411,7 +406,7 @@ static gconv_status make_results(flow *f, size_t number) {
       status = run_pass(f);
   }
   gconv_group_keep_text(f->group, status);
-  gconv_group_close_files(f->worker, f->group, f->first, f->end, f->writers, status);
+  gconv_group_close_files(f->group, f->first, f->end, f->writers, status);
   for (size_t k = f->first; k < f->end; k++)
     f->item->wanted[k] = false;
   return status;
@@ -447,9 +442,8 @@ static gconv_status begin(flow *f) {
   return GCONV_OK;
 }
 
-gconv_status gconv_group_stream(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, size_t writers) {
-  flow f = {.worker = worker,
-            .group = group,
+gconv_status gconv_group_stream(gconv_group *group, gconv_row_reader *reader, size_t writers) {
+  flow f = {.group = group,
             .item = &group->items[0],
             .plan = group->plan,
             .reader = reader,

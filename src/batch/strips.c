@@ -4,14 +4,15 @@
 
 #include <math.h>
 
-size_t gconv_strip_row_bytes(const gconv_image *image) {
+/* Bytes of one row of an image, with all its channels. */
+static size_t row_bytes_of(const gconv_image *image) {
   return (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
 }
 
 size_t gconv_strip_output_bytes(const gconv_plan *plan) {
   size_t bytes = 0;
   for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
-    bytes += gconv_strip_row_bytes(gconv_plan_output_header(plan, i));
+    bytes += row_bytes_of(gconv_plan_output_header(plan, i));
   return bytes;
 }
 
@@ -24,7 +25,7 @@ int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
   if (plan->operation->type->batches) /* the plan was made for so many rows */
     return (int32_t)(step < height ? step : height);
   gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
-  int64_t rows = (int64_t)(STRIP_BYTES / (gconv_strip_row_bytes(&plan->like) + gconv_strip_output_bytes(plan)));
+  int64_t rows = (int64_t)(STRIP_BYTES / (row_bytes_of(&plan->like) + gconv_strip_output_bytes(plan)));
   int64_t least = 2 * (int64_t)(end - begin), both = gconv_common_multiple(step, preferred);
   rows = rows > least ? rows : least;
   step = both <= rows + rows / 2 ? both : step;
@@ -56,7 +57,7 @@ double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads) {
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
   gconv_depth d = gconv_strip_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
   uint64_t rows = (uint64_t)d.strips * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
-  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * gconv_strip_row_bytes(&plan->like);
+  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(&plan->like);
   double writer = fmax(least, 6.0 * (double)row_bytes / (double)gconv_plan_outputs(plan));
   gconv_need need = {0};
   plan->type->find_need(plan, &need);

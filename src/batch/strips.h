@@ -5,8 +5,6 @@
 
 #include "operation/operation.h"
 
-/* Bytes of one row of an image, with all its channels. */
-size_t gconv_strip_row_bytes(const gconv_image *image);
 /* Bytes of one row of all outputs. */
 size_t gconv_strip_output_bytes(const gconv_plan *plan);
 /* Output rows of a strip: a multiple of the plan's step, and, if that does not make it much larger, of `preferred`, which

@@ -16,49 +16,49 @@
 
 /* Carries the only item by rows: from the reader, or, if that is NULL, from the pixels in memory. `because`: why a remark is
  * made; NULL: none is. */
-static gconv_status go_by_rows(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, const char *because) {
-  const gconv_image *header = &group->image;
+static gconv_status go_by_rows(gconv_group *group, gconv_row_reader *reader, const char *because) {
   gconv_cut cut;
-  GCONV_TRY(gconv_rows_cut(worker, &group->items[0], header, reader, &cut));
-  GCONV_TRY(gconv_worker_admit(worker, cut.bytes, NULL));
+  GCONV_TRY(gconv_rows_cut(group, reader, &cut));
+  GCONV_TRY(gconv_worker_admit(group->worker, cut.bytes, NULL));
   if (cut.whole && reader) {
-    GCONV_TRY(gconv_group_load(worker, group, reader));
+    GCONV_TRY(gconv_group_load(group, reader));
     reader = NULL;
   }
   if (group->count == 0)
     return GCONV_OK;
-  GCONV_TRY(gconv_group_take_plan(worker, group, cut.rows, false));
+  GCONV_TRY(gconv_group_take_plan(group, cut.rows, false));
   if (gconv_plan_row_step(group->plan) == 0 || gconv_plan_outputs(group->plan) != group->items[0].count)
     return GCONV_OK; /* such a plan cannot go by rows: the caller takes the image whole */
   if (because && group->common.cold && !group->remark[0])
     snprintf(group->remark, sizeof group->remark, "%.400s, so it goes by bands of %d rows", because,
              gconv_plan_row_step(group->plan));
-  GCONV_TRY(gconv_group_stream(worker, group, reader, cut.writers));
+  GCONV_TRY(gconv_group_stream(group, reader, cut.writers));
   gconv_group_describe(group);
   return GCONV_OK;
 }
 
 /* Carries the only item by rows from the pixels in memory, as its device has no memory for the whole image. */
-static gconv_status go_by_rows_instead(gconv_worker *worker, gconv_group *group, const char *because) {
-  GCONV_TRY(go_by_rows(worker, group, NULL, because));
+static gconv_status go_by_rows_instead(gconv_group *group, const char *because) {
+  GCONV_TRY(go_by_rows(group, NULL, because));
   return group->streamed ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, because);
 }
 
 /* Carries each image of a group by rows. */
-static gconv_status go_one_by_one(gconv_worker *worker, gconv_group *group) {
+static gconv_status go_one_by_one(gconv_group *group) {
   gconv_message because;
   gconv_complain(&because, GCONV_NO_MEMORY, "%s", gconv_last_error());
   if (group->frame) /* it is reported with the other frames */
-    return go_by_rows_instead(worker, group, because.text);
+    return go_by_rows_instead(group, because.text);
   for (size_t i = 0; i < group->count; i++) {
     gconv_item *item = &group->items[i];
-    gconv_group one = {.range = group->range, .items = item, .count = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    gconv_group one = {
+        .worker = group->worker, .range = group->range, .items = item, .count = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
     double begin = gconv_now_ms();
     one.image = gconv_frames_of(&group->image, item->first_frame, item->frames);
-    gconv_status status = gconv_group_keep_text(&one, go_by_rows_instead(worker, &one, because.text));
-    gconv_group_give_plan(worker, &one);
+    gconv_status status = gconv_group_keep_text(&one, go_by_rows_instead(&one, because.text));
+    gconv_group_give_plan(&one);
     one.common.total_ms += gconv_now_ms() - begin;
-    gconv_group_finish(worker->run, &one, status);
+    gconv_group_finish(&one, status);
   }
   group->count = 0; /* all items are reported */
   return GCONV_OK;
@@ -67,34 +67,32 @@ static gconv_status go_one_by_one(gconv_worker *worker, gconv_group *group) {
 /* ---- Whole ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether all items may go by rows from memory, if a GPU has no memory for them. */
-static bool may_all_go_by_rows(const gconv_worker *worker, const gconv_group *group) {
-  gconv_image one = gconv_header_of(&group->image);
-  bool may = worker->run->operation->type->batches;
-  for (size_t i = 0; i < group->count && may; i++) {
-    one.frames = group->items[i].frames;
-    may = !gconv_rows_obstacle(worker, &group->items[i], &one, NULL);
-  }
+static bool may_all_go_by_rows(const gconv_group *group) {
+  bool may = group->worker->run->operation->type->batches;
+  for (size_t i = 0; i < group->count && may; i++)
+    may = !gconv_rows_obstacle(group, &group->items[i], NULL);
   return may;
 }
 
 /* Decodes all items, and executes the plan on their pixels. `bytes`: of memory; `reason`: why they do not go by rows. */
-static gconv_status go_whole(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader, double bytes,
-                             const char *reason) {
-  double parts = gconv_worker_is_on_cpu(worker) ? 0 : gconv_parts_bytes(worker, group, bytes);
+static gconv_status go_whole(gconv_group *group, gconv_row_reader *reader, double bytes, const char *reason) {
+  gconv_worker *worker = group->worker;
+  double parts = gconv_worker_is_on_cpu(worker) ? 0 : gconv_parts_bytes(group, bytes);
   GCONV_TRY(gconv_worker_admit(worker, parts > 0 ? parts : bytes, reason));
-  GCONV_TRY(gconv_group_load(worker, group, reader));
+  GCONV_TRY(gconv_group_load(group, reader));
   if (group->count == 0)
     return GCONV_OK;
-  bool rows_may = may_all_go_by_rows(worker, group);
-  gconv_status status = gconv_group_take_plan(worker, group, 0, rows_may);
+  bool rows_may = may_all_go_by_rows(group);
+  gconv_status status = gconv_group_take_plan(group, 0, rows_may);
   if (status == GCONV_NO_MEMORY && rows_may && gconv_worker_is_on_gpu(worker))
-    return go_one_by_one(worker, group);
-  return status == GCONV_OK ? gconv_group_execute_pixels(worker, group, parts > 0) : status;
+    return go_one_by_one(group);
+  return status == GCONV_OK ? gconv_group_execute_pixels(group, parts > 0) : status;
 }
 
 /* ---- The way --------------------------------------------------------------------------------------------------------- */
 
-static gconv_status carry_image(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader) {
+static gconv_status carry_image(gconv_group *group, gconv_row_reader *reader) {
+  gconv_worker *worker = group->worker;
   group->image = gconv_header_of(gconv_row_reader_header(reader));
   if (worker->run->batch->nhwc)
     gconv_header_to_nchw(&group->image);
@@ -105,55 +103,52 @@ static gconv_status carry_image(gconv_worker *worker, gconv_group *group, gconv_
   if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
     worker->device = worker->cpu; /* by rows: whether that fails must not depend on when the GPU is ready */
   else
-    GCONV_TRY(gconv_group_take_device(worker, group, worker->either, false));
+    GCONV_TRY(gconv_group_take_device(group, worker->either, false));
   const char *reason;
-  if (gconv_goes_by_rows(worker, &group->items[0], header, reader, bytes, &reason))
-    GCONV_TRY(go_by_rows(worker, group, reader, NULL));
+  if (gconv_goes_by_rows(group, reader, bytes, &reason))
+    GCONV_TRY(go_by_rows(group, reader, NULL));
   if (!group->streamed && group->count > 0 && !gconv_worker_is_on_cpu(worker))
-    GCONV_TRY(gconv_group_convolve_jpeg(worker, group, reader, bytes));
+    GCONV_TRY(gconv_group_convolve_jpeg(group, reader, bytes));
   if (group->streamed || group->count == 0 || group->common.executed)
     return GCONV_OK;
-  return go_whole(worker, group, reader, bytes, reason);
+  return go_whole(group, reader, bytes, reason);
 }
 
-static gconv_status carry_several(gconv_worker *worker, gconv_group *group) {
+static gconv_status carry_several(gconv_group *group) {
   group->image = group->range->header;
-  double bytes = gconv_group_bytes(worker, &group->image, (double)group->count, group->range->metadata);
-  GCONV_TRY(gconv_group_take_device(worker, group, worker->either, false));
-  return go_whole(worker, group, NULL, bytes, NULL);
+  double bytes = gconv_group_bytes(group->worker, &group->image, (double)group->count, group->range->metadata);
+  GCONV_TRY(gconv_group_take_device(group, group->worker->either, false));
+  return go_whole(group, NULL, bytes, NULL);
 }
 
 /* Writes results that are not written yet, and gives back the plan. The pixels are kept for the next group. */
-static gconv_status finish(gconv_worker *worker, gconv_group *group, gconv_status status) {
-  if (status != GCONV_OK)
-    gconv_group_keep_text(group, status);
+static gconv_status finish(gconv_group *group, gconv_status status) {
+  gconv_group_keep_text(group, status);
   if (!gconv_frame_is_shared(group->frame)) /* such files get their headers from the plan */
-    gconv_group_give_plan(worker, group);
-  if (status == GCONV_OK && !group->streamed && group->count > 0) {
-    status = gconv_group_write(worker, group);
-    if (status != GCONV_OK)
-      gconv_group_keep_text(group, status);
-  }
-  gconv_group_give_plan(worker, group);
-  gconv_holding_keep_input(&worker->memory, &group->image);
+    gconv_group_give_plan(group);
+  if (status == GCONV_OK && !group->streamed && group->count > 0)
+    status = gconv_group_keep_text(group, gconv_group_write(group));
+  gconv_group_give_plan(group);
+  gconv_holding_keep_input(&group->worker->memory, &group->image);
   return status;
 }
 
 /* From the file of the only item, or from the frame that the reader is at, to its results. */
-static gconv_status carry_reader(gconv_worker *worker, gconv_group *group, gconv_row_reader *reader) {
-  return finish(worker, group, carry_image(worker, group, reader));
+static gconv_status carry_reader(gconv_group *group, gconv_row_reader *reader) {
+  return finish(group, carry_image(group, reader));
 }
 
 /* Opens the file of the only item; twice, if other readers have too much memory. A reader warns when it is used, so nothing
  * is warned of twice. */
-static gconv_status open_reader(gconv_worker *worker, gconv_group *group, gconv_row_reader **reader) {
+static gconv_status open_reader(gconv_group *group, gconv_row_reader **reader) {
+  gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
   const char *path = item->input->path;
   for (bool settled = false; !settled;) {
     gconv_holding_open(&worker->memory, worker->run->batch->memory > 0 ? gconv_row_reader_opening_bytes(path) : 0);
     double begin = gconv_now_ms();
     gconv_status status = gconv_row_reader_open(path, &worker->run->reading, reader);
-    item->told.report.decode_ms += gconv_now_ms() - begin;
+    item->outcome.report.decode_ms += gconv_now_ms() - begin;
     GCONV_TRY(status);
     uint64_t bytes = gconv_row_reader_held_bytes(*reader);
     settled = gconv_holding_settle(&worker->memory, bytes, gconv_path_is_file(item->input->file));
@@ -163,20 +158,20 @@ static gconv_status open_reader(gconv_worker *worker, gconv_group *group, gconv_
   return GCONV_OK;
 }
 
-static gconv_status carry_one(gconv_worker *worker, gconv_group *group) {
+static gconv_status carry_one(gconv_group *group) {
   gconv_row_reader *reader = NULL;
-  gconv_status status = open_reader(worker, group, &reader);
+  gconv_status status = open_reader(group, &reader);
   if (status != GCONV_OK)
-    return finish(worker, group, status);
-  status = gconv_goes_by_frames(worker, reader) ? gconv_group_carry_frames(worker, group, reader, carry_reader)
-                                                : carry_reader(worker, group, reader);
+    return finish(group, status);
+  status = gconv_goes_by_frames(group->worker, reader) ? gconv_group_carry_frames(group, reader, carry_reader)
+                                                       : carry_reader(group, reader);
   gconv_row_reader_close(reader);
   return status;
 }
 
-static gconv_status carry(gconv_worker *worker, gconv_group *group) {
+static gconv_status carry(gconv_group *group) {
   double begin = gconv_now_ms();
-  gconv_status status = group->count == 1 ? carry_one(worker, group) : finish(worker, group, carry_several(worker, group));
+  gconv_status status = group->count == 1 ? carry_one(group) : finish(group, carry_several(group));
   group->common.total_ms += gconv_now_ms() - begin;
   return status;
 }
@@ -197,18 +192,18 @@ static void drop_plans(const gconv_worker *worker, size_t number) {
 
 gconv_status gconv_worker_process(gconv_worker *worker, size_t number) {
   gconv_run *run = worker->run;
-  gconv_group group = {.range = &run->ranges[number], .lock = PTHREAD_MUTEX_INITIALIZER};
+  gconv_group group = {.worker = worker, .range = &run->ranges[number], .lock = PTHREAD_MUTEX_INITIALIZER};
   worker->explains |= number == 0;
   group.items = calloc(group.range->count, sizeof *group.items);
   if (!group.items)
     return gconv_no_memory();
   for (size_t i = 0; i < group.range->count; i++)
     group.count += gconv_item_begin(run, group.range->first + i, &group.items[group.count]);
-  gconv_status status = group.count > 0 ? carry(worker, &group) : GCONV_OK;
+  gconv_status status = group.count > 0 ? carry(&group) : GCONV_OK;
   drop_plans(worker, number);
   gconv_holding_give_back(&worker->memory);
   if (!group.stranded)
-    gconv_group_finish(run, &group, status);
+    gconv_group_finish(&group, status);
   for (size_t i = 0; i < group.count && group.stranded; i++)
     free(group.items[i].wanted);
   free(group.items);

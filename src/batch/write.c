@@ -33,16 +33,16 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
 static bool make_folder(const gconv_run *run, gconv_group *group, gconv_item *item, size_t n) {
   gconv_status status = gconv_outputs_prepare(run->batch->outputs, item->paths[n]);
   if (status != GCONV_OK)
-    gconv_item_count(run, group, item, n, status);
+    gconv_item_count(group, item, n, status);
   return status == GCONV_OK;
 }
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
 /* Begins the file of result n. NULL if the result is not wanted, or cannot be begun, which counts it as failed. */
-static gconv_row_writer *open_file(gconv_worker *worker, gconv_group *group, size_t n, const gconv_image *from,
+static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_image *from,
                                    const gconv_write_options *options) {
-  gconv_run *run = worker->run;
+  gconv_run *run = group->worker->run;
   gconv_item *item = &group->items[0];
   gconv_image header = *gconv_plan_output_header(group->plan, n);
   gconv_row_writer *writer = NULL;
@@ -69,17 +69,17 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_group *group, siz
     writer = NULL;
   }
   if (status != GCONV_OK)
-    gconv_item_count(run, group, item, n, status);
+    gconv_item_count(group, item, n, status);
   return writer;
 }
 
-int32_t gconv_group_open_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, const gconv_image *from,
-                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, group->items[0].format, from->type, from, threads);
+int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, const gconv_image *from, int threads,
+                               gconv_threads *shared, gconv_row_writer **writers) {
+  gconv_write_options options = make_options(group->worker->run, group->items[0].format, from->type, from, threads);
   int32_t step = 1;
   options.shared = shared;
-  for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
-    writers[n] = open_file(worker, group, n, from, &options);
+  for (size_t n = first; n < end && !group->worker->run->batch->one_array; n++) {
+    writers[n] = open_file(group, n, from, &options);
     int32_t own = writers[n] ? gconv_row_writer_step(writers[n]) : 1;
     step = own > step ? own : step;
   }
@@ -88,48 +88,46 @@ int32_t gconv_group_open_files(gconv_worker *worker, gconv_group *group, size_t 
 
 /* Ends result n, and counts it: commits it, or discards it if `status` is a failure. A shared file stays open. A result
  * without a writer was counted before. */
-static void close_file(gconv_worker *worker, gconv_group *group, size_t n, gconv_row_writer *writer, gconv_status status) {
+static void close_file(gconv_group *group, size_t n, gconv_row_writer *writer, gconv_status status) {
   gconv_item *item = &group->items[0];
   if (writer && status == GCONV_OK && gconv_frame_is_shared(group->frame)) {
     group->frame->writers[n] = writer;
-  } else if (worker->run->batch->one_array && status == GCONV_OK) {
-    item->told.report.written += item->wanted[n] && item->place == 0;
+  } else if (group->worker->run->batch->one_array && status == GCONV_OK) {
+    item->outcome.report.written += item->wanted[n] && item->place == 0;
   } else if (writer && status == GCONV_OK) {
-    gconv_item_count(worker->run, group, item, n, gconv_row_writer_commit(writer));
+    gconv_item_count(group, item, n, gconv_row_writer_commit(writer));
   } else {
     gconv_row_writer_discard(writer);
-    item->told.report.failed += writer || (worker->run->batch->one_array && item->wanted[n]);
+    item->outcome.report.failed += writer || (group->worker->run->batch->one_array && item->wanted[n]);
   }
 }
 
-void gconv_group_drop_file(gconv_worker *worker, gconv_group *group, size_t n, gconv_row_writer **writer,
-                           gconv_status status) {
-  gconv_item_count(worker->run, group, &group->items[0], n, status);
+void gconv_group_drop_file(gconv_group *group, size_t n, gconv_row_writer **writer, gconv_status status) {
+  gconv_item_count(group, &group->items[0], n, status);
   gconv_row_writer_discard(*writer);
   *writer = NULL;
 }
 
 /* Gives the first image of a pipe its final names. */
-static gconv_status settle_names(const gconv_worker *worker, gconv_group *group, gconv_row_writer **writers) {
+static gconv_status settle_names(gconv_group *group, gconv_row_writer **writers) {
   gconv_item *item = &group->items[0];
   gconv_status status = gconv_frame_settle_names(group->frame, writers);
   if (status != GCONV_OK)
     gconv_item_add_error(item, item->input->path, gconv_last_error());
   for (size_t n = 0; n < item->count && status == GCONV_OK; n++) {
-    status = gconv_outputs_prepare(worker->run->batch->outputs, item->paths[n]);
+    status = gconv_outputs_prepare(group->worker->run->batch->outputs, item->paths[n]);
     if (status != GCONV_OK)
       gconv_item_add_error(item, item->paths[n], gconv_last_error());
   }
   return status;
 }
 
-void gconv_group_close_files(gconv_worker *worker, gconv_group *group, size_t first, size_t end, gconv_row_writer **writers,
-                             gconv_status status) {
+void gconv_group_close_files(gconv_group *group, size_t first, size_t end, gconv_row_writer **writers, gconv_status status) {
   double begin = gconv_now_ms();
   if (status == GCONV_OK && group->frame)
-    status = settle_names(worker, group, writers);
+    status = settle_names(group, writers);
   for (size_t n = first; n < end; n++) {
-    close_file(worker, group, n, writers[n], status);
+    close_file(group, n, writers[n], status);
     writers[n] = NULL;
   }
   group->common.encode_ms += gconv_now_ms() - begin;
@@ -197,9 +195,9 @@ static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_
   return status;
 }
 
-gconv_status gconv_group_add_rows(gconv_worker *worker, const gconv_group *group, size_t n, gconv_row_writer *writer,
-                                  const gconv_image *rows, int32_t first) {
-  gconv_run *run = worker->run;
+gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_writer *writer, const gconv_image *rows,
+                                  int32_t first) {
+  gconv_run *run = group->worker->run;
   if (run->batch->one_array)
     return add_to_frame(run, gconv_plan_output_header(group->plan, n), group->range->frame, rows, first);
   int32_t frame = gconv_frame_is_shared(group->frame) ? (int32_t)group->frame->number - 1 : 0;
@@ -215,7 +213,8 @@ gconv_status gconv_array_close(gconv_run *run, bool good) {
 }
 
 /* Writes the results of a group to the one array. */
-static gconv_status add_to_array(gconv_worker *worker, gconv_group *group) {
+static gconv_status add_to_array(gconv_group *group) {
+  gconv_worker *worker = group->worker;
   double begin = gconv_now_ms();
   gconv_status status = GCONV_OK;
   for (int32_t i = 0; i < group->image.frames && status == GCONV_OK; i++) {
@@ -224,7 +223,7 @@ static gconv_status add_to_array(gconv_worker *worker, gconv_group *group) {
   }
   group->common.encode_ms = gconv_now_ms() - begin;
   for (size_t i = 0; i < group->count && status == GCONV_OK; i++)
-    group->items[i].told.report.written = group->items[i].place == 0;
+    group->items[i].outcome.report.written = group->items[i].place == 0;
   return status;
 }
 
@@ -232,7 +231,6 @@ static gconv_status add_to_array(gconv_worker *worker, gconv_group *group) {
 
 /* Writing the results of a group: each result is a turn. */
 typedef struct writing {
-  const gconv_worker *worker;
   gconv_group *group;
   size_t *first; /* [count + 1]: the first turn of each item; owned */
   int threads;   /* of each result */
@@ -256,7 +254,7 @@ static gconv_status write_transposed(const char *path, const gconv_write_options
  * pixels of up to 4 channels. */
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
-  const gconv_run *run = w->worker->run;
+  const gconv_run *run = w->group->worker->run;
   gconv_write_options options = make_options(run, item->format, w->group->image.type, result, w->threads);
   bool picture = !item->format->tensors, single = gconv_outputs_are_apart(run->batch->outputs, item->format);
   gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);
@@ -269,33 +267,33 @@ static gconv_status write_piece(const writing *w, const gconv_item *item, const 
 static void write_result(void *context, size_t turn, int seat) {
   const writing *w = context;
   (void)seat;
-  const gconv_run *run = w->worker->run;
+  const gconv_run *run = w->group->worker->run;
   size_t i = 0;
   while (turn >= w->first[i + 1])
     i++;
   gconv_item *item = &w->group->items[i];
-  size_t n = turn - w->first[i], pieces = item->count / w->worker->memory.result_count;
+  size_t n = turn - w->first[i], pieces = item->count / w->group->worker->memory.result_count;
   if (!item->wanted[n] || !make_folder(run, w->group, item, n))
     return;
-  gconv_status status = write_piece(w, item, item->paths[n], &w->worker->memory.results[n / pieces], (int32_t)(n % pieces));
-  gconv_item_count(run, w->group, item, n, status);
+  gconv_status status =
+      write_piece(w, item, item->paths[n], &w->group->worker->memory.results[n / pieces], (int32_t)(n % pieces));
+  gconv_item_count(w->group, item, n, status);
 }
 
 /* Writes a frame whose results share their files with other frames. */
-static gconv_status write_shared(gconv_worker *worker, gconv_group *group) {
+static gconv_status write_shared(gconv_group *group) {
+  gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
   gconv_row_writer **writers = calloc(item->count, sizeof *writers);
   if (!writers)
     return gconv_no_memory();
-  gconv_group_open_files(worker, group, 0, item->count, &group->image, worker->threads, gconv_device_threads(worker->cpu),
-                         writers);
+  gconv_group_open_files(group, 0, item->count, &group->image, worker->threads, gconv_device_threads(worker->cpu), writers);
   for (size_t n = 0; n < item->count; n++) {
-    gconv_status status =
-        writers[n] ? gconv_group_add_rows(worker, group, n, writers[n], &worker->memory.results[n], 0) : GCONV_OK;
+    gconv_status status = writers[n] ? gconv_group_add_rows(group, n, writers[n], &worker->memory.results[n], 0) : GCONV_OK;
     if (status != GCONV_OK)
-      gconv_group_drop_file(worker, group, n, &writers[n], status);
+      gconv_group_drop_file(group, n, &writers[n], status);
   }
-  gconv_group_close_files(worker, group, 0, item->count, writers, GCONV_OK);
+  gconv_group_close_files(group, 0, item->count, writers, GCONV_OK);
   free(writers);
   return GCONV_OK;
 }
@@ -311,16 +309,17 @@ static gconv_status check_frames(const gconv_worker *worker, const gconv_item *i
                     item->frames, item->count / worker->memory.result_count);
 }
 
-gconv_status gconv_group_write(gconv_worker *worker, gconv_group *group) {
+gconv_status gconv_group_write(gconv_group *group) {
+  gconv_worker *worker = group->worker;
   if (worker->run->batch->one_array)
-    return add_to_array(worker, group);
+    return add_to_array(group);
   if (gconv_frame_is_shared(group->frame))
-    return write_shared(worker, group);
+    return write_shared(group);
   if (group->frame)
     GCONV_TRY(gconv_frame_settle_names(group->frame, NULL));
   for (size_t i = 0; i < group->count; i++)
     GCONV_TRY(check_frames(worker, &group->items[i]));
-  writing w = {worker, group, calloc(group->count + 1, sizeof *w.first), 1};
+  writing w = {group, calloc(group->count + 1, sizeof *w.first), 1};
   if (!w.first)
     return gconv_no_memory();
   for (size_t i = 0; i < group->count; i++)

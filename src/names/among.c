@@ -21,14 +21,14 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
-/* Whether `path` lies in a folder that was searched. `searched` is sorted. */
-static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is) {
-  char *own = gconv_path_folder(path), *canonical_own = own ? gconv_path_canonical(own) : NULL;
-  bool good = canonical_own != NULL;
-  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, gconv_texts_compare);
+/* Whether `path` lies in one of the folders, which are canonical and sorted. */
+static gconv_status lies_in(const gconv_texts *folders, const char *path, bool *is) {
+  char *own = gconv_path_folder(path), *canonical = own ? gconv_path_canonical(own) : NULL;
+  *is = canonical && bsearch(&canonical, folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
+  gconv_status status = canonical ? GCONV_OK : gconv_no_memory();
   free(own);
-  free(canonical_own);
-  return good ? GCONV_OK : gconv_no_memory();
+  free(canonical);
+  return status;
 }
 
 static bool is_matched(const gconv_texts *patterns, const char *path) {
@@ -39,12 +39,12 @@ static bool is_matched(const gconv_texts *patterns, const char *path) {
 }
 
 /* Refuses results that lie in a folder that was searched, or match a pattern. */
-static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched) {
+static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, const gconv_texts *searched) {
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
     bool is = is_matched(&inputs->patterns, path);
-    if (!is && inputs->folders.count > 0 && gconv_format_by_path(path))
-      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is));
+    if (!is && searched->count > 0 && gconv_format_by_path(path))
+      GCONV_TRY(lies_in(searched, path, &is));
     if (is)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: this result would lie among the inputs, and the next run would filter it again: name another "
@@ -55,17 +55,14 @@ static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs
 }
 
 gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs) {
-  size_t count = inputs->folders.count;
-  char **searched = calloc(count + 1, sizeof *searched);
-  bool good = searched != NULL;
-  for (size_t i = 0; good && i < count; i++)
-    good = (searched[i] = gconv_path_canonical(inputs->folders.items[i])) != NULL;
-  if (good)
-    qsort(searched, count, sizeof *searched, gconv_texts_compare);
-  gconv_status status = good ? refuse_among(inputs, outputs, searched) : gconv_no_memory();
-  for (size_t i = 0; searched && i < count; i++)
-    free(searched[i]);
-  free(searched);
+  gconv_texts searched = {0};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < inputs->folders.count && status == GCONV_OK; i++)
+    status = gconv_texts_append(&searched, gconv_path_canonical(inputs->folders.items[i]));
+  gconv_texts_sort(&searched);
+  if (status == GCONV_OK)
+    status = refuse_among(inputs, outputs, &searched);
+  gconv_texts_free(&searched);
   return status;
 }
 
@@ -102,21 +99,20 @@ gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *out
 
 /* Lists the folders in which inputs were found: canonical names, sorted. */
 static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders) {
-  char *last = NULL;
-  bool good = true;
-  for (size_t i = 0; i < inputs->count && good; i++) {
-    char *own = inputs->items[i].found ? gconv_path_folder(inputs->items[i].file) : NULL;
-    bool is_new = own && !(last && strcmp(last, own) == 0);
-    good = (own || !inputs->items[i].found) && (!is_new || gconv_texts_add(folders, gconv_path_canonical(own)));
-    if (own) {
-      free(last);
-      last = own;
-    }
+  const char *last = "";
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < inputs->count && status == GCONV_OK; i++) {
+    const char *file = inputs->items[i].file;
+    size_t length = (size_t)(gconv_path_name(file) - file);
+    if (!inputs->items[i].found || (last[0] && strncmp(last, file, length) == 0 && gconv_path_name(last) == last + length))
+      continue; /* it lies in the folder of the one before */
+    char *own = gconv_path_folder(file);
+    status = gconv_texts_append(folders, own ? gconv_path_canonical(own) : NULL);
+    free(own);
+    last = file;
   }
-  free(last);
-  if (folders->count > 0)
-    qsort(folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
-  return good ? GCONV_OK : gconv_no_memory();
+  gconv_texts_sort(folders);
+  return status;
 }
 
 /* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
@@ -141,7 +137,7 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
   gconv_status status = outputs->make_folders ? find_folders(inputs, &folders) : GCONV_OK;
   for (size_t i = 0; i < outputs->paths.count && folders.count > 0 && status == GCONV_OK; i++) {
     bool is = false;
-    status = is_searched(folders.items, folders.count, outputs->paths.items[i], &is);
+    status = lies_in(&folders, outputs->paths.items[i], &is);
     outputs->among |= is;
     if (status == GCONV_OK && is)
       status = check_file(outputs, outputs->paths.items[i], &manifest);

@@ -66,17 +66,6 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */
 
-struct target {
-  char *path;   /* canonical */
-  size_t index; /* in outputs->paths */
-};
-
-static int compare_targets(const void *a, const void *b) {
-  const struct target *left = a, *right = b;
-  int order = strcmp(left->path, right->path);
-  return order ? order : (left->index > right->index) - (left->index < right->index);
-}
-
 /* The path of the input that result `index` belongs to. */
 static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t index) {
   size_t i = 0;
@@ -128,21 +117,21 @@ static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_o
 }
 
 static int compare_cases(const void *a, const void *b) {
-  return strcasecmp(((const struct target *)a)->path, ((const struct target *)b)->path);
+  return strcasecmp(((const gconv_key *)a)->text, ((const gconv_key *)b)->text);
 }
 
 /* Refuses results outside the folder of -o, and two results at one place. Sorts the targets. */
-static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, struct target *targets) {
+static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_key *targets) {
   size_t count = outputs->paths.count;
   char *root = root_of(outputs);
   gconv_status status = root ? GCONV_OK : gconv_no_memory();
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
-    status = check_place(outputs, root, outputs->paths.items[i], targets[i].path);
+    status = check_place(outputs, root, outputs->paths.items[i], targets[i].text);
   if (status == GCONV_OK)
-    qsort(targets, count, sizeof *targets, compare_targets);
+    gconv_keys_sort(targets, count);
   for (size_t i = 1; i < count && status == GCONV_OK; i++)
-    if (strcmp(targets[i - 1].path, targets[i].path) == 0)
-      status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index);
+    if (strcmp(targets[i - 1].text, targets[i].text) == 0)
+      status = complain_collision(inputs, outputs, targets[i - 1].number, targets[i].number);
   if (status == GCONV_OK)
     qsort(targets, count, sizeof *targets, compare_cases);
   for (size_t i = 1; i < count && status == GCONV_OK; i++)
@@ -153,16 +142,14 @@ static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *out
 
 static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outputs) {
   size_t count = outputs->paths.count;
-  struct target *targets = calloc(count, sizeof *targets);
+  gconv_key *targets = calloc(count, sizeof *targets);
   bool complete = targets != NULL;
   for (size_t i = 0; complete && i < count; i++) {
-    targets[i] = (struct target){gconv_path_canonical(outputs->paths.items[i]), i};
-    complete = targets[i].path != NULL;
+    targets[i] = (gconv_key){gconv_path_canonical(outputs->paths.items[i]), i};
+    complete = targets[i].text != NULL;
   }
   gconv_status status = complete ? check_targets(inputs, outputs, targets) : gconv_no_memory();
-  for (size_t i = 0; targets && i < count; i++)
-    free(targets[i].path);
-  free(targets);
+  gconv_keys_free(targets, count);
   return status;
 }
 

@@ -65,19 +65,8 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 
 /* ---- One file, whatever names it -------------------------------------------------------------------------------------- */
 
-/* A file is known by its absolute path without "." and "..". A link to the file, or to its folder, is another name. */
-typedef struct known {
-  char *key;
-  size_t index; /* of the input */
-} known;
-
-static int compare_known(const void *a, const void *b) {
-  const known *left = a, *right = b;
-  int order = strcmp(left->key, right->key);
-  return order ? order : (left->index > right->index) - (left->index < right->index);
-}
-
-/* Makes the key of a path, on the heap; NULL without memory. `here`: the working folder. */
+/* Makes the key by which a file is known: its absolute path without "." and "..", on the heap; NULL without memory. A link
+ * to the file, or to its folder, is another name. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
   if (strstr(path, "..")) /* which may lead through a link */
     return gconv_path_canonical(path);
@@ -90,41 +79,31 @@ static char *make_key(const char *path, const char *here) {
   return whole;
 }
 
-/* Drops the inputs that are marked. */
-static void drop(gconv_inputs *inputs, const bool *drops) {
-  size_t kept = 0;
-  for (size_t i = 0; i < inputs->count; i++)
-    if (!drops[i]) {
-      inputs->items[kept++] = inputs->items[i];
-    } else {
-      gconv_input_free(&inputs->items[i]);
-    }
-  inputs->count = kept;
-}
-
 /* Drops all names of a file but the first one. */
 static gconv_status drop_repeated(gconv_inputs *inputs) {
-  size_t count = inputs->count;
-  known *all = calloc(count + 1, sizeof *all);
-  bool *drops = calloc(count + 1, sizeof *drops), good = all && drops;
+  size_t count = inputs->count, kept = 0;
+  gconv_key *keys = calloc(count + 1, sizeof *keys);
+  bool *drops = calloc(count + 1, sizeof *drops), good = keys && drops;
   char *here = realpath(".", NULL);
   for (size_t i = 0; i < count && good; i++) {
-    all[i] = (known){make_key(inputs->items[i].path, here ? here : "/"), i};
-    good = all[i].key != NULL;
+    keys[i] = (gconv_key){make_key(inputs->items[i].path, here ? here : "/"), i};
+    good = keys[i].text != NULL;
   }
   if (good)
-    qsort(all, count, sizeof *all, compare_known);
+    gconv_keys_sort(keys, count);
   for (size_t i = 1; i < count && good; i++) {
-    size_t own = all[i].index;
-    drops[own] = strcmp(all[i - 1].key, all[i].key) == 0;
+    size_t own = keys[i].number;
+    drops[own] = strcmp(keys[i - 1].text, keys[i].text) == 0;
     if (drops[own] && inputs->repeated.count++ == 0)
       good = (inputs->repeated.first = strdup(inputs->items[own].path)) != NULL;
   }
-  if (good)
-    drop(inputs, drops);
-  for (size_t i = 0; all && i < count; i++)
-    free(all[i].key);
-  free(all);
+  for (size_t i = 0; i < count && good; i++)
+    if (drops[i])
+      gconv_input_free(&inputs->items[i]);
+    else
+      inputs->items[kept++] = inputs->items[i];
+  inputs->count = good ? kept : count;
+  gconv_keys_free(keys, count);
   free(drops);
   free(here);
   return good ? GCONV_OK : gconv_no_memory();

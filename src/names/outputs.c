@@ -5,6 +5,7 @@
 #include "names/search.h"
 #include "names/template.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,13 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   return GCONV_OK;
 }
 
+/* Takes over the templates for inputs of one frame and of several. */
+static gconv_status set_pattern(struct namer *namer, char *pattern, char *of_frames) {
+  namer->outputs->pattern = pattern;
+  namer->outputs->of_frames = of_frames;
+  return pattern && of_frames ? GCONV_OK : gconv_no_memory();
+}
+
 /* Names results in a folder, which is a template without fields. */
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
@@ -120,25 +128,8 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
   const char *extension = format ? format->extensions : "{ext}";
   int length = (int)strcspn(extension, " ");
   namer->outputs->mirrors = namer->outputs->make_folders = true;
-  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, length, extension) < 0)
-    namer->outputs->pattern = NULL;
-  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, length, extension) < 0)
-    namer->outputs->of_frames = NULL;
-  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_no_memory();
-}
-
-/* Sets one template for all inputs, of one frame and of several. */
-static gconv_status set_pattern(struct namer *namer, const char *pattern) {
-  namer->outputs->pattern = strdup(pattern);
-  namer->outputs->of_frames = strdup(pattern);
-  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_no_memory();
-}
-
-static gconv_status name_standard_output(struct namer *namer) {
-  GCONV_TRY(choose_format(namer, false));
-  if (isatty(STDOUT_FILENO))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "-: an image is not written to a terminal: send it to a file or another program");
-  return GCONV_OK;
+  return set_pattern(namer, gconv_format_text("%s%s{stem}%s.%.*s", folder, slash, filter, length, extension),
+                     gconv_format_text("%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, length, extension));
 }
 
 /* Names results by the path `plain` of a folder or a file. `fixed`: the same path as a template without fields. */
@@ -146,25 +137,26 @@ static gconv_status name_plainly(struct namer *namer, const char *plain, const c
   bool standard = strcmp(namer->naming->output, "-") == 0;
   if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
     return name_folder(namer, fixed);
-  GCONV_TRY(set_pattern(namer, fixed));
-  return standard ? name_standard_output(namer) : choose_format(namer, true);
-}
-
-static gconv_status name_by_template(struct namer *namer) {
-  GCONV_TRY(set_pattern(namer, namer->naming->output));
-  namer->outputs->mirrors = namer->outputs->make_folders = true;
-  return choose_format(namer, true);
+  GCONV_TRY(set_pattern(namer, strdup(fixed), strdup(fixed)));
+  GCONV_TRY(choose_format(namer, true));
+  if (standard && isatty(STDOUT_FILENO))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "-: an image is not written to a terminal: send it to a file or another program");
+  return GCONV_OK;
 }
 
 static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
+  gconv_outputs *outputs = namer->outputs;
   bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the output is empty");
-  namer->outputs->planes = namer->naming->planes;
-  namer->outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
-  if (template)
-    return name_by_template(namer);
+  outputs->planes = namer->naming->planes;
+  outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
+  if (template) {
+    GCONV_TRY(set_pattern(namer, strdup(output), strdup(output)));
+    outputs->mirrors = outputs->make_folders = true;
+    return choose_format(namer, true);
+  }
   char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
   gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_no_memory();
   free(plain);
@@ -175,27 +167,30 @@ static gconv_status name_by_output(struct namer *namer) {
 /* ---- Filters and frames -------------------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b) {
-  const gconv_filter *const *left = a, *const *right = b;
-  return strcmp((*left)->name, (*right)->name);
+  return strcmp(((const gconv_filter *)a)->name, ((const gconv_filter *)b)->name);
+}
+
+static void keep_filter(void *filter) {
+  (void)filter; /* it belongs to the caller */
 }
 
 /* For each filter, whether another one has the same name. For free(); NULL without memory. There may be thousands of
- * filters, so they are sorted. */
+ * filters.
+ */
 static bool *find_shared_names(const gconv_filters *filters) {
-  const gconv_filter **sorted = calloc(filters->count, sizeof *sorted);
-  bool *shared = calloc(filters->count, sizeof *shared);
-  for (size_t k = 0; sorted && k < filters->count; k++)
-    sorted[k] = &filters->items[k];
-  if (sorted)
-    qsort(sorted, filters->count, sizeof *sorted, compare_names);
-  for (size_t k = 1; sorted && shared && k < filters->count; k++)
-    if (compare_names(&sorted[k - 1], &sorted[k]) == 0)
-      shared[sorted[k - 1] - filters->items] = shared[sorted[k] - filters->items] = true;
-  bool made = sorted && shared;
-  free(sorted);
-  if (!made)
-    free(shared);
-  return made ? shared : NULL;
+  bool *shared = calloc(filters->count, sizeof *shared), good = shared != NULL;
+  void *first = NULL; /* a tree of the first filters of each name */
+  for (size_t k = 0; k < filters->count && good; k++) {
+    gconv_filter **found = tsearch(&filters->items[k], &first, compare_names);
+    good = found != NULL;
+    if (good && *found != &filters->items[k])
+      shared[k] = shared[*found - filters->items] = true;
+  }
+  tdestroy(first, keep_filter);
+  if (good)
+    return shared;
+  free(shared);
+  return NULL;
 }
 
 /* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so its

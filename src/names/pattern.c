@@ -209,8 +209,7 @@ gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
   if (status == GCONV_OK)
     status = note_pattern(search, pattern);
   bool matches = m.found.count > 0;
-  if (matches)
-    qsort(m.found.items, m.found.count, sizeof *m.found.items, gconv_texts_compare);
+  gconv_texts_sort(&m.found);
   if (status == GCONV_OK)
     status = add_matches(search, &m.found);
   for (size_t i = 0; i < m.searched.count && status == GCONV_OK; i++)

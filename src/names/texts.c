@@ -57,6 +57,27 @@ int gconv_texts_compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+void gconv_texts_sort(gconv_texts *texts) {
+  if (texts->count > 0)
+    qsort(texts->items, texts->count, sizeof *texts->items, gconv_texts_compare);
+}
+
+static int compare_keys(const void *a, const void *b) {
+  const gconv_key *left = a, *right = b;
+  int order = strcmp(left->text, right->text);
+  return order ? order : (left->number > right->number) - (left->number < right->number);
+}
+
+void gconv_keys_sort(gconv_key *keys, size_t count) {
+  qsort(keys, count, sizeof *keys, compare_keys);
+}
+
+void gconv_keys_free(gconv_key *keys, size_t count) {
+  for (size_t i = 0; keys && i < count; i++)
+    free(keys[i].text);
+  free(keys);
+}
+
 /* ---- Checks -------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_check_texts(const gconv_texts *texts, const char *name) {

@@ -14,6 +14,19 @@ gconv_status gconv_tell(gconv_status status, gconv_message *message);
 gconv_status gconv_texts_append(gconv_texts *texts, char *text);
 /* Orders two elements of gconv_texts.items, for qsort() and bsearch(). */
 int gconv_texts_compare(const void *a, const void *b);
+/* Sorts a list, which may be empty. */
+void gconv_texts_sort(gconv_texts *texts);
+/* Texts with their numbers, to be sorted by text and then by number: so equal texts lie beside each other. */
+typedef struct gconv_key {
+  char *text; /* owned */
+  size_t number;
+} gconv_key;
+
+/* Sorts `count` keys, none of which lacks its text. */
+void gconv_keys_sort(gconv_key *keys, size_t count);
+/* Frees the texts and the keys. NULL is allowed. */
+void gconv_keys_free(gconv_key *keys, size_t count);
+
 /* Fails in the calling function, which has a `message`, if a pointer is NULL. */
 #define GCONV_NEED_TOLD(pointer, message) GCONV_TRY(gconv_tell(gconv_check_given(pointer, #pointer, __func__), message))
 
