@@ -80,8 +80,20 @@ static triple triple_at(double *memory, size_t length) {
   return (triple){memory, memory + length, memory + 2 * length};
 }
 
+enum { PLACES = 16 }; /* sums that are made at a time */
+
+static triple below_of(const gconv_hole_summer *s, double *workspace) {
+  return triple_at(workspace, s->extent + PLACES * (size_t)s->pass->problem.stride_x);
+}
+
+static triple sums_of(const gconv_hole_summer *s, double *workspace) {
+  const size_t length = (size_t)s->pass->problem.out_width + PLACES;
+  return triple_at(below_of(s, workspace).gone + s->extent + PLACES * (size_t)s->pass->problem.stride_x, length);
+}
+
 size_t gconv_hole_workspace(const gconv_hole_summer *summer) {
-  return 3 * (summer->extent + (size_t)summer->pass->problem.out_width);
+  const gconv_problem *problem = &summer->pass->problem;
+  return 3 * (summer->extent + PLACES * (size_t)problem->stride_x + (size_t)problem->out_width + PLACES);
 }
 
 GCONV_INLINE double level(gconv_type type, const void *row, size_t i) {
@@ -129,23 +141,47 @@ static void clear(const triple *t, size_t begin, size_t end) {
   memset(t->gone + begin, 0, bytes);
 }
 
-/* Adds the columns below a tap to places 0 .. count - 1. */
-GCONV_INLINE void add_tap_body(const triple *from, size_t first, size_t step, double tap, size_t count, const triple *to) {
-  const double *value = from->value + first, *weight = from->weight + first, *gone = from->gone + first;
-  double *to_value = to->value, *to_weight = to->weight, *to_gone = to->gone;
-  for (size_t q = 0; q < count && step == 1; q++) {
-    to_value[q] += tap * value[q];
-    to_weight[q] += tap * weight[q];
-    to_gone[q] += gone[q];
+/* A row of taps, and the columns below its first place. */
+typedef struct tap_row {
+  const float *taps;
+  size_t count, first, stride, dilation;
+} tap_row;
+
+/* Adds the columns below the taps to PLACES places from q on, in registers. If there are no holes, weights are those of
+ * taps.
+ */
+GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, size_t stride, bool holes, const triple *to) {
+  double value[PLACES], weight[PLACES], gone[PLACES];
+  memcpy(value, to->value + q, sizeof value);
+  memcpy(weight, to->weight + q, sizeof weight);
+  memcpy(gone, to->gone + q, sizeof gone);
+  for (size_t c = 0; c < row->count; c++) {
+    const size_t first = row->first + c * row->dilation + q * stride;
+    const double tap = (double)row->taps[c];
+    for (size_t i = 0; i < PLACES && tap != 0; i++) {
+      const size_t at = first + i * stride;
+      value[i] += tap * from->value[at];
+      weight[i] += holes ? tap * from->weight[at] : tap;
+      gone[i] += holes ? from->gone[at] : 0;
+    }
   }
-  for (size_t q = 0; q < count && step != 1; q++) {
-    to_value[q] += tap * value[q * step];
-    to_weight[q] += tap * weight[q * step];
-    to_gone[q] += gone[q * step];
-  }
+  memcpy(to->value + q, value, sizeof value);
+  memcpy(to->weight + q, weight, sizeof weight);
+  memcpy(to->gone + q, gone, sizeof gone);
 }
-GCONV_VECTORIZED(add_tap, (const triple *from, size_t first, size_t step, double tap, size_t count, const triple *to),
-                 (from, first, step, tap, count, to))
+
+/* Adds them to places 0 .. count - 1, and to some behind, which do not count. */
+GCONV_INLINE void add_taps_body(const triple *from, const tap_row *row, bool holes, size_t count, const triple *to) {
+  for (size_t q = 0; q < count; q += PLACES)
+    if (row->stride > 1)
+      add_places(from, row, q, row->stride, holes, to);
+    else if (holes)
+      add_places(from, row, q, 1, true, to);
+    else
+      add_places(from, row, q, 1, false, to);
+}
+GCONV_VECTORIZED(add_taps, (const triple *from, const tap_row *row, bool holes, size_t count, const triple *to),
+                 (from, row, holes, count, to))
 
 static source_row find_row(const gconv_hole_summer *s, int64_t y, size_t plane, size_t channel) {
   const gconv_problem *problem = &s->pass->problem;
@@ -163,6 +199,14 @@ static source_row find_row(const gconv_hole_summer *s, int64_t y, size_t plane, 
   return row;
 }
 
+/* Whether the row of the image has no data. */
+static bool has_holes(const source_row *row, int32_t width) {
+  bool any = false;
+  for (size_t x = 0; row->samples && x < (size_t)width && !any; x++)
+    any = row->marks[x * row->channels + row->channel];
+  return any;
+}
+
 /* The states and sums of places 0 .. count - 1, of which all is added up. */
 static void conclude(const triple *of, size_t count, const double *ends, double *sums, uint8_t *states) {
   for (size_t q = 0; q < count; q++) {
@@ -176,10 +220,9 @@ void gconv_hole_sum_row(const gconv_hole_summer *s, int64_t p, size_t plane, siz
                         double *workspace, gconv_hole_row *row) {
   const gconv_problem *problem = &s->pass->problem;
   const size_t stride = (size_t)problem->stride_x, dilation = (size_t)problem->dilation_x, count = (size_t)(end - begin);
-  const size_t first = (size_t)begin * stride,
-               last = (size_t)(end - 1) * stride + (size_t)(problem->columns - 1) * dilation + 1;
-  const triple below = triple_at(workspace, s->extent),
-               sums = triple_at(workspace + 3 * s->extent, (size_t)problem->out_width);
+  const size_t columns = (size_t)problem->columns;
+  const size_t first = (size_t)begin * stride, last = (size_t)(end - 1) * stride + (columns - 1) * dilation + 1;
+  const triple below = below_of(s, workspace), sums = sums_of(s, workspace);
   for (int32_t k = row->first; k < row->first + row->filters; k++) {
     const float *taps = s->pass->weights + (int64_t)k * problem->rows * problem->columns;
     const float *column = s->factors ? s->factors + (int64_t)k * (problem->rows + problem->columns) : NULL;
@@ -194,13 +237,14 @@ void gconv_hole_sum_row(const gconv_hole_summer *s, int64_t p, size_t plane, siz
         continue;
       clear(&below, first, last);
       add_row(s->convolved->type, &from, first, last, 1, &below);
-      for (int32_t c = 0; c < problem->columns; c++, taps++)
-        if (*taps != 0)
-          add_tap(&below, first + (size_t)c * dilation, stride, (double)*taps, count, &sums);
+      const tap_row of = {taps, columns, first, stride, dilation};
+      add_taps(&below, &of, has_holes(&from, s->convolved->width), count, &sums);
+      taps += columns;
     }
-    for (int32_t c = 0; c < problem->columns && column; c++)
-      if (column[problem->rows + c] != 0)
-        add_tap(&below, first + (size_t)c * dilation, stride, (double)column[problem->rows + c], count, &sums);
+    if (column) {
+      const tap_row of = {column + problem->rows, columns, first, stride, dilation};
+      add_taps(&below, &of, true, count, &sums);
+    }
     size_t at = (size_t)(k - row->first) * (size_t)row->width + (size_t)begin;
     conclude(&sums, count, &s->ends[2 * (size_t)k], row->sums + at, row->states + at);
   }
