@@ -50,7 +50,7 @@ static bool is_integer(const matrix *m) {
   return true;
 }
 
-/* Of integers that is_integer() lets pass; 0 if both are 0. */
+/* The greatest common divisor of integers that pass is_integer(); 0 if both are 0. */
 static int32_t greatest_divisor(int32_t a, int32_t b) {
   while (b != 0) {
     int32_t rest = a % b;
@@ -361,7 +361,7 @@ static void find_sums(const gconv_problem *problem, const float *weights, gconv_
   }
 }
 
-/* What all taps of a single filter are, or 0. */
+/* The value of all taps, if there is one filter and its taps are equal; else 0. */
 static float find_box(const gconv_problem *problem, const float *taps) {
   bool same = problem->filters == 1 && isfinite(taps[0]);
   for (int64_t i = 1; i < gconv_tap_count(problem) && same; i++)

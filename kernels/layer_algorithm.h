@@ -83,7 +83,7 @@ double gconv_layer_flop(const gconv_layer_problem *problem);
 /* gconv_rounding_bound() of a chain of fused multiply-adds and the addition of the bias: of C/G * R * S + 1 roundings. */
 double gconv_layer_chain_bound(const gconv_layer_problem *problem);
 
-/* The same of a sum in float64, which is rounded once, and once more with the bias. */
+/* The same for a sum in float64. It is rounded once to float32, and once more with the bias. */
 double gconv_layer_float64_bound(const gconv_layer_problem *problem);
 
 /* supports() of algorithms that work in float32 alone, and are for any problem. */

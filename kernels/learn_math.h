@@ -64,8 +64,8 @@ GCONV_BOTH double gconv_learn_cross_entropy(float y) {
 
 /* ---- Optimisers ---- */
 
-/* What a step does to a parameter w with the gradient g, and its two state variables, which begin as 0 (rprop: `second`, the
- * step, begins as the rate). The caller computes these numbers in float64 and rounds them once. */
+/* The numbers of a step, which updates a parameter w by its gradient g and its two state variables. These begin as 0; in
+ * rprop, `second` is the step, and begins as the rate. The caller computes the numbers in float64, and rounds them once. */
 typedef struct gconv_learn_step {
   gconv_optimizer optimizer;
   float rate;        /* of adam: rate / (1 - beta1^t) */

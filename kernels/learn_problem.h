@@ -90,7 +90,7 @@ GCONV_BOTH bool gconv_learn_is_dense(const gconv_learn_layer *layer) {
          p->rows == p->height && p->columns == p->width && p->groups == 1;
 }
 
-/* The number of the first layer of the dense tail, after which there are dense layers, and residuals of one place, only. */
+/* The number of the first layer of the dense tail. From there on, all layers are dense, or residuals of one place. */
 GCONV_BOTH size_t gconv_learn_tail(const gconv_learn_net *net) {
   size_t tail = net->count;
   while (tail > 0) {
@@ -114,8 +114,8 @@ GCONV_BOTH int32_t gconv_learn_band_rows(const gconv_layer_problem *problem) {
   return rows;
 }
 
-/* What the summed losses, and the differences y - t, are multiplied by. The latter: twice as much for mse, as d^2 has the
- * derivative 2 d; sse has 1/2 here and 1 there. */
+/* gconv_learn_loss_factor(): the factor of the summed losses. gconv_learn_factor(): the factor of the differences y - t in
+ * gradients. For mse it is twice as large, as d^2 has the derivative 2 d; sse has 1/2 and 1. */
 GCONV_BOTH double gconv_learn_loss_factor(const gconv_learn_net *net, size_t cases) {
   switch (net->loss) {
   case GCONV_LOSS_SSE:

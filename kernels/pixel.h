@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* What happens to the sums before they are stored. */
+/* The operations on a sum before it is stored. */
 typedef struct gconv_epilogue {
   gconv_combine combine;
   /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is what float32 cannot hold of the scale, so

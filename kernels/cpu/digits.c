@@ -48,7 +48,7 @@ enum {
   FEW = 2,      /* samples in doubt, of STEP, that are made one by one */
   BLOCK = 4096, /* samples of an output row for which quads are kept, about */
   LEAD = 64,    /* bytes before a row that may be read */
-  SLACK = 128,  /* and after it */
+  SLACK = 128,  /* after a row */
 };
 
 /* ---- The workspace ---- */

@@ -36,9 +36,9 @@ size_t gconv_digits_floats(const gconv_problem *problem) {
   return (sizeof(gconv_digits_filter) + (size_t)gconv_digits_most_taps(problem) * sizeof(gconv_digits_taps)) / sizeof(float);
 }
 
-/* What bounds the sums of a filter, in levels. */
+/* The bounds of the sums of a filter, in levels. */
 typedef struct digits_bounds {
-  double above, below; /* the largest sum, and the least one with its sign turned: both at least 0 */
+  double above, below; /* the largest sum, and the negative of the least sum: both at least 0 */
   double largest;      /* the largest |tap| */
   double error;        /* how far a result of float32 can be from the exact one */
 } digits_bounds;

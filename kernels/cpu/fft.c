@@ -95,7 +95,7 @@ static filter_part part_at(const gconv_problem *problem, const parts *p, int32_t
 
 /* ---- Sizes ---- */
 
-/* Of a part. */
+/* The rows and columns of the filter in a part. */
 static int32_t extent_y(const gconv_problem *problem) {
   return (parts_of(problem).rows - 1) * problem->dilation_y + 1;
 }
@@ -328,7 +328,7 @@ static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int
   }
 }
 
-/* The same for all rows under the whole filter. They are loaded again, into `row`. */
+/* The same for all rows under the whole filter, which are loaded again into `row`. */
 static void add_unsafe(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *row,
                        float *points, size_t pitch) {
   const gconv_problem *problem = execution->problem;

@@ -67,8 +67,8 @@ typedef struct integer_filter {
   uint16_t fill[1];
 } integer_filter; /* its pairs follow; and, as the first taps of pairs, those of its column */
 
-/* What a filter takes in one step, in instructions for 64 samples: 8 a pair. And in two: 8 a pair of the row, 4 a tap of the
- * column and a wait for L2, and some for keeping the rows between them. */
+/* The cost of a filter in instructions for 64 samples. In one step: 8 for each pair of taps. In two steps: 8 for each pair
+ * of the row, 4 for each tap of the column and a wait for L2, and some to keep the rows between the steps. */
 static double cost_of_one(const gconv_problem *problem) {
   return 8 * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
 }
@@ -166,7 +166,7 @@ static void add_tap(integer_filter *filter, integer_pair *pairs, bool *open, int
   *open = true;
 }
 
-/* Of a tap by itself, the sign reaches into the second byte. */
+/* Clears the second byte of single taps, into which their sign extends. */
 static void clear_signs(const integer_filter *filter, integer_pair *pairs) {
   for (int32_t i = 0; i < filter->count; i++)
     if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
@@ -212,7 +212,8 @@ static int32_t divisor_of(const float *row, int32_t count, float unit) {
   return divisor;
 }
 
-/* The same of a filter that is a column times a row: the row is the first one that is not 0, divided by what divides it. */
+/* The same for a filter that is a column times a row. The row is the first one that is not 0, divided by its greatest common
+ * divisor. */
 static void prepare_steps(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
                           integer_pair *pairs) {
   const int32_t columns = problem->columns;
@@ -253,7 +254,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *weights, 
 
 /* ---- Execution ---- */
 
-/* What makes the sums of one filter. */
+/* The arguments of the sums of one filter. */
 typedef struct integer_sum {
   const uint8_t **sources; /* two of each pair: where the samples under the taps begin, for the current output row */
   int16_t *taps;

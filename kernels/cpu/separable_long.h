@@ -14,7 +14,7 @@ static inline double gconv_separable_bound(const gconv_problem *problem, double 
  * a level of the result (problem->accuracy). */
 bool gconv_separable_is_long(const gconv_problem *problem);
 
-/* Of problems that are long. The factors are prepared as gconv_factor_filters() has them. */
+/* For long problems. gconv_factor_filters() prepares the factors. */
 double gconv_separable_long_bound(const gconv_problem *problem);
 size_t gconv_separable_long_workspace(const gconv_problem *problem);
 void gconv_separable_long(const gconv_execution *execution);

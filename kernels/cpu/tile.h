@@ -51,9 +51,9 @@ static inline float *gconv_window_sums(const gconv_window *window, size_t k, int
 
 /* ---- For cost() ---- */
 
-/* What auto takes must not depend on the processor, nor on how many there are. So each cost() is in nanoseconds of one
- * thread of a reference CPU, which does so many multiply-adds in a millisecond at best. A machine that gconv tune has
- * measured is taken to be faster by the quotient of its rate and this one. */
+/* The choice of `auto` must not depend on the processor, nor on the number of processors. So each cost() is the time of one
+ * thread of a reference CPU, whose peak is this many multiply-adds a millisecond. A machine that gconv tune has measured is
+ * assumed to be faster by the ratio of its peak to this one. */
 enum { GCONV_REFERENCE_FMA_PER_MS = 55 * 1000 * 1000 };
 
 /* How much longer work of so many equal turns takes than if threads could share it evenly: the geometric mean of one thread,

@@ -32,7 +32,7 @@ typedef struct gconv_layout {
 
 enum { GCONV_WINDOW_SLACK = 64 };
 
-/* What an algorithm sees of a piece. */
+/* The part of a piece that an algorithm gets. */
 typedef struct gconv_window {
   const gconv_execution *execution;
   gconv_layout layout;

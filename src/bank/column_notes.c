@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What models keep of the columns of tables. */
+/* Notes of models about the columns of tables. */
 #include "bank/column_notes.h"
 #include "base/status.h"
 

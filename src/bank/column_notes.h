@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model keeps of the columns of its table, to be copied. */
+/* The notes of a model about the columns of its table. */
 #ifndef GCONV_COLUMN_NOTES_H
 #define GCONV_COLUMN_NOTES_H
 

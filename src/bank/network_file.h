@@ -28,7 +28,7 @@ const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras
 /* Reads into *network and *extras, which must be empty. `extras` may be NULL: then they are passed over. */
 gconv_status gconv_network_file_read(const char *path, gconv_network *network, gconv_network_extras *extras);
 
-/* The same of a file whose bytes are in memory. `name` is for error texts. */
+/* The same for a file whose bytes are in memory. `name` is for error texts. */
 gconv_status gconv_network_file_read_bytes(const char *name, uint8_t *bytes, size_t size, gconv_network *network,
                                            gconv_network_extras *extras);
 
@@ -39,7 +39,7 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
  * that are finite. `where` begins the text. */
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
 
-/* The same of a network that a caller made, of which nothing is known: its arrays, kinds and numbers are checked first. */
+/* The same for a network of a caller: its arrays, kinds and numbers are checked first. */
 gconv_status gconv_network_check_given(const gconv_network *network);
 
 /* Fails unless a function would fill an empty network. */
@@ -59,7 +59,7 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
 
 /* ---- network_json.c: all but the weights ---- */
 
-/* What the activations are called in files and texts of networks, by gconv_activation. */
+/* The names of the activations in files and texts of networks, by gconv_activation. */
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
 
@@ -67,7 +67,7 @@ extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
  * it. */
 gconv_status gconv_network_of_json(const char *where, const char *text, gconv_network *network);
 
-/* The same text, for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or no JSON object. */
+/* Writes that text, for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or not a JSON object. */
 gconv_status gconv_network_to_json(const gconv_network *network, char **text);
 
 #endif

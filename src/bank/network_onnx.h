@@ -7,7 +7,7 @@
 #include "bank/network_file.h"
 #include "bank/onnx.h"
 
-/* What a tensor on the chain is. Several, as bits, are what an operator takes. */
+/* The layouts of tensors on the chain. They are bits, so that an operator can accept several. */
 typedef enum gconv_onnx_layout {
   GCONV_ONNX_IMAGES = 1,   /* N x C x H x W */
   GCONV_ONNX_ROWS = 2,     /* N x features: C x H x W of them, in this order */

@@ -6,7 +6,8 @@
 
 #include "bank/network_file.h"
 
-/* What stands after a layer with weights, in its order. All but a residual are modules of an nn.Sequential, with numbers.
+/* The steps that may follow a layer with weights, in their order. All but a residual are modules of an nn.Sequential, with
+ * numbers.
  */
 typedef enum gconv_net_step {
   GCONV_NET_ACTIVATION,
@@ -30,7 +31,7 @@ typedef struct gconv_net_item {
   size_t count;
 } gconv_net_item;
 
-/* What a tensor of a module is. */
+/* The kinds of tensors of a module. */
 typedef enum gconv_state_part {
   GCONV_STATE_WEIGHT,
   GCONV_STATE_LENGTH, /* g and v of weight normalisation: weight = g * v / |v| */
@@ -71,7 +72,7 @@ const char *gconv_state_name(const gconv_bank_file *file, const gconv_state_modu
 const gconv_bank_entry *gconv_state_entry(const gconv_bank_file *file, const gconv_state_module *module,
                                           gconv_state_part part);
 bool gconv_state_is_normalization(const gconv_state_module *module);
-/* Of layers: which tensor has the weights, and whether they are those of a Linear. */
+/* For layers: the tensor that has the weights, and whether they are those of a Linear. */
 gconv_state_part gconv_state_source(const gconv_state_module *module);
 bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module *module);
 /* Reads `count` numbers, for gconv_release(); without such a tensor, all are `otherwise`. */

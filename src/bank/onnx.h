@@ -104,14 +104,14 @@ typedef struct gconv_onnx_node {
   uint64_t at, end; /* of its message in the file */
 } gconv_onnx_node;
 
-/* What the value of an attribute may be. */
+/* The allowed values of an attribute. */
 typedef enum gconv_onnx_use {
   GCONV_ONNX_READ,   /* any: it is read, or changes nothing in a run */
   GCONV_ONNX_FIXED,  /* one; others are refused */
   GCONV_ONNX_NEEDED, /* one, and it must be there, as the operator's default is another */
 } gconv_onnx_use;
 
-/* What is known of an attribute of an operator. An attribute without a rule is refused. */
+/* The rule of an operator's attribute. An attribute without a rule is refused. */
 typedef struct gconv_onnx_rule {
   const char *name; /* NULL ends a list */
   gconv_onnx_kind kind;

@@ -147,7 +147,7 @@ static gconv_status add_value(const gconv_onnx_model *m, gconv_message_reader in
 
 /* ---- The model ---- */
 
-/* What a reading is for. */
+/* The state of reading a model. */
 typedef struct reading {
   gconv_onnx_model *model; /* to fill; NULL: the nodes alone are read */
   gconv_bank_file *file;

@@ -16,7 +16,7 @@ extern "C" {
 /* Fails in the calling function if a pointer is NULL: "gconv_image_read(): path is NULL". */
 #define GCONV_NEED(pointer) GCONV_TRY(gconv_check_given(pointer, #pointer, __func__))
 
-/* The same of a pointer that the header calls otherwise. */
+/* The same for a pointer that has another name in the header. */
 #define GCONV_NEED_AS(pointer, name) GCONV_TRY(gconv_check_given(pointer, name, __func__))
 
 gconv_status gconv_check_given(const void *pointer, const char *name, const char *function);

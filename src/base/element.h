@@ -37,7 +37,7 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
 gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
                                          double *numbers);
 
-/* What became of samples. */
+/* How samples were changed in reading. */
 typedef struct gconv_elements_made {
   uint64_t
       out_of_range;   /* samples beyond the range of the type: int16 has its nearest value then, float16 an infinite one */

@@ -25,7 +25,7 @@ bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
  * names element types that are not listed above (objects, records, strings, complex numbers), and shapes with more
  * dimensions. */
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
-/* The same, of arrays of texts, too. */
+/* The same, and arrays of texts are read, too. */
 gconv_status gconv_npy_header_read_texts(gconv_source *source, gconv_npy_header *header);
 
 /* Makes a header as gconv_npy_header_write() writes it. Returns its bytes. */

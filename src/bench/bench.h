@@ -189,7 +189,7 @@ void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gco
 /* The part of an error text of gconv_plan_create() behind the name of the algorithm, which its row shows anyway. */
 const char *gconv_bench_obstacle(const char *text);
 
-/* What auto chooses, in static storage; NULL if it fails. Sets how long other algorithms are waited for. */
+/* The choice of auto, in static storage; NULL if it fails. Sets the time limit of other algorithms. */
 const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters);
 
 /* Opens a device, for gconv_bench_close(); NULL: $GCONV_DEVICE or auto. GCONV_UNSUPPORTED for whatever keeps it from that.
@@ -271,7 +271,7 @@ void gconv_bench_take_words(gconv_bench *bench);
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 
-/* Those of files of their own: measure, and print rows as they come. */
+/* Experiments in files of their own. They measure, and print rows as they come. */
 gconv_status gconv_bench_backprop(gconv_bench *bench);
 gconv_status gconv_bench_rbf(gconv_bench *bench);
 gconv_status gconv_bench_steps(gconv_bench *bench);

@@ -198,7 +198,7 @@ static gconv_status draw(const plot *p) {
 
 /* ---- The points ------------------------------------------------------------------------------------------------------- */
 
-/* What differs between rows, in other directions than that of x. */
+/* The differences between rows besides x. */
 typedef struct directions {
   bool images, types, filters, blocks, grids;
 } directions;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What bench tells: rows for people, CSV, JSON. */
+/* Reports of bench: rows for people, CSV, JSON. */
 #include "base/json.h"
 #include "base/printable.h"
 #include "bench/bench.h"
@@ -87,7 +87,7 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   fprintf(bench->out, "\n");
 }
 
-/* Of an experiment with nets. A blank line is between nets. */
+/* Prints a row of an experiment with nets. A blank line separates nets. */
 static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char error[24] = "", a_second[24], over[24];
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);

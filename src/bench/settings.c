@@ -58,7 +58,7 @@ static const figure figures[] = {
      .kind = GCONV_PLOT_ROOFLINE},
 };
 
-/* What is given by the user stays. */
+/* Applies the settings of a figure, where the user has given none. */
 static void apply(const figure *chosen, gconv_bench_settings *settings) {
   bool images = settings->image_count == 0, sizes = settings->sizes.count == 0 && settings->filters.count == 0;
   bool algorithms = settings->algorithms.count == 0;

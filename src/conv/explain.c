@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan does, in words. */
+/* Explains a plan in words. */
 #include "base/printable.h"
 #include "conv/plan.h"
 

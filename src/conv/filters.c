@@ -138,7 +138,8 @@ static bool is_exact(const char *name) {
   return true;
 }
 
-/* What was to be left out, and all algorithms that are not of the exact family, with commas between. NULL without memory. */
+/* A list, separated by commas, of the algorithms that the user left out and of all that are not exact. NULL without memory.
+ */
 static char *name_inexact(const char *without) {
   const gconv_algorithm_info *algorithm;
   char *text = NULL;

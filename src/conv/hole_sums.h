@@ -5,14 +5,14 @@
 
 #include "conv/holes.h"
 
-/* What no data below the taps of a sample make of it. */
+/* The state of an output sample, by the samples of no data under its taps. */
 typedef enum gconv_sample_state {
   GCONV_SAMPLE_WHOLE,  /* there are none */
   GCONV_SAMPLE_MENDED, /* it is a sum of others */
   GCONV_SAMPLE_NO_DATA
 } gconv_sample_state;
 
-/* What sums of one pass are made of; shared by threads. */
+/* The arguments of the sums of a pass; threads share it. */
 typedef struct gconv_hole_summer {
   const gconv_pass *pass;
   const gconv_holes *holes;

@@ -93,7 +93,7 @@ static double sum_of(const gconv_filter *filter) {
   return found.sum;
 }
 
-/* What even areas are multiplied by in output `output`; of several filters, by the largest. */
+/* The factor by which output `output` multiplies even areas; of several filters, the largest. */
 static double gain_of(const gconv_filter_plan *plan, size_t output) {
   const gconv_filters *filters = plan->filters;
   double most = 0, all = 0;

@@ -254,7 +254,7 @@ static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_ext
   return GCONV_OK;
 }
 
-/* What only executions need. */
+/* Prepares what only executions need: prepared weights and buffers. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
   for (size_t i = 0; i < plan->pass_count; i++)

@@ -54,7 +54,7 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, co
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 
-/* What was measured over what was estimated, of problems like this. */
+/* The ratio of measured to estimated time for problems like this. */
 double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row);
 
 /* problem.c */
@@ -65,7 +65,7 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 
-/* What happens to sums before they are stored, from samples of type `in` to samples of type `out`. */
+/* The epilogue of sums from samples of type `in` to samples of type `out`. */
 gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, gconv_type out);
 
 /* alpha_range.c */

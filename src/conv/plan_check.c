@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan refuses before it decides anything. */
+/* The checks of a plan before it decides anything. */
 #include "conv/plan.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What plans do: the stages around what the device does, for whole images and for some rows. */
+/* Executes plans: the stages on the host around the work of the device, for whole images and for some rows. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/holes.h"

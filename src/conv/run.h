@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What executes the passes of a plan on a kind of device: a small table of functions (run_cpu.c, run_cuda.cu). */
+/* Execution of the passes of a plan on a kind of device: a small table of functions (run_cpu.c, run_cuda.cu). */
 #ifndef GCONV_CONV_RUN_H
 #define GCONV_CONV_RUN_H
 

@@ -63,7 +63,7 @@ static bool is_hole(const row_check *check, int32_t frame, int64_t y, int64_t x,
   return y != GCONV_OUTSIDE && x != GCONV_OUTSIDE && gconv_holes_at(check->holes, check->in, frame, c, y - check->in_row, x);
 }
 
-/* What no data below the taps of filter k make of its sum. */
+/* The state of the sum of filter k, by the samples of no data under its taps. */
 static gconv_sample_state state_of_sum(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   const float *tap = check->pass->weights + (int64_t)k * problem->rows * problem->columns;
@@ -119,7 +119,7 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
   return (expectation){value, bound + EPILOGUE * (fabs(sum / divisor) + fabs(bias))};
 }
 
-/* Of filter `number`, or of all if they are combined. */
+/* The expected response of filter `number`, or of all filters if they are combined. */
 static expectation combined_response(const row_check *check, int32_t number, int32_t frame, int64_t p, int64_t q,
                                      int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
@@ -195,7 +195,7 @@ static sample_origin origin_of(const row_check *check, int32_t channel) {
                          stacked && !alpha ? channel % in_channels : channel, alpha};
 }
 
-/* What no data below the anchor, or below the taps of one of the filters that make it, make of an output sample. */
+/* The state of an output sample, by the samples of no data under its anchor and under the taps of its filters. */
 static gconv_sample_state state_of_sample(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
   sample_origin origin = origin_of(check, channel);

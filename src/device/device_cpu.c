@@ -112,7 +112,7 @@ GCONV_INLINE void spin_narrow_body(spin *work) {
 }
 GCONV_VECTORIZED(spin_narrow, (spin * work), (work))
 
-/* What becomes of the sums goes where the compiler cannot know that nobody reads it. */
+/* Stores the sums where the compiler cannot see that nobody reads them, so that it keeps the loop. */
 static void spin_turn(void *context, size_t turn, int thread) {
   const spin *work = context;
   spin own = *work;

@@ -17,7 +17,7 @@ gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const
 
 /* ---- Opening ---- */
 
-/* What the data sheet promises, but for the bandwidth, of which copies reach some 87 %. */
+/* The rates of the data sheet, except for the bandwidth: copies reach some 87% of it. */
 static gconv_status read_machine(int index, gconv_machine *machine) {
   int multiprocessors, clock_khz, memory_khz, bus_bits;
   CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, index));

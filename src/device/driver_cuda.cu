@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What CUDA's driver says of the GPUs. */
+/* Properties of GPUs from CUDA's driver. */
 #include "device/device.h"
 
 #include <cuda_runtime_api.h>

@@ -81,7 +81,7 @@ struct gconv_feature {
   int32_t output;       /* its first channel, of those of one channel of the image */
 };
 
-/* What a text means. Zero-initialise before first use. */
+/* The features of a text. Zero-initialise before first use. */
 typedef struct gconv_feature_list {
   gconv_feature *items; /* owned */
   size_t count;
@@ -139,7 +139,7 @@ void gconv_feature_tile_make(gconv_feature_work *work, gconv_feature_source *sou
  */
 void gconv_feature_smooth(gconv_feature_work *work, const gconv_scale *scale, const float *from, int32_t rim, float *to);
 
-/* What lies outside the image, of a plane that is right within it, as far as `rim`. */
+/* Fills the border pixels of a plane, as far as `rim`, from the pixels inside the image. */
 void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane);
 /* The same, so that central differences are the one-sided ones of numpy.gradient() at the border. rim is at most 2. */
 void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane);

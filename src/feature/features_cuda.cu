@@ -195,7 +195,7 @@ static gconv_status copy_feature(const band &b, const gconv_feature *from, const
   return GCONV_OK;
 }
 
-/* What the planes of a scale become as they are made. Features that need more keep planes. */
+/* Asks for the outputs that a kernel can make together with the planes of a scale. Other features keep planes. */
 static void ask_for(const band &b, const gconv_feature *f, gconv_feature_outputs *o) {
   switch (f->kind->form) {
   case GCONV_FEATURE_INTENSITY:

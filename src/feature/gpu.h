@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* What makes features of images of one shape. One thread at a time. */
+/* Computes features of images of one shape. One thread at a time. */
 typedef struct gconv_feature_gpu gconv_feature_gpu;
 
 #ifdef GCONV_WITH_CUDA

@@ -156,7 +156,7 @@ static gconv_status read_sigma(const gconv_feature_kind *kind, const char *begin
 
 static gconv_status read_list(const char *text, gconv_feature_list *list);
 
-/* What stands between two commas. */
+/* Reads the item between two commas. */
 static gconv_status read_item(const char *text, const char *end, gconv_feature_list *list) {
   const char *word = next_word(&text, end), *sigma;
   if (!word)

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the functions and operations of a text may come to: short ones make large arrays. */
+/* Limits of a text's functions and operations: short texts could make large arrays. */
 enum {
   MOST_STEPS = 64,       /* parentheses, functions and operations */
   MOST_NUMBERS = 1 << 28 /* that are computed: four times those of the largest array */
@@ -71,7 +71,7 @@ static void skip_assignment(gconv_text *text) {
 
 /* ---- Functions ------------------------------------------------------------------------------------------------------ */
 
-/* What the functions of programs do. */
+/* The functions of other programs. */
 typedef enum function {
   UNKNOWN,
   SAME,    /* their first argument, as it is */

@@ -232,7 +232,7 @@ static const struct {
     {"compass", "kirsch", NULL},
 };
 
-/* What an unclear word means; NULL if it is not one of those. */
+/* The explanation of an ambiguous word; NULL for other words. */
 static const char *find_unclear(const char *word) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcasecmp(others[i].word, word) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a network does, in words. */
+/* Explains a network in words. */
 #include "layer/network.h"
 
 static void print_border(FILE *text, const gconv_step *pads) {

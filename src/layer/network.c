@@ -216,7 +216,7 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
 }
 
 #ifdef GCONV_WITH_CUDA
-/* What one kernel for all layers is estimated to take: what lies between them costs nothing. */
+/* The estimate for one kernel of all layers: the tensors between layers cost nothing. */
 static double merged_ms(const gconv_network_plan *network, const gconv_prices *prices) {
   const gconv_step *first = &network->steps[0], *last = &network->steps[network->count - 1];
   const double pixels = (double)last->images * last->whole.out_height * last->whole.out_width;
@@ -261,7 +261,7 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
 }
 #endif
 
-/* What becomes of the outputs of the last layer. */
+/* Sets how the outputs of the last layer are combined. */
 static void make_combination(gconv_network_plan *network, gconv_combine combine) {
   const gconv_step *last = &network->steps[network->count - 1];
   network->filters = last->problem.filters;
@@ -384,7 +384,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   return GCONV_OK;
 }
 
-/* What the input becomes before the first layer sees it. */
+/* Makes the header of the image that the first layer gets. */
 static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
   network->before.gray = options->gray;
@@ -422,7 +422,7 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
   return GCONV_OK;
 }
 
-/* What only executions need. */
+/* Prepares what only executions need: weights and buffers. */
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
     if (network->steps[i].algorithm)

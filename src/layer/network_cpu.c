@@ -87,7 +87,7 @@ typedef struct input_job {
   float *to;
 } input_job;
 
-/* What each level becomes, so that 8 bits cost no division a sample. */
+/* Makes a table of the normalised levels, so that samples of 8 bits need no division. */
 static void normalize_levels(float mean, float std, float levels[256]) {
   for (int v = 0; v < 256; v++)
     levels[v] = gconv_normalize((float)v, 255.0f, mean, std);
@@ -319,7 +319,7 @@ static void execute_softmax(const cpu_run *run, const gconv_step *step, float *t
   gconv_threads_run(run->network->base.device->threads, (size_t)step->images * job.parts, softmax_part, &job);
 }
 
-/* What lies outside the whole output of a layer is padding to the next. */
+/* Clears the rows outside the layer's whole output: they are padding of the next layer. */
 static void clear_outside(const gconv_step *step, int64_t first, float *out) {
   const gconv_layer_problem *problem = &step->problem;
   int64_t at = first * step->out_band.scale - step->out_band.shift;

@@ -370,7 +370,7 @@ static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, 
   return GCONV_OK;
 }
 
-/* What lies outside the whole output of a layer is padding to the next. */
+/* Clears the rows outside the layer's whole output: they are padding of the next layer. */
 static gconv_status clear_outside(const network_run *run, size_t i, int64_t first) {
   const gconv_step *step = &run->network->steps[i];
   int32_t rows = step->problem.out_height, begin, end;

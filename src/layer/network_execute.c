@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What plans of networks do: with whole images, or with some rows of the output at a time. */
+/* Executes plans of networks: whole images, or some rows of the output at a time. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "image/layout.h"
@@ -203,7 +203,7 @@ static gconv_status present_rows(gconv_network_plan *network, int32_t first, gco
   return GCONV_OK;
 }
 
-/* What makes rows of the maps: gconv_network_type.execute() and what stands around it, or execute_there(). */
+/* Computes rows of the maps: gconv_network_type.execute() with the steps around it, or execute_there(). */
 typedef gconv_status run_rows(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
                               gconv_image *maps, gconv_timings *timings);
 

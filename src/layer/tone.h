@@ -15,13 +15,13 @@ typedef struct gconv_planes {
   int32_t count, height, width;
 } gconv_planes;
 
-/* What becomes of a value, in units where 1 is white: v * factor + shift, and |that| if asked for. */
+/* The curve of a value v, in units where 1 is white: v * factor + shift, or its absolute value. */
 typedef struct gconv_curve {
   double factor, shift;
   bool absolute;
 } gconv_curve;
 
-/* What is known of the values of a picture: the least and the largest finite one, and a sample. */
+/* A survey of the values of a picture: the least and the largest finite value, and a sample of them. */
 typedef struct gconv_survey {
   int64_t plane, all; /* values */
   float low, high;

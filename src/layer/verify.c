@@ -83,7 +83,8 @@ static double activate(const gconv_layer_problem *problem, double v) {
   }
 }
 
-/* What an error becomes, by the steepest slope, with the activation's own: a rounding, or what activation.h says of exp. */
+/* The error after the activation: multiplied by its steepest slope, plus its own error, which is a rounding or that of exp
+ * in activation.h. */
 static double activate_error(const gconv_layer_problem *problem, double allowed, double v) {
   switch (problem->activation) {
   case GCONV_ACTIVATION_LEAKY:
@@ -177,7 +178,7 @@ static void average_plane(const field *in, size_t plane, size_t count, field *ou
   out->allowed[plane] = allowed / n + UNIT * (fabs(sum) + allowed) / n + (n + 2) * 0x1p-52 * magnitude / n;
 }
 
-/* What a border repeats keeps its error; a constant has none. */
+/* Pads a field. Repeated values keep their error; a constant has none. */
 static void pad_field(const gconv_network_plan *network, const gconv_step *step, const field *in, field *out) {
   const gconv_padding_job how = gconv_padding_job_of(network, step, 0);
   for (size_t i = 0; i < out->count; i++) {
@@ -263,7 +264,7 @@ static gconv_status apply_step(const gconv_network_plan *network, const gconv_st
 
 /* ---- Combining ---- */
 
-/* What is expected of combining `count` values from i on, `distance` apart. */
+/* The expected combination of `count` values from i on, `distance` apart. */
 static double combine_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance,
                          double *allowed) {
   double value = tensor->value[i], error = tensor->allowed[i];

@@ -139,7 +139,7 @@ static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t coun
   return rows;
 }
 
-/* As execute_strip(), where results of stages stay on a GPU. */
+/* As execute_strip(), but results of stages stay on a GPU. */
 static gconv_status execute_there(const chain_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                   gconv_image *outputs, gconv_timings *timings) {
   gconv_image in = *window, out = {0}; /* pixels are those of the stages */
@@ -465,7 +465,7 @@ static const gconv_operation_type chain_type = {.name = "chains",
                                                 .keep_exact = keep_exact,
                                                 .host_stages = host_stages};
 
-/* Of chains with an operation that cannot be kept to the exact family. */
+/* The type of chains with an operation that is not of the exact family. */
 static const gconv_operation_type loose_type = {.name = "chains",
                                                 .free = free_chain,
                                                 .outputs = count_outputs,

@@ -52,7 +52,7 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
 /* Applies the activation to sums with their biases, in place. */
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count);
 
-/* Of a layer whose outputs are [row][filter]: adds the biases of `count` neighbouring filters to the sums of `rows` rows,
+/* For a layer whose outputs are [row][filter]: adds the biases of `count` neighbouring filters to the sums of `rows` rows,
  * which are `pitch` floats apart, and applies the activation, unless it is softmax. */
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the classics share: which samples a thread makes, and the end of a sum. */
+/* What the classics share: the samples of a thread, and the epilogue of a sum. */
 #pragma once
 
 #include "../core/launch.cuh"

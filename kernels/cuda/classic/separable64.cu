@@ -149,7 +149,7 @@ const char *supports(const gconv_problem *problem) {
   return obstacle ? obstacle : band_of(problem) == 0 ? "the middle of one output row would exceed the workspace" : NULL;
 }
 
-/* As separable-classic, whose taps cost 25 and 4: here rows go through the border, too, and sums are of float64. */
+/* As separable-classic, whose taps cost 25 and 4. Here both passes check borders, and sums are float64. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double taps = 30.0 * (double)problem->structure.rank * ((double)problem->columns + problem->rows);
   return 2 * machine->launch_ms + classic_ms(problem, machine, taps + 100);

@@ -125,7 +125,7 @@ __device__ void take(extrema &e, float small, uint32_t at_small, float large, ui
   }
 }
 
-/* Those of a block, for its first thread. */
+/* The extrema of a block; its first thread gets them. */
 template <bool MIN, bool MAX> __device__ void reduce(extrema &e) {
   __shared__ extrema all[THREADS];
   all[threadIdx.x] = e;
@@ -313,7 +313,7 @@ gconv_status put_numbers(gconv_rbf *r) {
   return GCONV_OK;
 }
 
-/* What gconv's rows take: the first cases are the wanted ones. */
+/* Makes the arguments of gconv's own rows. The first cases are the wanted rows. */
 gconv_status put_many(gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
   double *norms = (double *)calloc(o->cases, sizeof *norms);
@@ -345,7 +345,7 @@ gconv_status put_many(gconv_rbf *r) {
   return status;
 }
 
-/* As for the kernel matrix of a trainer, the cases become digits once. */
+/* Cuts the cases into digits once, as for the kernel matrix of a trainer. */
 gconv_status put_digits(gconv_rbf *r) {
   const gconv_svm_formula formula = formula_of(r);
   const gconv_svm_gpu_cases cases = cases_of(r);

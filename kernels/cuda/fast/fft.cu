@@ -63,7 +63,7 @@ struct tile_engine {
   size_t shared;
   int threads, blocks; /* threads of a block; blocks of a multiprocessor, of an H200's size */
   double work; /* time of a sample of a tile, but for the rows back: the multiply-adds that an H200 makes meanwhile */
-  double back; /* time of a sample of the rows back, of which only those are made that are stored */
+  double back; /* the time of a sample in the inverse transform of rows, which only computes the rows that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
@@ -108,8 +108,8 @@ struct solution {
   double launches;
 };
 
-/* What passes with each launch, until its first blocks have their samples and when its last ones run alone, on an H200: 7.5
- * us, as the multiply-adds that it makes meanwhile. */
+/* The fixed time of a launch on an H200, 7.5 us, as the multiply-adds of that time: its first blocks wait for samples, and
+ * its last blocks run alone. */
 constexpr double LAUNCH_WORK = 2.5e8;
 
 size_t point_bytes(const cutting &c) {

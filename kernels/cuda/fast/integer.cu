@@ -336,7 +336,8 @@ const gconv_algorithm *leaves_to(const gconv_problem *problem) {
   return has_patches(problem) ? NULL : &gconv_algorithm_cuda_toeplitz;
 }
 
-/* Of patches: a launch, what its first and last blocks wait for memory, and the bytes. Measured on an H200. */
+/* The cost of patches: a launch, the time in which its first and last blocks wait for memory, and the bytes. Measured on an
+ * H200. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (!has_patches(problem))
     return gconv_algorithm_cuda_toeplitz.cost(problem, machine);

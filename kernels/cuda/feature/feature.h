@@ -45,7 +45,7 @@ typedef struct gconv_feature_samples {
   bool origins; /* the first sample of each tile, if it is finite, is taken off all its samples */
 } gconv_feature_samples;
 
-/* What is made of the passes. NULL: not wanted. */
+/* The outputs of the passes. NULL: not wanted. */
 typedef struct gconv_feature_outputs {
   float *smooth;                        /* the Gaussian ... */
   const float *from;                    /* ... or, if this is not NULL, what is here less the Gaussian ... */
@@ -72,7 +72,7 @@ void gconv_feature_columns(const gconv_feature_tiles *tiles, const gconv_feature
 void gconv_feature_lines(const gconv_feature_tiles *tiles, const gconv_feature_taps *taps, const float *passes,
                          const gconv_feature_outputs *outputs, cudaStream_t stream);
 
-/* Of a plane that was kept, with a rim of 1 and of 2. */
+/* Features of a plane that was kept, with a rim of 1 and of 2 pixels. */
 void gconv_feature_edges(const gconv_feature_tiles *tiles, const float *kept, float *out, cudaStream_t stream);
 void gconv_feature_texture(const gconv_feature_tiles *tiles, const float *kept, float *large, float *small,
                            cudaStream_t stream);

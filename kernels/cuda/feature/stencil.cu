@@ -10,7 +10,7 @@ constexpr int LANES = 32, WARPS = 8;
 
 /* ---- Samples of a tile's plane ---- */
 
-/* Of the tile that has a pixel. */
+/* A pixel's view of its tile. */
 struct view {
   const float *plane; /* that of pixel 0, 0 of the image would be here */
   int32_t height, width;

@@ -119,7 +119,7 @@ DEVICE finish finish_of(const arguments &a, int32_t group, int32_t row) {
   return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
 }
 
-/* Of a filter and an image: a sum is multiplied by `first`, then by `then`. */
+/* The scales of a filter and an image: a sum is multiplied by `first`, then by `then`. */
 struct scales {
   float first, then;
 };

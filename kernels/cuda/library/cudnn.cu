@@ -94,7 +94,7 @@ gconv_status cudnn_failure(int status, const char *call) {
 
 /* ---- The state of a plan ---- */
 
-/* What was not made is zero. */
+/* Handles that were not created are zero. */
 struct cudnn_state {
   cudnnHandle_t handle;
   cudnnTensorDescriptor_t in, out;

@@ -292,7 +292,7 @@ template <class S> void launch(const gconv_layer_execution *e, int32_t processor
   convolve<S><<<a.work.count, THREADS, 0, (cudaStream_t)e->stream>>>(a);
 }
 
-/* What is known of a shape. */
+/* The constants of a shape. */
 struct part {
   void (*launch)(const gconv_layer_execution *, int32_t processors);
   int channels, side, stride, high, taps, pitch;

@@ -32,7 +32,7 @@ namespace {
 
 enum : int { THREADS = 128, SLICE = 8, STAGES = 4, TALL = 128, ALONG = 8 /* filters of a thread */ };
 
-/* What a tap adds to the address, the row and the column of a sample. */
+/* The offset of a tap: in the address, the row and the column of a sample. */
 struct offset {
   int32_t samples, row, column, unused;
 };
@@ -77,7 +77,7 @@ DEVICE anchor anchor_of(const gemm_arguments &a, int64_t position, int32_t group
   return at;
 }
 
-/* What a thread copies next: weights, offsets, and samples of its outputs. */
+/* The addresses from which a thread copies next: weights, offsets, and samples of its outputs. */
 template <int M, int V> struct source {
   static constexpr int N = positions_of<M, V>(), ROWS = N < THREADS ? THREADS / N : 1, EACH = N < THREADS ? 1 : N / THREADS;
   const float *weights;

@@ -237,8 +237,8 @@ const char *supports(const gconv_layer_problem *problem) {
   return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
-/* As that of direct, but for whole tiles, without checks. Each row of a tile that a warp fetches takes as long as 15
- * instructions. One or two blocks on a multiprocessor do not keep it busy. */
+/* As the cost of direct, but for whole tiles, without checks. Each row of a tile that a warp loads takes as long as 15
+ * instructions. One or two blocks do not keep a multiprocessor busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   tiled_arguments a;
