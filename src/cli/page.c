@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/page.h"
-#include "base/checksum.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "cli/learn.h"
@@ -103,59 +102,36 @@ void gconv_page_confusion(FILE *out, const gconv_confusion *c) {
 
 /* ---- Pictures --------------------------------------------------------------------------------------------------------- */
 
-static void put_number(uint8_t at[4], uint32_t number) {
+static void put_number(uint8_t at[4], size_t number) {
   for (int i = 0; i < 4; i++)
-    at[i] = (uint8_t)(number >> (24 - 8 * i));
+    at[i] = (uint8_t)(number >> 8 * i);
 }
 
-/* Appends a chunk of a PNG to what is at `to`; returns what follows it. */
-static uint8_t *put_chunk(uint8_t *to, const char *name, const uint8_t *data, size_t size) {
-  put_number(to, (uint32_t)size);
-  memcpy(to + 4, name, 4);
-  if (size > 0)
-    memmove(to + 8, data, size);
-  put_number(to + 8 + size, gconv_crc32(0, to + 4, size + 4));
-  return to + 12 + size;
-}
-
-/* Makes a PNG, whose rows are not compressed: they are small. NULL without memory. */
-static uint8_t *make_png(const gconv_image *image, size_t *size) {
-  enum { BLOCK = 65535 };
-  const size_t row = (size_t)image->width * (size_t)image->channels, raw = (row + 1) * (size_t)image->height;
-  const size_t blocks = (raw + BLOCK - 1) / BLOCK, stored = 2 + raw + 5 * blocks + 4;
-  uint8_t *rows = malloc(raw), *data = malloc(stored), *png = malloc(stored + 128), *to = data;
-  uint8_t head[13] = {[8] = 8, [9] = image->channels == 3 ? 2 : 0};
-  if (rows && data && png) {
-    for (size_t y = 0; y < (size_t)image->height; y++) {
-      rows[y * (row + 1)] = 0;
-      memcpy(rows + y * (row + 1) + 1, (const uint8_t *)image->data + y * image->row_bytes, row);
-    }
-    *to++ = 0x78;
-    *to++ = 0x01;
-    for (size_t done = 0; done < raw; done += BLOCK) {
-      size_t length = raw - done < BLOCK ? raw - done : BLOCK;
-      *to++ = done + length == raw;
-      *to++ = (uint8_t)length;
-      *to++ = (uint8_t)(length >> 8);
-      *to++ = (uint8_t)~length;
-      *to++ = (uint8_t)(~length >> 8);
-      memcpy(to, rows + done, length);
-      to += length;
-    }
-    put_number(to, gconv_adler32(1, rows, raw));
-    put_number(head, (uint32_t)image->width);
-    put_number(head + 4, (uint32_t)image->height);
-    memcpy(png, "\x89PNG\r\n\x1a\n", 8);
-    to = put_chunk(png + 8, "IHDR", head, sizeof head);
-    to = put_chunk(to, "IDAT", data, stored);
-    *size = (size_t)(put_chunk(to, "IEND", NULL, 0) - png);
-  } else {
-    free(png);
-    png = NULL;
+/* Makes a BMP, which is not compressed: a head, and rows of blue, green and red from the bottom up, whose bytes are
+ * multiples of 4. NULL without memory. */
+static uint8_t *make_bmp(const gconv_image *image, size_t *size) {
+  enum { HEAD_BYTES = 54, PLANES_AT = 26, BITS_AT = 28, BITS = 24 };
+  const size_t width = (size_t)image->width, height = (size_t)image->height, row = (3 * width + 3) / 4 * 4;
+  *size = HEAD_BYTES + row * height;
+  uint8_t *bmp = calloc(*size, 1);
+  if (!bmp)
+    return NULL;
+  memcpy(bmp, "BM", 2);
+  put_number(bmp + 2, *size);
+  put_number(bmp + 10, HEAD_BYTES);
+  put_number(bmp + 14, HEAD_BYTES - 14); /* bytes of the second part of the head */
+  put_number(bmp + 18, width);
+  put_number(bmp + 22, height);
+  bmp[PLANES_AT] = 1;
+  bmp[BITS_AT] = BITS;
+  for (size_t y = 0; y < height; y++) {
+    const uint8_t *pixel = (const uint8_t *)image->data + y * image->row_bytes;
+    uint8_t *out = bmp + HEAD_BYTES + (height - 1 - y) * row;
+    for (size_t x = 0; x < width; x++, pixel += image->channels, out += 3)
+      for (int c = 0; c < 3; c++)
+        out[2 - c] = pixel[image->channels == 3 ? c : 0];
   }
-  free(rows);
-  free(data);
-  return png;
+  return bmp;
 }
 
 static void put_base64(FILE *out, const uint8_t *bytes, size_t size) {
@@ -170,14 +146,14 @@ static void put_base64(FILE *out, const uint8_t *bytes, size_t size) {
 
 void gconv_page_image(FILE *out, const gconv_image *image, const char *title, int zoom) {
   size_t size = 0;
-  uint8_t *png = make_png(image, &size);
-  if (!png)
+  uint8_t *bmp = make_bmp(image, &size);
+  if (!bmp)
     return;
-  fprintf(out, "<img alt='%s' title='%s' width='%d' height='%d' src='data:image/png;base64,", title, title,
+  fprintf(out, "<img alt='%s' title='%s' width='%d' height='%d' src='data:image/bmp;base64,", title, title,
           (int)image->width * zoom, (int)image->height * zoom);
-  put_base64(out, png, size);
+  put_base64(out, bmp, size);
   fputs("'>\n", out);
-  free(png);
+  free(bmp);
 }
 
 void gconv_svg_begin(FILE *out, int width, int height, bool inside) {
