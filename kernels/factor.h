@@ -33,10 +33,11 @@ size_t gconv_factor_floats(const gconv_problem *problem);
 /* Finds the integers of one filter; each is tap / unit. The unit is the largest possible, and 1 if all taps are 0. */
 gconv_integers gconv_find_integers(const float *taps, int64_t count);
 
-/* Why the filters of a problem are no columns times rows that pay; NULL: they are. */
+/* The reason why separable algorithms do not pay for the filters of a problem; NULL: they do. */
 const char *gconv_factor_obstacle(const gconv_problem *problem);
 
-/* Finds the structure of all filters of a problem, of which the sizes, the type of samples and the border are read. */
+/* Finds the structure of all filters of a problem. Of the problem, it reads the sizes, the type of samples and the border.
+ */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 
 #ifdef __cplusplus

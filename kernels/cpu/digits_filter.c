@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the filters of digits.c: taps as digits, bounds of the errors, and what is in doubt. */
+/* Makes the filters of digits.c: taps as digits, error bounds, and the condition for a sum in doubt. */
 #include "kernels/cpu/digits_filter.h"
 #include "base/cpu.h"
 
@@ -10,10 +10,10 @@
 enum {
   MOST_TAP = 127 * 65536 + 127 * 256 + 127,
   MOST_SHIFT = 23,
-  MOST_FLAT = 8,     /* levels of flat windows that float32 may have to make */
+  MOST_FLAT = 8,     /* the most levels of flat windows that float32 computes */
   MOST_COLUMNS = 7,  /* of a filter of several rows; with more, multiply-adds of float32 are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
-  LEAST_CUT = 16,    /* taps, if results are cut: most of smooth areas is in doubt then, and fewer take floats as long */
+  LEAST_CUT = 16,    /* taps, if results are truncated: most sums of smooth areas are in doubt, and floats are fast */
 };
 
 static bool is_fitting_shape(const gconv_problem *problem) {
@@ -43,17 +43,16 @@ typedef struct digits_bounds {
   double error;        /* how far a result of float32 can be from the exact one */
 } digits_bounds;
 
-/* Returns how much float32 can add to a number by rounding it, if no number is larger: half of the distance to the next
- * number. Beyond float32, numbers become infinite. */
+/* Returns the largest rounding error of float32 for numbers up to `largest`: half of the distance to the next number;
+ * infinity beyond the range of float32. */
 static double half_step(double largest) {
   int exponent;
   frexp(largest, &exponent);
   return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
 }
 
-/* float32 rounds each partial sum. The epilogue rounds twice at most (gconv_scale), if it changes anything. We count four
- * times, as partial results may be a little larger than the bounds of exact ones, and half a step of these twice as large.
- */
+/* float32 rounds each partial sum. The epilogue rounds at most twice (gconv_scale). Four roundings are counted, because
+ * partial results may slightly exceed the bounds of exact ones, where rounding errors can be twice as large. */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
@@ -73,7 +72,7 @@ static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   return bounds;
 }
 
-/* Whether results are levels of 0 to 255 that are rounded; or cut, without being wrapped around. */
+/* True if results are levels of 0 to 255, rounded, or truncated without wrapping around. */
 static bool is_level(const gconv_problem *problem, const float *weights, const digits_bounds *bounds) {
   if (gconv_divisors(problem, weights)[0] != 1 || gconv_biases(problem, weights)[0] != 0)
     return false;
@@ -108,13 +107,13 @@ static double rounding_of(const gconv_problem *problem, const float *taps, int32
   return 255 * (above > below ? above : below) + 0.5;
 }
 
-/* Sets how sums become levels. A sum is in doubt if it is as near to the next level as the errors of both sums together.
- * Returns false if too many sums would be in doubt. */
+/* Sets the conversion of sums to levels. A sum is in doubt if its distance to the next level is at most the errors of both
+ * sums together. Returns false if too many sums would be in doubt. */
 static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds,
                       gconv_digits_filter *filter) {
   const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
   const int32_t level = 1 << filter->shift;
-  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or, times a scale of 0, NaN */
+  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or NaN by a scale of 0 */
     return false;
   const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
   filter->width = 2 * (int32_t)ceil(error);
@@ -123,7 +122,7 @@ static bool set_doubt(const gconv_problem *problem, const float *taps, const dig
   return true;
 }
 
-/* Returns the level that direct makes of a flat window. */
+/* Returns the level that direct computes for a flat window. */
 GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
   float sum = 0;
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
@@ -166,7 +165,7 @@ static void put_row(const gconv_problem *problem, const float *taps, int32_t lea
     to[i].sample = (4 * i - lead) * problem->channels;
 }
 
-/* Puts the taps of several rows. In row j of a tile, they lie j rows further down. */
+/* Puts the taps of several rows. For row j of a tile, they lie j rows further down. */
 static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, gconv_digits_taps *to) {
   const int32_t S = problem->columns;
   for (int32_t i = 0; i < gconv_digits_most_taps(problem); i++) {

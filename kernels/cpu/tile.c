@@ -59,8 +59,9 @@ void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sou
 }
 
 /* Nanoseconds of one thread of the reference CPU, a Zen 4 at 3.7 GHz with AVX2, by bench_cpu_kernels: to load a sample, to
- * store one, and of a tap in a tile and in a list. All CPUs choose by these, but for those on which fmaf() is a call: they
- * are a kind of their own, as fft, which does without, is up to 38 times as fast there as what others take. */
+ * store one, and for a tap in a tile and in a list. All CPUs choose by these numbers, except those without fused
+ * multiply-adds. There fmaf() is a function call, and fft, which does not use it, is up to 38 times as fast as other
+ * algorithms. */
 typedef struct pace {
   double load, store, tile_tap, list_tap;
 } pace;

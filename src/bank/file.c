@@ -199,7 +199,7 @@ static gconv_status fail_obstacle(const gconv_bank_file *file, const gconv_bank_
                     entry->obstacle);
 }
 
-/* Whether one thing keeps all nodes, or the only tensor, from being read. */
+/* True if all nodes, or the only tensor, have the same obstacle. */
 static bool share_obstacle(const gconv_bank_file *file) {
   if (file->count > 1 && strcmp(file->entries[0].kind, "tensor") == 0)
     return false;

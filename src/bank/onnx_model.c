@@ -28,7 +28,7 @@ gconv_onnx_tensor *gconv_onnx_find_tensor(const gconv_onnx_model *m, const char 
   return name && *name && m->tensors ? bsearch(&key, m->tensors, m->tensor_count, sizeof key, compare_tensors) : NULL;
 }
 
-/* The list takes over what is in *tensor. One without a name is dropped: no node can mean it. */
+/* Moves *tensor to the list. A tensor without a name is dropped, as no node can refer to it. */
 static gconv_status add_tensor(gconv_onnx_model *m, gconv_onnx_tensor *tensor) {
   bool named = tensor->name && *tensor->name;
   gconv_onnx_tensor *tensors = named ? gconv_grown(m->tensors, m->tensor_count, sizeof *tensors) : NULL;
@@ -52,7 +52,7 @@ static gconv_status add_initialiser(gconv_onnx_model *m, const gconv_message_rea
   return status;
 }
 
-/* Adds the tensor of a Constant, which is called by the name of the node's output. */
+/* Adds the tensor of a Constant under the name of the node's output. */
 static gconv_status add_constant(gconv_onnx_model *m, gconv_onnx_node *n) {
   gconv_onnx_attribute *found = NULL;
   for (size_t i = 0; i < n->attribute_count && n->output; i++)
@@ -205,7 +205,8 @@ static gconv_status take_version_field(void *context, const gconv_message_reader
   return GCONV_OK;
 }
 
-/* Of sets and functions, those of the standard's domain count: nodes of others are not read. */
+/* Takes the version of a set of operators, or a function, if its domain is the standard's. Nodes of other domains are not
+ * read. */
 static gconv_status take_version(gconv_onnx_model *m, gconv_message_reader message, bool function) {
   version v = {.domain_field = function ? FUNCTION_DOMAIN : OPSET_DOMAIN};
   gconv_status status = gconv_message_each(message, take_version_field, &v);
@@ -244,7 +245,7 @@ gconv_status gconv_onnx_model_read(gconv_onnx_model *m, gconv_onnx_taker *take, 
   if (!m->graph)
     return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", m->file->path);
   if (m->opset == 0 && m->ir < 3)
-    m->opset = 1; /* it could not be said then */
+    m->opset = 1; /* such old files do not say it */
   if (m->input_count > 0)
     qsort(m->inputs, m->input_count, sizeof *m->inputs, compare_values);
   return sort_tensors(m);

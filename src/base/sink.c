@@ -85,7 +85,7 @@ void gconv_sink_discard(gconv_sink *sink) {
   free_sink(sink);
 }
 
-/* Ends a temporary name in letters and digits that no other file of its folder is likely to have. */
+/* Appends random letters and digits to a temporary name, so that no other file is likely to have it. */
 static void draw_letters(char *name) {
   static const char all[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   static atomic_uint drawn;
@@ -100,9 +100,9 @@ static void draw_letters(char *name) {
     letters[i] = all[numbers[i] % (sizeof all - 1)];
 }
 
-/* Makes a new file, and holds a lock of it as long as it is open: by that, gconv_remove_leftovers() knows that it is being
- * written. A file that was locked or removed by that function before the lock was ours counts as one that exists already.
- * Where the file system has no locks, gconv_remove_leftovers() removes nothing. Returns -1 with errno on failure. */
+/* Creates a new file, and holds a lock on it as long as it is open. The lock tells gconv_remove_leftovers() that the file is
+ * being written. If that function has locked or removed the file before, the file counts as existing already. On file
+ * systems without locks, gconv_remove_leftovers() removes nothing. Returns -1 with errno on failure. */
 static int create_locked(const char *name, mode_t mode) {
   struct stat status;
   int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -117,8 +117,8 @@ static int create_locked(const char *name, mode_t mode) {
   return -1;
 }
 
-/* Makes the temporary file and stores its name, as one step: no signal handler runs in between on this thread, and one on
- * another thread waits. Returns -1 with errno on failure. */
+/* Creates the temporary file and stores its name in one step: signals are blocked in this thread, and a handler in another
+ * thread waits. Returns -1 with errno on failure. */
 static int create_temporary(gconv_sink *sink) {
   sigset_t all, before;
   int file = -1, error = EINTR;
@@ -146,9 +146,9 @@ static gconv_status fail_to_create(const gconv_sink *sink, int error) {
                     error == EMFILE ? ": raise the limit (ulimit -n), or apply fewer filters at a time" : "");
 }
 
-/* Creates and opens "<folder>/.<name>.gconv-XXXXXX". The system gives a new file the mode that the umask leaves. One that
- * replaces another is the user's alone until it is finished, and then gets the mode of the other: but for the bits that let
- * a program run as somebody else, which were given to the old content. */
+/* Creates and opens "<folder>/.<name>.gconv-XXXXXX". A new file gets the mode that the umask leaves. A file that replaces
+ * another is private until it is finished. Then it gets the mode of the other, without the set-user-ID and set-group-ID
+ * bits, which were given to the old content. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
   char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
@@ -166,8 +166,8 @@ static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced
   return fail_to_create(sink, error);
 }
 
-/* Opens a pipe or a device, which exists. `follows`: its path is a link to something without a name, such as /dev/stdout. A
- * file that took its place meanwhile is refused: it would be overwritten, and not replaced. */
+/* Opens an existing pipe or device. follows: its path is a link to something without a name, such as /dev/stdout. If a
+ * regular file has taken its place meanwhile, it is refused: it would be overwritten, not replaced. */
 static gconv_status open_special(gconv_sink *sink, const char *path, bool follows) {
   struct stat status;
   sink->file = open(sink->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | (follows ? 0 : O_NOFOLLOW));
@@ -239,8 +239,8 @@ void gconv_end_process_when_unread(void) {
   atomic_store(&ends_when_unread, true);
 }
 
-/* As write(), but a pipe without a reader is EPIPE, and no signal, whatever the process does with SIGPIPE: this thread
- * blocks it, and takes it if it came. */
+/* As write(), but a pipe without a reader returns EPIPE without a signal. This thread blocks SIGPIPE, and removes it if it
+ * is pending. */
 static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
   sigset_t pipe, before, pending;
   if (atomic_load_explicit(&ends_when_unread, memory_order_relaxed))
@@ -260,7 +260,7 @@ static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
   return count;
 }
 
-/* `position`: in the file; -1: after what was written last. */
+/* position: in the file; -1: after the last write. */
 static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;
@@ -375,9 +375,9 @@ static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
   return GCONV_OK;
 }
 
-/* A network file system may tell only when a file is closed that the disk is full. The temporary file must stay locked until
- * it has its final name, so a copy of the descriptor is closed: the system tells that one, too. Where no descriptor is left
- * for a copy, fsync() tells the same, and takes longer. */
+/* A network file system may report a full disk only when a file is closed. The temporary file must stay locked until it has
+ * its final name. So a copy of the descriptor is closed, which reports the error, too. If no descriptor is free for a copy,
+ * fsync() reports it, but takes longer. */
 static gconv_status finish_temporary(gconv_sink *sink) {
   if (sink->replaces && fchmod(sink->file, sink->mode) != 0) { /* some file systems have no modes; the data matter more */
   }

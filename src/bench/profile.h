@@ -15,8 +15,8 @@ typedef struct gconv_profile {
   double
       occupancy; /* resident warps as a part of the most that there may be, mean over the cycles of busy multiprocessors */
 
-  /* Why warps did not issue an instruction: the reasons that took most of the time of all resident warps, the largest
-   * first. A share is a part of that time, of which the rest went to other reasons and to issuing. */
+  /* Why warps did not issue an instruction: the reasons with the largest shares of the time of all resident warps, in
+   * descending order. The rest of the time went to other reasons, and to issuing. */
   struct {
     char reason[32]; /* as NVIDIA calls it, "long scoreboard"; "" past the last */
     double share;
@@ -29,7 +29,7 @@ typedef struct gconv_profiler gconv_profiler;
  * device must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
 gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **profiler);
 
-/* Calls work(user) several times, as few counters can count at a time; it must do the same each time, on the device, and
+/* Calls work(user) several times, since the hardware has few counters. work() must do the same each time, on the device, and
  * wait for its end. All kernels that it runs count. */
 gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(void *user), void *user,
                                 gconv_profile *profile);

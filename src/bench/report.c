@@ -18,8 +18,8 @@ static double tflop_per_s(const gconv_bench_row *row) {
   return row->flop / row->ms * 1e-9;
 }
 
-/* Whether the algorithm does fewer multiply-adds than the taps ask for, so that its rate is no part of the machine's. A
- * library may choose such a way by itself. */
+/* True if the algorithm does fewer multiply-adds than there are taps, so that its rate cannot be compared with the machine's
+ * peak. A library may choose such an algorithm by itself. */
 static bool is_effective(const gconv_bench_row *row) {
   static const char *const fewer[] = {"separable", "sparse", "fft", "winograd"};
   for (size_t i = 0; row->chosen && i < sizeof fewer / sizeof *fewer; i++)
@@ -143,7 +143,7 @@ static void print_csv_profile(FILE *out, const gconv_profile *profile) {
       fprintf(out, ",,");
 }
 
-/* Prints what was measured; obstacles are for people. */
+/* Prints rows that were measured; the rows of obstacles are for people only. */
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
@@ -224,7 +224,7 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   return json;
 }
 
-/* For each group, from where on along x the device is faster than that of --against; null: nowhere. */
+/* For each group, the x from which on the device is faster than that of --against; null: nowhere. */
 static json_t *json_overtaking(const gconv_bench *bench) {
   json_t *list = json_array();
   for (size_t i = 0; i < bench->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JPEG whose pixels are known, to hold the decoder of a GPU to libjpeg: gradients under noise, of quality 75, with colours
- * of half as many columns and rows. A decoder that rounds otherwise anywhere gets some of its 18432 samples wrong.
+ * A JPEG with known pixels, to compare the decoder of a GPU with libjpeg. It has gradients under noise, quality 75, and
+ * colours of half as many columns and rows. A decoder that rounds in another way gets some of its 18432 samples wrong.
  */
 #ifndef GCONV_CODEC_CUDA_JPEG_KNOWN_H
 #define GCONV_CODEC_CUDA_JPEG_KNOWN_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a GPU makes the PNG that it should. A compiler, or a driver's, that gets a kernel wrong would otherwise be told by
- * damaged files alone: so each GPU first makes a small picture, which is held to what the CPU makes of it, byte by byte.
+ * Checks the PNG encoder of a GPU. If the compiler, or the driver's compiler, gets a kernel wrong, files would be damaged
+ * without a word. So each GPU first encodes a small picture, and its bytes are compared with the CPU's.
  *
- * The picture is of two strips, with all that a strip of literals may have: a block that is stored in several parts, such as
- * have codes, of all lengths up to the longest; the mark between strips, and the end of the stream.
+ * The picture has two strips, with everything that a strip of literals can have: a block that is stored in several parts,
+ * blocks with codes of all lengths up to the longest, the mark between strips, and the end of the stream.
  */
 #ifndef GCONV_CODEC_CUDA_PNG_CHECK_H
 #define GCONV_CODEC_CUDA_PNG_CHECK_H
@@ -28,10 +28,10 @@ gconv_status gconv_png_check_create(gconv_png_check **check);
 /* NULL is allowed. */
 void gconv_png_check_free(gconv_png_check *check);
 
-/* Of u8, without gaps between its rows. */
+/* The picture: u8, without gaps between rows. */
 const gconv_image *gconv_png_check_picture(const gconv_png_check *check);
 
-/* Makes the chunk of this strip, by its number, which the next call overwrites; all of *strip but `offset` is set. */
+/* Makes the chunk of strip `number`, and sets *strip except for `offset`. The next call overwrites the chunk. */
 const uint8_t *gconv_png_check_chunk(gconv_png_check *check, gconv_png_strip *strip, size_t number);
 
 /* GCONV_UNSUPPORTED unless the strips are those of the picture, and `chunks`, of `size` bytes, holds them. */

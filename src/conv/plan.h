@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain filters as an operation: what it and its plans hold, and what their files offer each other. */
+/* Plain filters as an operation: the records of operations and plans, and the functions that their files share. */
 #ifndef GCONV_CONV_PLAN_H
 #define GCONV_CONV_PLAN_H
 
@@ -7,24 +7,24 @@
 #include "operation/operation.h"
 #include "operation/tuning.h"
 
-/* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them; explain.c
- * and verify.c tell of them. */
+/* filters.c makes operations. plan_check.c checks the arguments of plans, plan.c makes plans, plan_execute.c executes them,
+ * explain.c explains them, and verify.c verifies their outputs. */
 typedef struct gconv_filter_plan {
   gconv_plan base;
-  gconv_options options; /* as asked for, with output_type set; names belong to the operation, as the filters do */
+  gconv_options options; /* of the user, with output_type set; the operation owns the names and the filters */
   const gconv_filters *filters;
-  gconv_image convolved; /* header of what is convolved, after the stage before */
+  gconv_image convolved; /* header of the image that is convolved, after the stages before */
   bool before, after;    /* whether there are these stages */
   bool parts_alpha;      /* whether the stage after is that of alpha_range.c */
   gconv_pass *passes;
   size_t pass_count;
-  gconv_image *raw_outputs;       /* headers of what the convolution yields: the same but for the type */
-  const gconv_run_type *run_type; /* what executes the passes on the device */
-  void *run;                      /* what the run type prepared; NULL in an outline */
+  gconv_image *raw_outputs;       /* headers of the convolution's outputs: as the plan's outputs, with another type */
+  const gconv_run_type *run_type; /* executes the passes on the device */
+  void *run;                      /* the state of the run type; NULL in an outline */
   char *reasons;                  /* why these algorithms: lines of text */
 } gconv_filter_plan;
 
-/* The operation: filters and options, as they were asked for. Filters that are combined have one frame. */
+/* The operation: the filters and options of the user. Filters that are combined have one size and anchor. */
 typedef struct gconv_filter_operation {
   gconv_operation base;
   gconv_filters filters; /* copies */
@@ -35,13 +35,13 @@ typedef struct gconv_filter_operation {
 extern const gconv_plan_type gconv_filter_plan_type;
 gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-/* The verbs of its plans that have a file each. */
+/* Functions of plans with a file of their own. */
 void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 
 /* losses.c */
 struct gconv_holes;
-/* Looks at outputs from row `first` on, of a plan that is watched: gconv_plan_watch(). `in` is what was convolved, from row
- * in_row on, with its holes (holes.h); outputs: NULL if they are not in memory. */
+/* For a plan with gconv_plan_watch(): examines the outputs from row `first` on. `in` is the convolved image from row in_row
+ * on, with its holes (holes.h). outputs: NULL if they are not in memory. */
 void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, const struct gconv_holes *holes,
                         int32_t in_row, const gconv_image *outputs, int32_t first);
 
@@ -71,9 +71,9 @@ gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, 
 /* alpha_range.c */
 /* Whether colours and alpha need epilogues of their own: alpha is filtered, and the range is for colours. */
 bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *options, size_t filters);
-/* Makes `core` the options of a convolution that yields responses in levels of what is convolved, in f32. */
+/* Changes `core` to the options of a convolution whose f32 responses are in levels of the convolved image. */
 void gconv_ask_for_levels(gconv_type convolved, gconv_options *core);
-/* Makes `out`, an image of the same shape, of such responses. */
+/* Makes the image `out` from such responses of the same shape. */
 void gconv_finish_levels(gconv_threads *threads, const gconv_options *options, gconv_type convolved, const gconv_image *raw,
                          const gconv_image *out);
 

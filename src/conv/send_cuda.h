@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* A result on its way from a GPU to who takes it (gconv_taker): as rows, or as the PNG that the GPU makes of them. */
+/* Sends a result from a GPU to a gconv_taker: as rows, or as the PNG that the GPU has made of them. */
 #ifndef GCONV_CONV_SEND_CUDA_H
 #define GCONV_CONV_SEND_CUDA_H
 
 #include "device/transfer_cuda.h"
 #include "image/gpu_codec.h"
 
-/* A way to a taker. */
+/* The connection to a taker. */
 typedef struct gconv_way {
   gconv_slabs *slabs;
   const gconv_taker *taker;
   size_t output;
-  int32_t step; /* rows that the taker wants at a time */
+  int32_t step; /* rows for the taker at a time */
   cudaStream_t stream;
-  double *waited_ms; /* grows by the time in which the taker had nothing */
+  double *waited_ms; /* grows by the time in which the taker waited */
 } gconv_way;
 
-/* Rows of an interleaved image, each of which fits a slab, with the gaps that they have on the device. */
+/* Sends rows of an interleaved image, with the gaps that they have on the device. A row must fit into a slab. */
 gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device);
 
-/* The strips that a codec has made of the image, with rows in place of those that it left; the stream has come to its end.
- */
+/* Sends the strips that a codec has made of the image, and rows in place of strips that it has not made. The stream's work
+ * must be complete. */
 gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures the way of data to a GPU, through a piece of work, and back, from memory that is pinned or not. Plans do not go
- * this way: they copy through slabs, which are pinned once (transfer_cuda.cu). */
+/* Measures a round trip: a copy to a GPU, a kernel, and a copy back, with pinned or pageable memory. Plans copy in another
+ * way, through slabs that are pinned once (transfer_cuda.cu). */
 #include "base/clock.h"
 #include "device/device.h"
 #include "device/guest_cuda.h"
@@ -14,7 +14,7 @@ struct buffers {
   void *in, *out; /* on the device */
 };
 
-/* Both sides, or none. */
+/* Pins both sides, or none. */
 gconv_status pin(const gconv_trip *trip) {
   CUDA_TRY(cudaHostRegister(const_cast<void *>(trip->from), trip->from_bytes, cudaHostRegisterDefault));
   const cudaError_t error = cudaHostRegister(trip->to, trip->to_bytes, cudaHostRegisterDefault);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Features on a GPU: the rows of a band with what they depend on are uploaded as they are, become a plane of floats for each
- * channel, and this becomes features, scale by scale. Results have the bytes of the CPU's: sums go in one order, and where
- * the CPU takes a sample of a tile off its pixels, the same tiles are at work here.
+ * Features on a GPU. The rows of a band, and those that they depend on, are uploaded. They become a plane of floats for each
+ * channel, and planes become features, scale by scale. Results have the bytes of the CPU's: sums have the same order, and if
+ * the CPU subtracts a sample of a tile from its pixels, the GPU has the same tiles.
  */
 #include "device/device.h"
 #include "device/guest_cuda.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Planes that are kept of a scale for features that need neighbours: the Gaussian, and its derivatives in x and y. */
+/* The planes of a scale that are kept for features of neighbours: the Gaussian, and its derivatives in x and y. */
 enum { KEPT, KEPT_X, KEPT_Y, KEPT_PLANES };
 
 struct gconv_feature_gpu {
@@ -174,10 +174,10 @@ void gconv_feature_gpu_free(gconv_feature_gpu *gpu) {
 
 /* ---- A scale ---- */
 
-/* A channel of a band at work. */
+/* The channel of a band that is computed. */
 struct band {
   const gconv_feature_gpu *gpu;
-  int32_t first, rows; /* that are made */
+  int32_t first, rows; /* the rows that are computed */
   gconv_feature_samples source;
   float *out; /* the first feature of the channel */
 
@@ -233,7 +233,7 @@ static void smooth(const band &b, size_t scale, const gconv_feature_tiles *tiles
   gconv_feature_lines(tiles, &gpu->taps[scale], gpu->passes, outputs, gpu->line.stream);
 }
 
-/* The kept Gaussian less that of the second scale. */
+/* The kept Gaussian minus the Gaussian of the second scale. */
 static void make_dog(const band &b, const gconv_feature *f, int32_t rim) {
   const gconv_feature_tiles tiles = tiles_of(&b.gpu->like, &b.gpu->list->scales[f->second], b.first, b.rows, 0);
   gconv_feature_outputs o = {};
@@ -276,7 +276,7 @@ static void finish(const band &b, const gconv_feature *f, const gconv_feature_ti
     gconv_feature_texture(tiles, gpu->kept[KEPT], b.feature(f, 0), b.feature(f, 1), gpu->line.stream);
 }
 
-/* The first feature of the list that is this one, too: it may be named twice. */
+/* The first feature of the list that equals this one, since a list may name a feature twice. */
 static const gconv_feature *first_like(const gconv_feature_list *list, const gconv_feature *f) {
   const gconv_feature *same = list->items;
   while (same->kind != f->kind || same->scale != f->scale)
@@ -308,7 +308,7 @@ static gconv_status make_scale(band *b, size_t number) {
 
 /* ---- A band ---- */
 
-/* An image of this shape on the device, without gaps. */
+/* The header of an image of this shape on the device, without gaps. */
 static gconv_image on_device(const gconv_image *shape, void *pixels) {
   gconv_image image = *shape;
   image.data = pixels;
@@ -317,7 +317,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
   return image;
 }
 
-/* The rows of the window on which those that are made depend. */
+/* The rows of the window on which the computed rows depend. */
 static gconv_image rows_needed(const gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count, int32_t *top) {
   const int32_t reach = gpu->list->reach, height = gpu->like.height;
@@ -372,7 +372,7 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
     GCONV_TRY(make_channel(gpu, &raw, c, &b));
   }
   GCONV_TRY(gconv_timeline_mark(&gpu->line, CONVOLVED));
-  CUDA_TRY(cudaStreamSynchronize(gpu->line.stream)); /* what works on the features next has a stream of its own */
+  CUDA_TRY(cudaStreamSynchronize(gpu->line.stream)); /* the next stage has a stream of its own */
   GCONV_TRY(gconv_timeline_add(&gpu->line, BEGIN, UPLOADED, &timings->upload_ms));
   return gconv_timeline_add(&gpu->line, UPLOADED, CONVOLVED, &timings->kernel_ms);
 }

@@ -68,7 +68,7 @@ gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_ne
   gconv_network_options own = options ? *options : defaults;
   uint16_t *values = NULL;
   gconv_status status = GCONV_OK;
-  own.gray = false; /* which features see to */
+  own.gray = false; /* the features convert to grey */
   if (own.presentation == GCONV_PRESENT_CLASSES && !own.class_values && network->class_count > 0) {
     status = find_values(network, &values);
     own.class_values = values;

@@ -36,7 +36,7 @@ bool gconv_text_next_line(gconv_text *text);
 /* Goes to the next line that has a field, or stays if this line has one. Returns false if there is none. */
 bool gconv_text_find_line(gconv_text *text);
 
-/* Returns the place in front of which the text stands, as an empty field. */
+/* Returns the current position of the text as an empty field. */
 gconv_field gconv_text_place(const gconv_text *text);
 
 /* Returns whether the field is this word. */

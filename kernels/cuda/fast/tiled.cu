@@ -16,8 +16,8 @@
  * While the tile is filled, borders are resolved and integers become floats.
  *
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
- * for small ones. What strips cannot do (strides along rows, dilations of more than 32 samples, tiles that do not fit into
- * shared memory, from some 180 x 180 on), the classic does. Taps are added in the order r, s, as the exact family does.
+ * for small ones. The classic does what strips cannot do: strides along rows, dilations of more than 32 samples, and tiles
+ * that do not fit into shared memory, from some 180 x 180 on. Taps are added in the order r, s of the exact family.
  */
 #include "../core/tile.cuh"
 
