@@ -127,7 +127,7 @@ static gconv_status read_row(gconv_csv *c) {
   for (size_t i = 0; i < c->count; i++)
     if (i == c->label || i < c->passed)
       GCONV_TRY(i == c->label ? read_label(c, &label) : check_index(c, i));
-    else if (!c->order)
+    else if (!c->order && !(c->table->of_targets && c->label != SIZE_MAX))
       GCONV_TRY(read_input(c, i));
   for (size_t j = 0; c->order && j < c->table->options->like->count; j++)
     GCONV_TRY(read_input(c, c->order[j]));

@@ -38,7 +38,8 @@ static bool is_header(gconv_csv *c) {
     if (label && kind == GCONV_FIELD_TEXT && is_field(&c->fields[i], label))
       return true;
   }
-  return (texts && !numbers && !(c->table->of_targets && c->count == 1)) || names_model(c);
+  const bool labels = c->table->of_targets && c->count == 1 && !options->regression; /* texts may be these */
+  return (texts && !numbers && !labels) || names_model(c);
 }
 
 /* True if the fields that are numbers are whole, *first, *first + *step ..., and at least `fewest`. *numbers: how many. */
@@ -171,8 +172,8 @@ static gconv_status find_label(gconv_csv *c) {
   const char *label = table->options->label;
   char list[400];
   size_t found;
-  c->label = table->of_targets ? 0 : c->width - 1;
-  if (!label || table->of_targets)
+  c->label = table->of_targets ? c->passed : c->width - 1;
+  if (!label || (table->of_targets && c->width == c->passed + 1))
     return GCONV_OK;
   GCONV_TRY(find_name(c, label, &found));
   if (found > 0)
@@ -202,7 +203,7 @@ static bool has_no_name(const char *name) {
 /* A first column without a name is an index if the first row has a whole number there, or a text. */
 static gconv_status find_index(gconv_csv *c) {
   double value;
-  const size_t others = 1 + (c->label != SIZE_MAX), most = c->table->of_targets || c->width < others ? 0 : c->width - others;
+  const size_t others = 1 + (c->label != SIZE_MAX), most = c->width < others ? 0 : c->width - others;
   while (c->passed < most && c->passed != c->label && has_no_name(c->header[c->passed])) {
     gconv_field kind = gconv_csv_read(c, &c->fields[c->passed], &value);
     if (kind != GCONV_FIELD_TEXT && !(kind == GCONV_FIELD_NUMBER && value == floor(value) && value >= 0))
@@ -245,8 +246,10 @@ static gconv_status copy_name(const gconv_csv *c, size_t field, char **name) {
 /* Stores the names of the columns, unless the file has targets alone. */
 static gconv_status name_columns(gconv_csv *c) {
   gconv_table *table = c->table;
-  if (!c->header || table->of_targets)
+  if (!c->header)
     return GCONV_OK;
+  if (table->of_targets)
+    return c->label < c->width ? copy_name(c, c->label, &table->label) : GCONV_OK;
   if (table->options->like && table->options->like->names)
     GCONV_TRY(match_names(c));
   table->names = calloc(c->width + 1, sizeof *table->names);
@@ -315,6 +318,8 @@ static gconv_doubt doubt_header(gconv_csv *c) {
     named |= i == c->label && kind == GCONV_FIELD_TEXT;
     others += i != c->label && (kind == GCONV_FIELD_TEXT || kind == GCONV_FIELD_GAP);
   }
+  if (c->table->of_targets && c->count == 1 && named && c->table->labelled)
+    return GCONV_DOUBT_NAME;
   if (c->table->of_targets || c->count < 2)
     return GCONV_NO_DOUBT;
   if (others > 0) /* ",2019,2020,label", "town,2019,2020,label", ",0,1,2" */
@@ -348,8 +353,12 @@ gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header) {
     GCONV_TRY(add_first_name(c));
   if (c->count != c->width)
     return GCONV_OK; /* reading it will fail */
+  c->label = SIZE_MAX;
+  if (table->of_targets && c->header)
+    GCONV_TRY(find_index(c));
   if (!find_usual_label(c)) {
-    if (gconv_table_is_inputs(table) || (table->of_targets && c->width > 1)) {
+    const bool several = table->of_targets && c->width > c->passed + 1 && !table->options->label;
+    if (gconv_table_is_inputs(table) || several) {
       c->label = SIZE_MAX;
       table->unlabelled = true;
     } else {

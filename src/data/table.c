@@ -291,7 +291,19 @@ static gconv_status name_targets(gconv_table *table) {
 }
 
 /* Moves inputs to targets: a table of targets alone is read as one of inputs. */
+/* Whether the first of several targets is 0, 1, 2 ... or 1, 2, 3 ... */
+static bool first_counts(const gconv_table *table) {
+  const float *row = (const float *)(const void *)table->inputs.bytes;
+  bool counts = table->columns > 1 && table->cases > 2 && (row[0] == 0 || row[0] == 1);
+  for (size_t i = 1; i < table->cases && counts; i++)
+    counts = row[i * table->columns] == row[0] + (float)i;
+  return counts;
+}
+
 static void move_targets(gconv_table *table) {
+  if (first_counts(table))
+    gconv_warn("%s: column 1 counts the rows, and is learned as a target: name the column of labels, or leave it out",
+               table->path);
   gconv_store_free(&table->targets);
   table->targets = table->inputs;
   table->inputs = (gconv_store){0};

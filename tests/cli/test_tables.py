@@ -237,6 +237,27 @@ class Csv(DataTest):
         self.write("a.data", "599 2 1\n" + rows)
         self.assertEqual(self.read("table", "a.data")[0].shape[0], 601)
 
+    def test_files_of_targets_as_pandas_writes_them(self):
+        """Series.to_csv() has an index and a name; a name above texts is no label; `label` picks one of several columns."""
+        self.write("x.csv", ",a,b\n" + "".join(f"{k},{k / 2},{k}\n" for k in range(6)))
+        words, ones = [f"{'uv'[k % 2]}\n" for k in range(6)], [f"{k % 2}\n" for k in range(6)]
+        numbered = [f"{k},{one}" for k, one in enumerate(ones)]
+        for head, rows, options, classes in ((",y", [f"{k},{word}" for k, word in enumerate(words)], {}, ["u", "v"]), (",y", numbered, {}, ["0", "1"]),
+                                             ("y", words, {}, ["u", "v"]), ("y", ones, {}, ["0", "1"]), ("y", words, {"label": "y"}, ["u", "v"]),
+                                             ("id,y", numbered, {"label": "y"}, ["0", "1"]), ("y,id", [f"{k % 2},{k}\n" for k in range(6)], {"label": "y"}, ["0", "1"])):
+            self.write("y.csv", head + "\n" + "".join(rows))
+            inputs, targets, info = self.read("table", "x.csv", targets="y.csv", **options)
+            self.assertEqual((info["classes"], targets.ravel().tolist()), (classes, [0, 1, 0, 1, 0, 1]), head)
+        self.write("y.csv", ",y,z\n" + "".join(f"{k},{k / 2},{k / 4}\n" for k in range(6)))
+        inputs, targets, info = self.read("table", "x.csv", targets="y.csv")
+        self.assertEqual(targets.ravel().tolist(), [k / d for k in range(6) for d in (2, 4)])
+        self.write("y.csv", "y\n" + "".join(f"{k / 2}\n" for k in range(6)))
+        self.assertEqual(self.read("table", "x.csv", targets="y.csv", regression=1)[1].ravel().tolist(), [k / 2 for k in range(6)])
+        self.write("y.csv", "id,y\n" + "".join(numbered))
+        self.assertIn("y.csv: column 1 counts the rows, and is learned as a target", self.dump("table", "x.csv", targets="y.csv").stderr)
+        self.write("y.csv", "y\n" + "".join(words[:5]))  # one is missing: it must not move the others
+        self.fails("y.csv: has the targets of 5 cases, and x.csv has 6", "table", "x.csv", targets="y.csv")
+
     def test_doubts_that_are_told(self):
         self.write("a.csv", "x;c\n" + "".join(f"{k}.000;{k % 2}\n" for k in range(1, 5)))
         self.assertIn("a.csv: 1.000 in line 2 is taken for a fraction", self.dump("table", "a.csv").stderr)
