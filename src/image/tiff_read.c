@@ -207,6 +207,7 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
   if (!found)
     return no_page(s, wanted);
   s->number = wanted > 0 ? wanted : 1;
+  s->one_of_several = wanted > 1 || (wanted == 1 && !gconv_tiff.TIFFLastDirectory(first->file.handle));
   if (wanted > 0)
     s->pages[0] = s->pages[wanted - 1];
   s->page_count = wanted > 0 ? 1 : s->page_count;
@@ -321,9 +322,11 @@ static gconv_status read_description(gconv_tiff_reading *s, gconv_reader *reader
     return gconv_reader_add_comment(reader, text, strlen(text));
   double samples = (double)header->width * header->height * s->page.samples;
   double images = samples > 0 ? promised_samples(&s->page, text) / samples : 0;
-  if (images <= s->page_count || reader->member)
+  s->false_layout = s->one_of_several || images > s->page_count;
+  if (s->one_of_several)
+    gconv_reader_lose(reader, "the description of axes, which is of all pages");
+  if (s->one_of_several || !s->false_layout)
     return GCONV_OK;
-  s->false_layout = true;
   gconv_reader_note(reader, "its description promises %.15g images, and it has directories for %d: the others are left out",
                     images, s->page_count);
   return GCONV_OK;

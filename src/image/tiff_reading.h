@@ -38,7 +38,8 @@ typedef struct gconv_tiff_reading {
   int32_t page_count;
   uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
   uint32_t place;           /* a checksum of where the first page lies on Earth */
-  bool false_layout;        /* its description promises more images than there are */
+  bool false_layout;        /* its description promises more images than there are, or are read */
+  bool one_of_several;      /* one page was asked for, and there are others */
   bool places_differ;       /* another page lies elsewhere */
   size_t page_bytes;        /* memory besides the rows, of the page that takes most */
   int32_t number;           /* of the first page; above 1 if one was asked for */

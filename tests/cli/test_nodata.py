@@ -201,6 +201,17 @@ class NoData(helper.CommandTest):
         self.save("in.tif", array, {270: (2, imagej + "images=7\n")})
         self.assertIn("promises 7 images", self.gconv("-i", "in.tif", *words, "-o", "out.tif").stderr)
 
+    def test_descriptions_of_all_pages(self):
+        """They are not true of one page."""
+        array = numpy.zeros((20, 30), "u1")
+        text = "ImageJ=1.54f\nimages=2\nslices=2\n"
+        self.save("in.tif", [array, array], {270: (2, text)})
+        self.assertEqual(self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.tif").stderr, "")
+        self.assertEqual(self.tags("out.tif"), {270: text})
+        said = self.gconv("-i", "in.tif:1", "-f", "identity", "-o", "out.tif").stderr
+        self.assertIn("left out: the description of axes, which is of all pages", said)
+        self.assertEqual(self.tags("out.tif"), {})
+
     def test_tags_that_are_left_out(self):
         array = numpy.zeros((20, 30), "u1")
         self.save("in.tif", array, {33723: (7, b"iptc"), 65000: (3, 7), 269: (2, "a name")})
