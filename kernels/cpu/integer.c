@@ -97,19 +97,19 @@ static const integer_pair *pairs_of(const integer_filter *filter) {
   return (const void *)(filter + 1);
 }
 
-/* Whether the epilogue but multiplies, and its result is rounded to a level of u8. */
+/* True if the epilogue only multiplies, and its result is rounded to a level of u8. */
 static bool rounds_product(const gconv_problem *problem) {
   const gconv_epilogue *e = &problem->epilogue;
   return problem->out_type == GCONV_U8 && e->combine == GCONV_COMBINE_NONE && e->offset == 0 && !e->center && !e->wrap &&
          e->scale > 0;
 }
 
-/* Whether a quotient gives the level of n * by for each n of 0 .. most. `error` bounds what the rounding of float32 adds to
- * n * by, relative to it: no level may depend on that. */
+/* True if a quotient yields the level of n * by for each n of 0 .. most. error: the bound of float32's relative rounding
+ * error of n * by, on which no level may depend. */
 static bool is_right(integer_quotient q, double by, double error, int32_t most) {
   for (int32_t n = 0; n <= most; n++) {
     double value = n * by, level = rint(value);
-    if (value >= 256) /* all further ones are white, in both */
+    if (value >= 256) /* from here on, both are white */
       break;
     if (fabs(value - level) + value * error >= 0.5 || n + q.half > 65535)
       return false;
@@ -136,8 +136,8 @@ static integer_quotient find_quotient(double by, double error, int32_t most) {
   return (integer_quotient){0};
 }
 
-/* That of a filter whose sums are exact but for the step (problem.h), or whose exact sums are divided. A chain of float32
- * adds at most one rounding a tap; steps, divisor, scale and the rest add fewer than eight. */
+/* Finds the quotient of a filter whose sums are exact up to the step (problem.h), or whose exact sums are divided. A chain
+ * of float32 has at most one rounding a tap; steps, divisor, scale and the rest have fewer than eight. */
 static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
   const double roundings = (double)problem->rows * problem->columns + 8;
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
@@ -173,7 +173,7 @@ static void clear_signs(const integer_filter *filter, integer_pair *pairs) {
       pairs[i].taps &= 255;
 }
 
-/* Sets what does not depend on the number of steps. Returns the number that the taps are integers times. */
+/* Sets the fields that do not depend on the number of steps. Returns the unit: taps are integers times the unit. */
 static float begin_filter(const gconv_problem *problem, const float *weights, int32_t k, integer_filter *filter) {
   const int64_t plane = (int64_t)problem->rows * problem->columns;
   gconv_integers integers = gconv_find_integers(weights + k * plane, plane);
@@ -319,7 +319,7 @@ static int shift_of(float x) {
   return -1;
 }
 
-/* Returns whether the epilogue of filter k but multiplies the sum, and its result can stay an integer. */
+/* Returns whether the epilogue of filter k only multiplies the sum, and its result can stay an integer. */
 static bool only_scales(const gconv_execution *execution, int32_t k) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *e = &problem->epilogue;
@@ -428,7 +428,7 @@ static void find_sources(walk *w, size_t begin) {
   }
 }
 
-/* Points them to the rows of the next output row. */
+/* Points the sources to the rows of the next output row. */
 static void advance_sources(walk *w) {
   const size_t ring = w->at.ring_rows * w->at.row, each = w->two ? 1 : 2;
   for (int32_t k = 0; k < w->execution->problem->filters; k++) {
@@ -530,8 +530,8 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* Nanoseconds of the reference CPU (tile.c): to move a sample, to make a level, and of two taps. They are what separates
- * this from direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three times as long. */
+/* Nanoseconds of the reference CPU (tile.c): to move a sample, to compute a level, and for two taps. They were measured
+ * against direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three times as long. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double load = 0.06, store = 0.1, pair = 0.013, slower = gconv_cpu_fuses() ? 1 : 3;
   const double rows = (double)problem->images * problem->planes * problem->out_height;

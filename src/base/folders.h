@@ -4,8 +4,8 @@
 
 #include "base/status.h"
 
-/* Makes what is missing of the folders around `path`: all that is before its last '/'. `mode` is theirs, without the umask.
- * GCONV_IO_ERROR names the folder that cannot be made; those around it may be there by then. */
+/* Makes the missing folders of `path`, up to its last '/'. mode: of the folders, before the umask. GCONV_IO_ERROR names the
+ * folder that cannot be made; its parents may then exist. */
 gconv_status gconv_make_folders(const char *path, unsigned mode);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts for people. File names, names in files and messages of other libraries may hold any bytes, and some of these are
- * commands to a terminal: they set its title, move its cursor or hide what stands before them. All that prints such a text,
- * or writes it into a text for people, does so by a function of this header.
+ * Texts for people. File names, names in files and messages of other libraries may have any bytes. Some bytes are commands
+ * to a terminal: they set its title, move its cursor or hide earlier text. So all code that prints such a text, or writes it
+ * into a text for people, uses a function of this header.
  */
 #ifndef GCONV_BASE_PRINTABLE_H
 #define GCONV_BASE_PRINTABLE_H
@@ -20,7 +20,8 @@ extern "C" {
  * stays as it is. Other bytes that are not UTF-8, such as those of names in Latin-1, stay. NULL is allowed. */
 void gconv_make_printable(char *text);
 
-/* The first `length` bytes of `text`, or fewer where it ends before, as such a text for free(); NULL without memory. */
+/* Returns a printable copy of the first `length` bytes of `text`, or fewer if it ends before, for free(); NULL without
+ * memory. */
 char *gconv_printable_copy(const char *text, size_t length);
 
 /* Prints as fprintf() does, and makes the arguments printable, as above. Ends of lines in `format` stay, those in arguments

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters of the hardware, by CUPTI's range profiler: it counts from one call to another (a range), a few counters at a
- * time, so that the range is repeated until all have counted. The names of reasons differ from GPU to GPU; the library lists
- * those of this one.
+ * Hardware counters, by CUPTI's range profiler. It counts between two calls (a range), with a few counters at a time. So the
+ * range is repeated until all counters are read. The names of reasons differ from GPU to GPU; the library lists them.
  */
 #include "bench/profile.h"
 
@@ -40,7 +39,7 @@ static const gconv_symbol driver_symbols[] = {{"cuInit", &driver.Init},
                                               {"cuCtxPushCurrent_v2", &driver.CtxPushCurrent},
                                               {"cuCtxPopCurrent_v2", &driver.CtxPopCurrent},
                                               {NULL, NULL}};
-/* By the search path of the system, then where CUDA's packages and archives put it. */
+/* The names of the library: first by the system's search path, then in the folders of CUDA's packages and archives. */
 static const char *const cupti_files[] = {"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so",
                                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", NULL};
 static const char *const driver_files[] = {"libcuda.so.1", NULL};
@@ -72,12 +71,12 @@ struct gconv_profiler {
   char names[MOST_METRICS][MOST_LETTERS]; /* of metrics: occupancy, then stalls */
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
-  uint8_t *available; /* what the GPU offers; `host` goes on reading it */
-  uint8_t *config;    /* which counters count when */
+  uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */
+  uint8_t *config;    /* the counters of each repetition */
   size_t config_bytes;
 };
 
-/* Metrics of stalls are called PREFIX reason SUFFIX. */
+/* Metrics of stalls have the names PREFIX reason SUFFIX. */
 static const char PREFIX[] = "smsp__warp_issue_stalled_", SUFFIX[] = "_per_warp_active", UNIT[] = ".pct";
 
 static gconv_status add_metric(gconv_profiler *profiler, const char *name, const char *unit) {
@@ -114,7 +113,7 @@ static gconv_status choose_metrics(gconv_profiler *profiler) {
   return GCONV_OK;
 }
 
-/* The part of the library that knows the metrics of a chip, less the counters that this GPU does not offer. */
+/* Opens the part of the library that knows the metrics of a chip, with the counters that this GPU has. */
 static gconv_status open_host(gconv_profiler *profiler) {
   cupti_head head = {.size = SIZE_TO(cupti_head, unused)};
   cupti_chip chip = {.size = SIZE_TO(cupti_chip, name), .device = (size_t)profiler->device};
@@ -207,7 +206,7 @@ static gconv_status count(cupti_profiler *session, gconv_status (*work)(void *us
   return GCONV_OK;
 }
 
-/* `counters` gets memory, for gconv_release(). */
+/* *counters: memory for gconv_release(). */
 static gconv_status count_all(gconv_profiler *profiler, cupti_profiler *session, gconv_status (*work)(void *user),
                               void *user, cupti_counters *counters) {
   cupti_counters_size size = {.size = SIZE_TO(cupti_counters_size, bytes),
@@ -244,7 +243,7 @@ static void name_reason(const char *metric, char *reason, size_t size) {
     *at = *at == '_' ? ' ' : *at;
 }
 
-/* Puts a stall among the largest. */
+/* Inserts a stall into the list of the largest ones. */
 static void place_stall(gconv_profile *profile, const char *metric, double share) {
   int at = GCONV_PROFILE_REASONS;
   while (at > 0 && share > profile->stalls[at - 1].share)

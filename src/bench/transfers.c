@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment transfers: a batch of images on its way to the GPU, through a layer, and back. Memory of the host is
- * pageable, as malloc() gives it, or pinned, so that the GPU itself reads and writes it. Pinning takes long; so one method
- * pins for each batch anew. gconv's own way leaves images in pageable memory, and copies them through small pinned slabs.
- * `items` are gigabytes that are copied. Results of all ways must have the same bits.
+ * The experiment transfers: a batch of images is copied to the GPU, goes through a layer, and is copied back. Host memory is
+ * pageable, as malloc() returns it, or pinned, so that the GPU itself reads and writes it. Pinning takes long; so one method
+ * pins again for each batch. gconv's own method leaves images in pageable memory, and copies them through small pinned
+ * slabs. `items` are gigabytes that are copied. Results of all methods must have the same bits.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -21,10 +21,10 @@ enum { SIDE = 256, CHANNELS = 3, FILTERS = 16, SIZE = 8 };
 typedef struct transfer {
   gconv_bench_layer data;
   gconv_plan *plan;
-  gconv_image out, expected;       /* of one way; of gconv's own */
+  gconv_image out, expected;       /* results of a method, and of gconv's own */
   gconv_array in_array, out_array; /* without data */
   gconv_trip_times *times;         /* of each run */
-  double *numbers;                 /* one of them, of each run */
+  double *numbers;                 /* one time of each run */
 } transfer;
 
 static void free_transfer(transfer *t) {
@@ -135,7 +135,7 @@ static gconv_bench_row make_row(const gconv_bench *bench, const transfer *t, con
   return row;
 }
 
-/* All ways are measured before rows are printed, which stand by parts. */
+/* Measures all methods, then prints the rows, which are sorted by parts. */
 static gconv_status measure(gconv_bench *bench, int32_t images) {
   enum { WAYS = sizeof ways / sizeof *ways };
   gconv_bench_row rows[PARTS][WAYS];

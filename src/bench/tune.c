@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures how far the estimates are off on this machine, and stores that for auto. */
+/* Measures the error of estimates on this machine, and stores it for auto. */
 #include "base/memory.h"
 #include "bench/bench.h"
 #include "operation/tuning.h"
@@ -10,8 +10,8 @@
 
 /* ---- Measuring ---- */
 
-/* Images from those that take a launch to those that take bandwidth: what is smaller or larger is taken for the next of
- * them. A CPU would need minutes for a large image, and has no caches to outgrow that a smaller one does not. */
+/* Images from a size bound by the launch to one bound by bandwidth. Smaller and larger images count as the nearest of them.
+ * A CPU would need minutes for the large ones, and a smaller image exceeds its caches already. */
 static const gconv_bench_image gpu_images[] = {{256, 256, 1, false},   {1024, 1024, 1, false}, {3840, 2160, 1, false},
                                                {256, 256, 3, false},   {1024, 1024, 3, false}, {3840, 2160, 3, false},
                                                {7680, 4320, 1, false}, {7680, 4320, 3, false}, {0, 0, 0, false}};
@@ -19,7 +19,7 @@ static const gconv_bench_image cpu_images[] = {
     {256, 256, 1, false}, {1536, 1024, 1, false}, {256, 256, 3, false}, {1536, 1024, 3, false}, {0, 0, 0, false}};
 static const gconv_bench_image quick_images[] = {{256, 256, 1, false}, {512, 512, 3, false}, {0, 0, 0, false}};
 static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0}, quick_sizes[] = {3, 7, 15, 0};
-/* Filters for algorithms that cannot do random taps. */
+/* Filters for algorithms that do not support random taps. */
 static const struct {
   const char *algorithm, *filter;
 } special[] = {
@@ -58,8 +58,7 @@ static bool same_line(const gconv_tuning_row *a, const gconv_tuning_row *b) {
          a->channels == b->channels && a->samples == b->samples;
 }
 
-/* Learns from a row, which `problem` is about, unless it was not measured, or the ratio is known from another filter of this
- * size. */
+/* Adds the ratio of a measured row with this problem, unless the ratio is known from another filter of this size. */
 static void learn(tuning_walk *walk, const gconv_bench_row *row, gconv_tuning_row problem) {
   gconv_tuning *tuning = &walk->tuning;
   if (row->obstacle[0] != '\0' || !(row->ms > 0) || !(row->estimate_ms > 0))
@@ -85,7 +84,7 @@ static void show(const gconv_bench *bench, const gconv_bench_row *shape) {
     bench->progress(text);
 }
 
-/* The algorithm that a filter is for; NULL: all. */
+/* The algorithm for which a filter is meant; NULL: all. */
 static const char *find_special(const char *filter) {
   for (size_t i = 0; i < sizeof special / sizeof *special; i++)
     if (strcmp(special[i].filter, filter) == 0)
@@ -114,7 +113,7 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 
 /* ---- Layers ---- */
 
-/* Outputs of a layer, and how many filters they are of: few or many. */
+/* The numbers of outputs of a layer, and of its filters: few or many. */
 static const int32_t layer_outputs[] = {1 << 16, 1 << 20, 1 << 24}, layer_filters[] = {16, 64};
 
 /* Filters of C x R x R: first layers, with their few channels, and later ones. */
@@ -169,7 +168,7 @@ static void print_machine(FILE *out, const gconv_machine *machine) {
           machine->bytes_per_ms * 1e-6, machine->fma_per_ms * 2e-9, machine->launch_ms * 1e3);
 }
 
-/* A line for each algorithm, type and image: the ratios behind the sizes of the filters. */
+/* Prints a line for each algorithm, type and image, with the ratio after each size of filters. */
 static void print_rows(FILE *out, const gconv_tuning *tuning) {
   fprintf(out, "milliseconds measured / estimated, by the size of the filter:\n");
   for (size_t i = 0; i < tuning->count; i++) {
@@ -209,8 +208,8 @@ void gconv_tune_print(FILE *out, const gconv_device *device) {
 
 /* ---- The work ---- */
 
-/* Finds out before all the work whether the file of the device can be written: writes what is in force, or, if that is
- * nothing, the measured machine. Until the work is done, estimates follow from that file. */
+/* Checks first that the file of the device can be written, by writing the present tuning or, if there is none, the measured
+ * machine. Until the end, estimates follow from that file. */
 static gconv_status prepare(gconv_bench *bench) {
   gconv_tuning bare = {.machine = bench->machine};
   gconv_status status = GCONV_OK;

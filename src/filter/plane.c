@@ -39,7 +39,7 @@ void gconv_plane_normalise(gconv_plane *plane) {
     plane->values[i] /= sum;
 }
 
-/* The squares of a distance, and of the least one, as the exponent of a Gaussian. */
+/* The exponent of a Gaussian, 0 at the sample nearest to the centre. nearest: the squared distance of that sample. */
 static double exponent(double nearest, double y, double x, double sigma) {
   return (nearest - x * x - y * y) / (2 * sigma * sigma);
 }

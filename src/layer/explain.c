@@ -13,7 +13,7 @@ static void print_border(FILE *text, const gconv_step *pads) {
           problem->pad_top, below > 0 ? below : 0, problem->pad_left, behind > 0 ? behind : 0);
 }
 
-/* `pads` is the step before, or NULL where nothing pads the input. */
+/* pads: the step before, which pads the input, or NULL. */
 static void print_step(FILE *text, const gconv_step *step, const gconv_step *pads) {
   const gconv_layer_problem *problem = &step->problem;
   const gconv_layer_info *info = &step->info;

@@ -13,7 +13,7 @@
 
 /* ---- The stages around the layers ---- */
 
-/* Makes what the first layer is to see: `in`, or, with pixels of its own, `in` made grey. */
+/* *seen = the image that the first layer gets: `in`, or a grey copy with pixels of its own. */
 static gconv_status begin_input(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen,
                                 gconv_timings *timings) {
   *seen = *in;
@@ -30,7 +30,7 @@ static void end_input(const gconv_network_plan *network, gconv_image *seen) {
     gconv_image_free(seen);
 }
 
-/* The layers alone: what gconv_network_type.execute() does. */
+/* Runs the layers alone, by gconv_network_type.execute(). */
 static gconv_status run_layers(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
                                gconv_image *maps, gconv_timings *timings) {
   gconv_image seen;
@@ -49,7 +49,7 @@ static gconv_status make_maps(gconv_network_plan *network) {
 
 /* ---- Whole images ---- */
 
-/* Whether a tensor without gaps can be written into the image, in place. */
+/* True if the image has the layout of a tensor without gaps, so that layers can write to it. */
 static bool is_dense(const gconv_network_plan *network, const gconv_image *out) {
   size_t row = (size_t)network->out.width * sizeof(float);
   return out->height == network->out.height && out->row_bytes == row && out->plane_bytes == row * (size_t)out->height;
@@ -74,7 +74,7 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
 
 /* ---- Alpha, of results that are images like the input ---- */
 
-/* The rows that `out` has, from row `row` of the image `in` on, of its alpha. */
+/* Copies alpha to the rows of `out`, from row `row` of the image `in` on. */
 typedef struct alpha_job {
   const gconv_image *in, *out;
   int32_t row;
@@ -102,7 +102,7 @@ static void copy_alpha(const gconv_network_plan *network, const gconv_image *in,
     gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
 }
 
-/* Straight into the outputs where that can be, else by way of the maps. */
+/* Executes whole images. Layers write to the outputs if possible, else to the maps. */
 static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in, gconv_image *outputs,
                               gconv_timings *timings) {
   const bool presents = gconv_presenter_presents(&network->presenter);
@@ -163,19 +163,19 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   return GCONV_OK;
 }
 
-/* The row of the maps that row `row` of the outputs, of the pass that was begun, is made of. */
+/* The row of the maps from which row `row` of the outputs is made, in the current pass. */
 static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
   return row - network->base.pass.first;
 }
 
-/* Whatever the number of rows, all that an execution makes are made; of a gap below tiles, any row will do. */
+/* The input rows that `count` output rows from `first` on need. For the gap below tiles, any row will do. */
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;
   int64_t height = network->input.height, last = at + network->input.rows;
-  at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
+  at = at < 0 ? 0 : at < height ? at : height - 1; /* one row if only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
-  if (network->presenter.alpha) { /* which is copied from the very rows */
+  if (network->presenter.alpha) { /* alpha is copied from the same rows */
     at = at < first ? at : first;
     last = last > (int64_t)first + count ? last : (int64_t)first + count;
     last = last < height ? last : height;
@@ -184,13 +184,13 @@ static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, in
   *end = (int32_t)last;
 }
 
-/* Rows of the maps, from row `first` on, as `count` rows of the outputs, or for the survey. */
+/* Makes rows of the outputs from rows of the maps, from row `first` on, or passes them to the survey. */
 static gconv_status present_rows(gconv_network_plan *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
   gconv_presenter *presenter = &network->presenter;
   gconv_threads *threads = network->base.device->threads;
   double start = gconv_now_ms();
   int32_t left = presenter->height - first;
-  gconv_image maps = network->maps; /* those rows that are wanted and inside */
+  gconv_image maps = network->maps; /* the wanted rows that are inside */
   maps.height = left < outputs->height ? left : outputs->height;
   if (network->base.pass.surveys)
     gconv_presenter_survey(presenter, threads, &maps, first);
@@ -218,7 +218,7 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
   if (outputs->height > network->out.height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
   rows_needed(&network->base, first, outputs->height, &begin, &end);
-  gconv_image rows = *window; /* those needed alone */
+  gconv_image rows = *window; /* only the needed rows */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
   if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
@@ -240,7 +240,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   return execute_with(network, run_layers, window, window_row, first, outputs, timings);
 }
 
-/* The window has no alpha that results would keep: it is what another stage made. */
+/* The window is the result of another stage, and has no alpha that results would keep. */
 static gconv_status execute_rows_there(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                        gconv_image *outputs, gconv_timings *timings) {
   return execute_with((gconv_network_plan *)plan, run_there, window, window_row, first, outputs, timings);
@@ -311,9 +311,9 @@ static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) 
   return NULL;
 }
 
-/* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
- * verified, two doubles for each value of the input and of a layer's input and output. By rows, of each the rows at work, of
- * layers the widest. */
+/* Memory as float32: the input, two alternating buffers between layers, and the maps if they are not the output. With
+ * verification, two doubles for each value of the input and of a layer's input and output. By rows, only the current rows of
+ * each, and of layers the widest. */
 static void find_need(const gconv_plan *plan, gconv_need *need) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;

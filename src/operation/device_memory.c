@@ -22,12 +22,12 @@ static gconv_status check_shape(const gconv_array *array, const gconv_image *hea
   return array->data ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s has no data", what);
 }
 
-/* Whether stepping along an axis by `stride` is what is `expected`; along an axis of length 1, nobody steps. */
+/* True if the stride of an axis is `expected`, or does not matter because the axis has length 1. */
 static bool steps_by(const gconv_array *array, int axis, int64_t expected) {
   return array->shape[axis] == 1 || array->stride[axis] == expected;
 }
 
-/* Finds row_bytes and plane_bytes of the image whose samples lie as those of the array do. */
+/* Sets row_bytes and plane_bytes of the image to the strides of the array. */
 static gconv_status find_strides(const gconv_array *array, const char *what, gconv_image *image) {
   const int64_t size = (int64_t)gconv_type_bytes(image->type), planes = image->planar ? image->channels : 1;
   const int64_t most = PTRDIFF_MAX / ((int64_t)1 << 32); /* so that no product with a size overflows */
@@ -68,7 +68,7 @@ static gconv_status see_image(const gconv_array *array, const gconv_image *heade
   return find_strides(array, what, image);
 }
 
-/* Sees the outputs as images, in memory of the plan. */
+/* Makes headers of images for the output arrays, in memory of the plan. */
 static gconv_status see_outputs(gconv_plan *plan, const gconv_image *in, const gconv_array *outputs, size_t count) {
   for (size_t i = 0; i < count && i < plan->output_count; i++) {
     char what[32];
@@ -94,7 +94,7 @@ gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, 
   if (status == GCONV_OK)
     status = own->type->execute_device(own, &image, own->arrays, stream);
   gconv_plan_leave(plan, own);
-  if (status == GCONV_OK && !on_gpu) /* memory of a GPU cannot be looked at from here */
+  if (status == GCONV_OK && !on_gpu) /* the host cannot read device memory */
     gconv_plan_tell_of_numbers(plan, &image);
   return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be done with a plan: arguments are checked here, once for all operations, and outputs are allocated. */
+/* The functions of plans: they check arguments and allocate outputs, for all operations. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/nodata.h"
@@ -119,7 +119,7 @@ typedef struct outputs {
   bool *fresh;         /* those that were allocated here */
 } outputs;
 
-/* Frees those that were allocated here if `status` is a failure. */
+/* If `status` is a failure, frees the images that were allocated here. */
 static gconv_status end_outputs(outputs *o, gconv_status status) {
   for (size_t i = 0; i < o->plan->output_count && status != GCONV_OK; i++)
     if (o->fresh[i])
@@ -152,7 +152,7 @@ gconv_look gconv_plan_look(const gconv_plan *plan) {
   return look;
 }
 
-/* Whether the plan tells of numbers by itself: whoever watches it looks for them, and for more. */
+/* True if the plan itself reports numbers that are not finite. If a caller watches it, the watch does. */
 static bool tells_of_numbers(const gconv_plan *plan) {
   const gconv_plan *last = plan;
   while (last->last)
@@ -317,7 +317,7 @@ static gconv_status check_strip(const gconv_plan *plan, int32_t first, int32_t c
   return GCONV_OK;
 }
 
-/* The strip of a pass that surveys. */
+/* Executes a strip of a pass that surveys. */
 static gconv_status survey_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                 gconv_timings *timings) {
   int32_t step = gconv_plan_row_step(plan), left = plan->pass.end - first;
@@ -355,7 +355,7 @@ gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window
   gconv_timings local = {0};
   GCONV_NEED(plan);
   GCONV_NEED(window);
-  if (!plan->pass.surveys) /* which makes nothing */
+  if (!plan->pass.surveys) /* a survey has no outputs */
     GCONV_NEED_AS(images, "outputs");
   timings = timings ? timings : &local;
   if (gconv_plan_row_step(plan) == 0)

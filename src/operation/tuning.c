@@ -9,8 +9,8 @@
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *   layer direct 2 65536 27 0.97         algorithm for layers, class by filters, outputs, taps of each, measured / estimated
  *
- * All but the ratios must be there, and be those of the device. What begins with # is for people. The number of threads is
- * no part of it, and there is one file for a CPU: if choices depended on threads, so would results.
+ * All lines but the ratios must be there, and must be those of the device. Lines that begin with # are for people. The
+ * number of threads is not in the file, and a CPU has one file: if choices depended on threads, so would results.
  */
 #include "operation/tuning.h"
 #include "base/cache.h"
@@ -82,7 +82,7 @@ static bool take_machine(const gconv_device *device, const char *values, gconv_m
   return true;
 }
 
-/* What must be there before the ratios, as bits. */
+/* The lines that must come before the ratios, as bits. */
 enum { SEEN_VERSION = 1, SEEN_DEVICE = 2, SEEN_DRIVER = 4, SEEN_MACHINE = 8, SEEN_ALL = 15 };
 
 typedef struct tuning_reader {
@@ -91,7 +91,7 @@ typedef struct tuning_reader {
   int seen;
 } tuning_reader;
 
-/* What describes the device, less what is after the last comma. The characters of it. */
+/* The length of the device's description up to its last comma. */
 static int kind_length(const gconv_device *device) {
   const char *text = gconv_device_get_info(device)->description, *comma = strrchr(text, ',');
   return comma ? (int)(comma - text) : (int)strlen(text);
@@ -102,7 +102,7 @@ static bool is_kind(const gconv_device *device, const char *kind) {
   return strlen(kind) == length && strncmp(kind, gconv_device_get_info(device)->description, length) == 0;
 }
 
-/* Takes a line apart in place; returns NULL, or why the file is of no use. */
+/* Parses a line in place. Returns NULL, or the reason why the file cannot be used. */
 static const char *take_line(tuning_reader *reader, char *line) {
   static const char broken[] = "it is broken";
   char *values = line + strcspn(line, " ");
@@ -205,7 +205,7 @@ static const calibration calibrations[] = {
 #undef CALIBRATED
 enum { CALIBRATIONS = sizeof calibrations / sizeof *calibrations };
 
-/* Without memory, there are no rows. */
+/* Adds the rows of the calibration; none without memory. */
 static void calibrate(gconv_tuning *tuning) {
   tuning->rows = calloc((size_t)CALIBRATIONS * CALIBRATED_SIZES, sizeof *tuning->rows);
   for (int i = 0; i < CALIBRATIONS && tuning->rows; i++)
@@ -226,7 +226,7 @@ static void calibrate(gconv_tuning *tuning) {
 
 /* ---- Of a device ---- */
 
-/* What prices of a device are made of, kept to the end of the process: a line of a list, one for each name of a device. */
+/* The tuning of a device, kept until the process ends: an entry of a list, one for each name of a device. */
 typedef struct memo {
   char name[32];
   bool tuned;
@@ -348,7 +348,7 @@ gconv_status gconv_device_remember_tuning(gconv_device *device) {
 
 /* ---- Ratios ---- */
 
-/* How far x is on the way from `low` to `high`, all positive and by their logarithms; 0 or 1 beyond them. */
+/* The position of x between `low` and `high`, by their logarithms: 0 at or below `low`, 1 at or above `high`. */
 static double position(double low, double high, double x) {
   if (x <= low || high <= low)
     return 0;
@@ -360,8 +360,8 @@ static bool is_about(const gconv_tuning_row *row, const gconv_tuning_row *like) 
          strcmp(row->algorithm, like->algorithm) == 0;
 }
 
-/* The logarithm of the ratio at a measured number of samples, interpolated over the taps: between the largest that are not
- * above those sought and the smallest that are not below; beyond all, it stays. */
+/* The logarithm of the ratio at a measured number of samples, interpolated between the nearest measured numbers of taps;
+ * beyond them, that of the nearest. */
 static double log_ratio_at(const gconv_tuning *tuning, const gconv_tuning_row *like, double samples) {
   const gconv_tuning_row *low = NULL, *high = NULL;
   for (size_t i = 0; i < tuning->count; i++) {

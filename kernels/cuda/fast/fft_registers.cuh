@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft are made of
- * them. Then what fft multiplies by: twists, and the spectra of filters. */
+/* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft consist of
+ * them. Then the factors of fft: twiddle factors (twists), and the spectra of filters. */
 #pragma once
 
 #include "../core/launch.cuh"

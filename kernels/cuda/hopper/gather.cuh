@@ -29,7 +29,7 @@ struct arguments {
   divisor across, down, raw_fours, pairs, in_rows;
   bool by_fours; /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
-  bool curved;   /* the activation is not straight: it is applied after all is stored */
+  bool curved;   /* the activation is not of straight parts: it is applied after the outputs are stored */
   straight straight;
 };
 
@@ -99,7 +99,7 @@ template <int FLOATS> DEVICE void fetch(const arguments &a, const tile &at, int3
   }
 }
 
-/* Finds the largest finite magnitude of the samples that this thread has fetched, and whether some are not finite. */
+/* Finds the largest finite magnitude of the samples that this thread has copied, and whether some are not finite. */
 DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *not_finite) {
   const int32_t count = a.problem.channels * a.c.in_rows * (a.c.raw_pitch / 4);
   uint32_t largest = 0;
@@ -477,7 +477,7 @@ struct layer {
     return kernels[i];
   }
 
-  /* Weights that change are not for this kernel. */
+  /* This kernel does not support weights that change. */
   static size_t source_count(const gconv_layer_problem *) {
     return 0;
   }

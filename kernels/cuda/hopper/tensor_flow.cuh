@@ -23,7 +23,7 @@ namespace tensor {
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
- * first: less is cut off than if they were added to large sums, and it takes less power. `add`: to the sums so far. */
+ * first: added to large sums, they would lose more bits, and take more power. add: to the sums so far. */
 template <int D, int STEPS>
 DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot, uint32_t add,
                           float (&sums)[64]) {
@@ -155,8 +155,8 @@ DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   }
 }
 
-/* Returns the number of this thread. It is read again for each tile. Otherwise all that follows from it would be kept in
- * registers, and weights and sums leave few. */
+/* Returns the number of this thread. It is read again for each tile. Otherwise everything that depends on it would stay in
+ * registers, of which weights and sums leave few. */
 DEVICE int32_t thread_now() {
   int32_t thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -223,7 +223,7 @@ template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m,
     float sums[64];
     barrier_wait(&m.h->slots.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
     multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, 0, sums);
-    /* This is done while the last instructions are under way. */
+    /* This overlaps with the last multiplications. */
     const int32_t now = thread_now(), lane = now % 32;
     const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* tells the compiler that it is the same for all lanes */
     float *kept = m.kept + warp * (KEPT_BYTES / 4);

@@ -15,16 +15,15 @@ namespace tensor {
 struct flow_head {
   slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
-  /* Of tiles with their own scales (tensor_points.cuh): the largest magnitude that each warp of each packing warpgroup has
-   * seen, in its last two slots; that of a tile so far, left by each packing warpgroup; whether there was an infinity or
-   * NaN. */
+  /* For tiles with their own scales (tensor_points.cuh). most: the largest magnitude of each warp of each packing warpgroup
+   * in its last two slots; so_far: that of a tile so far, by packing warpgroup; not_finite: there was an infinity or NaN. */
   uint32_t most[2][2][4], so_far[2], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
 struct flow_memory {
   flow_head *h;
-  float *kept;   /* rest of lines, for each warp that multiplies */
+  float *kept;   /* the incomplete lines of each warp that multiplies */
   uint8_t *ring; /* digits, planes, positions */
 };
 
@@ -79,7 +78,7 @@ DEVICE bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint
 
 /* ---- Packing ---- */
 
-/* Goes through the planes of a chunk of positions in their order. */
+/* An iterator over the planes of a chunk of positions. */
 struct flow_plane {
   int32_t unit, phase, variant;
   DEVICE void advance(const cut &c) {
