@@ -2,7 +2,6 @@
 #include "batch/cost.h"
 #include "base/file.h"
 #include "base/nodata.h"
-#include "batch/strips.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "batch/carry.h"
+#include "batch/cost.h"
 #include "batch/execute.h"
 #include "batch/files.h"
 #include "batch/item.h"
-#include "batch/strips.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/strips.h"
 #include "base/memory.h"
+#include "batch/cost.h"
 
 #include <math.h>
 
