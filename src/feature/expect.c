@@ -92,7 +92,8 @@ static void judge(const gconv_feature_look *look) {
       far > most ? far : vary);
 }
 
-void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t height) {
+void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t count,
+                            int32_t height) {
   if (!look || made->frames > 1)
     return;
   pthread_mutex_lock(&look->lock);
@@ -101,7 +102,7 @@ void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, i
     memset(look->sums, 0, 2 * look->notes->count * sizeof *look->sums);
   }
   add_rows(look, made);
-  if (first + made->height == height && look->pixels >= 16)
+  if (first + count == height && look->pixels >= 16)
     judge(look);
   pthread_mutex_unlock(&look->lock);
 }

@@ -149,9 +149,9 @@ void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, floa
 /* What is known of a picture so far. Notes, with means and deviations, must outlive it. NULL without memory. */
 typedef struct gconv_feature_look gconv_feature_look;
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes);
-/* Takes rows first .. of features that were made, of a picture that is `height` high; with the last ones, warns if it is far
- * from what the model learned. Thread-safe. NULL is allowed. */
-void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t height);
+/* Takes features of `count` rows from `first` on, or of a part of them, of a picture that is `height` high; with the last
+ * ones, warns if it is far from what the model learned. Thread-safe. NULL is allowed. */
+void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t count, int32_t height);
 void gconv_feature_look_end(gconv_feature_look *look);
 
 #ifdef __cplusplus

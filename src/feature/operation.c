@@ -26,7 +26,7 @@ typedef struct feature_plan {
   gconv_plan base;
   const feature_operation *operation;
   int32_t channels;          /* of which features are made */
-  gconv_feature_work *works; /* owned: one a thread; NULL of an outline, and on a GPU */
+  gconv_feature_work *works; /* owned: one a thread, on a GPU one; NULL of an outline */
   int threads;
   gconv_feature_gpu *gpu;   /* owned: on a GPU; else NULL */
   gconv_feature_look *look; /* owned: NULL: nothing is known that a picture could be compared with */
@@ -98,23 +98,30 @@ typedef struct making {
   size_t across; /* tiles side by side */
 } making;
 
+/* Makes a channel of the tile whose place is in `work`. `to` is its first pixel in the channel's first feature. */
+static void make_part(const making *job, size_t channel, gconv_feature_work *work, float *to) {
+  const gconv_image *like = &job->plan->base.like, *out = job->out;
+  const int32_t colours = like->channels - like->alpha;
+  source from = {job->in, job->in_row, job->frame, colours == 1 ? 0 : (int32_t)channel, job->plan->channels < colours};
+  gconv_feature_tile_make(work, fetch, &from, to, out->plane_bytes / sizeof(float), out->row_bytes / sizeof(float));
+}
+
 /* Turns are tiles, one channel after the other in each. */
 static void make_tile(void *context, size_t turn, int seat) {
   const making *job = context;
   const feature_plan *plan = job->plan;
-  const gconv_image *like = &plan->base.like, *out = job->out;
+  const gconv_image *out = job->out;
   const size_t channels = (size_t)plan->channels, tile = turn / channels, channel = turn % channels;
-  const int32_t colours = like->channels - like->alpha, outputs = plan->operation->list.outputs;
+  const int32_t outputs = plan->operation->list.outputs;
   gconv_feature_work *work = &plan->works[seat];
   int32_t row = (int32_t)(tile / job->across) * GCONV_TILE_HEIGHT, column = (int32_t)(tile % job->across) * GCONV_TILE_WIDTH;
-  source from = {job->in, job->in_row, job->frame, colours == 1 ? 0 : (int32_t)channel, plan->channels < colours};
   work->y = job->first + row;
   work->x = column;
   work->rows = out->height - row < GCONV_TILE_HEIGHT ? out->height - row : GCONV_TILE_HEIGHT;
   work->columns = out->width - column < GCONV_TILE_WIDTH ? out->width - column : GCONV_TILE_WIDTH;
   size_t plane = (size_t)job->frame * channels * (size_t)outputs + channel * (size_t)outputs;
   float *to = (float *)(void *)((uint8_t *)out->data + plane * out->plane_bytes + (size_t)row * out->row_bytes) + column;
-  gconv_feature_tile_make(work, fetch, &from, to, out->plane_bytes / sizeof(float), out->row_bytes / sizeof(float));
+  make_part(job, channel, work, to);
 }
 
 static void make_rows(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first, gconv_image *out,
@@ -146,9 +153,34 @@ static gconv_status make_there(const feature_plan *plan, const gconv_image *in, 
   return GCONV_OK;
 }
 
+/* Looks at the tile in the middle of some rows, which the CPU makes once more: the features stay on the GPU. */
+static gconv_status look_there(const feature_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                               int32_t count) {
+  const gconv_image *like = &plan->base.like;
+  gconv_image part = *plan->base.outputs;
+  if (!plan->look || like->frames > 1)
+    return GCONV_OK;
+  part.height = count < GCONV_TILE_HEIGHT ? count : GCONV_TILE_HEIGHT;
+  part.width = like->width < GCONV_TILE_WIDTH ? like->width : GCONV_TILE_WIDTH;
+  GCONV_TRY(gconv_image_allocate(&part));
+  const making job = {.plan = plan, .in = window, .out = &part, .in_row = window_row, .first = first};
+  gconv_feature_work *work = &plan->works[0];
+  work->y = first + (count - part.height) / 2;
+  work->x = (like->width - part.width) / 2;
+  work->rows = part.height;
+  work->columns = part.width;
+  for (size_t c = 0; c < (size_t)plan->channels; c++)
+    make_part(&job, c, work,
+              (float *)part.data + c * (size_t)plan->operation->list.outputs * (part.plane_bytes / sizeof(float)));
+  gconv_feature_look_add(plan->look, &part, first, count, like->height);
+  gconv_image_free(&part);
+  return GCONV_OK;
+}
+
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
   (void)there; /* it is the first of a chain, whose window is on the host */
+  GCONV_TRY(look_there((const feature_plan *)base, window, window_row, first, count));
   return gconv_feature_gpu_make(((const feature_plan *)base)->gpu, window, window_row, first, count, out, timings);
 }
 
@@ -159,7 +191,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
     GCONV_TRY(make_there(plan, window, window_row, first, outputs, timings));
   else
     make_rows(plan, window, window_row, first, outputs, timings);
-  gconv_feature_look_add(plan->look, outputs, first, base->like.height);
+  gconv_feature_look_add(plan->look, outputs, first, outputs->height, base->like.height);
   return GCONV_OK;
 }
 
@@ -221,10 +253,12 @@ static gconv_status check_image(const gconv_image *like, int32_t wanted, int32_t
 }
 
 static gconv_status begin_works(feature_plan *plan) {
-  if (is_there(plan->base.device))
-    return gconv_feature_gpu_create(plan->base.device, &plan->operation->list, &plan->base.like, plan->channels, &plan->gpu);
-  const int count = gconv_threads_count(plan->base.device->threads);
-  plan->works = calloc((size_t)count, sizeof *plan->works);
+  const bool there = is_there(plan->base.device);
+  const int count = there ? plan->look != NULL : gconv_threads_count(plan->base.device->threads);
+  if (there)
+    GCONV_TRY(
+        gconv_feature_gpu_create(plan->base.device, &plan->operation->list, &plan->base.like, plan->channels, &plan->gpu));
+  plan->works = calloc((size_t)count + 1, sizeof *plan->works);
   if (!plan->works)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   for (; plan->threads < count; plan->threads++)
