@@ -281,6 +281,18 @@ class Copies(unittest.TestCase):
             np.testing.assert_array_equal(send(plan)(image), plan(image))
         self.assertIn("mine: (9, 12) of float32 on cpu", repr(plan))
 
+    def test_places_that_are_no_taps(self):
+        """They let no NaN through, in filters that were read, copied and pickled; a -0 of the caller is a tap of 0."""
+        image = np.random.default_rng(3).random((9, 9), np.float32)
+        image[4, 4] = np.nan
+        identity = gconv.read_filters("identity:size=5")[0]
+        line = np.full((3, 3), -0.0)
+        line[1, 1] = 1
+        for kernel, count in (("identity:size=5", 1), (identity, 1), (pickle.loads(pickle.dumps(identity)), 1), (line, 9), (gconv.Filter(line), 9),
+                              (gconv.Filter(line, marked=True), 1), (gconv.Filter(-1 * identity.taps), 25)):
+            self.assertEqual(np.isnan(gconv.filter(image, kernel)).sum(), count)
+        self.assertNotEqual(gconv.Filter(line), gconv.Filter(line, marked=True))
+
 
 if __name__ == "__main__":
     unittest.main()
