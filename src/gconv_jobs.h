@@ -94,7 +94,8 @@ typedef struct gconv_inputs {
  *     stands for any folders, one in the other, or none. What is no regular file is passed over.
  * A file that several specs find is taken once, under the first name; a link to it is another file. inputs->exclude leaves
  * out what folders and patterns find: a pattern is compared with the names of files and folders, one with a '/' with the
- * relative path. A folder or file that cannot be looked at is in inputs->missed, and the search goes on.
+ * relative path, part by part; ** stands for any parts, or none. A folder or file that cannot be looked at is in
+ * inputs->missed, and the search goes on.
  * GCONV_BAD_ARGUMENT if a spec finds nothing, and *inputs is empty. No image is opened.
  */
 gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,

@@ -135,14 +135,22 @@ static gconv_status finish(gconv_search *search, bool several) {
 
 static gconv_status find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs) {
   gconv_search search = {.inputs = inputs, .recursive = recursive};
+  const size_t patterns = inputs->exclude ? inputs->exclude->count : 0;
   GCONV_TRY(gconv_check_texts(specs, "specs"));
   if (inputs->exclude)
     GCONV_TRY(gconv_check_texts(inputs->exclude, "inputs->exclude"));
+  if (!(search.excluded = calloc(patterns + 1, sizeof *search.excluded)))
+    return gconv_no_memory();
   gconv_status status = find_results(&search, output);
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = find_one(&search, specs->items[i]);
   if (status == GCONV_OK)
     status = finish(&search, specs->count > 1);
+  for (size_t i = 0; i < patterns && status == GCONV_OK; i++)
+    if (!search.excluded[i])
+      gconv_warn("--exclude %s: nothing that was found has this %s", inputs->exclude->items[i],
+                 strchr(inputs->exclude->items[i], '/') ? "path, below the folder of the input" : "name");
+  free(search.excluded);
   free(search.first_unread);
   if (status != GCONV_OK)
     gconv_inputs_free(inputs);

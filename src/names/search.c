@@ -108,20 +108,61 @@ gconv_status gconv_search_miss(gconv_search *search, const char *path, int error
   return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text);
 }
 
-bool gconv_search_excludes(const gconv_search *search, const char *path) {
+/* Whether one part of a pattern matches one part of a path. */
+static bool matches_part(const char *pattern, size_t pattern_bytes, const char *path, size_t bytes) {
+  char *part = strndup(pattern, pattern_bytes), *name = strndup(path, bytes);
+  bool matches = part && name && fnmatch(part, name, 0) == 0;
+  free(part);
+  free(name);
+  return matches;
+}
+
+/* Whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last ** takes
+ * one part more. */
+static bool matches_path(const char *pattern, const char *path) {
+  const char *behind = NULL, *taken = NULL; /* the pattern after the last **, and the path after what that takes */
+  for (;;) {
+    size_t part = strcspn(pattern, "/"), name = strcspn(path, "/");
+    if (part == 2 && strncmp(pattern, "**", 2) == 0) {
+      if (!pattern[part])
+        return true;
+      pattern = behind = pattern + part + 1;
+      taken = path;
+      continue;
+    }
+    bool matches = matches_part(pattern, part, path, name);
+    if (matches && !pattern[part] && !path[name])
+      return true;
+    if (matches && pattern[part] && path[name]) {
+      pattern += part + 1;
+      path += name + 1;
+      continue;
+    }
+    size_t more = taken ? strcspn(taken, "/") : 0;
+    if (!taken || !taken[more])
+      return false;
+    path = taken += more + 1;
+    pattern = behind;
+  }
+}
+
+bool gconv_search_excludes(gconv_search *search, const char *path) {
   const gconv_texts *patterns = search->inputs->exclude;
   const char *relative = strlen(path) > search->above ? path + search->above : path;
+  bool any = false;
   for (size_t i = 0; patterns && i < patterns->count; i++) {
-    const char *pattern = patterns->items[i] + strspn(patterns->items[i], "/");
+    const char *given = patterns->items[i], *pattern = strncmp(given, "./", 2) == 0 ? given + 1 : given;
+    const bool anchored = pattern[0] == '/';
+    pattern += strspn(pattern, "/");
     size_t length = strlen(pattern);
     char *plain = strndup(pattern, length > 0 && pattern[length - 1] == '/' ? length - 1 : length);
-    bool by_path = plain && (patterns->items[i][0] == '/' || strchr(plain, '/'));
-    bool matches = plain && fnmatch(plain, by_path ? relative : gconv_path_name(path), FNM_PATHNAME) == 0;
+    bool by_path = plain && (anchored || strchr(plain, '/'));
+    bool matches = plain && matches_path(plain, by_path ? relative : gconv_path_name(path));
     free(plain);
-    if (matches)
-      return true;
+    search->excluded[i] |= matches;
+    any |= matches;
   }
-  return false;
+  return any;
 }
 
 /* ---- Entries -------------------------------------------------------------------------------------------------------- */

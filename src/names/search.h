@@ -16,6 +16,7 @@ typedef struct gconv_search {
   bool has_results;    /* the folder of the results exists */
   struct stat results; /* that folder, which is not searched */
   size_t next;
+  bool *excluded;     /* of each pattern of inputs->exclude, whether it left something out; owned */
   size_t above;       /* paths that are found have so many letters before their relative name */
   gconv_texts links;  /* links to folders: they are searched after all real folders */
   void *seen;         /* a tree of gconv_identity: folders of this input that were found */
@@ -54,7 +55,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
 gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count);
 void gconv_search_free_list(struct dirent **entries, int count);
 /* Whether --exclude leaves out an entry that was found. */
-bool gconv_search_excludes(const gconv_search *search, const char *path);
+bool gconv_search_excludes(gconv_search *search, const char *path);
 
 /* ---- pattern.c ---- */
 

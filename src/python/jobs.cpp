@@ -11,7 +11,7 @@ namespace gconv_python {
 
 /* All that a run is made of, freed at the end in the right order. */
 struct Job {
-  gconv_texts specs = {};
+  gconv_texts specs = {}, exclude = {};
   gconv_inputs inputs = {};
   gconv_outputs outputs = {};
   gconv_filters filters = {};
@@ -32,6 +32,7 @@ struct Job {
     gconv_outputs_free(&outputs);
     gconv_inputs_free(&inputs);
     gconv_texts_free(&specs);
+    gconv_texts_free(&exclude);
     Py_XDECREF(raised);
   }
   void check(gconv_status status) const {
@@ -128,10 +129,16 @@ static gconv_status run_batch(Job *job) {
   return status;
 }
 
-static void find_inputs(Job *job, const nb::list &inputs, bool recursive) {
-  for (nb::handle spec : inputs)
-    if (!gconv_texts_add(&job->specs, strdup(path_of(spec).c_str())))
+static void take_paths(const nb::list &paths, gconv_texts *texts) {
+  for (nb::handle path : paths)
+    if (!gconv_texts_add(texts, strdup(path_of(path).c_str())))
       raise(GCONV_NO_MEMORY, "no memory for the names of inputs");
+}
+
+static void find_inputs(Job *job, const nb::list &inputs, const nb::list &exclude, bool recursive) {
+  take_paths(inputs, &job->specs);
+  take_paths(exclude, &job->exclude);
+  job->inputs.exclude = &job->exclude;
   gconv_status status;
   {
     nb::gil_scoped_release released;
@@ -180,7 +187,7 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   job.device = value_of(given, "device", std::string("auto"));
   job.suffix = value_of(given, "suffix", std::string());
   job.progress = progress;
-  find_inputs(&job, inputs, value_of(given, "recursive", false));
+  find_inputs(&job, inputs, nb::cast<nb::list>(given["exclude"]), value_of(given, "recursive", false));
   read_filters_given(filters, &job.filters);
   const bool each = model.is_none() && value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE;
   name_outputs(&job, given, each);
@@ -217,6 +224,8 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   batch.png_level = value_of(given, "png_level", 0);
   batch.lossless = value_of(given, "lossless", false);
   batch.strip = value_of(given, "strip", false);
+  batch.preserve_times = value_of(given, "preserve_times", false);
+  batch.tiff_compression = (gconv_tiff_compression)value_of(given, "compression", (int)GCONV_TIFF_NONE);
   batch.existing = (gconv_existing)value_of(given, "existing", 0);
   batch.manifest = job.manifest;
   batch.fail_fast = value_of(given, "fail_fast", false);

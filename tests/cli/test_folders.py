@@ -124,6 +124,11 @@ class Missed(helper.CommandTest):
         self.assertEqual(left("raw", "*_old*", source=("-i", "p/**/*.png")), ["p/a.png", "p/closed/b.png", "p/z/c.png"])
         self.assertEqual(left("*_old*", source=("-i", "p/a*")), ["p/a.png"])
         self.assertEqual(left("a*", source=("-i", "p/a.png")), ["p/a.png"])  # named by itself
+        self.assertEqual(left("**/raw/**", "**/*_old.png"), ["p/a.png", "p/closed/b.png", "p/z/c.png"])
+        self.assertEqual(left("z/**/e.png", "./raw", "**/b.png"), ["p/a.png", "p/a_old.png", "p/z/c.png", "p/z/c_old.png"])
+        for pattern, told in (("p/raw/*", "has this path, below the folder"), ("[", "has this name"), ("", "has this name"), ("x", "has this name")):
+            said = self.gconv(*self.job, "--exclude", pattern, "--dry-run").stderr
+            self.assertIn(f"--exclude {pattern}: nothing that was found {told}", said)
         self.usage_error("without what --exclude names", *self.job, "--exclude", "*")
 
 

@@ -144,6 +144,22 @@ class Jobs(Folder):
         self.assertEqual(len(first), 24)
         self.assertEqual(first, sorted(path.read_bytes() for path in (self.folder / "b").iterdir()))
 
+    def test_exclude_times_and_compression(self):
+        names = sorted(self.images)
+        os.utime(self.folder / "in" / names[1], (10 ** 9, 10 ** 9))
+        summary = gconv.run(self.folder / "in", "sharpen", self.folder / "o", format="tiff", exclude=[names[0]], preserve_times=True,
+                            compression="deflate", device="cpu")
+        self.assertEqual(summary.written, 11)
+        made = sorted((self.folder / "o").iterdir())
+        self.assertEqual(len(made), 11)
+        self.assertEqual(made[0].stat().st_mtime, 10 ** 9)
+        plain = gconv.run(self.folder / "in", "sharpen", self.folder / "p", format="tiff", exclude=pathlib.Path(names[0]), device="cpu")
+        self.assertEqual(plain.written, 11)
+        self.assertNotEqual(made[0].read_bytes(), (self.folder / "p" / made[0].name).read_bytes())
+        np.testing.assert_array_equal(gconv.read(made[0]), gconv.read(self.folder / "p" / made[0].name))
+        self.assertRaises(gconv.ArgumentError, gconv.run, self.folder / "in", "sharpen", self.folder / "q", exclude="*")
+        self.assertRaises(gconv.ArgumentError, gconv.run, self.folder / "in", "sharpen", self.folder / "q", compression="zip")
+
     def test_resume_shards_and_what_exists(self):
         folder = self.folder / "out"
         for part in ("1/2", "2/2"):

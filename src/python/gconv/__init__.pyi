@@ -142,7 +142,8 @@ def run(inputs: _Path | Iterable[_Path], filters: _Kernel | Network | SVM, outpu
         format: str | None = None, suffix: str | None = None, device: str = "auto", threads: int = 0, jobs: int = 0,
         memory: int = 0, max_pixels: int = 0, existing: str = "replace", resume: bool = False, shard: str | None = None,
         fail_fast: bool = False, verify: bool = False, quality: int = 0, png_level: int = 0, lossless: bool = False,
-        strip: bool = False, present: str | None = None, progress: Callable[[Report], Any] | None = None,
+        strip: bool = False, compression: str = "none", preserve_times: bool = False, exclude: _Path | Iterable[_Path] = (),
+        present: str | None = None, progress: Callable[[Report], Any] | None = None,
         errors: str = "raise", **options: Any) -> Summary: ...
 
 @dataclass(frozen=True)

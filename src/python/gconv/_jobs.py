@@ -7,6 +7,7 @@ import os
 from . import _core
 from ._arguments import choose, whole
 from ._errors import ArgumentError, JobError
+from ._files import COMPRESSIONS
 from ._filter import OPTIONS, check_options, filter_options
 from ._filters import Filter, Filters, resolve
 from ._learning import SVM
@@ -53,18 +54,21 @@ def _digest(filters, model, options, given):
     if model is not None:
         state.update(file_bytes(model.save, "model"))
     state.update(repr(sorted(options.items())).encode())
-    state.update(repr([given.get(key) for key in ("format", "quality", "png_level", "lossless", "strip", "present")]).encode())
+    state.update(repr([given.get(key) for key in ("format", "quality", "png_level", "lossless", "strip", "compression", "present")]).encode())
     return int.from_bytes(state.digest(), "little")
 
 
 def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, device="auto", threads=0, jobs=0, memory=0,
         max_pixels=0, existing="replace", resume=False, shard=None, fail_fast=False, verify=False, quality=0, png_level=0,
-        lossless=False, strip=False, present=None, progress=None, errors="raise", **options):
+        lossless=False, strip=False, compression="none", preserve_times=False, exclude=(), present=None, progress=None, errors="raise", **options):
     """Filters files and writes the results, in parallel, within memory, each whole or not at all.
 
     inputs: a path, or several: files, folders, patterns such as "*.png". recursive: folders below folders, too.
+    exclude: a pattern, or several, of what is left out of folders and patterns: names, "*_old*", or, with a slash, paths
+        below the folder, "raw/*"; "**" stands for any folders.
     filters: as the kernel of filter(), a Network, or an SVM of pixels. output: a file, a folder, or a template such as
         "out/{stem}_{filter}.png". format: of the results, "png"; "same": that of each input; by default by the name.
+    compression: of TIFF, as write() has it. preserve_times: results have the times of their inputs.
     existing: what happens to a result whose file exists: "replace", "keep" (an error) or "skip".
     resume: go on with a run that was stopped: results that are done, by the manifest beside them, are passed over.
     shard: "2/4", or "auto" in an array of Slurm: do this part of the inputs only.
@@ -79,12 +83,14 @@ def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, d
     Returns a Summary. Ctrl-C stops the run after the files that are being processed.
     """
     paths = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
+    exclude = [exclude] if isinstance(exclude, (str, bytes, os.PathLike)) else list(exclude)
     model = filters if isinstance(filters, (Network, SVM)) else None
     filters = Filters(()) if model else resolve(filters)
     given = {"recursive": bool(recursive), "device": str(device), "threads": whole("threads", threads), "jobs": whole("jobs", jobs),
              "memory": whole("memory", memory, 0, 2 ** 63), "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63),
              "fail_fast": bool(fail_fast), "verify": bool(verify), "quality": whole("quality", quality),
-             "png_level": whole("png_level", png_level, -1), "lossless": bool(lossless), "strip": bool(strip),
+             "compression": choose("compression", compression, COMPRESSIONS), "preserve_times": bool(preserve_times),
+             "exclude": exclude, "png_level": whole("png_level", png_level, -1), "lossless": bool(lossless), "strip": bool(strip),
              "existing": choose("existing", existing, EXISTING)}
     choose("errors", errors, {"raise": 0, "report": 1})
     for name, value in (("format", format), ("suffix", suffix), ("shard", shard)):
