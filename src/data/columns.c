@@ -64,6 +64,14 @@ static void tell_lost(const gconv_table *table, size_t column) {
       table->path, gconv_table_column(table, column, name));
 }
 
+/* Says so where whole numbers are so large that even float64 may have made them one. */
+static void tell_huge(const gconv_table *table, size_t column, const gconv_spread *s) {
+  char name[120];
+  if (s->most == s->least && fabs(s->most) >= 0x1p53 && table->cases > 1)
+    gconv_warn("%s: %s: all its numbers are %.17g in float64, which rounds them beyond 2^53: take a number off them first",
+               table->path, gconv_table_column(table, column, name), s->most);
+}
+
 static gconv_spread *find_spreads(const gconv_table *table, const double *origins) {
   const double *numbers = (const double *)(const void *)table->inputs.bytes;
   gconv_spread *spreads = malloc((table->columns + 1) * sizeof *spreads);
@@ -81,7 +89,8 @@ static gconv_status choose_origins(gconv_table *table) {
   gconv_spread *spreads = find_spreads(table, NULL);
   double *origins = calloc(table->columns + 1, sizeof *origins);
   bool any = false;
-  for (size_t c = 0; c < table->columns && spreads && origins; c++)
+  for (size_t c = 0; c < table->columns && spreads && origins; c++) {
+    tell_huge(table, c, &spreads[c]);
     if (is_lost(&spreads[c])) {
       const double most = spreads[c].most - spreads[c].least;
       const gconv_spread moved = {0, most, rounding_error(most), 0};
@@ -93,6 +102,7 @@ static gconv_status choose_origins(gconv_table *table) {
       tell_origin(table, c, &spreads[c]);
       any = true;
     }
+  }
   bool good = spreads && origins;
   free(spreads);
   if (!good || !any) {

@@ -263,6 +263,8 @@ class Csv(DataTest):
         self.assertIn("a.csv: 1.000 in line 2 is taken for a fraction", self.dump("table", "a.csv").stderr)
         self.write("a.csv", "x;c\n" + "".join(f"{k}.500;{k % 2}\n" for k in range(4)))  # 0.500 is a fraction
         self.assertEqual(self.dump("table", "a.csv").stderr, "")
+        self.write("a.csv", "x,c\n" + "".join(f"{2 ** 60 + k},{k % 2}\n" for k in range(4)))
+        self.assertIn("a.csv: column 1 (x): all its numbers are 1.152921504606847e+18 in float64, which rounds them", self.dump("table", "a.csv").stderr)
         self.write("a.csv", "kind,x\n" + "".join(f"{k % 2},{3 * k}\n" for k in range(7)))
         self.assertIn("a.csv: each of its 7 cases has a class of its own", self.dump("table", "a.csv").stderr)
         self.assertEqual(self.dump("table", "a.csv", label="kind").stderr, "")
