@@ -94,6 +94,10 @@ GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
     values[k * distance] /= sum;
 }
 
+/* The activations of one sample, for tables of functions: ROW(name, NAME). The switch of gconv_activate() does not compile
+ * without a new one, which then has a row here. */
+#define GCONV_EACH_ACTIVATION(ROW) ROW(none, NONE) ROW(relu, RELU) ROW(leaky, LEAKY) ROW(sigmoid, SIGMOID) ROW(tanh, TANH)
+
 /* Applies the activation to sum + bias. NaN stays NaN. */
 GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   switch (problem->activation) {
@@ -105,9 +109,11 @@ GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
     return gconv_sigmoid(v * problem->slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
-  default:
-    return v;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX: /* a pass of its own */
+    break;
   }
+  return v;
 }
 
 #endif

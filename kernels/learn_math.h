@@ -20,9 +20,11 @@ GCONV_BOTH float gconv_learn_activate(gconv_activation activation, float slope, 
     return gconv_sigmoid(v * slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
-  default:
-    return v;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX: /* a pass of its own */
+    break;
   }
+  return v;
 }
 
 /* The gradient of a sum from that of its output: dy times the derivative of the activation, as y tells it. Leaky needs a
@@ -37,9 +39,11 @@ GCONV_BOTH float gconv_learn_slope(gconv_activation activation, float slope, flo
     return dy * (y * (1.0f - y) * slope);
   case GCONV_ACTIVATION_TANH:
     return dy * fmaf(-y, y, 1.0f);
-  default:
-    return dy;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX: /* a pass of its own */
+    break;
   }
+  return dy;
 }
 
 /* Returns the natural logarithm of y >= 2^-126, in float64 and with an error of a few units in the last place. y = 2^n m
@@ -60,6 +64,35 @@ GCONV_BOTH double gconv_learn_log(double y) {
 /* The cross-entropy of a case, from the output of its class. Outputs below 2^-126 count as that. */
 GCONV_BOTH double gconv_learn_cross_entropy(float y) {
   return y >= FLT_MIN || y != y ? -gconv_learn_log((double)y) : 87.336544750553102;
+}
+
+/* The term of the loss, and its gradient, of an output that is off by d. `factor` is gconv_learn_factor(). For cross-entropy
+ * they are no term, and the gradient of the output's sum. */
+GCONV_BOTH double gconv_learn_loss_term(gconv_loss loss, double d) {
+  switch (loss) {
+  case GCONV_LOSS_SSE:
+  case GCONV_LOSS_MSE:
+    return d * d;
+  case GCONV_LOSS_MAE:
+    return fabs(d);
+  case GCONV_LOSS_CROSS_ENTROPY:
+  case GCONV_LOSS_DEFAULT: /* which is resolved before */
+    break;
+  }
+  return 0;
+}
+GCONV_BOTH float gconv_learn_loss_gradient(gconv_loss loss, float d, float factor) {
+  switch (loss) {
+  case GCONV_LOSS_SSE:
+    return d;
+  case GCONV_LOSS_MAE:
+    return d > 0 ? factor : d < 0 ? -factor : 0.0f;
+  case GCONV_LOSS_MSE:
+  case GCONV_LOSS_CROSS_ENTROPY:
+  case GCONV_LOSS_DEFAULT:
+    break;
+  }
+  return d * factor;
 }
 
 /* ---- Optimisers ---- */
@@ -127,7 +160,7 @@ GCONV_BOTH void gconv_learn_update(const gconv_learn_step *step, bool is_weight,
   case GCONV_OPTIMIZER_RPROP:
     gconv_learn_rprop(g, w, first, second);
     break;
-  default:
+  case GCONV_OPTIMIZER_SGD:
     *w = *w - step->rate * g;
     break;
   }

@@ -122,9 +122,12 @@ GCONV_BOTH double gconv_learn_loss_factor(const gconv_learn_net *net, size_t cas
     return 0.5;
   case GCONV_LOSS_CROSS_ENTROPY:
     return 1.0 / (double)cases;
-  default:
-    return 1.0 / ((double)cases * (double)gconv_learn_outputs(net));
+  case GCONV_LOSS_MSE:
+  case GCONV_LOSS_MAE:
+  case GCONV_LOSS_DEFAULT: /* which is resolved before */
+    break;
   }
+  return 1.0 / ((double)cases * (double)gconv_learn_outputs(net));
 }
 GCONV_BOTH double gconv_learn_factor(const gconv_learn_net *net, size_t cases) {
   bool squares = net->loss == GCONV_LOSS_SSE || net->loss == GCONV_LOSS_MSE;

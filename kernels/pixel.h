@@ -48,9 +48,14 @@ GCONV_BOTH float gconv_combine_next(gconv_combine combine, float combined, float
     return fmaf(response, response, combined);
   case GCONV_COMBINE_SUM:
     return combined + response;
-  default: /* max */
+  case GCONV_COMBINE_MAX:
     return response > combined ? response : combined;
+  case GCONV_COMBINE_NONE: /* these do not combine samples */
+  case GCONV_COMBINE_STACK:
+  case GCONV_COMBINE_ARGMAX:
+    break;
   }
+  return response;
 }
 
 GCONV_BOTH float gconv_combine_last(gconv_combine combine, float combined) {

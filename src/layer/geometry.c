@@ -62,7 +62,9 @@ static gconv_status resolve_axis(axis *a, const char *where) {
   case GCONV_LAYER_FULL:
     a->before = a->after = (int32_t)(extent - 1);
     break;
-  default:
+  case GCONV_LAYER_DEFAULT: /* which is resolved before */
+  case GCONV_LAYER_VALID:
+  case GCONV_LAYER_EXPLICIT:
     break;
   }
   int64_t reach = (int64_t)a->size + a->before + a->after - extent;

@@ -78,9 +78,11 @@ static double activate(const gconv_layer_problem *problem, double v) {
     return 1 / (1 + exp(-v * (double)problem->slope));
   case GCONV_ACTIVATION_TANH:
     return tanh(v);
-  default:
-    return v;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX:
+    break;
   }
+  return v;
 }
 
 /* The error after the activation: multiplied by its steepest slope, plus its own error, which is a rounding or that of exp
@@ -93,9 +95,12 @@ static double activate_error(const gconv_layer_problem *problem, double allowed,
     return allowed * fabs((double)problem->slope) / 4 + 0x1p-20 * fabs(v) + 0.28 * UNIT;
   case GCONV_ACTIVATION_TANH:
     return allowed + 0x1p-20 * fabs(v);
-  default:
-    return allowed;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_RELU:
+  case GCONV_ACTIVATION_SOFTMAX:
+    break;
   }
+  return allowed;
 }
 
 /* The sums over the taps of one output. */

@@ -119,9 +119,10 @@ static double rate_of_epoch(const gconv_training_options *o, uint64_t epoch) {
     return o->rate * falling_cosine(share);
   case GCONV_SCHEDULE_STEP:
     return share * 3 < 1 ? o->rate : share * 3 < 2 ? o->rate / 10 : o->rate / 100;
-  default:
-    return o->rate;
+  case GCONV_SCHEDULE_CONSTANT:
+    break;
   }
+  return o->rate;
 }
 
 gconv_learn_step gconv_training_step(const gconv_training_options *o, uint64_t epoch, uint64_t number) {

@@ -18,9 +18,11 @@ static double activate(const gconv_layer_problem *l, double v) {
     return 1 / (1 + exp(-(double)l->slope * v));
   case GCONV_ACTIVATION_TANH:
     return tanh(v);
-  default:
-    return v;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX:
+    break;
   }
+  return v;
 }
 
 static double derivative(const gconv_layer_problem *l, double y, double dy) {
@@ -33,9 +35,11 @@ static double derivative(const gconv_layer_problem *l, double y, double dy) {
     return dy * (double)l->slope * y * (1 - y);
   case GCONV_ACTIVATION_TANH:
     return dy * (1 - y * y);
-  default:
-    return dy;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_SOFTMAX:
+    break;
   }
+  return dy;
 }
 
 static double exponential(double v) {

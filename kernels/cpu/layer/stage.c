@@ -111,40 +111,20 @@ GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation ac
     values[i] = gconv_activate(&problem, values[i]);
 }
 
-GCONV_INLINE void relu_body(float *values, size_t count, float slope) {
-  activate_body(values, count, GCONV_ACTIVATION_RELU, slope);
-}
-GCONV_INLINE void leaky_body(float *values, size_t count, float slope) {
-  activate_body(values, count, GCONV_ACTIVATION_LEAKY, slope);
-}
-GCONV_INLINE void sigmoid_body(float *values, size_t count, float slope) {
-  activate_body(values, count, GCONV_ACTIVATION_SIGMOID, slope);
-}
-GCONV_INLINE void squash_body(float *values, size_t count, float slope) {
-  activate_body(values, count, GCONV_ACTIVATION_TANH, slope);
-}
-GCONV_VECTORIZED(relu, (float *values, size_t count, float slope), (values, count, slope))
-GCONV_VECTORIZED(leaky, (float *values, size_t count, float slope), (values, count, slope))
-GCONV_VECTORIZED(sigmoid, (float *values, size_t count, float slope), (values, count, slope))
-GCONV_VECTORIZED(squash, (float *values, size_t count, float slope), (values, count, slope))
+#define ACTIVATE(name, NAME)                                                                                                \
+  GCONV_INLINE void activate_##name##_body(float *values, size_t count, float slope) {                                      \
+    activate_body(values, count, GCONV_ACTIVATION_##NAME, slope);                                                           \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(activate_##name, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
-  switch (problem->activation) {
-  case GCONV_ACTIVATION_RELU:
-    relu(values, count, problem->slope);
-    break;
-  case GCONV_ACTIVATION_LEAKY:
-    leaky(values, count, problem->slope);
-    break;
-  case GCONV_ACTIVATION_SIGMOID:
-    sigmoid(values, count, problem->slope);
-    break;
-  case GCONV_ACTIVATION_TANH:
-    squash(values, count, problem->slope);
-    break;
-  default: /* none; softmax is a pass of its own */
-    break;
-  }
+#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = activate_##name,
+  static void (*const functions[])(float *, size_t, float) = {GCONV_EACH_ACTIVATION(ROW)};
+#undef ROW
+  /* softmax is a pass of its own */
+  if (problem->activation != GCONV_ACTIVATION_NONE && problem->activation != GCONV_ACTIVATION_SOFTMAX)
+    functions[problem->activation](values, count, problem->slope);
 }
 
 /* Full blocks of filters have one of two sizes, for which the compiler makes code without remainders. */
@@ -170,20 +150,18 @@ GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *bia
   (const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out, int64_t out_pitch,       \
    float slope)
 typedef void finish FINISH_PARAMETERS;
-#define FINISH(name, activation)                                                                                            \
-  GCONV_INLINE void name##_body FINISH_PARAMETERS {                                                                         \
-    finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, activation);                                       \
+#define FINISH(name, NAME)                                                                                                  \
+  GCONV_INLINE void finish_##name##_body FINISH_PARAMETERS {                                                                \
+    finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, GCONV_ACTIVATION_##NAME);                          \
   }                                                                                                                         \
-  GCONV_VECTORIZED(name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope))
-FINISH(finish_none, GCONV_ACTIVATION_NONE)
-FINISH(finish_relu, GCONV_ACTIVATION_RELU)
-FINISH(finish_leaky, GCONV_ACTIVATION_LEAKY)
-FINISH(finish_sigmoid, GCONV_ACTIVATION_SIGMOID)
-FINISH(finish_tanh, GCONV_ACTIVATION_TANH)
+  GCONV_VECTORIZED(finish_##name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope))
+GCONV_EACH_ACTIVATION(FINISH)
 
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out) {
-  static finish *const finishes[] = {finish_none, finish_relu, finish_leaky, finish_sigmoid, finish_tanh, finish_none};
+#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = finish_##name,
+  static finish *const finishes[] = {GCONV_EACH_ACTIVATION(ROW)[GCONV_ACTIVATION_SOFTMAX] = finish_none};
+#undef ROW
   finishes[problem->activation](sums, pitch, biases, count, rows, out, problem->filters, problem->slope);
 }
 

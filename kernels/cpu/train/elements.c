@@ -11,47 +11,46 @@ enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at 
 /* ---- Activations ---- */
 
 /* A loop for each activation: a choice within the loop would prevent vector code. */
-#define ACTIVATE(name, activation)                                                                                          \
-  GCONV_INLINE void name##_body(const gconv_learn_rows *r, const float *from, float bias, float slope, float *to) {         \
+#define ACTIVATE(name, NAME)                                                                                                \
+  GCONV_INLINE void activate_##name##_body(const gconv_learn_rows *r, const float *from, float bias, float slope,           \
+                                           float *to) {                                                                     \
     for (int64_t row = 0; row < r->rows; row++, from += r->from, to += r->to)                                               \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
-        to[i] = gconv_learn_activate(activation, slope, from[i] + bias);                                                    \
+        to[i] = gconv_learn_activate(GCONV_ACTIVATION_##NAME, slope, from[i] + bias);                                       \
   }                                                                                                                         \
-  GCONV_VECTORIZED(name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),                \
+  GCONV_VECTORIZED(activate_##name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),     \
                    (r, from, bias, slope, to))
-ACTIVATE(activate_none, GCONV_ACTIVATION_NONE)
-ACTIVATE(activate_relu, GCONV_ACTIVATION_RELU)
-ACTIVATE(activate_leaky, GCONV_ACTIVATION_LEAKY)
-ACTIVATE(activate_sigmoid, GCONV_ACTIVATION_SIGMOID)
-ACTIVATE(activate_tanh, GCONV_ACTIVATION_TANH)
+GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *from,
                                float bias, float *to) {
-  static void (*const functions[])(const gconv_learn_rows *, const float *, float, float, float *) = {
-      activate_none, activate_relu, activate_leaky, activate_sigmoid, activate_tanh, activate_none};
+#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = activate_##name,
+  static void (*const functions[])(const gconv_learn_rows *, const float *, float, float,
+                                   float *) = {GCONV_EACH_ACTIVATION(ROW)[GCONV_ACTIVATION_SOFTMAX] = activate_none};
+#undef ROW
   functions[problem->activation](rows, from, bias, problem->slope, to);
 }
 
 /* ---- Derivatives ---- */
 
-#define DIFFERENTIATE(name, activation)                                                                                     \
-  GCONV_INLINE void name##_body(const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to) {     \
+#define DIFFERENTIATE(name, NAME)                                                                                           \
+  GCONV_INLINE void differentiate_##name##_body(const gconv_learn_rows *r, const float *y, const float *from, float slope,  \
+                                                float *to) {                                                                \
     for (int64_t row = 0; row < r->rows; row++, y += r->y, from += r->from, to += r->to)                                    \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
-        to[i] = gconv_learn_slope(activation, slope, y[i], from[i] + 0.0f);                                                 \
+        to[i] = gconv_learn_slope(GCONV_ACTIVATION_##NAME, slope, y[i], from[i] + 0.0f);                                    \
   }                                                                                                                         \
-  GCONV_VECTORIZED(name, (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),            \
+  GCONV_VECTORIZED(differentiate_##name,                                                                                    \
+                   (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),                  \
                    (r, y, from, slope, to))
-DIFFERENTIATE(differentiate_none, GCONV_ACTIVATION_NONE)
-DIFFERENTIATE(differentiate_relu, GCONV_ACTIVATION_RELU)
-DIFFERENTIATE(differentiate_leaky, GCONV_ACTIVATION_LEAKY)
-DIFFERENTIATE(differentiate_sigmoid, GCONV_ACTIVATION_SIGMOID)
-DIFFERENTIATE(differentiate_tanh, GCONV_ACTIVATION_TANH)
+GCONV_EACH_ACTIVATION(DIFFERENTIATE)
 
 void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *y,
                                   const float *from, float *to) {
-  static void (*const functions[])(const gconv_learn_rows *, const float *, const float *, float, float *) = {
-      differentiate_none, differentiate_relu, differentiate_leaky, differentiate_sigmoid, differentiate_tanh};
+#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = differentiate_##name,
+  static void (*const functions[])(const gconv_learn_rows *, const float *, const float *, float,
+                                   float *) = {GCONV_EACH_ACTIVATION(ROW)};
+#undef ROW
   if (problem)
     functions[problem->activation](rows, y, from, problem->slope, to);
   else
@@ -156,8 +155,8 @@ GCONV_INLINE void output_body(const float *restrict y, const float *restrict tar
     float target = classes ? (targets[n] == i ? 1.0f : 0.0f) : targets[n * step], d = y[n] - target;
     double exact = (double)y[n] - (double)target;
     if (loss != GCONV_LOSS_CROSS_ENTROPY)
-      losses[n] += loss == GCONV_LOSS_MAE ? fabs(exact) : exact * exact;
-    dy[n] = loss == GCONV_LOSS_SSE ? d : loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
+      losses[n] += gconv_learn_loss_term(loss, exact);
+    dy[n] = gconv_learn_loss_gradient(loss, d, factor);
   }
 }
 
@@ -179,8 +178,11 @@ OUTPUT(class_cross_entropy, GCONV_LOSS_CROSS_ENTROPY, true)
 
 typedef void output_function(const float *, const float *, int64_t, float, int64_t, float, double *, float *);
 static output_function *const outputs_of[2][5] = {
-    {NULL, output_sse, output_mse, output_mae, NULL},
-    {NULL, class_sse, class_mse, class_mae, class_cross_entropy},
+    {[GCONV_LOSS_SSE] = output_sse, [GCONV_LOSS_MSE] = output_mse, [GCONV_LOSS_MAE] = output_mae},
+    {[GCONV_LOSS_SSE] = class_sse,
+     [GCONV_LOSS_MSE] = class_mse,
+     [GCONV_LOSS_MAE] = class_mae,
+     [GCONV_LOSS_CROSS_ENTROPY] = class_cross_entropy},
 };
 
 /* Marks the cases whose output i is larger than own[n], the output of their class, or as large and before it. */

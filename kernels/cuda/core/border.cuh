@@ -51,9 +51,11 @@ DEVICE int near_index(gconv_border border, int i, int size) {
     return mirrored;
   case GCONV_BORDER_WRAP:
     return i < 0 ? i + size : i - size;
-  default:
-    return GCONV_OUTSIDE;
+  case GCONV_BORDER_ZERO:
+  case GCONV_BORDER_CONSTANT:
+    break;
   }
+  return GCONV_OUTSIDE;
 }
 
 /* Returns whether near_index() suffices for an axis: for all positions under the taps, and for `vain` more positions that

@@ -359,7 +359,7 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
     else
       for (int64_t i = 0; i < outputs; i++) {
         const double d = (double)own[i] - (double)target_of(net, targets, n, i, outputs);
-        loss += net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+        loss += gconv_learn_loss_term(net.loss, d);
       }
     losses[n] = loss * (double)weight_of(net, targets, n);
     hits[n] = net.classes && hits_class(own, targets[n], outputs);
@@ -378,7 +378,7 @@ __global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, c
     __syncthreads();
     for (int i = (int)threadIdx.x; i < count; i += BLOCK) {
       const double d = (double)y[n * outputs + first + i] - (double)target_of(net, targets, n, first + i, outputs);
-      terms[i] = net.loss == GCONV_LOSS_MAE ? fabs(d) : d * d;
+      terms[i] = gconv_learn_loss_term(net.loss, d);
     }
     __syncthreads();
     if (threadIdx.x == 0)
@@ -397,12 +397,7 @@ __global__ void find_gradients(gconv_learn_net net, const float *y, const float 
   FOR_OWN (i, cases * outputs) {
     const int64_t n = i / outputs;
     const float d = y[i] - target_of(net, targets, n, i - n * outputs, outputs);
-    const float slope = net.loss == GCONV_LOSS_SSE   ? d
-                        : net.loss != GCONV_LOSS_MAE ? d * factor
-                        : d > 0                      ? factor
-                        : d < 0                      ? -factor
-                                                     : 0.0f;
-    dy[i] = slope * weight_of(net, targets, n);
+    dy[i] = gconv_learn_loss_gradient(net.loss, d, factor) * weight_of(net, targets, n);
   }
 }
 

@@ -270,9 +270,10 @@ static gconv_status start_steps(const gconv_resident *resident, const resident_n
     return start(take_steps<GCONV_OPTIMIZER_MOMENTUM, ROOM, BLOCKS>);
   case GCONV_OPTIMIZER_RPROP:
     return start(take_steps<GCONV_OPTIMIZER_RPROP, ROOM, BLOCKS>);
-  default:
+  case GCONV_OPTIMIZER_SGD:
     return start(take_steps<GCONV_OPTIMIZER_SGD, ROOM, BLOCKS>);
   }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no optimiser number %d", (int)optimizer);
 }
 
 static gconv_status start_large_steps(const gconv_resident *resident, resident_net net, run_of run,

@@ -274,7 +274,7 @@ template <int ROOM> __device__ float target_of(const resident_net &net, int32_t 
 
 /* The gradient of an output from d = output - target; for cross-entropy, the gradient of its sum. */
 __device__ __forceinline__ float output_gradient(const resident_net &net, float factor, float d) {
-  return net.loss == GCONV_LOSS_SSE ? d : net.loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
+  return gconv_learn_loss_gradient(net.loss, d, factor);
 }
 
 /* The loss of case n, whose outputs are y[k * apart]. For cross-entropy it is the output of the class, from which
