@@ -201,6 +201,9 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   bool exists = stat(sink->path, &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);
+  if (exists && S_ISREG(status.st_mode) && access(sink->path, W_OK) != 0) /* a rename would not ask for that */
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot be replaced: %s: make it writable (chmod u+w), or name another file", path,
+                      strerror(errno));
   if (!exists || S_ISREG(status.st_mode))
     return open_temporary(sink, exists ? &status : NULL);
   return open_special(sink, path, is_pipe);

@@ -102,6 +102,18 @@ class BadImages(CommandTest):
         self.assertIn("a.png: cannot open: Permission denied", result.stderr)
         self.assertEqual(self.files(), ["a.png"])
 
+    def test_write_protected_results_stay(self):
+        self.photo("a.png")
+        self.folder.chmod(0o777)
+        for name, words in (("x.png", ("-i", "a.png", "-f", "identity", "-o", "x.png")), ("x.txt", ("make", "sobel_x", "-o", "x.txt"))):
+            path = self.folder / name
+            path.write_bytes(b"mine")
+            path.chmod(0o444)
+            result = self.gconv(*words, status=1, unprivileged=True)
+            self.assertIn(f"{name}: cannot be replaced: Permission denied", result.stderr)
+            self.assertEqual(path.read_bytes(), b"mine")
+        self.gconv("-i", "a.png", "-f", "identity", "-o", "x.png", "--skip-existing", unprivileged=True)
+
     def test_smaller_than_the_filter_with_valid_padding(self):
         self.photo("a.png", 4, 4)
         result = self.gconv("-i", "a.png", "-f", "average:size=7", "-o", "x.png", "--padding", "valid", status=1)
