@@ -111,7 +111,7 @@ class Modes(helper.CommandTest):
 
     def test_a_replaced_file_keeps_its_mode_but_for_set_ids(self):
         words = ("-i", "p/0/a.png", "-f", "identity", "-o", "x.png")
-        for mode, want in ((0o6755, 0o755), (0o1640, 0o640), (0o600, 0o600), (0o444, 0o444)):
+        for mode, want in ((0o6755, 0o755), (0o1640, 0o640), (0o600, 0o600), (0o644, 0o644)):
             (self.folder / "x.png").unlink(missing_ok=True)
             (self.folder / "x.png").write_bytes(b"old")
             (self.folder / "x.png").chmod(mode)
