@@ -198,6 +198,7 @@ static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, con
 static gconv_status decode_colours(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
   const gconv_tiff_page *page = &s->page;
   GCONV_TRY(gconv_tiff_turn_to(s, its, page));
+  gconv_tiff_prepare(&its->file, page); /* seat 0 came to the page when it was opened */
   if (is_deflated(page))
     GCONV_TRY(check_deflated(s, its, (uint32_t)t->band * (uint32_t)page->across + (uint32_t)t->column));
   GCONV_TRY(make_room((size_t)page->width * (size_t)page->height * 4, &its->block, &its->block_room));

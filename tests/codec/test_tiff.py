@@ -320,6 +320,22 @@ class Pillow(unittest.TestCase):
         Image.fromarray(photo).convert("YCbCr").save(path("in.tif"))
         np.testing.assert_allclose(read(path("in.tif")), photo, atol=4)
 
+    def test_other_colours_that_are_turned(self):
+        """libtiff turns some of these itself, and strip by strip."""
+        photo = Image.fromarray(np.kron(noise((6, 8, 3), "u1"), np.ones((9, 9, 1), "u1")))
+        for mode in ("YCbCr", "LAB"):
+            image = photo.convert("YCbCr") if mode == "YCbCr" else Image.frombytes("LAB", photo.size, photo.tobytes())
+            image.save(path("in.tif"))
+            right = read(path("in.tif"))
+            turned = np.swapaxes(right, 0, 1)
+            upright = (right, right[:, ::-1], right[::-1, ::-1], right[::-1], turned, turned[:, ::-1], turned[::-1, ::-1],
+                       turned[::-1])
+            for orientation, expected in enumerate(upright, 1):
+                image.save(path("in.tif"), tiffinfo={274: orientation})
+                for threads in ("1", "4"):
+                    convert(path("in.tif"), path("out.npy"), GCONV_MOST_THREADS=threads)
+                    np.testing.assert_array_equal(np.load(path("out.npy")), expected, f"{mode} {orientation}")
+
     def test_orientation(self):
         array = noise((13, 17, 3), "u1")
         turned = np.swapaxes(array, 0, 1)
