@@ -101,7 +101,8 @@ class Evaluation(CommandTest):
         self.assertEqual(len(images), min(20, wrong))
         for path, image in zip(re.findall(r"<td>(f/./\d+\.png)</td>", text), images):
             np.testing.assert_array_equal(image[..., 0], np.array(Image.open(self.folder / path)))
-        self.assertEqual(set(json_), {"accuracy", "cases", "unknown", "classes", "confusion", "iou", "f1", "device", "why"})
+        self.assertEqual(set(json_), {"accuracy", "cases", "unknown", "classes", "confusion", "iou", "f1", "device", "why",
+                                      "left_out"})
 
     def test_refused(self):
         self.save("i.png", picture())

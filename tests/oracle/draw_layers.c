@@ -227,10 +227,11 @@ static void draw_options(gconv_drawn_network *d, uint64_t *lot, bool extreme) {
       d->mean[i] = number(lot);
       d->std[i] = 0.1F + fabsf(number(lot));
     }
-    o->mean_count = gconv_lot_chance(lot, 50) ? 1 : d->channels;
-    o->std_count = gconv_lot_chance(lot, 50) ? 1 : d->channels;
+    const int32_t means = gconv_lot_chance(lot, 50) ? 1 : d->channels, stds = gconv_lot_chance(lot, 50) ? 1 : d->channels;
     o->mean = gconv_lot_chance(lot, 60) ? d->mean : NULL;
     o->std = gconv_lot_chance(lot, 60) ? d->std : NULL;
+    o->mean_count = o->mean ? means : 0;
+    o->std_count = o->std ? stds : 0;
   }
   tell(d, "; %s, math %d, combine %d, workspace %zu%s%s", extreme ? "extreme" : "even", (int)o->math, (int)o->combine,
        o->workspace_bytes, o->mean ? ", mean" : "", o->std ? ", std" : "");
