@@ -160,10 +160,11 @@ static void read_facts(block *b) {
 
 /* ---- The copy ---- */
 
-/* Whether the values together are no larger than MOST_OVERLAP times the block. Values may lie on each other: some writers
- * store one number for two entries. But thousands of entries, each of which is all of the block, would take hours. */
-static bool has_sound_values(const block *b) {
-  size_t left = MOST_OVERLAP * b->size;
+/* Whether the values together are no larger than MOST_OVERLAP times a block of `size` bytes. Values may lie on each other:
+ * some writers store one number for two entries. But thousands of entries, each of which is all of the block, would take
+ * hours. */
+static bool has_sound_values(const block *b, size_t size) {
+  size_t left = MOST_OVERLAP * size;
   for (size_t d = 0; d < b->count; d++)
     for (size_t i = 0; i < b->found[d].entries; i++) {
       gconv_tiff_entry e;
@@ -242,8 +243,9 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
     return "it does not begin as EXIF does";
   if (!find_directories(&b))
     return "its directory of entries is damaged";
-  if (!has_sound_values(&b))
-    return "its entries share their bytes over and over";
+  static const char shared[] = "its entries share their bytes over and over";
+  if (!has_sound_values(&b, b.size))
+    return shared;
   read_facts(&b);
   memset(copy, 0, gconv_exif_room(size));
   for (size_t i = 0; i < b.count; i++)
@@ -252,7 +254,7 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
     copy_directory(&b, &b.found[i]);
   memcpy(copy, bytes, HEADER_BYTES);
   *copy_size = b.copy_size;
-  return NULL;
+  return has_sound_values(&b, b.copy_size) ? NULL : shared; /* the copy is smaller, and is read again */
 }
 
 /* ---- The size of the image ---- */

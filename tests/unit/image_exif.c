@@ -109,9 +109,22 @@ static void test_kept(void **state) {
     assert_int_equal(copy[i], 0);
 }
 
+/* What is kept may be smaller than the block, so that its entries share their bytes too often there. */
+static void test_shared_values(void **state) {
+  (void)state;
+  enum { ENTRIES = 16, VALUE = 208, VALUE_BYTES = 250 };
+  uint8_t bytes[600] = {'I', 'I', 42, 0, 8, 0, 0, 0, ENTRIES, 0};
+  for (int i = 0; i < ENTRIES; i++) {
+    const uint8_t entry[12] = {(uint8_t)i, 0x90, 7, 0, VALUE_BYTES, 0, 0, 0, VALUE, 0, 0, 0};
+    memcpy(bytes + 10 + 12 * i, entry, sizeof entry);
+  }
+  assert_int_equal(orientation_of(bytes, sizeof bytes), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_exif),
+      cmocka_unit_test(test_shared_values),
       cmocka_unit_test(test_damaged),
       cmocka_unit_test(test_kept),
   };
