@@ -49,10 +49,10 @@ GCONV_BOTH float gconv_combine_next(gconv_combine combine, float combined, float
   case GCONV_COMBINE_SUM:
     return combined + response;
   case GCONV_COMBINE_MAX:
+  case GCONV_COMBINE_ARGMAX: /* whose caller keeps the number of the largest */
     return response > combined ? response : combined;
   case GCONV_COMBINE_NONE: /* these do not combine samples */
   case GCONV_COMBINE_STACK:
-  case GCONV_COMBINE_ARGMAX:
     break;
   }
   return response;
