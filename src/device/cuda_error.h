@@ -7,7 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* Clears the error. Fails with CUDA's text, the expression and its place. Defined in device_cuda.cu. */
+/* Clears the error. Fails with CUDA's text, the expression and its place. */
 gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const char *file, int line);
 
 /* Returns from the calling function if a CUDA call fails. */

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs through the CUDA runtime: opening them, their memory, and failures. */
+/* GPUs through the CUDA runtime: opening them, and their memory. */
 #include "device/cuda_error.h"
 #include "device/device.h"
 #include "device/guest_cuda.h"
 #include "device/transfer_cuda.h"
-
-#include <string.h>
-
-gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const char *file, int line) {
-  cudaGetLastError(); /* so that the next call is not blamed for it */
-  const char *slash = strrchr(file, '/');
-  return gconv_fail(error == cudaErrorMemoryAllocation ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR,
-                    "CUDA: %s (%s) in %s at %s:%d", cudaGetErrorString(error), cudaGetErrorName(error), expression,
-                    slash ? slash + 1 : file, line);
-}
 
 /* ---- Opening ---- */
 
