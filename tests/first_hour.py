@@ -271,7 +271,7 @@ def _(told):
 
 say("engineer", "gconv -i photo.png -f average --border mirror -o x.png", ("symmetric    c b a | a b c d | d c b\n".strip(),
     "reflect101   d c b | a b c d | c b a", "OpenCV"))
-say("engineer", "gconv -i photo.png -f canny -o x.png", ("Canny()", "-f sobel"))
+say("engineer", "gconv -i photo.png -f canny -o x.png", ("Canny()", "the filter sobel"))
 
 # ---- A student ----
 
