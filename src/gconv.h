@@ -133,8 +133,7 @@ typedef struct gconv_image {
   void *tags; /* tags of a TIFF that tell where its pixels lie, for other TIFFs; owned, or NULL. What is in it is gconv's own
                */
   size_t tags_bytes;
-  char
-      *left_out; /* what else the file has that is not read, as a text, owned, or NULL; of gconv_image_read_header() alone */
+  char *left_out; /* owned, or NULL: a text of what else the file has, unread; of gconv_image_read_header() alone */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.

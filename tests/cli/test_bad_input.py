@@ -42,10 +42,11 @@ class Headers(CommandTest):
         largest = 2**31 - 1
         for width, height in ((largest, largest), (largest, 1), (1, largest)):
             self.refused("a.png", png_header(width, height), f"{width} x {height} pixels; the limit is 1073741824: raise it with")
-        self.refused("a.png", png_header(1, largest), "Not enough image data", "--max-pixels", "3G")
+        self.refused("a.png", png_header(1, largest), "the limit is 262144 pixels a byte", "--max-pixels", "3G")
+        self.refused("a.png", png_header(1, 2**20), "Not enough image data")
         (self.folder / "all.png").write_bytes(png_header(largest, largest))
         said = self.gconv("-i", "all.png", "-f", "identity", "-o", "x.png", "--max-pixels", "9999999999G", status=1).stderr
-        self.assertIn("gconv: all.png: the image is larger than any that could be carried by rows\n", said)
+        self.assertIn("in 66 bytes, which is no picture: the limit is 262144 pixels a byte\n", said)
         self.assertEqual(self.files(), ["a.png", "all.png"])
         self.refused("a.png", png_header(2**32 - 1, 5), "damaged PNG")
         self.refused("a.png", png_header(5, 5, 3), "damaged PNG")

@@ -27,7 +27,8 @@ class Image(c.Structure):
 
 class Filter(c.Structure):
     _fields_ = [("name", c.c_char_p), ("rows", c.c_int32), ("columns", c.c_int32), ("anchor_row", c.c_int32),
-                ("anchor_column", c.c_int32), ("divisor", c.c_float), ("offset", c.c_float), ("taps", c.c_void_p)]
+                ("anchor_column", c.c_int32), ("divisor", c.c_float), ("offset", c.c_float), ("taps", c.c_void_p),
+                ("marked", c.c_bool)]
 
 
 class Filters(c.Structure):
