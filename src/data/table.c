@@ -421,7 +421,7 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
   return finish(table);
 }
 
-static gconv_status read_archive(gconv_source *archive, gconv_table *table) {
+gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table) {
   gconv_zip zip = {0};
   gconv_source member = {0};
   gconv_status status = gconv_npz_open(archive, &zip, &member);
@@ -441,7 +441,7 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
   if (status == GCONV_OK)
     status = gconv_source_peek(&source, 4, &bytes, &got);
   if (status == GCONV_OK && gconv_zip_sniff(bytes, got))
-    status = read_archive(&source, table);
+    status = gconv_table_read_archive(&source, table);
   else if (status == GCONV_OK && named)
     status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: the file is no archive: leave out the ':%s'", path, source.member);
   else if (status == GCONV_OK)

@@ -90,6 +90,8 @@ const gconv_table_syntax *gconv_table_syntax_at(size_t index);
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table);
 /* The same for a source; errors call it `path`. */
 gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table);
+/* The same of the array of a .npz that archive->member names, or the only one. */
+gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table);
 void gconv_table_free(gconv_table *table);
 
 /* The arrays of a .npz with inputs and targets, as "FILE.npz:NAME"; NULL: the file is not an archive, or has no targets. */

@@ -51,7 +51,7 @@ static gconv_status read_table(gconv_source *source, gconv_table *table) {
   gconv_status status = gconv_npz_choose_of(source, !table->unlabelled, &npz);
   source->member = table->of_targets ? "y" : "X";
   gconv_npz_free(&npz);
-  return status == GCONV_OK ? gconv_npz_read(source, table) : status;
+  return status == GCONV_OK ? gconv_table_read_archive(source, table) : status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
