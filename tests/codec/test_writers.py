@@ -103,7 +103,8 @@ def differs(got, name):
             right = read(name)
         except (OSError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, subprocess.CalledProcessError, cv2.error):
             continue
-        if got.size == right.size and np.array_equal(got.reshape(right.shape), right):
+        # libtiff cuts off where CMYK becomes RGB
+        if got.size == right.size and np.abs(got.reshape(right.shape).astype(int) - right).max() <= (read is of_libtiff):
             return False
         found = found or got.size == right.size
     return found
