@@ -55,7 +55,8 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
   return (float)bits;
 }
 
-double gconv_element_read_double(gconv_element element, const uint8_t *at) {
+/* The number at `at`, in float64. Whole numbers beyond 2^53 are rounded. */
+static double read_double(gconv_element element, const uint8_t *at) {
   uint64_t bits = gconv_bytes_number(at, element.bytes, element.big_endian);
   uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);
   if (element.kind == 'f')
@@ -93,7 +94,7 @@ static gconv_status read_elements(gconv_source *source, gconv_element element, s
     if (floats)
       gconv_elements_convert(element, chunk, now, floats + done);
     for (size_t i = 0; doubles && i < now; i++)
-      doubles[done + i] = gconv_element_read_double(element, chunk + i * element.bytes);
+      doubles[done + i] = read_double(element, chunk + i * element.bytes);
     done += now;
   }
   return GCONV_OK;

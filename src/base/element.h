@@ -15,14 +15,16 @@ typedef struct gconv_element {
  * is 0, or 1 for any byte but 0. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
-/* The same in float64, without that limit. Whole numbers beyond 2^53 are rounded. */
-double gconv_element_read_double(gconv_element element, const uint8_t *at);
-
 /* gconv_element_read() of `count` elements, one after the other. */
 void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers);
 
 /* Returns the unsigned number that `count` bytes are, at most 8. */
 uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
+
+/* The level of white in images of this type: what a sample is divided by where white is 1. */
+static inline double gconv_level_of_white(gconv_type type) {
+  return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
+}
 
 /* Whether numbers in memory begin with their most significant byte. */
 static inline bool gconv_host_is_big_endian(void) {

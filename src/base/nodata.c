@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/nodata.h"
+#include "base/element.h"
 
 #include <locale.h>
 #include <math.h>
@@ -43,17 +44,14 @@ bool gconv_nodata_same(const gconv_image *a, const gconv_image *b) {
          (!a->has_nodata || a->nodata == b->nodata || (isnan(a->nodata) && isnan(b->nodata)));
 }
 
-static double white_of(gconv_type type) {
-  return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
-}
-
 /* Whether a sample of this type can have the value. */
 static bool is_sample(gconv_type type, double value) {
-  return type == GCONV_F32 || (value >= 0 && value <= white_of(type) && value == floor(value));
+  return type == GCONV_F32 || (value >= 0 && value <= gconv_level_of_white(type) && value == floor(value));
 }
 
 double gconv_nodata_as(const gconv_image *image, gconv_type type, bool *kept) {
-  double value = image->nodata, white = white_of(type), level = value / white_of(image->type) * white;
+  double value = image->nodata, white = gconv_level_of_white(type),
+         level = value / gconv_level_of_white(image->type) * white;
   *kept = true;
   if (type == image->type || !is_sample(image->type, value))
     return value;

@@ -119,8 +119,6 @@ void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, u
 
 /* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
-gconv_network_makes gconv_network_find_makes(const gconv_network *network);
-
 /* Decides what results of the last network or machine are, where --combine does not: sets the presentation, or the
  * combination, of job->network; else they are maps, as those of banks. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);

@@ -173,7 +173,7 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
   return status;
 }
 
-gconv_network_makes gconv_network_find_makes(const gconv_network *network) {
+static gconv_network_makes find_makes(const gconv_network *network) {
   static const int32_t sizes[][2] = {{61, 67}, {509, 521}}; /* no stride divides them, so that none goes unseen */
   gconv_image like = {0}, result = {0};
   gconv_device *device = NULL;
@@ -279,7 +279,7 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
     return gconv_refuse(message, "--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))
     return GCONV_OK; /* as of a bank */
-  switch (gconv_network_find_makes(network)) {
+  switch (find_makes(network)) {
   case GCONV_MAKES_IMAGES:
     job->network.presentation = GCONV_PRESENT_IMAGE;
     return GCONV_OK;

@@ -113,7 +113,7 @@ static void write_digits(uint32_t digits, int count, char *text) {
 /* Nine digits are |number| * 10^(8 - e), rounded. That product is one of doubles, both exact, so that its error is below
  * 1e-6. Where the exact product may be that close to a tie, and for numbers that "%g" writes with an exponent, printf()
  * decides. */
-size_t gconv_rows_number(float number, char text[GCONV_NUMBER_LETTERS]) {
+static size_t write_number(float number, char text[GCONV_NUMBER_LETTERS]) {
   static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
   double magnitude = fabs((double)number);
   if (!(magnitude >= 1e-4 && magnitude < 1e8))
@@ -155,7 +155,7 @@ static gconv_status write_text(gconv_rows *rows, const float *numbers, size_t co
         GCONV_TRY(gconv_sink_write(rows->sink, text, used));
         used = 0;
       }
-      used += gconv_rows_number(*numbers++, text + used);
+      used += write_number(*numbers++, text + used);
       text[used++] = k + 1 < rows->columns ? ',' : '\n';
     }
   return gconv_sink_write(rows->sink, text, used);

@@ -37,6 +37,4 @@ gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text)
 
 /* As "%.9g", with which every float32 keeps its bits; much faster for most numbers. Returns the number of letters. */
 enum { GCONV_NUMBER_LETTERS = 32 };
-size_t gconv_rows_number(float number, char text[GCONV_NUMBER_LETTERS]);
-
 #endif

@@ -70,8 +70,6 @@ typedef struct gconv_svm_effort {
   double machines; /* that are trained beside each other; 0: predictions */
 } gconv_svm_effort;
 
-/* Whether a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
-bool gconv_svm_pays(const gconv_svm_effort *effort, int threads, double *seconds);
 /* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU.
  * If there was a choice, `why` says why, and the result is true; else it is "". */
 bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,

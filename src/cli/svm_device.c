@@ -32,7 +32,8 @@ static double seconds_of(const costs *c, const gconv_svm_effort *e, double threa
   return e->values * ((c->value + c->column * e->columns) / threads + solving) * 1e-9;
 }
 
-bool gconv_svm_pays(const gconv_svm_effort *effort, int threads, double *seconds) {
+/* Whether a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
+static bool gpu_pays(const gconv_svm_effort *effort, int threads, double *seconds) {
   enum { MULTIPROCESSORS = 132 };
   const double count = threads > 0 ? threads : 1;
   const double worth = 0.5 + 0.5 * count; /* in whole cores: two threads share a core, or the memory */
@@ -49,7 +50,7 @@ bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int th
   if (device && strcmp(device, "auto") != 0)
     return false;
   *name = "cpu";
-  const bool pays = gconv_svm_pays(effort, gconv_threads_allowed(threads), &seconds);
+  const bool pays = gpu_pays(effort, gconv_threads_allowed(threads), &seconds);
   for (size_t i = 0; gconv_device_at(i, &gpu); i++)
     if (strncmp(gpu.name, "cuda", 4) == 0 && gpu.usable) {
       *name = pays ? "cuda" : "cpu";

@@ -44,7 +44,8 @@ void gconv_table_free_names(gconv_table *table) {
   table->name_count = 0;
 }
 
-const char *gconv_table_column(const gconv_table *table, size_t index, char text[120]) {
+/* "column 3 (height)"; returns `text`. */
+static const char *name_column(const gconv_table *table, size_t index, char text[120]) {
   const char *name = table->names ? table->names[index] : "";
   snprintf(text, 120, *name ? "column %zu (%.80s)" : "column %zu", index + 1, name);
   return text;
@@ -53,7 +54,7 @@ const char *gconv_table_column(const gconv_table *table, size_t index, char text
 static void tell_origin(const gconv_table *table, size_t column, const gconv_spread *s) {
   char name[120];
   gconv_warn("%s: %s: %.17g is taken off its numbers, which float32 could not tell apart: they go from %.17g to %.17g",
-             table->path, gconv_table_column(table, column, name), s->least, s->least, s->most);
+             table->path, name_column(table, column, name), s->least, s->least, s->most);
 }
 
 static void tell_lost(const gconv_table *table, size_t column) {
@@ -61,7 +62,7 @@ static void tell_lost(const gconv_table *table, size_t column) {
   gconv_warn(
       "%s: %s: float32 cannot tell its numbers apart, as they are too close to 0 or to each other: multiply them by a "
       "larger unit first",
-      table->path, gconv_table_column(table, column, name));
+      table->path, name_column(table, column, name));
 }
 
 /* Says so where whole numbers are so large that even float64 may have made them one. */
@@ -69,7 +70,7 @@ static void tell_huge(const gconv_table *table, size_t column, const gconv_sprea
   char name[120];
   if (s->most == s->least && fabs(s->most) >= 0x1p53 && table->cases > 1)
     gconv_warn("%s: %s: all its numbers are %.17g in float64, which rounds them beyond 2^53: take a number off them first",
-               table->path, gconv_table_column(table, column, name), s->most);
+               table->path, name_column(table, column, name), s->most);
 }
 
 static gconv_spread *find_spreads(const gconv_table *table, const double *origins) {

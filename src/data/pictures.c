@@ -28,12 +28,14 @@ gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t 
 
 /* ---- Finding ------------------------------------------------------------------------------------------------------- */
 
-bool gconv_picture_is_name(const char *name) {
+/* True if the extension of the name is that of a format that can be read. */
+static bool is_picture_name(const char *name) {
   const gconv_format_info *format = gconv_format_by_path(name);
   return format && format->reads;
 }
 
-gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path) {
+/* Appends an image; its header is read. */
+static gconv_status add_file(gconv_pictures *pictures, const char *path) {
   gconv_picture *items = gconv_grown(pictures->items, pictures->count, sizeof *items);
   gconv_image header = {0};
   char *copy = strdup(path);
@@ -80,15 +82,15 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
   *found = 0;
   if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
     *found = 1;
-    return gconv_pictures_add_file(pictures, path);
+    return add_file(pictures, path);
   }
   int count;
   GCONV_TRY(gconv_folder_scan(path, &entries, &count));
   gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
-    if (result == GCONV_OK && gconv_picture_is_name(entries[i]->d_name)) {
+    if (result == GCONV_OK && is_picture_name(entries[i]->d_name)) {
       char *file = gconv_format_text("%s/%s", path, entries[i]->d_name);
-      result = file ? gconv_pictures_add_file(pictures, file) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+      result = file ? add_file(pictures, file) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
       free(file);
       ++*found;
     }

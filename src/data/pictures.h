@@ -32,14 +32,8 @@ gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t 
  * list. */
 gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
 
-/* True if the extension of the name is that of a format that can be read. */
-bool gconv_picture_is_name(const char *name);
-
 /* Appends the images of a folder, sorted by name, or the one image that `path` is. *found counts them. */
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found);
-
-/* Appends an image; its header is read. */
-gconv_status gconv_pictures_add_file(gconv_pictures *pictures, const char *path);
 
 /* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);

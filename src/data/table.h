@@ -154,9 +154,6 @@ bool gconv_table_is_inputs(const gconv_table *table);
 /* True if a number is finite in float32, too. */
 bool gconv_fits_float(double number);
 
-/* "column 3 (height)"; returns `text`. */
-const char *gconv_table_column(const gconv_table *table, size_t index, char text[120]);
-
 /* GCONV_BAD_FILE if `columns` is more than a table may have. */
 gconv_status gconv_table_check_columns(const gconv_table *table, uint64_t columns);
 

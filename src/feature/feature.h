@@ -96,9 +96,6 @@ gconv_status gconv_feature_list_read(const char *text, gconv_feature_list *list)
 char *gconv_feature_list_text(const gconv_feature_list *list);
 void gconv_feature_list_free(gconv_feature_list *list);
 
-/* Sets radius and taps of a scale whose convention and sigma are set. */
-gconv_status gconv_scale_make(gconv_scale *scale);
-
 /* ---- Tiles (tile.c) ---- */
 
 enum { GCONV_TILE_HEIGHT = 32, GCONV_TILE_WIDTH = 512 };

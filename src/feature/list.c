@@ -59,7 +59,8 @@ static void fill_taps(gconv_scale *scale, int order) {
     scale->taps[order][x] = sum != 0 ? (float)((derivative_at(order, scale->sigma, x) - mean) / sum) : 0;
 }
 
-gconv_status gconv_scale_make(gconv_scale *scale) {
+/* Sets radius and taps of a scale whose convention and sigma are set. */
+static gconv_status make_scale(gconv_scale *scale) {
   bool vigra = scale->convention == GCONV_SMOOTH_VIGRA;
   scale->radius = (int32_t)((vigra ? 3.5 : 4.0) * scale->sigma + 0.5);
   if (vigra && scale->radius < 1)
@@ -83,7 +84,7 @@ static gconv_status take_scale(gconv_feature_list *list, gconv_convention conven
     return gconv_fail(GCONV_NO_MEMORY, "no memory for features");
   list->scales = scales;
   scales[list->scale_count] = (gconv_scale){.convention = convention, .sigma = sigma};
-  return gconv_scale_make(&scales[list->scale_count++]);
+  return make_scale(&scales[list->scale_count++]);
 }
 
 /* ---- Features --------------------------------------------------------------------------------------------------------- */

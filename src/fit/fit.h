@@ -47,11 +47,6 @@ gconv_fit_quality gconv_fit_judge(const gconv_moments *moments, const double *ta
 
 /* ---- patch.c ---- */
 
-/* The windows of a patch for a filter that is shifted by `down` and `across`; without a shift, its anchor is at rows / 2,
- * columns / 2. The height is below 1 if there are no windows. */
-gconv_windows gconv_fit_patch_windows(const gconv_fit_patch *patch, int32_t rows, int32_t columns, int32_t down,
-                                      int32_t across);
-
 /* Sets the fields that follow from taps and patches: correlation, nonlinear, shift, rim. result->taps and ->fitted must be
  * set. */
 gconv_status gconv_fit_look(const gconv_fit *fit, gconv_threads *threads, gconv_fit_result *result);

@@ -7,6 +7,7 @@
  */
 #include "base/arguments.h"
 #include "base/cpu.h"
+#include "base/element.h"
 #include "fit/fit.h"
 #include "image/rows.h"
 #include "kernels/border.h"
@@ -71,16 +72,12 @@ static void close_side(side *s) {
   free(s->why);
 }
 
-static double white_of(const side *s) {
-  return s->header.type == GCONV_U8 ? 255 : s->header.type == GCONV_U16 ? 65535 : 1;
-}
-
 static gconv_status make_levels(side *s) {
   if (s->header.type == GCONV_F32)
     return GCONV_OK;
   GCONV_TRY(gconv_allocate(LEVELS * sizeof *s->of_level, "the levels", (void **)&s->of_level));
   for (size_t i = 0; i < LEVELS; i++)
-    s->of_level[i] = (double)i / white_of(s);
+    s->of_level[i] = (double)i / gconv_level_of_white(s->header.type);
   return GCONV_OK;
 }
 
@@ -476,7 +473,7 @@ static gconv_status add(pair *p, const gconv_compared *before, const gconv_compa
   GCONV_TRY(allocate(p));
   GCONV_TRY(begin_patch(p));
   GCONV_TRY(add_planes(p));
-  remember_types(fit->sums, white_of(&p->sides[0]), white_of(&p->sides[1]));
+  remember_types(fit->sums, gconv_level_of_white(p->sides[0].header.type), gconv_level_of_white(p->sides[1].header.type));
   if (p->held > 0 && fit->sums->held->samples + fit->sums->held->clipped == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s is too small to hold out %g%% of it: it has %zu blocks", p->sides[0].name,
                       100 * p->held, p->block);

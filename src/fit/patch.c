@@ -18,8 +18,9 @@ static const double CLEARER = 0.5;   /* and it may leave at most this part of th
 static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the least share of the rim */
 static const double UNUSUAL = 1.5;   /* and its least ratio to the share in a filter of equal taps */
 
-gconv_windows gconv_fit_patch_windows(const gconv_fit_patch *p, int32_t rows, int32_t columns, int32_t down,
-                                      int32_t across) {
+/* The windows of a patch for a filter that is shifted by `down` and `across`; without a shift, its anchor is at rows / 2,
+ * columns / 2. The height is below 1 if there are no windows. */
+static gconv_windows count_windows(const gconv_fit_patch *p, int32_t rows, int32_t columns, int32_t down, int32_t across) {
   int32_t y = p->top + down - rows / 2, x = p->left + across - columns / 2; /* of the first tap for the first target */
   int32_t first_row = y < 0 ? -y : 0, first_column = x < 0 ? -x : 0;
   int32_t last_row = p->x_height - rows - y, last_column = p->x_width - columns - x;
@@ -72,7 +73,7 @@ static void add_neighbours(const double *residuals, size_t height, size_t width,
 static gconv_status correlate_residuals(const gconv_fit *fit, gconv_fit_result *result) {
   neighbours sums = {0};
   for (size_t i = 0; i < fit->sums->patch_count; i++) {
-    gconv_windows w = gconv_fit_patch_windows(&fit->sums->patches[i], fit->rows, fit->columns, 0, 0);
+    gconv_windows w = count_windows(&fit->sums->patches[i], fit->rows, fit->columns, 0, 0);
     double *residuals;
     if (w.height < 1)
       continue;
@@ -128,7 +129,7 @@ static gconv_status try_place(const gconv_fit_sums *sums, gconv_threads *threads
   double taps[PROBE * PROBE], bias, y, x;
   gconv_moments_reset(m);
   for (size_t i = 0; i < sums->patch_count; i++) {
-    gconv_windows w = gconv_fit_patch_windows(&sums->patches[i], m->rows, m->columns, down, across);
+    gconv_windows w = count_windows(&sums->patches[i], m->rows, m->columns, down, across);
     if (w.height > 0)
       gconv_moments_add(m, threads, &w);
   }

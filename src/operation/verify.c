@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "operation/verify.h"
+#include "base/element.h"
 #include "base/status.h"
 
 #include <math.h>

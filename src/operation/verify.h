@@ -28,11 +28,6 @@ typedef struct gconv_comparison {
   const gconv_scope *scope; /* with its input: the output was blended with that; NULL: it is as the operation made it */
 } gconv_comparison;
 
-/* The level of white. */
-static inline double gconv_level_of_white(gconv_type type) {
-  return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
-}
-
 /* The sample as it is stored: a level, or a float. */
 double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel, int64_t y, int64_t x);
 

@@ -8,6 +8,7 @@
 #include "base/arguments.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/element.h"
 #include "base/nodata.h"
 #include "base/status.h"
 #include "base/threads.h"

@@ -235,7 +235,9 @@ static void couple(size_t k, const double *r, double *Q, double *Qp, double *p) 
   }
 }
 
-void gconv_svm_couple(const gconv_svm *model, const double *values, double *scratch, double *probabilities) {
+/* Probabilities of classes from the values of pairs (Wu, Lin and Weng, 2004). scratch: class_count * (2 * class_count + 1)
+ * numbers. */
+static void couple_pairs(const gconv_svm *model, const double *values, double *scratch, double *probabilities) {
   const double least = 1e-7;
   size_t k = model->info.class_count;
   double *r = scratch, *Q = r + k * k, *Qp = Q + k * k;
@@ -265,7 +267,7 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
     size_t best = classes ? gconv_svm_vote(values + i * machines, k, votes) : 0;
     if (probabilities) {
       double *p = probabilities + i * k;
-      gconv_svm_couple(model, values + i * machines, scratch, p);
+      couple_pairs(model, values + i * machines, scratch, p);
       best = 0;
       for (size_t c = 1; c < k; c++)
         best = p[c] > p[best] ? c : best;

@@ -237,10 +237,6 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
                               double *probabilities);
 /* The class with the most votes; of equal ones, the first. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
-/* Probabilities of classes from the values of pairs (Wu, Lin and Weng, 2004). scratch: class_count * (2 * class_count + 1)
- * numbers. */
-void gconv_svm_couple(const gconv_svm *model, const double *values, double *scratch, double *probabilities);
-
 /* ---- Probabilities (probability.c) ---- */
 
 /* Fits the probabilities of a model of scaled cases, by cross-validation in 5 folds. */
@@ -249,11 +245,6 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
                                          gconv_device *device, gconv_svm *model);
 
 /* ---- Training (train.c) ---- */
-
-/* Trains a model on cases[members[0 .. count)], scaled and with probabilities as the options say. */
-gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
-                                   gconv_svm **model);
 
 #ifdef __cplusplus
 }

@@ -146,9 +146,10 @@ static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t
 /* Stores notes about the data set: the name of the column of targets and, for pixels, features and colours. */
 /* ---- All cases ---- */
 
-gconv_status gconv_svm_train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
-                                   size_t count, const char *const *names, size_t class_count, gconv_device *device,
-                                   gconv_svm **model) {
+/* Trains a model on cases[members[0 .. count)], scaled and with probabilities as the options say. */
+static gconv_status train_cases(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
+                                size_t count, const char *const *names, size_t class_count, gconv_device *device,
+                                gconv_svm **model) {
   gconv_svm *made = NULL;
   gconv_svm_cases scaled = {0};
   gconv_status status = gconv_svm_model_create(&made);
@@ -201,8 +202,7 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
   if (status == GCONV_OK)
     begin_watch(&settings, classes_of(&settings, info), 1, &watch);
   if (status == GCONV_OK)
-    status = gconv_svm_train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info),
-                                   device, model);
+    status = train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info), device, model);
   if (status == GCONV_OK)
     status = note_data(info, *model);
   if (status != GCONV_OK) {
@@ -281,8 +281,7 @@ static gconv_status do_fold(validating *v, size_t fold) {
       v->outside[outside++] = i;
     else
       v->inside[inside++] = i;
-  GCONV_TRY(
-      gconv_svm_train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->device, &model));
+  GCONV_TRY(train_cases(v->settings, v->cases, v->inside, inside, v->info->classes, v->class_count, v->device, &model));
   v->result->on_gpu = v->result->on_gpu && gconv_svm_get_info(model)->on_gpu;
   gconv_status status = judge(v, model, outside);
   gconv_svm_free(model);
