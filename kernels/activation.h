@@ -94,8 +94,8 @@ GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
     values[k * distance] /= sum;
 }
 
-/* The activations of one sample, for tables of functions: ROW(name, NAME). The switch of gconv_activate() does not compile
- * without a new one, which then has a row here. */
+/* The list of activations that look at one sample (softmax looks at several): ROW(name, NAME). Files make a function of each
+ * row, and a table of the functions. A new activation needs a row here, and a case in gconv_activate(). */
 #define GCONV_EACH_ACTIVATION(ROW) ROW(none, NONE) ROW(relu, RELU) ROW(leaky, LEAKY) ROW(sigmoid, SIGMOID) ROW(tanh, TANH)
 
 /* Applies the activation to sum + bias. NaN stays NaN. */

@@ -307,8 +307,9 @@ typedef struct gconv_filter {
   float divisor; /* finite, not 0; 1 unless the file has a scale */
   float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
   float *taps;   /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN */
-  bool marked;   /* a tap of -0 marks a place that is no tap: what lies there is left out, NaN and infinities, too, unless an
-                    algorithm was named that does not (a warning). Readers of filters set this; false: -0 is 0 */
+  bool marked; /* A tap of -0 is a place without a tap: the filter does not look at the sample there, even if that is NaN or
+                  infinite. Readers of filters set this. If it is false, -0 counts as 0. A named algorithm that looks at
+                  such samples all the same is told of in a warning */
 } gconv_filter;
 
 typedef struct gconv_filters {

@@ -267,8 +267,8 @@ static gconv_status time_runs(const learner *l, int runs, int epochs, gconv_benc
   return status;
 }
 
-/* Times runs of more and more epochs. Fails if they do not agree: then there is no figure. Runs that take hardly any time
- * are none: the trainer had taken their steps before. */
+/* Times runs of more and more epochs, until their times agree; fails if they never do. A run that takes hardly any time does
+ * not count: the trainer computes steps ahead, and had computed those of this run before it began. */
 static gconv_status time_long_runs(const gconv_bench *bench, const learner *l, int epochs, gconv_bench_row *row) {
   bool counts = false;
   for (int i = 0; i < MOST_TRIES; i++, epochs *= LONGER) {
