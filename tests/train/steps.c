@@ -9,7 +9,7 @@
  * enumerations. Each step takes all cases. Standard output gets, in float64: the parameters at first, the loss of each step,
  * the parameters in the end. `reference` steps down the gradient of the reference, in float64; `cpu` is the trainer.
  */
-#include "kernels/cpu/experiments/classic.h"
+#include "classic.h"
 #include "train/net.h"
 #include "unit/train_test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gradients of random networks: the reference against differences of its own loss, the classic against the reference, and
  * the engine of the CPU against the classic, to the last bit. */
-#include "kernels/cpu/experiments/classic.h"
 #include "kernels/cpu/train/conv.h"
+#include "tests/train/classic.h"
 #include "train/engine.h"
 #include "train/net.h"
 #include "train_devices.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backpropagation as the formulas say it, with a loop for each index: to learn from, and to test engines against. The
+ * Backpropagation as the formulas say it, with a loop for each index: to test engines against, and to learn from. The
  * reference computes in float64, with the C library's exp() and log(). The classic version computes the float32 results of
  * the exact family (kernels/learn_problem.h). Both are of classic_template.h, and share no code with the fast engine.
  */
-#ifndef GCONV_KERNELS_CPU_EXPERIMENTS_CLASSIC_H
-#define GCONV_KERNELS_CPU_EXPERIMENTS_CLASSIC_H
+#ifndef GCONV_TESTS_TRAIN_CLASSIC_H
+#define GCONV_TESTS_TRAIN_CLASSIC_H
 
 #include "kernels/learn_problem.h"
 
