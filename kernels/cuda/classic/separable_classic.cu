@@ -20,28 +20,16 @@
  * The order of the sums is not that of the definition, and neither are the taps: so results differ in the last bits. The
  * bound is that of the separable of the CPU: S roundings along, R down for each pair, and some for taps and pairs.
  */
-#include "classic.cuh"
-#include "kernels/factor.h"
+#include "separable.cuh"
 
 namespace {
 
-enum { THREADS = 256 };
-
-/* The middle of a band: rows `first` .. first + rows - 1 of the input, which may be outside, of one plane. */
-struct parameters : arguments {
-  const float *weights, *factors; /* of each filter: rank columns of R taps, then rank rows of S taps */
-  float *middle;                  /* K x rank x rows x samples */
-  int64_t samples;                /* of an output row, of all channels */
-  int64_t first, rows;
-  int64_t band; /* the first output row */
-  int64_t band_rows;
-};
-
-/* Pass 1. Grid: x counts samples of a row, y rows of the middle, z pairs of all filters. */
+/* Pass 1. */
 template <class In> __global__ void filter_rows(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, rank = problem.structure.rank;
   const int64_t q = i / problem.channels, left = q * problem.stride_x - problem.pad_left;
+  const int64_t top = a.band * problem.stride_y - problem.pad_top;
   if (i >= a.samples)
     return;
   for (int64_t pair = blockIdx.z; pair < problem.filters * rank; pair += gridDim.z) {
@@ -50,10 +38,10 @@ template <class In> __global__ void filter_rows(const __grid_constant__ paramete
     for (int64_t y = blockIdx.y; y < a.rows; y += gridDim.y) {
       float sum = 0.0f;
       for (int64_t s = 0; s < problem.columns; s++)
-        sum = fmaf(taps[s],
-                   sample_at<In>(problem, a.in, a.in_row, a.first + y, left + s * problem.dilation_x,
-                                 (int)(i - q * problem.channels)),
-                   sum);
+        sum = fmaf(
+            taps[s],
+            sample_at<In>(problem, a.in, a.in_row, top + y, left + s * problem.dilation_x, (int)(i - q * problem.channels)),
+            sum);
       a.middle[(pair * a.rows + y) * a.samples + i] = sum;
     }
   }
@@ -71,7 +59,7 @@ DEVICE float filter_column(const parameters &a, const float *column, int32_t k) 
   return sum;
 }
 
-/* Pass 2. Grid: x counts samples of a row, y output rows. */
+/* Pass 2. */
 template <class In, class Out> __global__ void filter_columns(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, q = i / problem.channels;
@@ -86,60 +74,20 @@ template <class In, class Out> __global__ void filter_columns(const __grid_const
 
 /* ---- The host ---- */
 
-int64_t samples_of_row(const gconv_problem *problem) {
-  return (int64_t)problem->out_width * problem->channels;
-}
-
-/* Rows of the middle for so many output rows. */
-int64_t middle_rows(const gconv_problem *problem, int64_t band) {
-  return (band - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
-}
-
-/* Output rows of a band whose middle fits into the workspace; 0 if not even one does. */
-int64_t band_of(const gconv_problem *problem) {
-  const int64_t row = samples_of_row(problem) * problem->filters * problem->structure.rank * (int64_t)sizeof(float);
-  const int64_t free = (int64_t)problem->workspace_limit - (int64_t)(gconv_factor_floats(problem) * sizeof(float));
-  if (row == 0)
-    return problem->out_height; /* all taps are 0 */
-  const int64_t rows = free / row - middle_rows(problem, 1), band = rows < 0 ? 0 : rows / problem->stride_y + 1;
-  return band < problem->out_height ? band : problem->out_height;
+middle_shape middle_of(const gconv_problem *problem) {
+  return {(int64_t)problem->out_width * problem->channels, (int64_t)(problem->rows - 1) * problem->dilation_y + 1,
+          problem->stride_y};
 }
 
 size_t workspace_bytes(const gconv_problem *problem) {
-  return (size_t)(middle_rows(problem, band_of(problem)) * samples_of_row(problem) * problem->filters *
-                  problem->structure.rank) *
-         sizeof(float);
-}
-
-template <class In, class Out> void launch_band(const parameters &a, cudaStream_t stream) {
-  const unsigned across = blocks_for(a.samples, THREADS, INT32_MAX);
-  const int64_t pairs = (int64_t)a.problem.filters * a.problem.structure.rank;
-  if (pairs > 0)
-    filter_rows<In><<<dim3(across, blocks_for(a.rows, 1, 65535), blocks_for(pairs, 1, 65535)), THREADS, 0, stream>>>(a);
-  filter_columns<In, Out><<<dim3(across, blocks_for(a.band_rows, 1, 65535)), THREADS, 0, stream>>>(a);
-}
-
-/* The planes one after the other, and each in bands from top to bottom. */
-template <class In, class Out> void launch(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  const arguments all = common_arguments(execution);
-  parameters a = {all, execution->weights, gconv_prepared(problem, execution->weights), (float *)execution->workspace,
-                  samples_of_row(problem)};
-  for (int64_t z = 0; z < (int64_t)problem->images * problem->planes; z++) {
-    const int64_t image = z / problem->planes, plane = z % problem->planes, step = band_of(problem);
-    a.in = all.in + image * all.in_image + plane * all.in_plane;
-    a.out = all.out + image * all.out_image + plane * all.out_plane;
-    for (a.band = 0; a.band < problem->out_height; a.band += step) {
-      a.band_rows = problem->out_height - a.band < step ? problem->out_height - a.band : step;
-      a.first = a.band * problem->stride_y - problem->pad_top;
-      a.rows = middle_rows(problem, a.band_rows);
-      launch_band<In, Out>(a, (cudaStream_t)execution->stream);
-    }
-  }
+  return middle_bytes(problem, middle_of(problem));
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  return launch_by_types(execution->problem, [&](auto in, auto out) { launch<decltype(in), decltype(out)>(execution); });
+  return launch_by_types(execution->problem, [&](auto in, auto out) {
+    launch_passes(execution, middle_of(execution->problem), filter_rows<decltype(in)>,
+                  filter_columns<decltype(in), decltype(out)>);
+  });
 }
 
 double error_bound(const gconv_problem *problem) {
@@ -154,12 +102,11 @@ const char *supports(const gconv_problem *problem) {
     return obstacle;
   if (error_bound(problem) > 1e-3)
     return "its columns and rows would lose too many digits";
-  return band_of(problem) == 0 ? "the middle of one output row would exceed the workspace" : NULL;
+  return band_obstacle(problem, middle_of(problem));
 }
 
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double taps = (double)problem->structure.rank * (25.0 * problem->columns * problem->stride_y + 4.0 * problem->rows);
-  return 2 * machine->launch_ms + classic_ms(problem, machine, taps + 100);
+  return passes_ms(problem, machine, 25.0 * problem->columns * problem->stride_y + 4.0 * problem->rows);
 }
 
 } // namespace

@@ -38,72 +38,62 @@ namespace {
 
 /* ---- A row ---- */
 
-__global__ void by_rows(const float *x, const float *query, size_t cases, int columns, float gamma, float *out) {
-  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
-  if (i >= cases)
-    return;
-  for (int k = 0; k < columns; k++) {
-    const float difference = x[i * columns + k] - query[k];
-    sum = fmaf(difference, difference, sum);
-  }
-  out[i] = expf(-gamma * sum);
-}
+struct row_arguments {
+  const float *x, *query;
+  cudaTextureObject_t texture;
+  size_t cases, pitch;
+  int columns;
+  float gamma;
+  float *out;
+};
 
-__global__ void by_columns(const float *x, const float *query, size_t cases, size_t pitch, int columns, float gamma,
-                           float *out) {
-  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
-  if (i >= cases)
-    return;
-  for (int k = 0; k < columns; k++) {
-    const float difference = x[k * pitch + i] - query[k];
-    sum = fmaf(difference, difference, sum);
-  }
-  out[i] = expf(-gamma * sum);
+__device__ float add_difference(float x, float q, float sum) {
+  return fmaf(x - q, x - q, sum);
 }
-
-__device__ float add_four(float4 x, float4 q, float sum) {
+__device__ float add_difference(float4 x, float4 q, float sum) {
   const float a = x.x - q.x, b = x.y - q.y, c = x.z - q.z, d = x.w - q.w;
   return fmaf(d, d, fmaf(c, c, fmaf(b, b, fmaf(a, a, sum))));
 }
 
-__global__ void by_fours(const float4 *x, const float4 *query, size_t cases, size_t pitch, int columns, float gamma,
-                         float *out) {
+/* Makes the value of a thread's case i; number k of the case, or group of four, is load(i, k). */
+template <class Number, class Load> __device__ void make_value(const row_arguments &a, const Number *query, Load load) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
   float sum = 0;
-  if (i >= cases)
+  if (i >= a.cases)
     return;
-  for (int k = 0; k < columns / 4; k++)
-    sum = add_four(x[k * pitch + i], query[k], sum);
-  out[i] = expf(-gamma * sum);
+  for (int k = 0; k < a.columns / (int)(sizeof(Number) / sizeof(float)); k++)
+    sum = add_difference(load(i, k), query[k], sum);
+  a.out[i] = expf(-a.gamma * sum);
 }
 
-__global__ void by_texture(cudaTextureObject_t x, const float4 *query, size_t cases, size_t pitch, int columns, float gamma,
-                           float *out) {
-  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
-  if (i >= cases)
-    return;
-  for (int k = 0; k < columns / 4; k++)
-    sum = add_four(tex1Dfetch<float4>(x, (int)(k * pitch + i)), query[k], sum);
-  out[i] = expf(-gamma * sum);
+__global__ void by_rows(row_arguments a) {
+  make_value(a, a.query, [&](size_t i, int k) { return a.x[i * a.columns + k]; });
 }
 
-__global__ void by_local_memory(const float4 *x, const float4 *query, size_t cases, size_t pitch, int columns, float gamma,
-                                float *out) {
+__global__ void by_columns(row_arguments a) {
+  make_value(a, a.query, [&](size_t i, int k) { return a.x[k * a.pitch + i]; });
+}
+
+__global__ void by_fours(row_arguments a) {
+  make_value(a, (const float4 *)a.query, [&](size_t i, int k) { return ((const float4 *)a.x)[k * a.pitch + i]; });
+}
+
+__global__ void by_texture(row_arguments a) {
+  make_value(a, (const float4 *)a.query,
+             [&](size_t i, int k) { return tex1Dfetch<float4>(a.texture, (int)(k * a.pitch + i)); });
+}
+
+__global__ void by_local_memory(row_arguments a) {
   extern __shared__ float4 own[];
-  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
-  for (int k = threadIdx.x; k < columns / 4; k += THREADS)
-    own[k] = query[k];
+  for (int k = threadIdx.x; k < a.columns / 4; k += THREADS)
+    own[k] = ((const float4 *)a.query)[k];
   __syncthreads();
-  if (i >= cases)
-    return;
-  for (int k = 0; k < columns / 4; k++)
-    sum = add_four(x[k * pitch + i], own[k], sum);
-  out[i] = expf(-gamma * sum);
+  make_value(a, own, [&](size_t i, int k) { return ((const float4 *)a.x)[k * a.pitch + i]; });
 }
+
+/* The first methods, in their order. */
+void (*const row_kernels[])(row_arguments) = {by_rows, by_columns, by_fours, by_texture, by_local_memory};
+enum { BY_TEXTURE = 3, BY_LOCAL_MEMORY = 4 };
 
 /* ---- Extrema ---- */
 
@@ -200,27 +190,9 @@ template <bool MIN, bool MAX> void find(const gconv_rbf *r) {
 
 void make_row(const gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
-  const int columns = (int)o->columns;
-  const unsigned blocks = blocks_of(o->cases);
-  const float4 *x = (const float4 *)r->x, *query = (const float4 *)r->query;
-  switch (o->method) {
-  case 0:
-    by_rows<<<blocks, THREADS>>>(r->x, r->query, o->cases, columns, o->gamma, r->out);
-    break;
-  case 1:
-    by_columns<<<blocks, THREADS>>>(r->x, r->query, o->cases, r->pitch, columns, o->gamma, r->out);
-    break;
-  case 2:
-    by_fours<<<blocks, THREADS>>>(x, query, o->cases, r->pitch, columns, o->gamma, r->out);
-    break;
-  case 3:
-    by_texture<<<blocks, THREADS>>>(r->texture, query, o->cases, r->pitch, columns, o->gamma, r->out);
-    break;
-  default:
-    by_local_memory<<<blocks, THREADS, o->columns * sizeof(float)>>>(x, query, o->cases, r->pitch, columns, o->gamma,
-                                                                     r->out);
-    break;
-  }
+  const size_t shared = o->method == BY_LOCAL_MEMORY ? o->columns * sizeof(float) : 0;
+  row_kernels[o->method]<<<blocks_of(o->cases), THREADS, shared>>>(
+      {r->x, r->query, r->texture, o->cases, r->pitch, (int)o->columns, o->gamma, r->out});
 }
 
 gconv_svm_formula formula_of(const gconv_rbf *r) {
@@ -267,8 +239,10 @@ template <class T> gconv_status allocate(size_t count, T **memory) {
   return GCONV_OK;
 }
 
-template <class T> gconv_status copy(const T *from, size_t count, T *to) {
-  CUDA_TRY(cudaMemcpy(to, from, count * sizeof *to, cudaMemcpyHostToDevice));
+/* Allocates memory for `count` numbers of the host, and copies them there. */
+template <class T> gconv_status put(const T *from, size_t count, T **memory) {
+  GCONV_TRY(allocate(count, memory));
+  CUDA_TRY(cudaMemcpy(*memory, from, count * sizeof *from, cudaMemcpyHostToDevice));
   return GCONV_OK;
 }
 
@@ -296,12 +270,10 @@ gconv_status put_numbers(gconv_rbf *r) {
   for (size_t i = 0; i < o->cases; i++)
     for (size_t k = 0; k < o->columns; k++)
       numbers[place_of(r, i, k)] = o->numbers[i * o->columns + k];
-  gconv_status status = allocate(floats, &r->x);
-  if (status == GCONV_OK)
-    status = copy(numbers, floats, r->x);
+  const gconv_status status = put(numbers, floats, &r->x);
   free(numbers);
   GCONV_TRY(status);
-  if (o->method != 3)
+  if (o->method != BY_TEXTURE)
     return GCONV_OK;
   cudaResourceDesc resource = {};
   cudaTextureDesc texture = {};
@@ -314,32 +286,27 @@ gconv_status put_numbers(gconv_rbf *r) {
 }
 
 /* Makes the arguments of gconv's own rows. The first cases are the wanted rows. */
-gconv_status put_many(gconv_rbf *r) {
+gconv_status put_arguments(gconv_rbf *r, double *norms, uint32_t *members) {
   const gconv_rbf_order *o = &r->order;
-  double *norms = (double *)calloc(o->cases, sizeof *norms);
-  uint32_t *members = (uint32_t *)calloc(o->cases, sizeof *members);
   float *rows[GCONV_RBF_TOGETHER];
-  gconv_status status = norms && members ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", o->cases);
-  for (size_t i = 0; status == GCONV_OK && i < o->cases; i++) {
+  for (size_t i = 0; i < o->cases; i++) {
     members[i] = (uint32_t)i;
     for (size_t k = 0; k < o->columns; k++)
       norms[i] += (double)o->numbers[i * o->columns + k] * (double)o->numbers[i * o->columns + k];
   }
   for (size_t i = 0; i < GCONV_RBF_TOGETHER; i++)
     rows[i] = r->out + i * gconv_svm_padded(o->cases);
-  if (status == GCONV_OK)
-    status = allocate(o->cases, &r->norms);
-  if (status == GCONV_OK)
-    status = copy(norms, o->cases, r->norms);
-  if (status == GCONV_OK)
-    status = allocate(o->cases, &r->members);
-  if (status == GCONV_OK)
-    status = copy(members, o->cases, r->members);
-  if (status == GCONV_OK)
-    status = allocate(GCONV_RBF_TOGETHER, &r->rows);
-  if (status == GCONV_OK)
-    status = copy(rows, GCONV_RBF_TOGETHER, r->rows);
+  GCONV_TRY(put(norms, o->cases, &r->norms));
+  GCONV_TRY(put(members, o->cases, &r->members));
   r->wanted = r->members;
+  return put(rows, GCONV_RBF_TOGETHER, &r->rows);
+}
+
+gconv_status put_many(gconv_rbf *r) {
+  double *norms = (double *)calloc(r->order.cases, sizeof *norms);
+  uint32_t *members = (uint32_t *)calloc(r->order.cases, sizeof *members);
+  const gconv_status status = norms && members ? put_arguments(r, norms, members)
+                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", r->order.cases);
   free(norms);
   free(members);
   return status;
@@ -367,8 +334,7 @@ gconv_status fill(gconv_rbf *r) {
   if (o->cases * o->columns / 4 > (size_t)1 << 27)
     return gconv_fail(GCONV_UNSUPPORTED, "a texture holds at most %d x 4 numbers", 1 << 27);
   GCONV_TRY(put_numbers(r));
-  GCONV_TRY(allocate(o->columns, &r->query));
-  GCONV_TRY(copy(o->numbers, o->columns, r->query));
+  GCONV_TRY(put(o->numbers, o->columns, &r->query));
   GCONV_TRY(allocate(many ? GCONV_RBF_TOGETHER * row : row, &r->out));
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_values));
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_places));
