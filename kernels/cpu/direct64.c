@@ -23,8 +23,10 @@ typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
 
 /* sums[x] = sum over r, s of taps[r][s] * rows[r][offsets[s] + first + x], for all x < samples. */
-GCONV_INLINE void add_taps_body(const float *const *rows, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
-                                size_t first, size_t samples, float *sums) {
+GCONV_VECTOR_LOOP(add_taps,
+                  (const float *const *rows, const int64_t *offsets, const float *taps, int32_t R, int32_t S, size_t first,
+                   size_t samples, float *sums),
+                  (rows, offsets, taps, R, S, first, samples, sums)) {
   for (size_t x = 0; x < samples; x += LANES * SIDE) {
     doubles sum[SIDE] = {{0}};
     const float *tap = taps;
@@ -43,10 +45,6 @@ GCONV_INLINE void add_taps_body(const float *const *rows, const int64_t *offsets
     }
   }
 }
-GCONV_VECTORIZED(add_taps,
-                 (const float *const *rows, const int64_t *offsets, const float *taps, int32_t R, int32_t S, size_t first,
-                  size_t samples, float *sums),
-                 (rows, offsets, taps, R, S, first, samples, sums))
 
 static void make_piece(const gconv_window *window) {
   const gconv_problem *problem = window->execution->problem;

@@ -51,8 +51,8 @@ static void gather(const gconv_problem *problem, const float *rows, size_t row_f
 }
 
 /* sums[0 .. COLUMNS - 1] = the row of taps times the matrix. */
-GCONV_INLINE void multiply_body(const float *restrict taps, int64_t count, const float *restrict matrix,
-                                float *restrict sums) {
+GCONV_VECTOR_LOOP(multiply, (const float *restrict taps, int64_t count, const float *restrict matrix, float *restrict sums),
+                  (taps, count, matrix, sums)) {
   float sum[COLUMNS] = {0};
   for (int64_t t = 0; t < count; t++)
     for (int i = 0; i < COLUMNS; i++)
@@ -60,8 +60,6 @@ GCONV_INLINE void multiply_body(const float *restrict taps, int64_t count, const
   for (int i = 0; i < COLUMNS; i++)
     sums[i] = sum[i];
 }
-GCONV_VECTORIZED(multiply, (const float *restrict taps, int64_t count, const float *restrict matrix, float *restrict sums),
-                 (taps, count, matrix, sums))
 
 static size_t workspace_bytes(const gconv_problem *problem) {
   size_t rows = floats_of_row(problem) * (size_t)problem->rows, matrix = (size_t)taps_of(problem) * COLUMNS;

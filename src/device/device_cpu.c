@@ -103,14 +103,12 @@ GCONV_INLINE void spin_chains(spin *work, int chains) {
       sums[i] = fmaf(sums[i], 0.999f, 0.001f);
   memcpy(work->sums, sums, sizeof sums);
 }
-GCONV_INLINE void spin_wide_body(spin *work) {
+GCONV_VECTOR_LOOP(spin_wide, (spin * work), (work)) {
   spin_chains(work, CHAINS_AVX512);
 }
-GCONV_VECTORIZED(spin_wide, (spin * work), (work))
-GCONV_INLINE void spin_narrow_body(spin *work) {
+GCONV_VECTOR_LOOP(spin_narrow, (spin * work), (work)) {
   spin_chains(work, CHAINS);
 }
-GCONV_VECTORIZED(spin_narrow, (spin * work), (work))
 
 /* Stores the sums where the compiler cannot see that nobody reads them, so that it keeps the loop. */
 static void spin_turn(void *context, size_t turn, int thread) {

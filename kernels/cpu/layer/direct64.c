@@ -15,8 +15,10 @@
 enum { LANES = 16 };
 
 /* lanes[i % LANES] += weights[i] * samples[i * step] */
-GCONV_INLINE void add_row_body(const float *restrict weights, const float *restrict samples, int64_t count, int64_t step,
-                               double *restrict lanes) {
+GCONV_VECTOR_LOOP(add_row,
+                  (const float *restrict weights, const float *restrict samples, int64_t count, int64_t step,
+                   double *restrict lanes),
+                  (weights, samples, count, step, lanes)) {
   int64_t i = 0;
   for (; step == 1 && i + LANES <= count; i += LANES)
     for (int lane = 0; lane < LANES; lane++)
@@ -24,10 +26,6 @@ GCONV_INLINE void add_row_body(const float *restrict weights, const float *restr
   for (; i < count; i++)
     lanes[i % LANES] += (double)weights[i] * (double)samples[i * step];
 }
-GCONV_VECTORIZED(add_row,
-                 (const float *restrict weights, const float *restrict samples, int64_t count, int64_t step,
-                  double *restrict lanes),
-                 (weights, samples, count, step, lanes))
 
 /* The first tap that lies at 0 or after, and the first that lies at `size` or after, of `count` taps from `at` on. */
 static int64_t first_inside(int64_t at, int64_t dilation, int64_t count) {

@@ -5,7 +5,7 @@
 
 enum { BLOCK = 256 }; /* places at a time */
 
-GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t count) {
+GCONV_VECTOR_LOOP(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count)) {
   float largest[BLOCK], sum[BLOCK];
   for (int64_t i = 0; i < count; i++) {
     largest[i] = y[i];
@@ -25,10 +25,9 @@ GCONV_INLINE void softmax_body(float *y, int64_t pitch, int64_t filters, int64_t
     for (int64_t i = 0; i < count; i++)
       y[k * pitch + i] /= sum[i];
 }
-GCONV_VECTORIZED(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count))
 
 /* One place whose values are neighbours: as of a dense layer. */
-GCONV_INLINE void softmax_one_body(float *y, int64_t filters) {
+GCONV_VECTOR_LOOP(softmax_one, (float *y, int64_t filters), (y, filters)) {
   float largest = y[0], sum = 0;
   for (int64_t k = 1; k < filters; k++)
     largest = y[k] > largest ? y[k] : largest;
@@ -39,7 +38,6 @@ GCONV_INLINE void softmax_one_body(float *y, int64_t filters) {
   for (int64_t k = 0; k < filters; k++)
     y[k] /= sum;
 }
-GCONV_VECTORIZED(softmax_one, (float *y, int64_t filters), (y, filters))
 
 void gconv_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count) {
   if (pitch == 1 && count == 1)

@@ -46,7 +46,8 @@ GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
 #define CHOOSE(mask, a, b) ((((wide_bits)(a)) & (mask)) | (((wide_bits)(b)) & ~(mask)))
 
 /* Updates F for a step of t at i and -t at j. *best: the largest F of the variables that may grow. */
-GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best) {
+GCONV_VECTOR_LOOP(step, (const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best),
+                  (p, padded, i, j, t, best)) {
   const float *at_i = p->rows[i], *at_j = p->rows[j];
   wide most = (wide){0} - (double)INFINITY;
   wide_bits where = {0}, index = {0, 1, 2, 3};
@@ -63,11 +64,10 @@ GCONV_INLINE void step_body(const gconv_svm_small *p, size_t padded, size_t i, s
   }
   *best = largest(&most, &where);
 }
-GCONV_VECTORIZED(step, (const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best),
-                 (p, padded, i, j, t, best))
 
 /* *best: the largest gain among the variables that may shrink. *gap: the largest F[i] - F[k] among them. */
-GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best) {
+GCONV_VECTOR_LOOP(find_partner, (const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best),
+                  (p, padded, i, gap, best)) {
   const float *at_i = p->rows[i];
   const double F = p->F[i], curvature = p->diagonal[i];
   wide most = (wide){0} - 1.0, widest = {0};
@@ -95,8 +95,6 @@ GCONV_INLINE void find_partner_body(const gconv_svm_small *p, size_t padded, siz
   for (int l = 1; l < LANES; l++)
     *gap = gaps[l] > *gap ? gaps[l] : *gap;
 }
-GCONV_VECTORIZED(find_partner, (const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best),
-                 (p, padded, i, gap, best))
 
 /* Updates `up` and `down` of variable k. */
 static void note(const gconv_svm_small *p, size_t k) {

@@ -150,9 +150,10 @@ static void fill(const gconv_svm_row *row, size_t columns, double *whole) {
     whole[row->columns[k]] = (double)row->values[k];
 }
 
-GCONV_INLINE void rows_of_block_body(const gconv_svm_formula *formula, const gconv_svm_points *points,
-                                     const gconv_svm_row *rows, size_t row_count, size_t block, double *whole,
-                                     float *const *out) {
+GCONV_VECTOR_LOOP(rows_of_block,
+                  (const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
+                   size_t row_count, size_t block, double *whole, float *const *out),
+                  (formula, points, rows, row_count, block, whole, out)) {
   for (size_t r = 0; r < row_count; r++) {
     wide sums[VECTORS];
     if (formula->direct)
@@ -162,10 +163,6 @@ GCONV_INLINE void rows_of_block_body(const gconv_svm_formula *formula, const gco
     UNROLL for (int v = 0; v < VECTORS; v++) to[v] = __builtin_convertvector(sums[v], narrow);
   }
 }
-GCONV_VECTORIZED(rows_of_block,
-                 (const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
-                  size_t row_count, size_t block, double *whole, float *const *out),
-                 (formula, points, rows, row_count, block, whole, out))
 
 void gconv_svm_rows(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
                     size_t row_count, size_t first_block, size_t blocks, double *scratch, float *const *out) {
@@ -181,18 +178,16 @@ void gconv_svm_mirror(float *const *out, size_t count, size_t block) {
         out[r][p] = out[p][r];
 }
 
-GCONV_INLINE void row_wide_body(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
-                                size_t first_block, size_t blocks, const double *whole, double *out) {
+GCONV_VECTOR_LOOP(row_wide,
+                  (const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
+                   size_t first_block, size_t blocks, const double *whole, double *out),
+                  (formula, points, row, first_block, blocks, whole, out)) {
   for (size_t b = 0; b < blocks; b++) {
     wide sums[VECTORS];
     values(formula, points, row, whole, first_block + b, sums);
     memcpy(out + b * GCONV_SVM_BLOCK, sums, sizeof sums);
   }
 }
-GCONV_VECTORIZED(row_wide,
-                 (const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
-                  size_t first_block, size_t blocks, const double *whole, double *out),
-                 (formula, points, row, first_block, blocks, whole, out))
 
 void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
                         size_t first_block, size_t blocks, double *scratch, double *out) {
@@ -203,8 +198,9 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
 
 /* Four rows at a time, in parts of 512 numbers: `f` is loaded and stored once for four rows, and its part stays in the
  * cache. */
-GCONV_INLINE void subtract_rows_body(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
-                                     double *f) {
+GCONV_VECTOR_LOOP(subtract_rows,
+                  (const float *const *rows, const double *by, size_t row_count, size_t first, size_t end, double *f),
+                  (rows, by, row_count, first, end, f)) {
   enum { PART = 512, ROWS = 4 };
   for (size_t from = first; from < end; from += PART) {
     const size_t to = end - from < PART ? end : from + PART;
@@ -221,9 +217,6 @@ GCONV_INLINE void subtract_rows_body(const float *const *rows, const double *by,
         *(wide *)(f + p) -= __builtin_convertvector(*(const narrow *)(rows[k] + p), wide) * by[k];
   }
 }
-GCONV_VECTORIZED(subtract_rows,
-                 (const float *const *rows, const double *by, size_t row_count, size_t first, size_t end, double *f),
-                 (rows, by, row_count, first, end, f))
 
 void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                              double *f) {
@@ -247,8 +240,10 @@ GCONV_INLINE double dot_product(const double *values, const double *coefficients
 }
 
 /* A vector holds the sums of neighbouring rows, each in the order of i. So additions of different rows overlap. */
-GCONV_INLINE void add_products_body(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count,
-                                    size_t rows, double *restrict sums) {
+GCONV_VECTOR_LOOP(add_products,
+                  (const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
+                   double *restrict sums),
+                  (values, coefficients, count, rows, sums)) {
   enum { WIDES = GCONV_SVM_TOGETHER / LANES };
   double across[GCONV_SVM_BLOCK][GCONV_SVM_TOGETHER] __attribute__((aligned(32)));
   if (rows == 1) {
@@ -274,10 +269,6 @@ GCONV_INLINE void add_products_body(const double (*values)[GCONV_SVM_BLOCK], con
       sums[r * rows + k] = lanes[r];
   }
 }
-GCONV_VECTORIZED(add_products,
-                 (const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
-                  double *restrict sums),
-                 (values, coefficients, count, rows, sums))
 
 void gconv_svm_add_products(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
                             double *sums) {

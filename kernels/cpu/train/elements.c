@@ -57,7 +57,8 @@ void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gcon
     differentiate_none(rows, y, from, 1, to);
 }
 
-GCONV_INLINE void differentiate_softmax_body(const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count) {
+GCONV_VECTOR_LOOP(differentiate_softmax, (const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count),
+                  (y, dy, pitch, filters, count)) {
   float sum[BLOCK] = {0};
   for (int64_t k = 0; k < filters; k++)
     for (int64_t i = 0; i < count; i++)
@@ -66,8 +67,6 @@ GCONV_INLINE void differentiate_softmax_body(const float *y, float *dy, int64_t 
     for (int64_t i = 0; i < count; i++)
       dy[k * pitch + i] = y[k * pitch + i] * (dy[k * pitch + i] - sum[i]);
 }
-GCONV_VECTORIZED(differentiate_softmax, (const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count),
-                 (y, dy, pitch, filters, count))
 
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
                                     int64_t filters, int64_t count) {
@@ -82,21 +81,19 @@ void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const fl
 
 /* ---- Sums ---- */
 
-GCONV_INLINE void normalize_body(float *x, size_t count, float mean, float std) {
+GCONV_VECTOR_LOOP(normalize, (float *x, size_t count, float mean, float std), (x, count, mean, std)) {
   for (size_t i = 0; i < count; i++)
     x[i] = (x[i] - mean) / std;
 }
-GCONV_VECTORIZED(normalize, (float *x, size_t count, float mean, float std), (x, count, mean, std))
 
 void gconv_learn_normalize(float *x, size_t count, float mean, float std) {
   normalize(x, count, mean, std);
 }
 
-GCONV_INLINE void normalize_each_body(float *x, size_t count, const float *mean, const float *std) {
+GCONV_VECTOR_LOOP(normalize_each, (float *x, size_t count, const float *mean, const float *std), (x, count, mean, std)) {
   for (size_t i = 0; i < count; i++)
     x[i] = (x[i] - mean[i]) / std[i];
 }
-GCONV_VECTORIZED(normalize_each, (float *x, size_t count, const float *mean, const float *std), (x, count, mean, std))
 
 void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const float *std) {
   normalize_each(x, count, mean, std);
@@ -115,7 +112,7 @@ void gconv_learn_sum(const float *first, const float *second, size_t count, floa
 /* SUMMED sums at a time stay in registers. */
 enum { SUMMED = 16 };
 
-GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, float *restrict sums) {
+GCONV_VECTOR_LOOP(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums)) {
   int64_t k = 0;
   for (; k + SUMMED <= pitch; k += SUMMED) {
     float sum[SUMMED] = {0};
@@ -129,17 +126,15 @@ GCONV_INLINE void sum_rows_body(const float *g, int64_t count, int64_t pitch, fl
     for (int64_t i = k; i < pitch; i++)
       sums[i] += g[m * pitch + i];
 }
-GCONV_VECTORIZED(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums))
 
 void gconv_learn_sum_rows(const float *g, int64_t count, int64_t pitch, float *sums) {
   sum_rows(g, count, pitch, sums);
 }
 
-GCONV_INLINE void add_body(const float *first, float *second, size_t count) {
+GCONV_VECTOR_LOOP(add, (const float *first, float *second, size_t count), (first, second, count)) {
   for (size_t i = 0; i < count; i++)
     second[i] = first[i] + second[i];
 }
-GCONV_VECTORIZED(add, (const float *first, float *second, size_t count), (first, second, count))
 
 void gconv_learn_add(const float *first, float *second, size_t count) {
   add(first, second, count);
@@ -186,17 +181,15 @@ static output_function *const outputs_of[2][5] = {
 };
 
 /* Marks the cases whose output i is larger than own[n], the output of their class, or as large and before it. */
-GCONV_INLINE void mark_body(const float *restrict y, const float *restrict classes, const float *restrict own, float i,
-                            int64_t cases, float *restrict missed) {
+GCONV_VECTOR_LOOP(mark,
+                  (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
+                   float *restrict missed),
+                  (y, classes, own, i, cases, missed)) {
   for (int64_t n = 0; n < cases; n++) {
     bool miss = i < classes[n] ? !(y[n] < own[n]) : i > classes[n] ? !(y[n] <= own[n]) : false;
     missed[n] = miss ? 1.0f : missed[n];
   }
 }
-GCONV_VECTORIZED(mark,
-                 (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
-                  float *restrict missed),
-                 (y, classes, own, i, cases, missed))
 
 /* The number of cases, up to GCONV_LEARN_SLICE, whose largest output is that of their class; of equal ones, the first
  * counts. */

@@ -118,7 +118,7 @@ bool gconv_learn_any_zero(const float *sums, int64_t rows, int64_t pitch, int64_
   return gconv_learn_tiles_here()->any_zero(sums, rows, pitch, columns);
 }
 
-GCONV_INLINE void find_infinite_body(const float *x, int64_t count, uint32_t *found) {
+GCONV_VECTOR_LOOP(find_infinite, (const float *x, int64_t count, uint32_t *found), (x, count, found)) {
   uint32_t any = 0;
   for (int64_t i = 0; i < count; i++) {
     uint32_t bits;
@@ -127,9 +127,8 @@ GCONV_INLINE void find_infinite_body(const float *x, int64_t count, uint32_t *fo
   }
   *found = any;
 }
-GCONV_VECTORIZED(find_infinite, (const float *x, int64_t count, uint32_t *found), (x, count, found))
 
-GCONV_INLINE void find_least_body(const float *x, int64_t count, uint32_t *found) {
+GCONV_VECTOR_LOOP(find_least, (const float *x, int64_t count, uint32_t *found), (x, count, found)) {
   uint32_t least = 0xffffffffu;
   for (int64_t i = 0; i < count; i++) {
     uint32_t bits;
@@ -139,7 +138,6 @@ GCONV_INLINE void find_least_body(const float *x, int64_t count, uint32_t *found
   }
   *found = least;
 }
-GCONV_VECTORIZED(find_least, (const float *x, int64_t count, uint32_t *found), (x, count, found))
 
 float gconv_learn_least(const float *x, int64_t count) {
   uint32_t found;
