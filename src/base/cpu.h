@@ -70,8 +70,8 @@ const char *gconv_isa_name(gconv_isa isa);
   }
 #endif
 
-/* GCONV_VECTOR_LOOP(name, (parameters), (arguments)) { statements } defines both name_body(), which has these statements, and
- * name(). */
+/* GCONV_VECTOR_LOOP(name, (parameters), (arguments)) { statements } defines both name_body(), which has these statements,
+ * and name(). */
 #define GCONV_VECTOR_LOOP(name, parameters, arguments)                                                                      \
   GCONV_INLINE void name##_body parameters;                                                                                 \
   GCONV_VECTORIZED(name, parameters, arguments)                                                                             \

@@ -112,10 +112,9 @@ GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation ac
 }
 
 #define ACTIVATE(name, NAME)                                                                                                \
-  GCONV_INLINE void activate_##name##_body(float *values, size_t count, float slope) {                                      \
+  GCONV_VECTOR_LOOP(activate_##name, (float *values, size_t count, float slope), (values, count, slope)) {                  \
     activate_body(values, count, GCONV_ACTIVATION_##NAME, slope);                                                           \
-  }                                                                                                                         \
-  GCONV_VECTORIZED(activate_##name, (float *values, size_t count, float slope), (values, count, slope))
+  }
 GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
@@ -151,10 +150,9 @@ GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *bia
    float slope)
 typedef void finish FINISH_PARAMETERS;
 #define FINISH(name, NAME)                                                                                                  \
-  GCONV_INLINE void finish_##name##_body FINISH_PARAMETERS {                                                                \
+  GCONV_VECTOR_LOOP(finish_##name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope)) {          \
     finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, GCONV_ACTIVATION_##NAME);                          \
-  }                                                                                                                         \
-  GCONV_VECTORIZED(finish_##name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope))
+  }
 GCONV_EACH_ACTIVATION(FINISH)
 
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,

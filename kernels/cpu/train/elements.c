@@ -12,14 +12,12 @@ enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at 
 
 /* A loop for each activation: a choice within the loop would prevent vector code. */
 #define ACTIVATE(name, NAME)                                                                                                \
-  GCONV_INLINE void activate_##name##_body(const gconv_learn_rows *r, const float *from, float bias, float slope,           \
-                                           float *to) {                                                                     \
+  GCONV_VECTOR_LOOP(activate_##name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),    \
+                    (r, from, bias, slope, to)) {                                                                           \
     for (int64_t row = 0; row < r->rows; row++, from += r->from, to += r->to)                                               \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
         to[i] = gconv_learn_activate(GCONV_ACTIVATION_##NAME, slope, from[i] + bias);                                       \
-  }                                                                                                                         \
-  GCONV_VECTORIZED(activate_##name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),     \
-                   (r, from, bias, slope, to))
+  }
 GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *from,
@@ -34,15 +32,13 @@ void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_l
 /* ---- Derivatives ---- */
 
 #define DIFFERENTIATE(name, NAME)                                                                                           \
-  GCONV_INLINE void differentiate_##name##_body(const gconv_learn_rows *r, const float *y, const float *from, float slope,  \
-                                                float *to) {                                                                \
+  GCONV_VECTOR_LOOP(differentiate_##name,                                                                                   \
+                    (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),                 \
+                    (r, y, from, slope, to)) {                                                                              \
     for (int64_t row = 0; row < r->rows; row++, y += r->y, from += r->from, to += r->to)                                    \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
         to[i] = gconv_learn_slope(GCONV_ACTIVATION_##NAME, slope, y[i], from[i] + 0.0f);                                    \
-  }                                                                                                                         \
-  GCONV_VECTORIZED(differentiate_##name,                                                                                    \
-                   (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),                  \
-                   (r, y, from, slope, to))
+  }
 GCONV_EACH_ACTIVATION(DIFFERENTIATE)
 
 void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *y,
@@ -159,10 +155,9 @@ GCONV_INLINE void output_body(const float *restrict y, const float *restrict tar
   (const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases, float factor,              \
    double *restrict losses, float *restrict dy)
 #define OUTPUT(name, loss, classes)                                                                                         \
-  GCONV_INLINE void name##_body OUTPUT_PARAMETERS {                                                                         \
+  GCONV_VECTOR_LOOP(name, OUTPUT_PARAMETERS, (y, targets, step, i, cases, factor, losses, dy)) {                            \
     output_body(y, targets, step, i, cases, factor, losses, dy, loss, classes);                                             \
-  }                                                                                                                         \
-  GCONV_VECTORIZED(name, OUTPUT_PARAMETERS, (y, targets, step, i, cases, factor, losses, dy))
+  }
 OUTPUT(output_sse, GCONV_LOSS_SSE, false)
 OUTPUT(output_mse, GCONV_LOSS_MSE, false)
 OUTPUT(output_mae, GCONV_LOSS_MAE, false)
