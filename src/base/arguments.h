@@ -7,11 +7,10 @@
 #ifndef GCONV_BASE_ARGUMENTS_H
 #define GCONV_BASE_ARGUMENTS_H
 
+#include "base/both.h"
 #include "base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Fails in the calling function if a pointer is NULL: "gconv_image_read(): path is NULL". */
 #define GCONV_NEED(pointer) GCONV_TRY(gconv_check_given(pointer, #pointer, __func__))
@@ -57,7 +56,5 @@ gconv_status gconv_filter_check(const gconv_filter *filter);
 /* The same of each of them; fails if there is none. */
 gconv_status gconv_filters_check(const gconv_filters *filters);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -5,6 +5,15 @@
 
 #include <stdint.h>
 
+/* Around the declarations of functions of C in a header that CUDA's C++ reads, too. */
+#ifdef __cplusplus
+#define GCONV_C_BEGIN extern "C" {
+#define GCONV_C_END }
+#else
+#define GCONV_C_BEGIN
+#define GCONV_C_END
+#endif
+
 #ifdef __CUDACC__
 #define GCONV_BOTH static __host__ __device__ __forceinline__
 #else

@@ -5,11 +5,11 @@
 #ifndef GCONV_BASE_CACHE_H
 #define GCONV_BASE_CACHE_H
 
+#include "base/both.h"
+
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Returns the path of the file called `name`, for free(), whether it exists or not. Returns NULL without memory, or if there
  * is no such folder, because none of the variables is an absolute path. Only GCONV_CACHE may be relative. If it is "",
@@ -23,7 +23,5 @@ char *gconv_cache_read(const char *name);
 /* Replaces the file, completely or not at all. Makes missing folders. Returns whether that succeeded. */
 bool gconv_cache_write(const char *name, const char *text);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

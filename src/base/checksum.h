@@ -4,11 +4,10 @@
 #ifndef GCONV_BASE_CHECKSUM_H
 #define GCONV_BASE_CHECKSUM_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* CRC-32 (ISO 3309): continues `crc` with these bytes. Begin with 0. */
 uint32_t gconv_crc32(uint32_t crc, const void *bytes, size_t size);
@@ -31,7 +30,5 @@ uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size);
  * against malice. GCONV_IO_ERROR if it cannot be read, or is no regular file. */
 gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

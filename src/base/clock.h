@@ -3,15 +3,13 @@
 #ifndef GCONV_BASE_CLOCK_H
 #define GCONV_BASE_CLOCK_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/both.h"
+
+GCONV_C_BEGIN
 
 /* Milliseconds of a clock that never goes backwards. */
 double gconv_now_ms(void);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 
 #endif

@@ -3,12 +3,12 @@
 #ifndef GCONV_BASE_LIBRARY_H
 #define GCONV_BASE_LIBRARY_H
 
+#include "base/both.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* A function of a library, and where to store its address. */
 typedef struct gconv_symbol {
@@ -27,7 +27,5 @@ typedef struct gconv_library {
  * used. Thread-safe. The library stays loaded until the process ends. */
 const char *gconv_library_load(gconv_library *library);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

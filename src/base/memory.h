@@ -3,15 +3,14 @@
 #ifndef GCONV_BASE_MEMORY_H
 #define GCONV_BASE_MEMORY_H
 
+#include "base/both.h"
 #include "base/status.h"
 
 #include <stdio.h>
 
 enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* *product = a * b. If that does not fit, *product = SIZE_MAX, and the result is false. */
 bool gconv_multiply(size_t a, size_t b, size_t *product);
@@ -53,7 +52,5 @@ char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
 /* Closes a stream of open_memstream(). Returns false if memory ran out: then *text is freed and NULL. */
 bool gconv_close_text(FILE *stream, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef GCONV_BASE_NODATA_H
 #define GCONV_BASE_NODATA_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 enum { GCONV_NODATA_BYTES = 32 };
 
@@ -32,7 +31,5 @@ bool gconv_nodata_mark(const gconv_image *image, const void *row, size_t samples
 /* Sets sample i of a row to no data. */
 void gconv_nodata_store(const gconv_image *image, void *row, size_t i);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -7,13 +7,12 @@
 #ifndef GCONV_BASE_PRINTABLE_H
 #define GCONV_BASE_PRINTABLE_H
 
+#include "base/both.h"
 #include "gconv.h"
 
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Replaces by '?' each byte that a terminal may take for a command: those below 0x20, the ends of lines among them, and
  * 0x7F; the characters U+0080 to U+009F in UTF-8; and bytes from 0x80 to 0x9F that are no part of valid UTF-8. The length
@@ -28,7 +27,5 @@ char *gconv_printable_copy(const char *text, size_t length);
  * do not: so a name can never begin a line of its own. */
 void gconv_print(FILE *out, const char *format, ...) GCONV_PRINTF(2, 3);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

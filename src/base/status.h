@@ -4,11 +4,10 @@
 #ifndef GCONV_BASE_STATUS_H
 #define GCONV_BASE_STATUS_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Sets this thread's last error to the formatted text. Returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
@@ -41,9 +40,7 @@ void gconv_warnings_begin(void);
  * none. The text is cut where `size` bytes do not hold it. */
 void gconv_warnings_sum(char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 /* Returns from the calling function if `expression` is not GCONV_OK. */
 #define GCONV_TRY(expression)                                                                                               \
   do {                                                                                                                      \

@@ -3,13 +3,12 @@
 #ifndef GCONV_BASE_THREADS_H
 #define GCONV_BASE_THREADS_H
 
+#include "base/both.h"
 #include "base/status.h"
 
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Makes a pool of `count` threads; gconv_threads_allowed(count) may reduce the number. The callers of gconv_threads_run()
  * count, so count - 1 threads are started. 0: one thread for each processor. */
@@ -41,7 +40,5 @@ void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *functio
 typedef gconv_status gconv_errand(void *context);
 gconv_status gconv_threads_do(gconv_threads *threads, gconv_errand *errand, void *context);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

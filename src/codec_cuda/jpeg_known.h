@@ -6,18 +6,16 @@
 #ifndef GCONV_CODEC_CUDA_JPEG_KNOWN_H
 #define GCONV_CODEC_CUDA_JPEG_KNOWN_H
 
+#include "base/both.h"
+
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 enum { GCONV_KNOWN_JPEG_WIDTH = 96, GCONV_KNOWN_JPEG_HEIGHT = 64, GCONV_KNOWN_JPEG_BYTES = 2401 };
 #define GCONV_KNOWN_JPEG_CRC 0x527d6f3du /* gconv_crc32() of its pixels, interleaved RGB, by libjpeg */
 
 extern const uint8_t gconv_known_jpeg[GCONV_KNOWN_JPEG_BYTES + 1]; /* written as a string, which ends with a 0 */
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -9,6 +9,7 @@
 #ifndef GCONV_CODEC_CUDA_PNG_CHECK_H
 #define GCONV_CODEC_CUDA_PNG_CHECK_H
 
+#include "base/both.h"
 #include "image/gpu_codec.h"
 
 enum {
@@ -19,9 +20,7 @@ enum {
 /* The picture, and room to make PNG of it. */
 typedef struct gconv_png_check gconv_png_check;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* GCONV_NO_MEMORY. */
 gconv_status gconv_png_check_create(gconv_png_check **check);
@@ -38,7 +37,5 @@ const uint8_t *gconv_png_check_chunk(gconv_png_check *check, gconv_png_strip *st
 gconv_status gconv_png_check_strips(gconv_png_check *check, const gconv_png_strip *strips, const uint8_t *chunks,
                                     size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,12 +3,11 @@
 #ifndef GCONV_CONV_RUN_H
 #define GCONV_CONV_RUN_H
 
+#include "base/both.h"
 #include "device/device.h"
 #include "kernels/algorithm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* One problem of a plan and how it is solved. A plan has one pass for all its filters, or, where filters of different sizes
  * have outputs of their own, a pass a filter. */
@@ -64,7 +63,5 @@ size_t gconv_pass_outputs(const gconv_pass *pass);
 void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, gconv_target *targets,
                 gconv_execution *execution);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

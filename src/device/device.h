@@ -3,14 +3,13 @@
 #ifndef GCONV_DEVICE_DEVICE_H
 #define GCONV_DEVICE_DEVICE_H
 
+#include "base/both.h"
 #include "base/threads.h"
 #include "image/gpu_codec.h"
 
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 typedef struct gconv_device_type {
   const char *name; /* "cpu" */
@@ -115,7 +114,5 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
 /* The device's decoder, or NULL if none was started (decoder.c). Thread-safe. */
 gconv_gpu_decoder *gconv_device_decoder(gconv_device *device);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

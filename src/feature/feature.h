@@ -8,12 +8,11 @@
 #ifndef GCONV_FEATURE_FEATURE_H
 #define GCONV_FEATURE_FEATURE_H
 
+#include "base/both.h"
 #include "gconv_classify.h"
 #include "kernels/cpu/smooth.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* A tile's planes. */
 typedef enum gconv_plane {
@@ -151,7 +150,5 @@ gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes);
 void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t count, int32_t height);
 void gconv_feature_look_end(gconv_feature_look *look);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef GCONV_FEATURE_GPU_H
 #define GCONV_FEATURE_GPU_H
 
+#include "base/both.h"
 #include "feature/feature.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Computes features of images of one shape. One thread at a time. */
 typedef struct gconv_feature_gpu gconv_feature_gpu;
@@ -63,7 +62,5 @@ static inline double gconv_feature_gpu_bytes(const gconv_feature_list *list, con
 }
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -9,11 +9,10 @@
 #ifndef GCONV_IMAGE_GPU_CODEC_H
 #define GCONV_IMAGE_GPU_CODEC_H
 
+#include "base/both.h"
 #include "image/rows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* ---- The interface ---- */
 
@@ -110,7 +109,5 @@ typedef struct gconv_taker {
   bool png;   /* parts may be what rows become in a PNG of level 1, as far as the device makes that; false: rows alone */
 } gconv_taker;
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

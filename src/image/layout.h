@@ -3,11 +3,10 @@
 #ifndef GCONV_IMAGE_LAYOUT_H
 #define GCONV_IMAGE_LAYOUT_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* The header of an image, without pixels and metadata. */
 gconv_image gconv_header_of(const gconv_image *image);
@@ -28,7 +27,5 @@ gconv_status gconv_to_nhwc(const gconv_image *image, gconv_image *transposed);
 void gconv_header_to_nchw(gconv_image *header);
 void gconv_header_to_nhwc(gconv_image *header);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef GCONV_IMAGE_LOOK_H
 #define GCONV_IMAGE_LOOK_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* What was found of an image. Begin with zeros but for what is looked for. */
 typedef struct gconv_look {
@@ -30,7 +29,5 @@ void gconv_look_add(gconv_look *sum, const gconv_look *other);
  * of the caller. */
 void gconv_look_warn_of_numbers(const gconv_look *look, const char *path);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

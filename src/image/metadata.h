@@ -3,13 +3,12 @@
 #ifndef GCONV_IMAGE_METADATA_H
 #define GCONV_IMAGE_METADATA_H
 
+#include "base/both.h"
 #include "gconv.h"
 
 #include <stdarg.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* Gives `to` the metadata of `from`, which keeps owning them: `to` is not to be freed. */
 void gconv_metadata_lend(gconv_image *to, const gconv_image *from);
@@ -42,7 +41,5 @@ void gconv_metadata_note(char *note, size_t size, const char *format, va_list ar
  * of EXIF, if it is not known. What is damaged is left out, and a text in note[0 .. size) says so. */
 gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *note, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

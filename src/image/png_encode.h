@@ -3,6 +3,7 @@
 #ifndef GCONV_IMAGE_PNG_ENCODE_H
 #define GCONV_IMAGE_PNG_ENCODE_H
 
+#include "base/both.h"
 #include "image/png_strip.h"
 
 /* What all strips of an image have in common. */
@@ -23,9 +24,7 @@ typedef struct gconv_png_rows {
 /* The workspace of one thread. */
 typedef struct gconv_png_strip_encoder gconv_png_strip_encoder;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* GCONV_NO_MEMORY. */
 gconv_status gconv_png_strip_encoder_create(const gconv_png_shape *shape, gconv_png_strip_encoder **encoder);
@@ -43,7 +42,5 @@ size_t gconv_png_frame_chunk(uint8_t *chunk, const char *type, size_t size);
 /* Puts four bytes, the highest first. */
 void gconv_png_put_be32(uint8_t *bytes, uint32_t value);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

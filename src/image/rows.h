@@ -4,11 +4,10 @@
 #ifndef GCONV_IMAGE_ROWS_H
 #define GCONV_IMAGE_ROWS_H
 
+#include "base/both.h"
 #include "gconv.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 typedef struct gconv_row_reader gconv_row_reader;
 typedef struct gconv_row_writer gconv_row_writer;
@@ -97,7 +96,5 @@ gconv_status gconv_row_writer_rename(gconv_row_writer *writer, const char *path)
 gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
 void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

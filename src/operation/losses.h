@@ -9,11 +9,10 @@
 #ifndef GCONV_OPERATION_LOSSES_H
 #define GCONV_OPERATION_LOSSES_H
 
+#include "base/both.h"
 #include "operation/operation.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* The sums of an output. */
 struct gconv_losses {
@@ -67,7 +66,5 @@ typedef struct gconv_loss_row_source {
 /* Adds a row to the sums. */
 void gconv_losses_add_row(const gconv_loss_row_source *row, gconv_losses *losses);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -9,6 +9,7 @@
 #ifndef GCONV_OPERATION_OPERATION_H
 #define GCONV_OPERATION_OPERATION_H
 
+#include "base/both.h"
 #include "image/gpu_codec.h"
 #include "image/layout.h"
 #include "image/look.h"
@@ -16,9 +17,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* How much of a plan is made. */
 typedef enum gconv_plan_extent {
@@ -292,7 +291,5 @@ static inline const char *gconv_family(bool exact) {
   return exact ? "exact family: the same bits on every device" : "not of the exact family";
 }
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

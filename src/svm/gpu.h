@@ -4,13 +4,12 @@
 #ifndef GCONV_SVM_GPU_H
 #define GCONV_SVM_GPU_H
 
+#include "base/both.h"
 #include "base/status.h"
 #include "gconv.h"
 #include "kernels/svm_problem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* The most steps for a problem of `count` variables: as in LIBSVM, but more for large ones, whose steps are faster here. */
 static inline uint64_t gconv_svm_most_steps(size_t count) {
@@ -102,7 +101,5 @@ typedef struct gconv_svm_gpu_model {
 gconv_status gconv_svm_gpu_set_model(gconv_svm_gpu *gpu, const gconv_svm_gpu_model *model);
 gconv_status gconv_svm_gpu_sum(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, double *sums);
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,12 +3,11 @@
 #ifndef GCONV_SVM_PIXELS_H
 #define GCONV_SVM_PIXELS_H
 
+#include "base/both.h"
 #include "kernels/svm_pixels.h"
 #include "svm/svm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* A model in float32. Zero-initialise before first use. */
 typedef struct gconv_svm_lean {
@@ -57,7 +56,5 @@ void gconv_svm_there_free(gconv_svm_there *there);
 gconv_status gconv_svm_there_make(gconv_svm_there *there, const gconv_image *in, gconv_image *out, gconv_timings *timings);
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif

@@ -3,6 +3,7 @@
 #ifndef GCONV_SVM_SVM_H
 #define GCONV_SVM_SVM_H
 
+#include "base/both.h"
 #include "base/file.h"
 #include "base/threads.h"
 #include "gconv_classify.h"
@@ -12,9 +13,7 @@
 
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_C_BEGIN
 
 /* ---- Cases (cases.c) ---- */
 
@@ -246,7 +245,5 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
 
 /* ---- Training (train.c) ---- */
 
-#ifdef __cplusplus
-}
-#endif
+GCONV_C_END
 #endif
