@@ -61,10 +61,8 @@ static gconv_bank_file *make_file(const char *name) {
 
 /* Continues with a file whose source was opened with `status`. */
 static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const char *syntax, gconv_bank_file **file) {
-  if (status == GCONV_OK)
-    status = find_syntax(made, syntax);
-  if (status == GCONV_OK)
-    status = made->syntax->open(made);
+  GCONV_THEN(status, find_syntax(made, syntax));
+  GCONV_THEN(status, made->syntax->open(made));
   if (status == GCONV_OK)
     *file = made;
   else

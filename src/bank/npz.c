@@ -52,9 +52,7 @@ static gconv_status open_npz(gconv_bank_file *file) {
   if (!state)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", file->path);
   GCONV_TRY(gconv_zip_read(&file->source, &state->zip));
-  state->members = calloc(state->zip.count + 1, sizeof *state->members);
-  if (!state->members)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", file->path);
+  GCONV_NEW(state->members, state->zip.count + 1, "%s: no memory for its directory", file->path);
   for (size_t i = 0; i < state->zip.count; i++)
     GCONV_TRY(add_member(file, i));
   return GCONV_OK;
@@ -71,8 +69,7 @@ static gconv_status read_npz(gconv_bank_file *file, size_t index, gconv_bank *ba
     status = gconv_fail(GCONV_BAD_FILE, "%s: the header of '%s' promises %llu bytes of elements, but the archive has %llu",
                         file->path, file->entries[index].name, (unsigned long long)bytes,
                         (unsigned long long)(all - source.position));
-  if (status == GCONV_OK)
-    status = gconv_bank_load_npy(&source, &header, bank);
+  GCONV_THEN(status, gconv_bank_load_npy(&source, &header, bank));
   gconv_source_close(&source);
   return status;
 }

@@ -227,10 +227,8 @@ static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_ba
   gconv_status status = gconv_onnx_node_read((gconv_message_reader){&file->source, c->at, c->end}, &n);
   if (status == GCONV_OK && n.input_count > INPUTS)
     status = gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has %d inputs, and a Conv has %d", n.input_count, INPUTS);
-  if (status == GCONV_OK)
-    status = gconv_onnx_check_attributes(&n, gconv_onnx_conv_rules, gconv_onnx_model_of(file)->opset);
-  if (status == GCONV_OK)
-    status = gconv_onnx_read_geometry(&n, bank);
+  GCONV_THEN(status, gconv_onnx_check_attributes(&n, gconv_onnx_conv_rules, gconv_onnx_model_of(file)->opset));
+  GCONV_THEN(status, gconv_onnx_read_geometry(&n, bank));
   gconv_onnx_node_free(&n);
   return status;
 }

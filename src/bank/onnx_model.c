@@ -160,8 +160,7 @@ static gconv_status take_node(const reading *r, gconv_message_reader message) {
   gconv_status status = gconv_onnx_node_read(message, &n);
   if (status == GCONV_OK && r->model && n.type && strcmp(n.type, "Constant") == 0 && gconv_onnx_is_standard(&n))
     status = add_constant(r->model, &n);
-  if (status == GCONV_OK)
-    status = r->take(r->context, &n);
+  GCONV_THEN(status, r->take(r->context, &n));
   gconv_onnx_node_free(&n);
   return status;
 }

@@ -217,8 +217,7 @@ static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_
   gconv_source source;
   GCONV_TRY(resolve(file, e->location, real, &seen));
   gconv_status status = gconv_source_open(real, &source);
-  if (status == GCONV_OK)
-    status = read_external_file(file, tensor, e, &source, count, numbers);
+  GCONV_THEN(status, read_external_file(file, tensor, e, &source, count, numbers));
   gconv_source_close(&source);
   return status;
 }
@@ -311,8 +310,7 @@ gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tens
     return n.count == n.limit ? GCONV_OK : fail_count(file, tensor, "fewer", n.limit);
   }
   gconv_status status = gconv_message_each(inside, take_external_field, &e);
-  if (status == GCONV_OK)
-    status = read_external(file, tensor, &e, count, to);
+  GCONV_THEN(status, read_external(file, tensor, &e, count, to));
   free(e.location);
   return status;
 }

@@ -89,8 +89,7 @@ gconv_status gconv_message_text(const gconv_message_reader *message, const gconv
   if (!read)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", message->source->name);
   gconv_status status = gconv_source_rewind(message->source, field->at);
-  if (status == GCONV_OK)
-    status = gconv_source_read_exactly(message->source, read, size, "a name");
+  GCONV_THEN(status, gconv_source_read_exactly(message->source, read, size, "a name"));
   read[size] = '\0';
   if (status != GCONV_OK) {
     free(read);

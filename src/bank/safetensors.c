@@ -177,9 +177,7 @@ static gconv_status read_tensor(gconv_bank_file *file, const char *name, const j
 static gconv_status read_tensors(gconv_bank_file *file, header *h) {
   const char *name;
   json_t *value;
-  h->tensors = calloc(json_object_size(h->json) + 1, sizeof *h->tensors);
-  if (!h->tensors)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  GCONV_NEW(h->tensors, json_object_size(h->json) + 1, "%s: no memory for a list of tensors", file->path);
   json_object_foreach(h->json, name, value) {
     if (strcmp(name, "__metadata__") != 0)
       GCONV_TRY(read_tensor(file, name, value, &h->tensors[file->count]));
@@ -196,9 +194,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static gconv_status sort_names(const gconv_bank_file *file, header *h) {
-  h->by_name = calloc(file->count + 1, sizeof *h->by_name);
-  if (!h->by_name)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  GCONV_NEW(h->by_name, file->count + 1, "%s: no memory for a list of tensors", file->path);
   for (size_t i = 0; i < file->count; i++)
     h->by_name[i] = &h->tensors[i];
   qsort(h->by_name, file->count, sizeof *h->by_name, compare_names);
@@ -282,8 +278,7 @@ static gconv_status open_safetensors(gconv_bank_file *file) {
   GCONV_TRY(read_size(file, &size));
   GCONV_TRY(gconv_allocate((size_t)size, "the header of a safetensors file", &text));
   gconv_status status = gconv_source_read_exactly(&file->source, text, (size_t)size, "its header");
-  if (status == GCONV_OK)
-    status = parse_json(file, text, (size_t)size, &h->json);
+  GCONV_THEN(status, parse_json(file, text, (size_t)size, &h->json));
   gconv_release(text);
   GCONV_TRY(status);
   h->data = PREFIX_BYTES + size;

@@ -60,8 +60,7 @@ gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *b
   GCONV_NEED(bank);
   GCONV_TRY(gconv_bank_file_open(spec, syntax, &file, &name));
   gconv_status status = gconv_bank_file_find(file, name, &index);
-  if (status == GCONV_OK)
-    status = gconv_bank_file_read(file, index, bank);
+  GCONV_THEN(status, gconv_bank_file_read(file, index, bank));
   gconv_bank_file_close(file);
   return status;
 }

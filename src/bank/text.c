@@ -279,9 +279,8 @@ static bool recognise(const uint8_t *bytes, size_t size) {
 }
 
 static gconv_status open_text(gconv_bank_file *file) {
-  gconv_content *content = calloc(1, sizeof *content);
-  if (!content)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its text", file->path);
+  gconv_content *content;
+  GCONV_NEW(content, 1, "%s: no memory for its text", file->path);
   file->state = content;
   content->name = file->path;
   GCONV_TRY(gconv_source_read_all(&file->source, GCONV_BANK_MAX_FILE_BYTES, &content->bytes, &content->size));

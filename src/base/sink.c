@@ -218,16 +218,14 @@ int32_t gconv_files_allowed(void) {
 }
 
 gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
-  gconv_sink *sink = calloc(1, sizeof *sink);
-  if (!sink)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an output");
+  gconv_sink *sink;
+  GCONV_NEW(sink, 1, "no memory for an output");
   sink->file = -1;
   sink->slot = -1;
   void *buffer = NULL;
   gconv_status status = gconv_allocate(BUFFER_BYTES, "a write buffer", &buffer);
   sink->buffer = buffer;
-  if (status == GCONV_OK)
-    status = open_path(sink, path);
+  GCONV_THEN(status, open_path(sink, path));
   if (status != GCONV_OK) {
     gconv_sink_discard(sink);
     return status;
@@ -400,8 +398,7 @@ static gconv_status close_special(gconv_sink *sink) {
 
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
   gconv_status status = flush(sink);
-  if (status == GCONV_OK)
-    status = sink->temporary ? finish_temporary(sink) : close_special(sink);
+  GCONV_THEN(status, sink->temporary ? finish_temporary(sink) : close_special(sink));
   if (status == GCONV_OK && sink->temporary)
     status = rename_to_path(sink, keep_existing);
   if (status != GCONV_OK) {

@@ -298,8 +298,7 @@ gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is not a regular file", source->name);
   gconv_source again;
   gconv_status status = gconv_source_open_member(source->name, &again); /* the position of `source` stays */
-  if (status == GCONV_OK)
-    status = gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size);
+  GCONV_THEN(status, gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size));
   gconv_source_close(&again);
   return status;
 }

@@ -49,4 +49,17 @@ GCONV_C_END
       return gconv_try_status;                                                                                              \
   } while (0)
 
+/* A step of a function that frees something at its end: `status` becomes the result of `expression`, which is only evaluated
+ * if all steps before it were GCONV_OK. */
+#define GCONV_THEN(status, expression) ((status) = (status) == GCONV_OK ? (expression) : (status))
+
+/* Lets `pointer` point to `count` new items, all of zeros, for free(). Without memory, the calling function returns
+ * GCONV_NO_MEMORY with the formatted text. */
+#define GCONV_NEW(pointer, count, ...)                                                                                      \
+  do {                                                                                                                      \
+    (pointer) = calloc(count, sizeof *(pointer));                                                                           \
+    if (!(pointer))                                                                                                         \
+      return gconv_fail(GCONV_NO_MEMORY, __VA_ARGS__);                                                                      \
+  } while (0)
+
 #endif

@@ -145,9 +145,7 @@ static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at,
 
 static gconv_status parse_directory(const gconv_source *archive, const uint8_t *bytes, size_t size, size_t count,
                                     gconv_zip *zip) {
-  zip->members = calloc(count + 1, sizeof *zip->members);
-  if (!zip->members)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", archive->name);
+  GCONV_NEW(zip->members, count + 1, "%s: no memory for its directory", archive->name);
   const uint8_t *at = bytes;
   uint64_t left = archive->size;
   for (const gconv_zip_member *member; zip->count < count;) {
@@ -198,8 +196,7 @@ gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {
   void *bytes = NULL;
   GCONV_TRY(gconv_allocate((size_t)directory.size + 1, "the directory of an archive", &bytes));
   gconv_status status = read_at(archive, directory.offset, bytes, (size_t)directory.size, "its directory is cut");
-  if (status == GCONV_OK)
-    status = parse_directory(archive, bytes, (size_t)directory.size, (size_t)directory.count, zip);
+  GCONV_THEN(status, parse_directory(archive, bytes, (size_t)directory.size, (size_t)directory.count, zip));
   gconv_release(bytes);
   return status == GCONV_OK ? refuse_pickles(archive, zip) : status;
 }
@@ -316,9 +313,8 @@ gconv_status gconv_zip_open_member(gconv_source *archive, const gconv_zip_member
   *source = (gconv_source){.name = name, .file = -1};
   GCONV_TRY(check_member(member, name));
   GCONV_TRY(go_to_bytes(archive, member));
-  unpacking *u = calloc(1, sizeof *u);
-  if (!u)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", name);
+  unpacking *u;
+  GCONV_NEW(u, 1, "%s: no memory to read it", name);
   u->archive = archive;
   u->name = name;
   u->stored_left = member->stored_size;

@@ -130,8 +130,7 @@ gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *rea
     return GCONV_OK;
   group->common.decode_ms += gconv_now_ms() - begin;
   gconv_status status = gconv_group_take_plan(group, 0, false);
-  if (status == GCONV_OK)
-    status = decode_and_convolve(group, gconv_row_reader_header(reader), jpeg, size, parts > 0);
+  GCONV_THEN(status, decode_and_convolve(group, gconv_row_reader_header(reader), jpeg, size, parts > 0));
   free(jpeg);
   return status;
 }

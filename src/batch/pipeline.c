@@ -292,8 +292,7 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
     gconv_header_to_nchw(&header);
   if (!header.planar && !batch->operation->type->batches)
     header.frames = 1; /* they are carried one at a time */
-  if (status == GCONV_OK)
-    status = explain(&run, &header, text);
+  GCONV_THEN(status, explain(&run, &header, text));
   gconv_tell(status, message);
   gconv_image_free(&header);
   end(&run);

@@ -402,8 +402,7 @@ static gconv_status make_results(flow *f, size_t number) {
     f->item->wanted[k] = f->writers[k] != NULL;
   for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
     status = gconv_plan_begin_pass(f->plan, number, &f->pass);
-    if (status == GCONV_OK)
-      status = run_pass(f);
+    GCONV_THEN(status, run_pass(f));
   }
   gconv_group_keep_text(f->group, status);
   gconv_group_close_files(f->group, f->first, f->end, f->writers, status);
@@ -418,8 +417,7 @@ static gconv_status run_all(flow *f, size_t writers) {
   gconv_status status = gconv_plan_begin_pass(f->plan, 0, &f->pass);
   while (status == GCONV_OK && f->pass.surveys) {
     status = run_pass(f);
-    if (status == GCONV_OK)
-      status = gconv_plan_begin_pass(f->plan, ++number, &f->pass);
+    GCONV_THEN(status, gconv_plan_begin_pass(f->plan, ++number, &f->pass));
   }
   gconv_group_keep_text(f->group, status);
   while (f->end < f->count && status == GCONV_OK) {

@@ -189,8 +189,7 @@ static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_
   pthread_mutex_lock(&run->array_lock);
   if (!run->array)
     status = open_array(run, like);
-  if (status == GCONV_OK)
-    status = add_rows(run->array, run->batch->nhwc, frame, rows, first);
+  GCONV_THEN(status, add_rows(run->array, run->batch->nhwc, frame, rows, first));
   pthread_mutex_unlock(&run->array_lock);
   return status;
 }

@@ -108,7 +108,6 @@ gconv_status gconv_bench_run(gconv_bench *bench) {
   if (settings->experiment || settings->auto_check || !bench->device)
     return status;
   gconv_status told = gconv_bench_print_end(bench);
-  if (status == GCONV_OK)
-    status = told;
+  GCONV_THEN(status, told);
   return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, NULL) : status;
 }

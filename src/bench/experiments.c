@@ -271,8 +271,7 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
   gconv_status status = chosen->run ? chosen->run(bench) : measure_layers(bench, chosen);
   gconv_status told = gconv_bench_print_end(bench);
-  if (status == GCONV_OK)
-    status = told;
+  GCONV_THEN(status, told);
   const char *axes = chosen->axes ? chosen->axes : choose_axes(chosen);
   return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, axes) : status;
 }

@@ -17,8 +17,7 @@ gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t imag
   const gconv_bench_image in = {shape->width, shape->height, shape->channels * images, true};
   const gconv_bench_image weights = {size, size, shape->channels * filters, true};
   gconv_status status = gconv_bench_make_image(&in, GCONV_F32, &layer->in);
-  if (status == GCONV_OK)
-    status = gconv_bench_make_image(&weights, GCONV_F32, &layer->weights);
+  GCONV_THEN(status, gconv_bench_make_image(&weights, GCONV_F32, &layer->weights));
   if (status != GCONV_OK)
     return status;
   layer->in.frames = images;
@@ -114,8 +113,7 @@ void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data
   gconv_network_options options = {.algorithm = row->algorithm, .workspace_bytes = (size_t)row->workspace_mib << 20};
   gconv_plan *network = NULL;
   gconv_status status = gconv_plan_layers(bench->device, &data->in, &layer, 1, &options, 0, &network);
-  if (status == GCONV_OK)
-    status = measure_network(bench, network, data, row);
+  GCONV_THEN(status, measure_network(bench, network, data, row));
   gconv_plan_free(network);
   gconv_bench_take_status(bench, row, status);
 }

@@ -45,9 +45,8 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs) {
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms) {
   runs = gconv_bench_affordable_runs(gconv_plan_get_info(plan)->estimate_ms, runs);
-  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
-  if (!milliseconds)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  double *milliseconds;
+  GCONV_NEW(milliseconds, (size_t)runs, "out of memory");
   gconv_status status = gconv_plan_measure(plan, image, outputs, runs, milliseconds);
   if (status == GCONV_OK)
     *ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
@@ -74,8 +73,7 @@ void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image
   const size_t count = gconv_plan_outputs(plan);
   execution e = {plan, image, calloc(count, sizeof *e.outputs)};
   gconv_status status = e.outputs ? execute(&e) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  if (status == GCONV_OK)
-    status = gconv_profiler_run(bench->profiler, execute, &e, &row->profile);
+  GCONV_THEN(status, gconv_profiler_run(bench->profiler, execute, &e, &row->profile));
   for (size_t i = 0; e.outputs && i < count; i++)
     gconv_image_free(&e.outputs[i]);
   free(e.outputs);
@@ -178,8 +176,7 @@ void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gco
   options.grid_blocks = row->grid;
   gconv_plan *plan = NULL;
   gconv_status status = gconv_plan_filters(bench->device, image, filters, &options, &plan);
-  if (status == GCONV_OK)
-    status = measure_plan(bench, plan, image, row);
+  GCONV_THEN(status, measure_plan(bench, plan, image, row));
   gconv_bench_take_status(bench, row, status);
   gconv_plan_free(plan);
 }
@@ -276,8 +273,7 @@ gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit) {
       snprintf(shape.group + used, sizeof shape.group - used, ", threads %d", bench->threads);
     gconv_image image;
     gconv_status status = gconv_bench_make_image(&shape.image, shape.type, &image);
-    if (status == GCONV_OK)
-      status = visit_filters(bench, visit, &image, &shape);
+    GCONV_THEN(status, visit_filters(bench, visit, &image, &shape));
     gconv_image_free(&image);
     if (status != GCONV_OK)
       return status;

@@ -149,8 +149,7 @@ static gconv_status start(gconv_profiler *profiler, int ordinal) {
   GCONV_TRY(explain_driver(driver.DevicePrimaryCtxRetain(&profiler->context, profiler->device)));
   GCONV_TRY(explain_driver(driver.CtxPushCurrent(profiler->context)));
   gconv_status status = open_host(profiler);
-  if (status == GCONV_OK)
-    status = choose_metrics(profiler);
+  GCONV_THEN(status, choose_metrics(profiler));
   driver.CtxPopCurrent(&(void *){NULL});
   return status;
 }
@@ -161,9 +160,8 @@ gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **pr
   if (strncmp(name, "cuda:", 5) != 0)
     return gconv_fail(GCONV_UNSUPPORTED, "counters are read of NVIDIA GPUs, and the device is %s (gconv devices lists them)",
                       name);
-  gconv_profiler *made = calloc(1, sizeof *made);
-  if (!made)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  gconv_profiler *made;
+  GCONV_NEW(made, 1, "out of memory");
   gconv_status status = start(made, atoi(name + 5));
   if (status == GCONV_OK)
     *profiler = made;
@@ -284,8 +282,7 @@ gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(v
     cupti_counters counters = {.size = SIZE_TO(cupti_counters, image), .profiler = enable.profiler};
     status = count_all(profiler, &session, work, user, &counters);
     cupti.RangeProfilerDisable(&session);
-    if (status == GCONV_OK)
-      status = evaluate(profiler, &counters, profile);
+    GCONV_THEN(status, evaluate(profiler, &counters, profile));
     gconv_release(counters.image);
   }
   driver.CtxPopCurrent(&(void *){NULL});

@@ -185,8 +185,7 @@ static gconv_status run(race *r, const racer *one) {
   gconv_image *outputs = calloc(r->outputs, sizeof *outputs);
   gconv_status status = outputs ? gconv_bench_time(one->plan, &r->image, outputs, RUNS, &ms, NULL)
                                 : gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  if (status == GCONV_OK)
-    status = check(r, one, outputs, &found);
+  GCONV_THEN(status, check(r, one, outputs, &found));
   if (status == GCONV_OK)
     take_result(r, one, ms, &found, outputs);
   if (status == GCONV_OK && one->exact && !r->exact) {

@@ -56,8 +56,7 @@ static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_
   gconv_filters filters = {0};
   snprintf(shape.group, sizeof shape.group, "%s, %dx%d %s", c->title, side, side, gconv_type_name(c->type));
   gconv_status status = gconv_bench_make_image(&shape.image, c->type, &image);
-  if (status == GCONV_OK)
-    status = c->filter ? gconv_filters_read(c->filter, NULL, &filters) : gconv_bench_random_filter(7, &filters);
+  GCONV_THEN(status, c->filter ? gconv_filters_read(c->filter, NULL, &filters) : gconv_bench_random_filter(7, &filters));
   for (size_t i = 0; status == GCONV_OK && i < sizeof c->steps / sizeof *c->steps; i++) {
     gconv_bench_row row = shape;
     row.algorithm = c->steps[i].algorithm;

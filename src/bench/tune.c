@@ -215,8 +215,7 @@ static gconv_status prepare(gconv_bench *bench) {
   gconv_status status = GCONV_OK;
   if (!gconv_device_get_tuning(bench->device))
     status = gconv_device_set_tuning(bench->device, &bare);
-  if (status == GCONV_OK)
-    status = gconv_device_remember_tuning(bench->device);
+  GCONV_THEN(status, gconv_device_remember_tuning(bench->device));
   return status == GCONV_OK ? gconv_device_set_tuning(bench->device, &bare) : status;
 }
 
@@ -238,8 +237,7 @@ gconv_status gconv_tune(gconv_bench *bench, bool quick) {
   gconv_status status = GCONV_OK;
   if (!fill_grid(quick, strcmp(bench->type_name, "cpu") == 0, &grid))
     status = gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  if (status == GCONV_OK)
-    status = measure_all(bench, &walk, quick);
+  GCONV_THEN(status, measure_all(bench, &walk, quick));
   bench->failed |= walk.failed;
   gconv_tuning_free(&walk.tuning);
   gconv_texts_free(&grid.filters);

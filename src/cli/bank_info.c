@@ -188,8 +188,7 @@ static gconv_status inform_file(struct info *info, const char *spec) {
   const char *name = NULL;
   json_t *list = json_array(), *network = NULL;
   gconv_status status = inform_network(info, spec, &network);
-  if (status == GCONV_OK)
-    status = gconv_bank_file_open(spec, info->syntax, &file, &name);
+  GCONV_THEN(status, gconv_bank_file_open(spec, info->syntax, &file, &name));
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
   else

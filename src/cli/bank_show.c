@@ -80,8 +80,7 @@ static int show(void *record, const gconv_texts *specs) {
     return say_usage(&message);
   settings->sheet.one_scale = settings->scale == 1;
   gconv_status status = gconv_bank_draw(&bank, &settings->sheet, &image);
-  if (status == GCONV_OK)
-    status = write_picture(settings->common.output, &image);
+  GCONV_THEN(status, write_picture(settings->common.output, &image));
   gconv_bank_free(&bank);
   gconv_image_free(&image);
   return say_failure(status);
@@ -138,8 +137,7 @@ static int convert_network(const convert_settings *settings, const char *path) {
   gconv_network network = {0};
   gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
                                                                      : gconv_network_import(path, settings->net, &network);
-  if (status == GCONV_OK)
-    status = gconv_network_write(settings->common.output ? settings->common.output : "-", &network);
+  GCONV_THEN(status, gconv_network_write(settings->common.output ? settings->common.output : "-", &network));
   gconv_network_free(&network);
   return say_failure(status);
 }

@@ -161,8 +161,7 @@ static gconv_status complete(gconv_classifying *c, bool pictures) {
 }
 
 int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures, gconv_message *message) {
-  if (status == GCONV_OK)
-    status = gconv_complain_last(complete(c, pictures), message);
+  GCONV_THEN(status, gconv_complain_last(complete(c, pictures), message));
   gconv_sink_discard(c->sink);
   if (status == GCONV_OK && !c->common->quiet)
     gconv_confusion_tell_others(&c->confusion, c->input, c->unit);

@@ -182,8 +182,7 @@ static gconv_status classify_image(networking *n, image_plan *p, const gconv_inp
   GCONV_TRY(gconv_image_read(input->path, NULL, &image));
   bool grey = image.channels - image.alpha == 1 && image.frames == 1 && n->network.channels == 3;
   gconv_status status = grey ? widen(&image) : GCONV_OK;
-  if (status == GCONV_OK)
-    status = run_image(n, p, &image, input->path);
+  GCONV_THEN(status, run_image(n, p, &image, input->path));
   gconv_image_free(&image);
   GCONV_TRY(status);
   found.outputs = p->out.data;
@@ -210,8 +209,7 @@ static gconv_status classify_images(networking *n, gconv_message *message) {
   if (status == GCONV_OK && n->c->evaluate)
     status = gconv_complain_last(
         gconv_confusion_begin((const char *const *)n->network.classes, n->network.class_count, &n->c->confusion), message);
-  if (status == GCONV_OK)
-    status = gconv_complain_last(gconv_operation_of_network(&n->network, &options, &p.operation), message);
+  GCONV_THEN(status, gconv_complain_last(gconv_operation_of_network(&n->network, &options, &p.operation), message));
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
     status = gconv_complain_last(classify_image(n, &p, &inputs.items[i]), message);
   gconv_plan_free(p.plan);
@@ -248,8 +246,7 @@ int gconv_classify_network(gconv_classifying *c) {
   gconv_status status = prepare(&n, &message);
   const bool numbers = n.network.height == 1; /* a table or a signal, one number high */
   c->unit = numbers ? "case" : "image";
-  if (status == GCONV_OK)
-    status = numbers ? classify_data(&n, &message) : classify_images(&n, &message);
+  GCONV_THEN(status, numbers ? classify_data(&n, &message) : classify_images(&n, &message));
   int result = gconv_classify_end(c, status, !numbers, &message);
   gconv_network_free(&n.network);
   return result;

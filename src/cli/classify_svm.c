@@ -107,8 +107,7 @@ static gconv_status apply_all(applying *a) {
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu rows of %zu columns", b.room, columns);
   if (status == GCONV_OK && a->c->sink)
     status = put_header(a);
-  if (status == GCONV_OK)
-    status = apply(a, &b);
+  GCONV_THEN(status, apply(a, &b));
   free(b.cases);
   free(b.inputs);
   free(b.targets);
@@ -171,8 +170,7 @@ int gconv_classify_svm(gconv_classifying *c) {
   gconv_message message;
   c->unit = "case";
   gconv_status status = prepare(&a, &message);
-  if (status == GCONV_OK)
-    status = gconv_complain_last(apply_all(&a), &message);
+  GCONV_THEN(status, gconv_complain_last(apply_all(&a), &message));
   int result = gconv_classify_end(c, status, false, &message);
   gconv_dataset_free(a.data);
   gconv_svm_free(a.model);

@@ -55,8 +55,7 @@ gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = gconv_filters_read(specs->items[i], syntax, &filters);
-  if (status == GCONV_OK)
-    status = gconv_bank_stack(&filters, bank);
+  GCONV_THEN(status, gconv_bank_stack(&filters, bank));
   gconv_filters_free(&filters);
   return status;
 }

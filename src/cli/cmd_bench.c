@@ -207,8 +207,7 @@ static gconv_status run_into(gconv_bench *bench, const char *path, const char *e
   gconv_status status = bench->out ? gconv_bench_run(bench) : gconv_fail(GCONV_NO_MEMORY, "no memory for the report");
   if (bench->out && fclose(bench->out) != 0 && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for the report");
-  if (status == GCONV_OK)
-    status = gconv_sink_write(sink, text, size);
+  GCONV_THEN(status, gconv_sink_write(sink, text, size));
   if (status == GCONV_OK)
     status = gconv_sink_commit(sink, false);
   else
@@ -233,8 +232,7 @@ static int run(void *record, const gconv_texts *words) {
   for (int i = 0; i < settings->threads.count; i++)
     settings->threads.items[i] = gconv_settle_threads(settings->threads.items[i], false);
   gconv_status status = gconv_bench_settle(settings);
-  if (status == GCONV_OK)
-    status = run_into(&bench, settings->csv ? settings->csv : settings->json, settings->csv ? "csv txt" : "json");
+  GCONV_THEN(status, run_into(&bench, settings->csv ? settings->csv : settings->json, settings->csv ? "csv txt" : "json"));
   gconv_bench_close(&bench);
   return gconv_command_end(status, bench.failed);
 }

@@ -62,8 +62,7 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
   gconv_status status = GCONV_OK;
   if (p->picture && c->pictures.make_folders)
     status = gconv_make_folders(p->picture, 0777);
-  if (status == GCONV_OK)
-    status = gconv_image_compare(&a, &b, &options, &p->found);
+  GCONV_THEN(status, gconv_image_compare(&a, &b, &options, &p->found));
   if (status == GCONV_OK && p->picture && c->pictures.among)
     gconv_mark(p->picture);
   if (status == GCONV_OK)

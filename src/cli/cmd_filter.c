@@ -84,8 +84,7 @@ static int explain_first(gconv_main_job *job) {
   gconv_message message;
   char *text = NULL, reason[192] = "";
   gconv_status status = make_operation(job, &message);
-  if (status == GCONV_OK)
-    status = gconv_batch_explain_first(&job->batch, &text, reason, &message);
+  GCONV_THEN(status, gconv_batch_explain_first(&job->batch, &text, reason, &message));
   if (status == GCONV_OK)
     gconv_job_print_explanation(text, reason);
   else
@@ -131,8 +130,7 @@ static int work(gconv_main_job *job) {
   job->progress = job->inputs.count > 1 && !job->common->quiet && gconv_terminal_can_erase();
   gconv_status status = make_operation(job, &message);
   gconv_job_count_for_signals(job);
-  if (status == GCONV_OK)
-    status = gconv_batch_run(&job->batch, &summary, &message);
+  GCONV_THEN(status, gconv_batch_run(&job->batch, &summary, &message));
   gconv_job_count_for_signals(NULL);
   if (!job->device.name[0])
     gconv_device_choose(&job->device, summary.device.name, summary.device_reason);

@@ -119,10 +119,8 @@ static int fit(gconv_fitting *f) {
   if (f->alone > 0 && !s->common.quiet)
     gconv_say("fit: %zu file%s no partner, such as %s", f->alone, f->alone == 1 ? " has" : "s have", f->alone_one->path);
   gconv_status status = add_pairs(f);
-  if (status == GCONV_OK)
-    status = gconv_fit_solve(&f->fit, f->device, &f->result);
-  if (status == GCONV_OK)
-    status = gconv_filters_write(s->common.output ? s->common.output : "-", &f->result.filters);
+  GCONV_THEN(status, gconv_fit_solve(&f->fit, f->device, &f->result));
+  GCONV_THEN(status, gconv_filters_write(s->common.output ? s->common.output : "-", &f->result.filters));
   bool reported = status != GCONV_OK || (s->common.quiet && !s->common.json) || gconv_fit_report(f);
   return gconv_command_end(status, !reported);
 }

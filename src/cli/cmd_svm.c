@@ -204,8 +204,7 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
   double seconds = (gconv_now_ms() - begin) / 1000;
   if (status == GCONV_OK)
     gconv_svm_note_device(run, gconv_svm_get_info(model)->on_gpu);
-  if (status == GCONV_OK)
-    status = gconv_svm_write(run->settings->common.output, model);
+  GCONV_THEN(status, gconv_svm_write(run->settings->common.output, model));
   if (status == GCONV_OK && run->settings->common.json)
     json_object_set_new(json, "model", model_json(model, seconds));
   else if (status == GCONV_OK && !run->settings->common.quiet)
@@ -314,8 +313,7 @@ static int run_svm(void *record, const gconv_texts *words) {
   gconv_interrupt_say(settings->common.quiet    ? NULL
                       : settings->common.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
-  if (status == GCONV_OK)
-    status = work(&run, json, &message);
+  GCONV_THEN(status, work(&run, json, &message));
   if (status == GCONV_OK && settings->common.json) {
     json_object_set_new(json, "device", json_string(gconv_svm_device_name(&run)));
     if (run.why[0])

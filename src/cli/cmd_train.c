@@ -291,8 +291,7 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     gconv_say("%s", run->ended);
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
-  if (status == GCONV_OK)
-    status = write_results(run);
+  GCONV_THEN(status, write_results(run));
   if (status != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
     return GCONV_EXIT_FAILED;
@@ -441,10 +440,8 @@ static int run(void *record, const gconv_texts *words) {
   gconv_set_log(gconv_log_of(settings->common.quiet, settings->common.verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->common.output ? settings->common.output : "");
   gconv_status status = checkpoint ? gconv_data_take_words(settings, words, &message) : gconv_complain_memory(&message);
-  if (status == GCONV_OK)
-    status = check_options(settings, &message);
-  if (status == GCONV_OK)
-    status = gconv_data_choose(settings, &message);
+  GCONV_THEN(status, check_options(settings, &message));
+  GCONV_THEN(status, gconv_data_choose(settings, &message));
   if (status == GCONV_OK)
     result = run_training(&training, checkpoint, &message);
   else

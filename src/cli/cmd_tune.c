@@ -22,8 +22,7 @@ static const gconv_option options[] = {
 static gconv_status tune(gconv_bench *bench, bool quick) {
   bench->progress = gconv_terminal_can_erase() ? gconv_progress_show : NULL;
   gconv_status status = gconv_bench_measure_machine(bench);
-  if (status == GCONV_OK)
-    status = gconv_tune(bench, quick);
+  GCONV_THEN(status, gconv_tune(bench, quick));
   gconv_progress_hide();
   if (status == GCONV_OK)
     gconv_tune_print(stdout, bench->device);

@@ -54,8 +54,7 @@ gconv_status gconv_compare_name_pictures(gconv_comparison *c, gconv_message *mes
   for (size_t i = 0; i < c->count; i++) /* by their names alone: the frames of an image are in one picture */
     named.items[i] = (gconv_input){.path = "-", .file = "-", .relative = (char *)c->pairs[i].name};
   gconv_status status = gconv_outputs_name(&named, &naming, &c->pictures, message);
-  if (status == GCONV_OK)
-    status = check_pictures(c, &named, message);
+  GCONV_THEN(status, check_pictures(c, &named, message));
   for (size_t i = 0; i < c->count && status == GCONV_OK; i++)
     c->pairs[i].picture = c->pictures.paths.items[i];
   free(named.items);

@@ -344,8 +344,7 @@ static gconv_status make_stages(gconv_main_job *job) {
   gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i <= last && status == GCONV_OK; i++)
     status = make_stage(job, i, &stages[i]);
-  if (status == GCONV_OK)
-    status = gconv_operation_chain(stages, last + 1, &job->operation);
+  GCONV_THEN(status, gconv_operation_chain(stages, last + 1, &job->operation));
   for (size_t i = 0; i <= last && stages; i++)
     gconv_operation_free(stages[i]);
   free(stages);
@@ -373,8 +372,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   gconv_status status = job->has_banks && !job->has_networks
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
                             : make_stages(job);
-  if (status == GCONV_OK)
-    status = restrict_operation(job);
+  GCONV_THEN(status, restrict_operation(job));
   job->batch.operation = job->operation;
   /* int16 has the levels of the file, which are its own where nothing is rescaled. */
   job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters) && job->batch.store != GCONV_STORE_I16;

@@ -137,8 +137,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
   gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels, message)
                               : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
-  if (status == GCONV_OK)
-    status = gconv_outputs_name(&named, &naming, &job->outputs, message);
+  GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, message));
   if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
     status = gconv_refuse(message, "--format same, {ext}: results of banks are not like their inputs: name a format");
   if (status == GCONV_OK)

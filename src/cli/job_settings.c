@@ -81,8 +81,7 @@ static gconv_status choose_device(gconv_job_settings *settings, gconv_message *m
   const gconv_option *option = gconv_option_find(gconv_job_options, "-d", 2);
   gconv_status status =
       gconv_option_meaning(option, settings->common.device, &settings->meanings, &settings->common.device, message);
-  if (status == GCONV_OK)
-    status = gconv_check_device(settings->common.device, message);
+  GCONV_THEN(status, gconv_check_device(settings->common.device, message));
   return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
 }
 

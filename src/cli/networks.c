@@ -98,8 +98,7 @@ static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found, gco
   GCONV_TRY(check_layer_options(stage, message));
   GCONV_TRY(check_features(job, i, message));
   gconv_status status = gconv_svm_read(path, &job->svm);
-  if (status == GCONV_OK)
-    status = digest_file(path, &job->svm_digest);
+  GCONV_THEN(status, digest_file(path, &job->svm_digest));
   GCONV_TRY(gconv_complain_last(status, message));
   if (!gconv_svm_get_info(job->svm)->features)
     return gconv_refuse(message, "%s: is a support vector machine for tables: gconv classify applies it", path);
@@ -164,8 +163,7 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
   like->height = network->height > 0 ? network->height : height;
   like->width = network->width > 0 ? network->width : width;
   gconv_status status = gconv_operation_of_network(network, NULL, &operation);
-  if (status == GCONV_OK)
-    status = gconv_plan_create(device, like, operation, 0, &plan);
+  GCONV_THEN(status, gconv_plan_create(device, like, operation, 0, &plan));
   if (status == GCONV_OK)
     *result = *gconv_plan_output_header(plan, 0);
   gconv_plan_free(plan);

@@ -113,8 +113,7 @@ static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) 
     e->plan = NULL;
     status = gconv_plan_create(e->device, &image, e->own.operation, 0, &e->plan);
   }
-  if (status == GCONV_OK)
-    status = gconv_plan_execute(e->plan, &image, map, 1, NULL);
+  GCONV_THEN(status, gconv_plan_execute(e->plan, &image, map, 1, NULL));
   gconv_image_free(&image);
   return status;
 }
@@ -267,8 +266,7 @@ static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const
   if (!e->found.counts)
     return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
   gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks, message);
-  if (status == GCONV_OK)
-    status = compare_all(e, inputs, outputs, &masks, message);
+  GCONV_THEN(status, compare_all(e, inputs, outputs, &masks, message));
   if (status == GCONV_OK && e->found.cases == 0)
     status = gconv_complain(message, GCONV_BAD_FILE,
                             "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
@@ -312,10 +310,9 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
   job->network.tone = (gconv_tone){.scale = 1, .type = GCONV_U16};
   gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
                                  : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
-  if (status == GCONV_OK)
-    status =
-        gconv_device_open(e->settings->job.common.device,
-                          gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet), &e->device);
+  GCONV_THEN(status, gconv_device_open(e->settings->job.common.device,
+                                       gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet),
+                                       &e->device));
   GCONV_TRY(gconv_complain_last(status, message));
   e->chosen = job->device;
   if (!e->chosen.name[0]) {
@@ -335,11 +332,9 @@ static int evaluate_only(evaluation *e) {
   job->settings = &e->settings->job;
   job->common = &e->settings->job.common;
   gconv_status status = prepare_own(e, job, &message);
-  if (status == GCONV_OK)
-    status =
-        gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs, &message);
-  if (status == GCONV_OK)
-    status = evaluate_all(e, job, &inputs, NULL, &message);
+  GCONV_THEN(status, gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs,
+                                           &message));
+  GCONV_THEN(status, evaluate_all(e, job, &inputs, NULL, &message));
   gconv_plan_free(e->plan);
   e->plan = NULL;
   gconv_inputs_free(&inputs);

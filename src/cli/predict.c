@@ -121,9 +121,7 @@ gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gco
 
 /* Lists the rows of the file that are no cases. */
 static gconv_status list_left_out(const gconv_dataset_info *info, gconv_confusion *confusion) {
-  confusion->left_out = calloc(info->left_out + 1, sizeof *confusion->left_out);
-  if (!confusion->left_out)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of %zu rows", info->left_out);
+  GCONV_NEW(confusion->left_out, info->left_out + 1, "no memory for the numbers of %zu rows", info->left_out);
   for (size_t row = 0, i = 0; confusion->left_out_count < info->left_out; row++)
     if (i < info->cases && info->rows[i] == row)
       i++;
@@ -204,8 +202,7 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
                         info->class_count);
   if (status == GCONV_OK && info->class_count > 0)
     status = gconv_confusion_begin_data(info, confusion);
-  if (status == GCONV_OK)
-    status = allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b);
+  GCONV_THEN(status, allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b));
   for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room) {
     size_t count = info->cases - first < b.room ? info->cases - first : b.room;
     status = predict_batch(&p, data, first, count, &b, confusion, each, user);

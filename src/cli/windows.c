@@ -275,10 +275,8 @@ int gconv_windows_run(gconv_job_settings *settings) {
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = prepare(&w, settings, &w.message);
   bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
-  if (status == GCONV_OK)
-    status = gconv_window_run_workers(&w);
-  if (status == GCONV_OK)
-    status = gconv_complain_last(finish(&w), &w.message);
+  GCONV_THEN(status, gconv_window_run_workers(&w));
+  GCONV_THEN(status, gconv_complain_last(finish(&w), &w.message));
   release(&w);
   if (status == GCONV_OK)
     return GCONV_EXIT_OK;

@@ -367,8 +367,7 @@ static gconv_status create(int device, gconv_gpu_decoder **result) {
   pthread_mutex_init(&decoder->lock, NULL);
   pthread_cond_init(&decoder->changed, NULL);
   gconv_status status = start(decoder);
-  if (status == GCONV_OK)
-    status = check(decoder);
+  GCONV_THEN(status, check(decoder));
   if (status != GCONV_OK) {
     end(decoder);
     return status;

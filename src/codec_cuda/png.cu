@@ -170,8 +170,7 @@ static gconv_status hold_to_cpu(png_encoder *encoder, gconv_png_check *check, vo
   uint8_t *chunks = (uint8_t *)malloc(size);
   gconv_status status = chunks ? make_known(encoder, gconv_png_check_picture(check), pixels, chunks, stream)
                                : gconv_fail(GCONV_NO_MEMORY, "no memory for a check of PNG");
-  if (status == GCONV_OK)
-    status = gconv_png_check_strips(check, encoder->strips, chunks, size);
+  GCONV_THEN(status, gconv_png_check_strips(check, encoder->strips, chunks, size));
   cudaStreamDestroy(stream);
   free(chunks);
   return status;

@@ -47,8 +47,7 @@ gconv_status gconv_png_check_create(gconv_png_check **result) {
   GCONV_TRY(gconv_allocate(sizeof **result, "a check of PNG", &memory));
   gconv_png_check *check = memset(memory, 0, sizeof *check);
   gconv_status status = gconv_png_strip_encoder_create(&shape, &check->encoder);
-  if (status == GCONV_OK)
-    status = gconv_allocate(gconv_png_strip_encoder_room(check->encoder), "a check of PNG", &memory);
+  GCONV_THEN(status, gconv_allocate(gconv_png_strip_encoder_room(check->encoder), "a check of PNG", &memory));
   if (status != GCONV_OK) {
     gconv_png_check_free(check);
     return status;

@@ -377,8 +377,7 @@ gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *
   comparing c = {.options = options ? options : &defaults};
   gconv_difference found = {0};
   gconv_status status = open_both(a, b, &c);
-  if (status == GCONV_OK)
-    status = compare(&c, &found);
+  GCONV_THEN(status, compare(&c, &found));
   if (status == GCONV_OK)
     *result = found;
   gconv_row_writer_discard(c.writer);

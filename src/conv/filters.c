@@ -27,9 +27,7 @@ static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
 }
 
 static gconv_status copy_filters(const gconv_filters *from, gconv_filters *to) {
-  to->items = calloc(from->count, sizeof *to->items);
-  if (!to->items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", from->count);
+  GCONV_NEW(to->items, from->count, "no memory for %zu filters", from->count);
   for (; to->count < from->count; to->count++) {
     GCONV_TRY(copy_filter(&from->items[to->count], &to->items[to->count]));
   }
@@ -200,9 +198,8 @@ gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_o
   GCONV_TRY(gconv_filters_check(filters));
   const gconv_options filled = gconv_options_filled(options);
   GCONV_TRY(gconv_options_check(&filled));
-  gconv_filter_operation *operation = calloc(1, sizeof *operation);
-  if (!operation)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
+  gconv_filter_operation *operation;
+  GCONV_NEW(operation, 1, "no memory for %zu filters", filters->count);
   operation->base = (gconv_operation){&filters_type, 1};
   gconv_status status = fill(filters, &filled, operation);
   if (status != GCONV_OK) {

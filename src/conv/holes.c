@@ -330,9 +330,7 @@ gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes,
                               int32_t in_row, gconv_image *images, int32_t first) {
   if (!holes->marks)
     return GCONV_OK;
-  holes->results = calloc(plan->base.output_count, sizeof *holes->results);
-  if (!holes->results)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for results of no data");
+  GCONV_NEW(holes->results, plan->base.output_count, "no memory for results of no data");
   for (size_t i = 0; i < plan->pass_count; i++) {
     const gconv_pass *pass = &plan->passes[i];
     mending m = {.plan = plan, .pass = pass, .holes = holes, .convolved = convolved, .in_row = in_row, .first = first};

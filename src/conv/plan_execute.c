@@ -30,9 +30,7 @@ static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_im
     GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, from, &middle->in));
   if (!plan->after)
     return GCONV_OK;
-  middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
-  if (!middle->outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
+  GCONV_NEW(middle->outputs, plan->base.output_count, "no memory for %zu outputs", plan->base.output_count);
   for (size_t i = 0; i < plan->base.output_count; i++) {
     middle->outputs[i] = plan->raw_outputs[i];
     middle->outputs[i].height = outputs[i].height;
@@ -101,8 +99,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle;
   gconv_status status = begin_middle(plan, window, outputs, &middle, timings);
-  if (status == GCONV_OK)
-    status = plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings);
+  GCONV_THEN(status, plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings));
   middle.watched = true;
   middle.in_row = window_row;
   middle.first = first;
@@ -156,8 +153,7 @@ static gconv_status execute_parts(gconv_plan *base, const gconv_plan_input *inpu
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle;
   gconv_status status = begin_middle(plan, input->image, NULL, &middle, timings);
-  if (status == GCONV_OK)
-    status = plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
+  GCONV_THEN(status, plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings));
   middle.watched = !input->jpeg;
   return end_middle(plan, status, NULL, &middle, NULL, timings);
 }
@@ -177,8 +173,7 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   gconv_timings timings = {0};
   middle_images middle;
   gconv_status status = begin_middle(plan, in, outputs, &middle, &timings);
-  if (status == GCONV_OK)
-    status = plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
+  GCONV_THEN(status, plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds));
   return end_middle(plan, status, in, &middle, outputs, &timings);
 }
 

@@ -33,9 +33,8 @@ static void release(void *memory) {
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                             void **result) {
   (void)outputs; /* they are written where they are */
-  cpu_run *run = calloc(1, sizeof *run);
-  if (!run)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  cpu_run *run;
+  GCONV_NEW(run, 1, "no memory for a plan");
   run->threads = device->threads;
   run->passes = passes;
   run->count = count;

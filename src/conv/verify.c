@@ -398,9 +398,7 @@ gconv_status gconv_pass_verify(const gconv_filter_plan *plan, const gconv_pass *
   row_check check = {.plan = plan, .pass = pass, .in = in, .holes = holes->marks ? holes : NULL};
   gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check, plan->base.scope};
   check.largest = fmax(largest_level(in, &check.finite), fabs((double)pass->problem.border_level));
-  check.tap_sums = calloc((size_t)pass->problem.filters, sizeof *check.tap_sums);
-  if (!check.tap_sums)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  GCONV_NEW(check.tap_sums, (size_t)pass->problem.filters, "no memory to verify with");
   sum_taps(pass, check.tap_sums);
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < gconv_pass_outputs(pass) && status == GCONV_OK; i++) {

@@ -186,8 +186,7 @@ gconv_status gconv_table_round(gconv_table *table) {
       table->gaps |= isnan(number);
       status = gconv_store_append(&rounded, &number, sizeof number);
     }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&rounded);
+  GCONV_THEN(status, gconv_store_finish(&rounded));
   if (status == GCONV_OK) {
     gconv_store_free(&table->inputs);
     table->inputs = rounded;
@@ -266,8 +265,7 @@ gconv_status gconv_dataset_measure(gconv_dataset *data) {
   gconv_status status = cases && inputs && all && notes->means && notes->deviations
                             ? sum_cases(data, columns, room, cases, inputs, all)
                             : gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", columns);
-  if (status == GCONV_OK)
-    status = check_numbers(data, all);
+  GCONV_THEN(status, check_numbers(data, all));
   if (status == GCONV_OK)
     set_numbers(notes, all);
   free(cases);

@@ -252,9 +252,7 @@ static gconv_status name_columns(gconv_csv *c) {
     return c->label < c->width ? copy_name(c, c->label, &table->label) : GCONV_OK;
   if (table->options->like && table->options->like->names)
     GCONV_TRY(match_names(c));
-  table->names = calloc(c->width + 1, sizeof *table->names);
-  if (!table->names)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", table->path);
+  GCONV_NEW(table->names, c->width + 1, "%s: no memory for its header", table->path);
   const size_t inputs = c->order ? table->options->like->count : c->width - c->passed - (c->label < c->width);
   for (size_t j = 0, i = c->passed; j < inputs; j++, i++) {
     i += i == c->label;

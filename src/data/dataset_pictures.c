@@ -106,13 +106,11 @@ static const gconv_dataset_type pairs_type = {
     .read = read_pictures, .free = free_pictures, .group_of = picture_of, .digest = digest};
 
 static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, picture_set **made) {
-  picture_set *set = calloc(1, sizeof *set);
-  if (!set)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+  picture_set *set;
+  GCONV_NEW(set, 1, "no memory for a data set");
   *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
   gconv_status status = gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options));
-  if (status == GCONV_OK)
-    status = gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
+  GCONV_THEN(status, gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options)));
   if (status != GCONV_OK)
     free_pictures(&set->base);
   *made = status == GCONV_OK ? set : NULL;

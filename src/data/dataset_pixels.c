@@ -140,9 +140,7 @@ static gconv_status add_class(pixel_set *set, unsigned value, const char *path) 
 static gconv_status share_out(pixel_set *set, const uint64_t *counts, size_t most) {
   const size_t classes = set->labels.count;
   size_t rest = most, open = classes, before = 0, number = 0;
-  set->draws = calloc(classes + 1, sizeof *set->draws);
-  if (!set->draws)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of masks");
+  GCONV_NEW(set->draws, classes + 1, "no memory for the classes of masks");
   if (most > 0 && most < classes)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%zu pixels of %zu classes: each class needs one at least", most, classes);
   for (unsigned value = 1; value < VALUES; value++)
@@ -186,8 +184,7 @@ static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *op
   gconv_status status = counts && set->classes && set->labelled
                             ? gconv_labels_begin(&set->labels, options->classes, options->class_count)
                             : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of masks");
-  if (status == GCONV_OK)
-    status = count_values(set, counts);
+  GCONV_THEN(status, count_values(set, counts));
   for (unsigned value = 0; value < VALUES && set->classes; value++)
     set->classes[value] = -1;
   for (unsigned value = 1; value < VALUES && status == GCONV_OK; value++) {
@@ -317,12 +314,10 @@ static gconv_status take_image(pixel_set *set, maker *m, size_t index) {
   if (set->labelled[index] == 0)
     return GCONV_OK;
   gconv_status status = gconv_image_read(item->path, NULL, &image);
-  if (status == GCONV_OK)
-    status = read_mask(set, index, &mask);
+  GCONV_THEN(status, read_mask(set, index, &mask));
   if (status == GCONV_OK && (image.height != mask.height || image.width != mask.width))
     status = gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
-  if (status == GCONV_OK)
-    status = take_strips(set, m, &image, &mask, item->path);
+  GCONV_THEN(status, take_strips(set, m, &image, &mask, item->path));
   gconv_image_free(&image);
   gconv_image_free(&mask);
   return status;
@@ -331,13 +326,11 @@ static gconv_status take_image(pixel_set *set, maker *m, size_t index) {
 static gconv_status make_features(pixel_set *set) {
   maker m = {0};
   gconv_status status = gconv_device_open("cpu", 0, &m.device);
-  if (status == GCONV_OK)
-    status = gconv_operation_features(set->features, set->inputs.channels, &m.operation);
+  GCONV_THEN(status, gconv_operation_features(set->features, set->inputs.channels, &m.operation));
   for (size_t i = 0; i < set->inputs.count && status == GCONV_OK; i++)
     status = take_image(set, &m, i);
   free_maker(&m);
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&set->samples);
+  GCONV_THEN(status, gconv_store_finish(&set->samples));
   return status == GCONV_OK ? gconv_store_finish(&set->targets) : status;
 }
 
@@ -386,9 +379,8 @@ static gconv_status open_pixels(pixel_set *set, const gconv_dataset_options *opt
 }
 
 gconv_status gconv_dataset_open_pixels(const gconv_dataset_options *options, gconv_dataset **dataset) {
-  pixel_set *set = calloc(1, sizeof *set);
-  if (!set)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+  pixel_set *set;
+  GCONV_NEW(set, 1, "no memory for a data set");
   set->base.type = &pixels_type;
   gconv_status status = open_pixels(set, options);
   if (status == GCONV_OK)

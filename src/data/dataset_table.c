@@ -219,8 +219,7 @@ static gconv_status open_table(const gconv_dataset_options *options, gconv_datas
     return GCONV_NO_MEMORY;
   const gconv_table *table = &set->inputs;
   gconv_status status = gconv_table_read(options->inputs, options->syntax, &set->inputs);
-  if (status == GCONV_OK)
-    status = open_targets(set, options, table->cases, 0);
+  GCONV_THEN(status, open_targets(set, options, table->cases, 0));
   set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
                                         .rows = set->rows ? set->rows : table->rows,
                                         .left_out = table->dropped + (set->rows ? table->cases - set->base.info.cases : 0),
@@ -239,8 +238,7 @@ gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gcon
       gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz);
   own.inputs = npz.inputs ? npz.inputs : own.inputs;
   own.targets = npz.targets ? npz.targets : own.targets;
-  if (status == GCONV_OK)
-    status = open_table(&own, dataset);
+  GCONV_THEN(status, open_table(&own, dataset));
   gconv_npz_free(&npz);
   return status;
 }

@@ -24,8 +24,7 @@ static gconv_status read_head(gconv_lines *lines, size_t *outputs, size_t *input
   gconv_row row = {0};
   bool found;
   gconv_status status = gconv_lines_next_filled(lines, &found);
-  if (status == GCONV_OK)
-    status = gconv_lines_numbers(lines, &row);
+  GCONV_THEN(status, gconv_lines_numbers(lines, &row));
   bool good = row.count == 2 && is_count(row.items[0]) && is_count(row.items[1]);
   *outputs = good ? (size_t)row.items[0] : 0;
   *inputs = good ? (size_t)row.items[1] : 0;
@@ -58,8 +57,7 @@ static gconv_status read_letters(gconv_source *source, gconv_table *table) {
   while (status == GCONV_OK && (status = gconv_lines_next_filled(&lines, &found)) == GCONV_OK && found) {
     row.count = 0;
     status = gconv_lines_numbers(&lines, &row);
-    if (status == GCONV_OK)
-      status = split_line(&lines, table, &row, outputs, inputs);
+    GCONV_THEN(status, split_line(&lines, table, &row, outputs, inputs));
   }
   free(row.items);
   gconv_lines_free(&lines);

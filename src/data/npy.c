@@ -156,8 +156,7 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
       for (size_t k = 0; k < count && status == GCONV_OK; k++)
         status = gconv_row_add(&row, numbers[k]);
     }
-    if (status == GCONV_OK)
-      status = take_row(r, row.items, NULL, i);
+    GCONV_THEN(status, take_row(r, row.items, NULL, i));
   }
   free(row.items);
   return status;
@@ -173,11 +172,9 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
     double numbers[STEP];
     size_t count = header->items - done < STEP ? header->items - done : STEP;
     status = gconv_elements_read_doubles(source, element, count, "its elements", numbers);
-    if (status == GCONV_OK)
-      status = gconv_store_append(&all, numbers, count * sizeof *numbers);
+    GCONV_THEN(status, gconv_store_append(&all, numbers, count * sizeof *numbers));
   }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&all);
+  GCONV_THEN(status, gconv_store_finish(&all));
   const double *from = (const double *)(const void *)all.bytes;
   double *row = status == GCONV_OK ? malloc(r->width * sizeof *row) : NULL;
   if (status == GCONV_OK && !row)
@@ -265,8 +262,7 @@ static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy
   gconv_status status = elements && texts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);
   for (size_t i = 0; i < header->shape[0] && status == GCONV_OK; i++) {
     status = gconv_source_read_exactly(source, elements, bytes, "its elements");
-    if (status == GCONV_OK)
-      status = take_texts(r, header, elements, texts, texts + header->item_bytes + 1, &row, i);
+    GCONV_THEN(status, take_texts(r, header, elements, texts, texts + header->item_bytes + 1, &row, i));
   }
   free(row.items);
   free(elements);

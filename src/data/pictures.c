@@ -18,9 +18,7 @@ typedef struct gconv_pictures_cache {
 
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept) {
   pictures->gray = gray;
-  pictures->cache = calloc(1, sizeof *pictures->cache);
-  if (!pictures->cache)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
+  GCONV_NEW(pictures->cache, 1, "no memory for a list of images");
   pthread_mutex_init(&pictures->cache->lock, NULL);
   pictures->cache->most = kept;
   return GCONV_OK;

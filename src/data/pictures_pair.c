@@ -39,9 +39,8 @@ static bool is_folder(const char *path) {
 /* Brings the targets into the order of the inputs. */
 static gconv_status order_targets(const gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                   const char *targets_path, const gconv_partners *partners, size_t count) {
-  gconv_picture *ordered = calloc(targets->count + 1, sizeof *ordered);
-  if (!ordered)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
+  gconv_picture *ordered;
+  GCONV_NEW(ordered, targets->count + 1, "no memory for a list of images");
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
     if (partners[i].b == GCONV_ALONE)
@@ -63,8 +62,7 @@ static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, 
   size_t count;
   gconv_status status = a && b ? gconv_partners_find(a, inputs->count, b, targets->count, &partners, &count)
                                : gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
-  if (status == GCONV_OK)
-    status = order_targets(inputs, inputs_path, targets, targets_path, partners, count);
+  GCONV_THEN(status, order_targets(inputs, inputs_path, targets, targets_path, partners, count));
   free(partners);
   free(a);
   free(b);

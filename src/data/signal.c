@@ -20,8 +20,7 @@ static gconv_status read_all(gconv_samples *samples, gconv_signal *signal) {
 gconv_status gconv_signal_read(const char *path, const char *syntax, gconv_signal *signal) {
   gconv_samples samples = {0};
   gconv_status status = gconv_samples_open(path, syntax, &samples);
-  if (status == GCONV_OK)
-    status = read_all(&samples, signal);
+  GCONV_THEN(status, read_all(&samples, signal));
   gconv_samples_close(&samples);
   return status;
 }

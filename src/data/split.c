@@ -168,10 +168,8 @@ static gconv_status split(const gconv_dataset *dataset, drawing *d, double fract
                       d->group_count, dataset->type->group_of ? "pictures" : "cases");
   gconv_dataset *parts[2] = {NULL, NULL};
   gconv_status status = make_part(dataset, d, false, &parts[0]);
-  if (status == GCONV_OK)
-    status = make_part(dataset, d, true, &parts[1]);
-  if (status == GCONV_OK)
-    status = note_parts(parts[0], parts[1]);
+  GCONV_THEN(status, make_part(dataset, d, true, &parts[1]));
+  GCONV_THEN(status, note_parts(parts[0], parts[1]));
   if (status != GCONV_OK) {
     gconv_dataset_free(parts[0]);
     gconv_dataset_free(parts[1]);

@@ -168,8 +168,7 @@ static gconv_status make_numbers(gconv_table *table) {
     const float number = (float)strtod(table->labels.names[(size_t)old[i]], NULL);
     status = gconv_store_append(&numbers, &number, sizeof number);
   }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&numbers);
+  GCONV_THEN(status, gconv_store_finish(&numbers));
   gconv_store_free(status == GCONV_OK ? &table->targets : &numbers);
   GCONV_TRY(status);
   table->targets = numbers;
@@ -250,8 +249,7 @@ static gconv_status make_labels(gconv_table *table) {
     float class = (float)k;
     status = gconv_store_append(&classes, &class, sizeof class);
   }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&classes);
+  GCONV_THEN(status, gconv_store_finish(&classes));
   if (status != GCONV_OK) {
     gconv_store_free(&classes);
     return status;
@@ -277,11 +275,9 @@ static gconv_status name_targets(gconv_table *table) {
     if (status == GCONV_OK && wrong)
       status = gconv_fail(GCONV_BAD_FILE, "%s: case %zu: the label %s %s", table->path, i + 1, name, wrong);
     const float class = (float)number;
-    if (status == GCONV_OK)
-      status = gconv_store_append(&classes, &class, sizeof class);
+    GCONV_THEN(status, gconv_store_append(&classes, &class, sizeof class));
   }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&classes);
+  GCONV_THEN(status, gconv_store_finish(&classes));
   gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
   GCONV_TRY(status);
   table->targets = classes;
@@ -425,8 +421,7 @@ gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table)
   gconv_zip zip = {0};
   gconv_source member = {0};
   gconv_status status = gconv_npz_open(archive, &zip, &member);
-  if (status == GCONV_OK)
-    status = gconv_table_read_source(&member, "npy", table);
+  GCONV_THEN(status, gconv_table_read_source(&member, "npy", table));
   gconv_source_close(&member);
   gconv_zip_free(&zip);
   return status;
@@ -438,8 +433,7 @@ gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table 
   size_t got = 0;
   const bool named = path[gconv_member_split(path)] == ':'; /* only an archive has members */
   gconv_status status = named ? gconv_source_open_member(path, &source) : gconv_source_open_unzipped(path, &source);
-  if (status == GCONV_OK)
-    status = gconv_source_peek(&source, 4, &bytes, &got);
+  GCONV_THEN(status, gconv_source_peek(&source, 4, &bytes, &got));
   if (status == GCONV_OK && gconv_zip_sniff(bytes, got))
     status = gconv_table_read_archive(&source, table);
   else if (status == GCONV_OK && named)

@@ -10,9 +10,8 @@
 /* *first: the number of cases of the first row's class; *others_recur: all other classes have at least two cases. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
-  size_t *counts = calloc(table->labels.count, sizeof *counts);
-  if (!counts)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the cases of %zu classes", table->path, table->labels.count);
+  size_t *counts;
+  GCONV_NEW(counts, table->labels.count, "%s: no memory for the cases of %zu classes", table->path, table->labels.count);
   for (size_t i = 0; i < table->cases; i++)
     counts[(size_t)targets[i]]++;
   *first = counts[0];
@@ -67,8 +66,7 @@ static gconv_status forget_class(gconv_table *table) {
     const float class = old[i] - 1;
     status = gconv_store_append(&classes, &class, sizeof class);
   }
-  if (status == GCONV_OK)
-    status = gconv_store_finish(&classes);
+  GCONV_THEN(status, gconv_store_finish(&classes));
   gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
   if (status == GCONV_OK)
     table->targets = classes;

@@ -125,8 +125,7 @@ static gconv_status choose(gconv_source *source, bool wants_targets, const gconv
 gconv_status gconv_npz_choose_of(gconv_source *source, bool wants_targets, gconv_npz *npz) {
   gconv_zip zip = {0};
   gconv_status status = gconv_zip_read(source, &zip);
-  if (status == GCONV_OK)
-    status = choose(source, wants_targets, &zip, npz);
+  GCONV_THEN(status, choose(source, wants_targets, &zip, npz));
   gconv_zip_free(&zip);
   return status;
 }

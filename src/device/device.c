@@ -93,20 +93,16 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
   double start = gconv_now_ms();
   GCONV_NEED(name);
   GCONV_NEED_AS(result, "device");
-  gconv_device *device = calloc(1, sizeof *device);
-  if (!device)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
+  gconv_device *device;
+  GCONV_NEW(device, 1, "no memory for a device");
   gconv_status status = find(name, &device->type, &device->index, &device->info);
-  if (status == GCONV_OK)
-    status = gconv_threads_create(threads, &device->threads);
-  if (status == GCONV_OK)
-    status = device->type->open(device);
+  GCONV_THEN(status, gconv_threads_create(threads, &device->threads));
+  GCONV_THEN(status, device->type->open(device));
   if (status != GCONV_OK && device->threads && strcmp(name, "auto") == 0 && device->type != &gconv_device_type_cpu) {
     gconv_remark("%s is not used: %s", device->info.name, gconv_last_error());
     status = find("cpu", &device->type, &device->index, &device->info);
     device->machine = (gconv_machine){0};
-    if (status == GCONV_OK)
-      status = device->type->open(device);
+    GCONV_THEN(status, device->type->open(device));
   }
   if (status != GCONV_OK) {
     gconv_threads_free(device->threads);

@@ -71,8 +71,7 @@ static void copy_part(void *context, size_t turn, int thread) {
 static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
   void *from = NULL, *to = NULL;
   gconv_status status = gconv_allocate(bytes, "a copy", &from);
-  if (status == GCONV_OK)
-    status = gconv_allocate(bytes, "a copy", &to);
+  GCONV_THEN(status, gconv_allocate(bytes, "a copy", &to));
   if (status == GCONV_OK) {
     memset(from, 1, bytes);
     copy_job job = {to, from, bytes};

@@ -36,8 +36,7 @@ static gconv_status open_cuda(gconv_device *device) {
   gconv_slabs *slabs = NULL;
   GCONV_TRY(start(device));
   gconv_status status = read_machine(device->index, &device->machine);
-  if (status == GCONV_OK)
-    status = gconv_slabs_create(device->index, &slabs);
+  GCONV_THEN(status, gconv_slabs_create(device->index, &slabs));
   gconv_cuda_leave();
   device->state = slabs;
   return status;

@@ -53,8 +53,7 @@ template <class Launch> static gconv_status time_on(gconv_device *device, int ru
   gconv_timeline line = {};
   gconv_cuda_guest guest(device->index);
   gconv_status status = gconv_timeline_make(&line);
-  if (status == GCONV_OK)
-    status = time_launches(&line, runs, launch, milliseconds);
+  GCONV_THEN(status, time_launches(&line, runs, launch, milliseconds));
   gconv_timeline_free(&line);
   return status;
 }

@@ -258,9 +258,7 @@ static gconv_status begin_works(feature_plan *plan) {
   if (there)
     GCONV_TRY(
         gconv_feature_gpu_create(plan->base.device, &plan->operation->list, &plan->base.like, plan->channels, &plan->gpu));
-  plan->works = calloc((size_t)count + 1, sizeof *plan->works);
-  if (!plan->works)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEW(plan->works, (size_t)count + 1, "no memory for a plan");
   for (; plan->threads < count; plan->threads++)
     GCONV_TRY(gconv_feature_work_begin(&plan->operation->list, plan->base.like.height, plan->base.like.width,
                                        &plan->works[plan->threads]));
@@ -317,9 +315,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   GCONV_TRY(check_image(like, plan->operation->channels, &plan->channels));
   if (plan->operation->list.outputs > INT32_MAX / plan->channels)
     return gconv_fail(GCONV_TOO_LARGE, "features of %d channels are too many", (int)plan->channels);
-  base->outputs = calloc(1, sizeof *base->outputs);
-  if (!base->outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEW(base->outputs, 1, "no memory for a plan");
   base->output_count = 1;
   *base->outputs = (gconv_image){.type = GCONV_F32,
                                  .frames = like->frames,
@@ -368,9 +364,8 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
   GCONV_NEED_AS(result, "operation");
   if (channels != 0 && channels != 1 && channels != 3)
     return gconv_fail(GCONV_BAD_ARGUMENT, "channels is %d: it must be 0, 1 or 3", (int)channels);
-  feature_operation *operation = calloc(1, sizeof *operation);
-  if (!operation)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  feature_operation *operation;
+  GCONV_NEW(operation, 1, "no memory for an operation");
   operation->base = (gconv_operation){&feature_type, 1};
   operation->channels = channels;
   gconv_status status = gconv_feature_list_read(features, &operation->list);

@@ -37,12 +37,9 @@ static gconv_status make_stages(const gconv_network *network, int32_t channels, 
                                 gconv_operation **result) {
   gconv_operation *stages[2] = {NULL, NULL};
   gconv_status status = gconv_operation_features(network->features, channels, &stages[0]);
-  if (status == GCONV_OK)
-    status = gconv_features_expect(stages[0], &network->notes);
-  if (status == GCONV_OK)
-    status = gconv_operation_of_network(network, options, &stages[1]);
-  if (status == GCONV_OK)
-    status = gconv_operation_chain(stages, 2, result);
+  GCONV_THEN(status, gconv_features_expect(stages[0], &network->notes));
+  GCONV_THEN(status, gconv_operation_of_network(network, options, &stages[1]));
+  GCONV_THEN(status, gconv_operation_chain(stages, 2, result));
   gconv_operation_free(stages[0]);
   gconv_operation_free(stages[1]);
   return status;
@@ -74,8 +71,7 @@ gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_ne
     own.class_values = values;
     own.class_value_count = network->class_count;
   }
-  if (status == GCONV_OK)
-    status = make_stages(network, channels, &own, result);
+  GCONV_THEN(status, make_stages(network, channels, &own, result));
   free(values);
   return status;
 }

@@ -336,8 +336,7 @@ static gconv_status read_outer(gconv_text *text, effort *spent, gconv_matrix *re
   if (!gconv_array_take(text, ","))
     return gconv_array_fail(text, "expected a ',' and the second vector of the outer product");
   gconv_status status = read_expression(text, spent, &second);
-  if (status == GCONV_OK)
-    status = multiply_vectors(text, result, &second);
+  GCONV_THEN(status, multiply_vectors(text, result, &second));
   free(second.values);
   return status;
 }
@@ -393,8 +392,7 @@ static gconv_status read_expression(gconv_text *text, effort *spent, gconv_matri
     gconv_matrix next = {0};
     GCONV_TRY(count_step(text, spent));
     gconv_status status = read_factor(text, spent, &next);
-    if (status == GCONV_OK)
-      status = sign == '*' ? multiply(text, result, &next) : divide(text, result, &next);
+    GCONV_THEN(status, sign == '*' ? multiply(text, result, &next) : divide(text, result, &next));
     free(next.values);
     GCONV_TRY(status);
     GCONV_TRY(count_numbers(text, result, spent));
@@ -474,8 +472,7 @@ static gconv_status parse(const gconv_content *content, gconv_filters *list) {
   gconv_text text = gconv_text_begin(content);
   gconv_matrix matrix = {0};
   gconv_status status = read_all(&text, &matrix);
-  if (status == GCONV_OK)
-    status = add_filter(content->name, &matrix, list);
+  GCONV_THEN(status, add_filter(content->name, &matrix, list));
   free(matrix.values);
   return status;
 }

@@ -180,8 +180,7 @@ static gconv_status read_brackets(array *a) {
 gconv_status gconv_array_brackets(gconv_text *text, gconv_matrix *matrix) {
   array a = {.text = text};
   gconv_status status = read_brackets(&a);
-  if (status == GCONV_OK)
-    status = gconv_filter_check_size(text->name, a.rows, a.columns);
+  GCONV_THEN(status, gconv_filter_check_size(text->name, a.rows, a.columns));
   if (status != GCONV_OK) {
     free(a.values);
     return status;

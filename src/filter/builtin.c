@@ -270,15 +270,13 @@ gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, 
   if (strlen(spec) >= 256)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, (size_t)255);
   gconv_status status = read_arguments(builtin, spec, arguments);
-  if (status == GCONV_OK)
-    status = builtin->make(builtin, arguments, list);
+  GCONV_THEN(status, builtin->make(builtin, arguments, list));
   if (status == GCONV_OK)
     tell_sigma(builtin, arguments);
   if (full[strlen(full) - 1] == ':')
     full[strlen(full) - 1] = '\0';
   make_name(full, name);
-  if (status == GCONV_OK)
-    status = gconv_filters_name(list, first, name);
+  GCONV_THEN(status, gconv_filters_name(list, first, name));
   list->gradient = builtin->gradient && first == 0;
   if (status != GCONV_OK)
     gconv_filters_truncate(list, first);

@@ -256,8 +256,7 @@ static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
     GCONV_TRY(read_geometry(text, colon, &g));
   gconv_numbers numbers = {0};
   gconv_status status = read_values(text, &numbers);
-  if (status == GCONV_OK)
-    status = add_kernel(text, &numbers, &g, list);
+  GCONV_THEN(status, add_kernel(text, &numbers, &g, list));
   free(numbers.values);
   return status;
 }

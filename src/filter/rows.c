@@ -128,8 +128,7 @@ gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gc
   gconv_numbers numbers = {0};
   gconv_filter *filter = NULL;
   gconv_status status = read_numbers(text, &rows, &columns, &numbers);
-  if (status == GCONV_OK)
-    status = gconv_filters_add(list, rows, columns, &filter);
+  GCONV_THEN(status, gconv_filters_add(list, rows, columns, &filter));
   if (status == GCONV_OK)
     memcpy(filter->taps, numbers.values, numbers.count * sizeof *filter->taps);
   free(numbers.values);

@@ -109,12 +109,9 @@ static gconv_status read_member(gconv_source *archive, gconv_content *content) {
   gconv_source member = {.file = -1};
   size_t index = 0;
   gconv_status status = gconv_zip_read(archive, &zip);
-  if (status == GCONV_OK)
-    status = gconv_zip_find_array(archive, &zip, archive->member, &index);
-  if (status == GCONV_OK)
-    status = gconv_zip_open_member(archive, &zip.members[index], archive->name, &member);
-  if (status == GCONV_OK)
-    status = gconv_source_read_all(&member, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
+  GCONV_THEN(status, gconv_zip_find_array(archive, &zip, archive->member, &index));
+  GCONV_THEN(status, gconv_zip_open_member(archive, &zip.members[index], archive->name, &member));
+  GCONV_THEN(status, gconv_source_read_all(&member, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size));
   gconv_source_close(&member);
   gconv_zip_free(&zip);
   return status;
@@ -124,8 +121,7 @@ static gconv_status read_content(const char *path, gconv_source *source, gconv_c
   const uint8_t *bytes;
   size_t size = 0;
   gconv_status status = gconv_source_open_member(path, source);
-  if (status == GCONV_OK)
-    status = gconv_source_peek(source, 4, &bytes, &size);
+  GCONV_THEN(status, gconv_source_peek(source, 4, &bytes, &size));
   if (status == GCONV_OK && gconv_zip_sniff(bytes, size))
     status = read_member(source, content);
   else if (status == GCONV_OK)
@@ -208,8 +204,7 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
   gconv_content content = {"inline kernel", (uint8_t *)copy, strlen(copy)};
   gconv_status status = syntax->parse(&content, list);
   free(copy);
-  if (status == GCONV_OK)
-    status = gconv_filters_name(list, first, "kernel");
+  GCONV_THEN(status, gconv_filters_name(list, first, "kernel"));
   return status == GCONV_BAD_FILE ? GCONV_BAD_ARGUMENT : status;
 }
 
@@ -268,8 +263,7 @@ static gconv_status fail_member(const char *spec, size_t length) {
   char *path = strndup(spec, length);
   gconv_status status = path ? read_file(path, NULL, &read) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
   gconv_filters_free(&read);
-  if (status == GCONV_OK)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: holds filters without names: leave out '%s'", path, spec + length);
+  GCONV_THEN(status, gconv_fail(GCONV_BAD_ARGUMENT, "%s: holds filters without names: leave out '%s'", path, spec + length));
   free(path);
   return status;
 }

@@ -106,8 +106,7 @@ gconv_status gconv_filters_write(const char *path, const gconv_filters *filters)
   GCONV_TRY(gconv_check_ending(path, "txt", "a filter", "gconv bank convert SPEC -o FILE.npy writes an array"));
   GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));
   gconv_status status = gconv_sink_open(path, &sink);
-  if (status == GCONV_OK)
-    status = gconv_sink_write(sink, text, strlen(text));
+  GCONV_THEN(status, gconv_sink_write(sink, text, strlen(text)));
   free(text);
   if (status == GCONV_OK)
     return gconv_sink_commit(sink, false);

@@ -47,8 +47,7 @@ static gconv_status make_sums(gconv_fit *fit) {
   *sums = (gconv_fit_sums){0};
   fit->sums = sums;
   gconv_status status = gconv_moments_create(fit->rows, fit->columns, &sums->fitted);
-  if (status == GCONV_OK)
-    status = gconv_moments_create(fit->rows, fit->columns, &sums->held);
+  GCONV_THEN(status, gconv_moments_create(fit->rows, fit->columns, &sums->held));
   if (status != GCONV_OK)
     gconv_fit_free(fit);
   return status;

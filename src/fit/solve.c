@@ -167,8 +167,7 @@ gconv_status gconv_fit_equations(const gconv_moments *m, bool has_bias, double r
                       (unsigned long long)m->samples, (unsigned long long)unknowns,
                       m->clipped > 0 ? "; samples that are black or white after the filter do not count" : "");
   gconv_status status = allocate(m->taps, &e);
-  if (status == GCONV_OK)
-    status = solve(m, has_bias, ridge, &e, condition);
+  GCONV_THEN(status, solve(m, has_bias, ridge, &e, condition));
   *bias = 0;
   for (size_t i = 0; i < m->taps && status == GCONV_OK; i++) {
     taps[i] = e.vector[i];

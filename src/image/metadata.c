@@ -66,14 +66,10 @@ gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from)
   gconv_metadata_lend(&copy, from);
   copy.icc = copy.exif = copy.tags = copy.xmp = copy.comment = NULL;
   gconv_status status = copy_block(from->icc, from->icc_bytes, "an ICC profile", &copy.icc);
-  if (status == GCONV_OK)
-    status = copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif);
-  if (status == GCONV_OK)
-    status = copy_block(from->tags, from->tags_bytes, "tags of a TIFF", &copy.tags);
-  if (status == GCONV_OK)
-    status = copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp);
-  if (status == GCONV_OK)
-    status = copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment);
+  GCONV_THEN(status, copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif));
+  GCONV_THEN(status, copy_block(from->tags, from->tags_bytes, "tags of a TIFF", &copy.tags));
+  GCONV_THEN(status, copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp));
+  GCONV_THEN(status, copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment));
   copy.xmp = xmp;
   copy.comment = comment;
   if (status != GCONV_OK) {

@@ -156,13 +156,11 @@ static gconv_status begin_zlib(gconv_png_strip_encoder *encoder) {
 }
 
 gconv_status gconv_png_strip_encoder_create(const gconv_png_shape *shape, gconv_png_strip_encoder **result) {
-  gconv_png_strip_encoder *encoder = calloc(1, sizeof *encoder);
-  if (!encoder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  gconv_png_strip_encoder *encoder;
+  GCONV_NEW(encoder, 1, "no memory for a PNG");
   encoder->shape = *shape;
   gconv_status status = allocate(encoder);
-  if (status == GCONV_OK)
-    status = begin_zlib(encoder);
+  GCONV_THEN(status, begin_zlib(encoder));
   if (status != GCONV_OK) {
     gconv_png_strip_encoder_free(encoder);
     return status;

@@ -36,19 +36,14 @@ static gconv_status apply_options(const gconv_read_options *options, gconv_reade
 
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
   uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
-  gconv_row_reader *rows = calloc(1, sizeof *rows);
-  if (!rows)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", path);
+  gconv_row_reader *rows;
+  GCONV_NEW(rows, 1, "%s: no memory to read it", path);
   gconv_status status = gconv_source_open_member(path, &rows->source);
   rows->source.max_bytes = options ? options->max_bytes : 0;
-  if (status == GCONV_OK)
-    status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
-  if (status == GCONV_OK)
-    status = gconv_reader_check_expansion(&rows->reader, rows->reader.header.frames);
-  if (status == GCONV_OK)
-    status = apply_options(options, &rows->reader);
-  if (status == GCONV_OK)
-    status = gconv_reader_look(&rows->reader);
+  GCONV_THEN(status, gconv_reader_open(&rows->reader, &rows->source, max_pixels));
+  GCONV_THEN(status, gconv_reader_check_expansion(&rows->reader, rows->reader.header.frames));
+  GCONV_THEN(status, apply_options(options, &rows->reader));
+  GCONV_THEN(status, gconv_reader_look(&rows->reader));
   rows->reader.again = options && options->again;
   rows->reader.strip = options && options->strip;
   if (status == GCONV_NO_MEMORY)
@@ -322,8 +317,7 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
-  if (status == GCONV_OK)
-    status = read_or_tell_of_others(rows, image);
+  GCONV_THEN(status, read_or_tell_of_others(rows, image));
   if (status != GCONV_OK)
     gconv_image_free(image);
   gconv_row_reader_close(rows);
@@ -337,13 +331,10 @@ static gconv_status read_header(const char *path, const gconv_read_options *opti
   *image = (gconv_image){0};
   gconv_status status = gconv_source_open_member(path, &source);
   source.max_bytes = options->max_bytes;
-  if (status == GCONV_OK)
-    status = gconv_reader_open(&reader, &source, UINT64_MAX);
-  if (status == GCONV_OK)
-    status = apply_options(options, &reader);
+  GCONV_THEN(status, gconv_reader_open(&reader, &source, UINT64_MAX));
+  GCONV_THEN(status, apply_options(options, &reader));
   char *left_out = NULL;
-  if (status == GCONV_OK)
-    status = gconv_reader_describe_rest(&reader, &left_out);
+  GCONV_THEN(status, gconv_reader_describe_rest(&reader, &left_out));
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {

@@ -278,9 +278,8 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
                    options.store == GCONV_STORE_I16 ? "int16" : "float16", gconv_type_name(header->type));
   if (status != GCONV_OK)
     return gconv_fail_in(status, "%s", path);
-  gconv_row_writer *rows = calloc(1, sizeof *rows);
-  if (!rows)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to write it", path);
+  gconv_row_writer *rows;
+  GCONV_NEW(rows, 1, "%s: no memory to write it", path);
   rows->options = options;
   rows->header = *header;
   rows->rows_left = gconv_image_row_count(header);
@@ -290,10 +289,8 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
                                 .header = &rows->header,
                                 .options = &rows->options};
   status = settle_metadata(rows);
-  if (status == GCONV_OK)
-    status = gconv_sink_open(path, &rows->writer.sink);
-  if (status == GCONV_OK)
-    status = rows->writer.format->start(&rows->writer);
+  GCONV_THEN(status, gconv_sink_open(path, &rows->writer.sink));
+  GCONV_THEN(status, rows->writer.format->start(&rows->writer));
   if (status == GCONV_OK)
     *result = rows;
   else

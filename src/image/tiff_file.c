@@ -157,8 +157,7 @@ static tmsize_t read_bytes(thandle_t handle, void *bytes, tmsize_t size) {
   gconv_status status = GCONV_OK;
   if (file->source) {
     status = count_read(file, (size_t)size);
-    if (status == GCONV_OK)
-      status = gconv_source_read_at(file->source, file->position, bytes, (size_t)size, &got);
+    GCONV_THEN(status, gconv_source_read_at(file->source, file->position, bytes, (size_t)size, &got));
   } else if (file->position > file->end || (uint64_t)size > file->end - file->position) {
     return 0;
   } else if (file->sink) {

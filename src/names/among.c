@@ -60,8 +60,7 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
   for (size_t i = 0; i < inputs->folders.count && status == GCONV_OK; i++)
     status = gconv_texts_append(&searched, gconv_path_canonical(inputs->folders.items[i]));
   gconv_texts_sort(&searched);
-  if (status == GCONV_OK)
-    status = refuse_among(inputs, outputs, &searched);
+  GCONV_THEN(status, refuse_among(inputs, outputs, &searched));
   gconv_texts_free(&searched);
   return status;
 }

@@ -144,8 +144,7 @@ static gconv_status find_all(const gconv_texts *specs, bool recursive, const cha
   gconv_status status = find_results(&search, output);
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = find_one(&search, specs->items[i]);
-  if (status == GCONV_OK)
-    status = finish(&search, specs->count > 1);
+  GCONV_THEN(status, finish(&search, specs->count > 1));
   for (size_t i = 0; i < patterns && status == GCONV_OK; i++)
     if (!search.excluded[i])
       gconv_warn("--exclude %s: nothing that was found has this %s", inputs->exclude->items[i],

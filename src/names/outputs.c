@@ -48,8 +48,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
   gconv_status status = expand(namer, out, template, (size_t)(name - template), values);
   if (namer->outputs->mirrors)
     fprintf(out, "%.*s", (int)(inner - relative), relative);
-  if (status == GCONV_OK)
-    status = expand(namer, out, name, strlen(name), values);
+  GCONV_THEN(status, expand(namer, out, name, strlen(name), values));
   bool whole = fclose(out) == 0;
   if (status == GCONV_OK && whole) {
     *made = path;

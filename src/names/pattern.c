@@ -130,8 +130,7 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
   if (any && status == GCONV_OK) /* no folder; and ** at the end is all files */
     status = expand(m, folder, rest && rest[0] ? rest : "*");
   m->depth++;
-  if (status == GCONV_OK)
-    status = take_entries(m, folder, part, any, pattern, rest);
+  GCONV_THEN(status, take_entries(m, folder, part, any, pattern, rest));
   m->depth--;
   free(part);
   return status;
@@ -153,8 +152,7 @@ static gconv_status add_matches(gconv_search *search, const gconv_texts *found) 
     if (is_dots(found->items[i]) || (i > 0 && strcmp(found->items[i - 1], found->items[i]) == 0))
       continue;
     status = gconv_search_entry(search, found->items[i], false, true);
-    if (status == GCONV_OK)
-      status = gconv_search_noted(search, false);
+    GCONV_THEN(status, gconv_search_noted(search, false));
   }
   return status == GCONV_OK ? gconv_search_noted(search, true) : status;
 }
@@ -206,12 +204,10 @@ gconv_status gconv_search_pattern(gconv_search *search, const char *pattern) {
   search->inputs->many = true;
   gconv_search_begin(search, fixed_length(pattern));
   gconv_status status = expand(&m, "", pattern);
-  if (status == GCONV_OK)
-    status = note_pattern(search, pattern);
+  GCONV_THEN(status, note_pattern(search, pattern));
   bool matches = m.found.count > 0;
   gconv_texts_sort(&m.found);
-  if (status == GCONV_OK)
-    status = add_matches(search, &m.found);
+  GCONV_THEN(status, add_matches(search, &m.found));
   for (size_t i = 0; i < m.searched.count && status == GCONV_OK; i++)
     status = gconv_texts_append(&search->inputs->folders, strdup(m.searched.items[i]));
   gconv_search_end(search);

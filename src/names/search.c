@@ -308,8 +308,7 @@ static gconv_status search_links(gconv_search *search) {
     for (size_t i = 0; i < links.count && status == GCONV_OK; i++) {
       if (stat(links.items[i], &folder) == 0 && !gconv_search_has_results(search, &folder))
         status = add_folder(search, links.items[i], &folder);
-      if (status == GCONV_OK)
-        status = search_folders(search);
+      GCONV_THEN(status, search_folders(search));
     }
     gconv_texts_free(&links);
   }

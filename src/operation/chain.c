@@ -72,8 +72,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   gconv_status status = stages ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
   for (size_t i = 0; i < c->count && status == GCONV_OK; i++)
     status = c->stages[i]->type->keep_exact(c->stages[i], &stages[i]);
-  if (status == GCONV_OK)
-    status = gconv_operation_chain(stages, c->count, exact);
+  GCONV_THEN(status, gconv_operation_chain(stages, c->count, exact));
   for (size_t i = 0; i < c->count && stages; i++)
     gconv_operation_free(stages[i]);
   free(stages);
@@ -196,16 +195,14 @@ static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, i
   for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
     status = make_room(plan, i, rows->end - rows->first, &out);
-    if (status == GCONV_OK)
-      status = gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, 1, timings);
+    GCONV_THEN(status, gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, 1, timings));
     in = out;
     window_row = rows->first;
   }
   gconv_plan *last = plan->stages[plan->count - 1];
-  if (status == GCONV_OK)
-    status = plan->strip > 0
-                 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
-                 : gconv_plan_execute_rows(last, &in, window_row, first, outputs, gconv_plan_outputs(last), timings);
+  GCONV_THEN(status, plan->strip > 0 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
+                                     : gconv_plan_execute_rows(last, &in, window_row, first, outputs,
+                                                               gconv_plan_outputs(last), timings));
   return status;
 }
 
@@ -427,9 +424,7 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.last = last;
   plan->base.output_count = last->output_count;
-  plan->base.outputs = calloc(last->output_count, sizeof *plan->base.outputs);
-  if (!plan->base.outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEW(plan->base.outputs, last->output_count, "no memory for a plan");
   memcpy(plan->base.outputs, last->outputs, last->output_count * sizeof *last->outputs);
   return GCONV_OK;
 }

@@ -91,8 +91,7 @@ gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, 
   bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work may be in a stream, or in a graph, with this plan's memory */
   GCONV_TRY(gconv_plan_enter(plan, on_gpu, &own));
   gconv_status status = see_outputs(own, &image, outputs, output_count);
-  if (status == GCONV_OK)
-    status = own->type->execute_device(own, &image, own->arrays, stream);
+  GCONV_THEN(status, own->type->execute_device(own, &image, own->arrays, stream));
   gconv_plan_leave(plan, own);
   if (status == GCONV_OK && !on_gpu) /* the host cannot read device memory */
     gconv_plan_tell_of_numbers(plan, &image);

@@ -192,8 +192,7 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gco
   outputs o;
   GCONV_TRY(gconv_plan_enter(plan, false, &own));
   gconv_status status = begin_outputs(plan, images, &o);
-  if (status == GCONV_OK)
-    status = end_outputs(&o, own->type->execute(own, input, images, &local));
+  GCONV_THEN(status, end_outputs(&o, own->type->execute(own, input, images, &local)));
   gconv_plan_leave(plan, own);
   if (timings)
     *timings = local;
@@ -262,8 +261,7 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
   if (!images && !own)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
   gconv_status status = begin_outputs(plan, images ? images : own, &o);
-  if (status == GCONV_OK)
-    status = end_outputs(&o, measure(plan, in, o.images, runs, milliseconds));
+  GCONV_THEN(status, end_outputs(&o, measure(plan, in, o.images, runs, milliseconds)));
   for (size_t i = 0; own && i < plan->output_count; i++)
     gconv_image_free(&own[i]);
   free(own);

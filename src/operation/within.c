@@ -86,8 +86,7 @@ static gconv_status check_mask(const gconv_image *mask) {
 static gconv_status make_weights(const gconv_image *mask, gconv_image *weights) {
   gconv_image made = {.type = mask->type, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   gconv_status status = check_mask(mask);
-  if (status == GCONV_OK)
-    status = gconv_image_allocate(&made);
+  GCONV_THEN(status, gconv_image_allocate(&made));
   size_t pixels = (size_t)mask->width;
   void *grey = status == GCONV_OK ? malloc(pixels * 2 * gconv_type_bytes(mask->type)) : NULL;
   if (status == GCONV_OK && !grey)
@@ -438,9 +437,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   GCONV_TRY(check_result(plan->inner, &base->like));
   base->info = plan->inner->info;
   base->output_count = 1;
-  base->outputs = calloc(1, sizeof *base->outputs);
-  if (!base->outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEW(base->outputs, 1, "no memory for a plan");
   base->outputs[0] = plan->inner->outputs[0];
   return GCONV_OK;
 }

@@ -107,10 +107,8 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
   t.sorted = sorted;
   t.begins = begins;
   t.costs = costs;
-  if (status == GCONV_OK)
-    status = gconv_svm_train_machines(&t, machines, device);
-  if (status == GCONV_OK)
-    status = assemble(&t, model);
+  GCONV_THEN(status, gconv_svm_train_machines(&t, machines, device));
+  GCONV_THEN(status, assemble(&t, model));
   model->info.on_gpu = t.on_gpu;
   for (size_t k = 0; k < machines && t.solutions; k++)
     free(t.solutions[k].b);

@@ -84,8 +84,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
   gconv_cuda_guest guest(device->index);
   const cudaError_t error = cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking);
   gconv_status status = error == cudaSuccess ? GCONV_OK : gconv_cuda_failure(error, "the stream", __FILE__, __LINE__);
-  if (status == GCONV_OK)
-    status = gconv_svm_gpu_put(gpu, rows, count, &gpu->own);
+  GCONV_THEN(status, gconv_svm_gpu_put(gpu, rows, count, &gpu->own));
   if (status == GCONV_OK)
     *made = gpu;
   else

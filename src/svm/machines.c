@@ -81,8 +81,7 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
   variables v = {0};
   gconv_status status = make_pair(t, pair, &v);
   cases_of_pair(t, pair, &count);
-  if (status == GCONV_OK)
-    status = solve(t, &v, count, count, &t->solutions[pair]);
+  GCONV_THEN(status, solve(t, &v, count, count, &t->solutions[pair]));
   free_variables(&v);
   return status;
 }
@@ -104,8 +103,7 @@ static gconv_status train_regression(const gconv_svm_training *t) {
     v.numbers[count + cases + k] = -cost;
     v.numbers[2 * count + cases + k] = 0;
   }
-  if (status == GCONV_OK)
-    status = solve(t, &v, cases, count, &t->solutions[0]);
+  GCONV_THEN(status, solve(t, &v, cases, count, &t->solutions[0]));
   for (size_t k = 0; k < cases && status == GCONV_OK; k++)
     t->solutions[0].b[k] += t->solutions[0].b[cases + k];
   free_variables(&v);
@@ -214,8 +212,8 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
     if (gconv_svm_gpu_takes(t->place.gpu, count))
       status = add_small(&all, k);
   }
-  if (status == GCONV_OK)
-    status = gconv_svm_gpu_solve_pairs(t->place.gpu, all.pairs, all.count, t->settings->given.tolerance, end_pair, &all);
+  GCONV_THEN(status,
+             gconv_svm_gpu_solve_pairs(t->place.gpu, all.pairs, all.count, t->settings->given.tolerance, end_pair, &all));
   for (size_t k = 0; k < all.count; k++) {
     free((double *)all.pairs[k].diagonal);
     free_variables(&all.own[k].variables);
@@ -265,8 +263,7 @@ static gconv_status train_there(gconv_svm_training *t, size_t machines, gconv_de
   t->place = (gconv_svm_place){.threads = gconv_device_threads(device),
                                .gpu = gpu,
                                .cache_bytes = t->settings->own_cache ? t->settings->given.cache_bytes : 0};
-  if (status == GCONV_OK)
-    status = t->class_count > 0 ? train_pairs(t, machines, t->place.threads) : train_regression(t);
+  GCONV_THEN(status, t->class_count > 0 ? train_pairs(t, machines, t->place.threads) : train_regression(t));
   gconv_svm_gpu_free(gpu);
   t->on_gpu = status == GCONV_OK;
   return status;

@@ -240,9 +240,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   if (like->type != GCONV_F32 || !like->planar || (size_t)like->channels != info->columns)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model takes %zu planes of float32, and gets %d channels", info->columns,
                       (int)like->channels);
-  base->outputs = calloc(1, sizeof *base->outputs);
-  if (!base->outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEW(base->outputs, 1, "no memory for a plan");
   base->output_count = 1;
   *base->outputs = (gconv_image){.type = GCONV_F32,
                                  .frames = like->frames,
@@ -312,17 +310,14 @@ static gconv_status make_stages(const gconv_svm *model, int32_t channels, const 
   gconv_operation *stages[3] = {NULL, NULL, NULL};
   svm_operation *machine = NULL;
   gconv_status status = gconv_operation_features(model->features, channels, &stages[0]);
-  if (status == GCONV_OK)
-    status = gconv_features_expect(stages[0], model->info.notes);
-  if (status == GCONV_OK)
-    status = make_operation(model, &machine);
+  GCONV_THEN(status, gconv_features_expect(stages[0], model->info.notes));
+  GCONV_THEN(status, make_operation(model, &machine));
   if (status == GCONV_OK) {
     const gconv_layer layer = {.bank = &machine->same, .groups = machine->same.filters};
     stages[1] = &machine->base; /* it lives as long as the chain, and so does its bank */
     status = gconv_operation_network(&layer, 1, options, &stages[2]);
   }
-  if (status == GCONV_OK)
-    status = gconv_operation_chain(stages, 3, result);
+  GCONV_THEN(status, gconv_operation_chain(stages, 3, result));
   for (size_t i = 0; i < 3; i++)
     gconv_operation_free(stages[i]);
   return status;
@@ -353,8 +348,7 @@ gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_opt
     own.class_values = values;
     own.class_value_count = model->info.class_count;
   }
-  if (status == GCONV_OK)
-    status = make_stages(model, (int32_t)model->info.columns / count, &own, result);
+  GCONV_THEN(status, make_stages(model, (int32_t)model->info.columns / count, &own, result));
   free(values);
   return status;
 }

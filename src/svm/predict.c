@@ -103,9 +103,8 @@ static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
     return GCONV_OK;
   gconv_svm_gpu_free(model->gpu);
   model->gpu = NULL;
-  uint32_t *begins = calloc(classes + 1, sizeof *begins);
-  if (!begins)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu classes", classes);
+  uint32_t *begins;
+  GCONV_NEW(begins, classes + 1, "no memory for %zu classes", classes);
   for (size_t c = 0; c < classes; c++)
     begins[c + 1] =
         begins[c] + (uint32_t)(model->info.type == GCONV_SVM_C_SVC ? model->class_vectors[c] : model->vectors.count);
@@ -113,8 +112,7 @@ static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
       .begins = begins, .by_vector = model->by_vector, .classes = classes, .wide = gconv_svm_coefficient_rows(model)};
   gconv_status status = gconv_svm_gpu_create(device, &model->formula, model->vectors.rows, model->vectors.count,
                                              model->info.columns, &model->gpu);
-  if (status == GCONV_OK)
-    status = gconv_svm_gpu_set_model(model->gpu, &there);
+  GCONV_THEN(status, gconv_svm_gpu_set_model(model->gpu, &there));
   if (status == GCONV_OK) {
     model->gpu_device = device;
   } else {
@@ -143,8 +141,7 @@ static gconv_status values_there(gconv_svm *model, gconv_device *device, const g
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
   pthread_mutex_lock(&model->gpu_lock);
   gconv_status status = bring_model(model, device);
-  if (status == GCONV_OK)
-    status = gconv_svm_gpu_sum(model->gpu, rows, count, sums);
+  GCONV_THEN(status, gconv_svm_gpu_sum(model->gpu, rows, count, sums));
   pthread_mutex_unlock(&model->gpu_lock);
   double *own = sums + classes * wide * count;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
@@ -299,8 +296,7 @@ static gconv_status predict_part(const gconv_svm *model, gconv_device *device, c
                                  double *values, int32_t *classes, double *probabilities) {
   gconv_svm_cases cases = {0};
   gconv_status status = take_rows(model, rows, count, &cases);
-  if (status == GCONV_OK)
-    status = gconv_svm_values(model, device, cases.rows, count, values);
+  GCONV_THEN(status, gconv_svm_values(model, device, cases.rows, count, values));
   if (status == GCONV_OK && model->info.type == GCONV_SVM_C_SVC && (classes || probabilities))
     status = gconv_svm_decide(model, values, count, classes, probabilities);
   gconv_svm_cases_free(&cases);

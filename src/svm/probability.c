@@ -124,8 +124,7 @@ static gconv_status find_values(fitting *f) {
     GCONV_TRY(gconv_svm_model_create(&model));
     gconv_status status =
         gconv_svm_train_plain(f->settings, f->cases, f->inside, inside, f->names, f->class_count, f->device, model);
-    if (status == GCONV_OK)
-      status = value_fold(f, model, fold);
+    GCONV_THEN(status, value_fold(f, model, fold));
     gconv_svm_free(model);
     GCONV_TRY(status);
   }
@@ -214,12 +213,9 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
   f.values = calloc(count * f.wide, sizeof *f.values);
   gconv_status status = f.fold && f.values ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", count);
   f.inside = f.fold + count;
-  if (status == GCONV_OK)
-    status = gconv_svm_deal(cases, members, count, class_count, FOLDS, settings->given.seed, 1, f.fold);
-  if (status == GCONV_OK)
-    status = find_values(&f);
-  if (status == GCONV_OK)
-    status = class_count > 0 ? fit_pairs(&f, model) : fit_spread(&f, model);
+  GCONV_THEN(status, gconv_svm_deal(cases, members, count, class_count, FOLDS, settings->given.seed, 1, f.fold));
+  GCONV_THEN(status, find_values(&f));
+  GCONV_THEN(status, class_count > 0 ? fit_pairs(&f, model) : fit_spread(&f, model));
   free(f.fold);
   free(f.values);
   if (status == GCONV_OK)

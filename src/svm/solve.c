@@ -409,19 +409,14 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
                                      .watch = s->problem->watch};
   solving inner = {.problem = &problem, .threads = s->threads, .b = q.numbers + 3 * active, .g = q.g};
   inner.most = gconv_svm_working(q.count, q.members);
-  if (status == GCONV_OK)
-    status = gconv_svm_matrix_part(s->matrix, q.of, q.members, inner.most, &matrix);
+  GCONV_THEN(status, gconv_svm_matrix_part(s->matrix, q.of, q.members, inner.most, &matrix));
   inner.matrix = matrix;
-  if (status == GCONV_OK)
-    status = allocate(&inner);
-  if (status == GCONV_OK)
-    status = gconv_svm_matrix_begin(matrix, q.g);
-  if (status == GCONV_OK)
-    status = optimize(&inner, solution);
+  GCONV_THEN(status, allocate(&inner));
+  GCONV_THEN(status, gconv_svm_matrix_begin(matrix, q.g));
+  GCONV_THEN(status, optimize(&inner, solution));
   release(&inner);
   gconv_svm_matrix_free(matrix);
-  if (status == GCONV_OK)
-    status = take_part(s, &q);
+  GCONV_THEN(status, take_part(s, &q));
   free_part(&q);
   return status;
 }
@@ -479,10 +474,8 @@ gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix 
     memset(s.b, 0, problem->count * sizeof *s.b);
     status = allocate(&s);
   }
-  if (status == GCONV_OK)
-    status = gconv_svm_matrix_begin(matrix, s.g);
-  if (status == GCONV_OK)
-    status = optimize(&s, solution);
+  GCONV_THEN(status, gconv_svm_matrix_begin(matrix, s.g));
+  GCONV_THEN(status, optimize(&s, solution));
   if (status == GCONV_OK)
     gconv_svm_conclude(problem, s.g, s.largest, s.smallest, solution);
   release(&s);

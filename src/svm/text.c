@@ -149,10 +149,8 @@ gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
   gconv_sink *sink;
   GCONV_TRY(gconv_sink_open(path, &sink));
   gconv_status status = put_header(sink, model);
-  if (status == GCONV_OK)
-    status = put_vectors(sink, model);
-  if (status == GCONV_OK)
-    status = put_notes(sink, model);
+  GCONV_THEN(status, put_vectors(sink, model));
+  GCONV_THEN(status, put_notes(sink, model));
   if (status == GCONV_OK)
     return gconv_sink_commit(sink, false);
   gconv_sink_discard(sink);

@@ -248,8 +248,7 @@ static gconv_status name_classes(gconv_svm_reading *r) {
     snprintf(texts[c], sizeof texts[c], "%.0f", r->labels.items[c]);
     names[c] = texts[c];
   }
-  if (status == GCONV_OK)
-    status = gconv_svm_name_classes(r->model, names, count);
+  GCONV_THEN(status, gconv_svm_name_classes(r->model, names, count));
   free(texts);
   free(names);
   return status;
@@ -305,14 +304,11 @@ static gconv_status read_model(gconv_source *source, gconv_svm *model) {
   gconv_svm_reading r = {.lines = {.source = source}, .model = model};
   model->info.degree = 3;
   gconv_status status = read_header(&r);
-  if (status == GCONV_OK)
-    status = read_vectors(&r);
-  if (status == GCONV_OK)
-    status = gconv_svm_text_notes(&r);
+  GCONV_THEN(status, read_vectors(&r));
+  GCONV_THEN(status, gconv_svm_text_notes(&r));
   if (status == GCONV_OK && r.most_columns == 0)
     status = gconv_fail(GCONV_BAD_FILE, "%s: the support vectors have no numbers", source->name);
-  if (status == GCONV_OK)
-    status = make_model(&r);
+  GCONV_THEN(status, make_model(&r));
   gconv_lines_free(&r.lines);
   gconv_svm_numbers *lists[] = {&r.rho,          &r.labels, &r.prob_a, &r.prob_b, &r.class_vectors,
                                 &r.coefficients, &r.least,  &r.most,   &r.colours};
@@ -341,8 +337,7 @@ gconv_status gconv_svm_read(const char *path, gconv_svm **model) {
   *model = NULL;
   gconv_source source;
   gconv_status status = gconv_source_open(path, &source);
-  if (status == GCONV_OK)
-    status = gconv_svm_read_source(&source, model);
+  GCONV_THEN(status, gconv_svm_read_source(&source, model));
   gconv_source_close(&source);
   return status;
 }

@@ -47,9 +47,8 @@ typedef struct scales {
 /* Finds the standard deviations of columns. Columns that few cases have, such as words in texts, are left out: their
  * deviation only says how rare they are. */
 static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
-  double *sums = calloc(3 * cases->columns + 1, sizeof *sums);
-  if (!sums)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the deviations of %zu columns", cases->columns);
+  double *sums;
+  GCONV_NEW(sums, 3 * cases->columns + 1, "no memory for the deviations of %zu columns", cases->columns);
   *found = (scales){.least = (double)INFINITY};
   for (size_t i = 0; i < cases->count; i++)
     for (size_t k = 0; k < cases->rows[i].count; k++) {
@@ -154,14 +153,12 @@ static gconv_status train_cases(const gconv_svm_settings *settings, const gconv_
   gconv_svm_cases scaled = {0};
   gconv_status status = gconv_svm_model_create(&made);
   const gconv_svm_cases *used = cases;
-  if (status == GCONV_OK)
-    status = gconv_svm_range_find(cases, members, count, settings->given.scaling, &made->range);
+  GCONV_THEN(status, gconv_svm_range_find(cases, members, count, settings->given.scaling, &made->range));
   if (status == GCONV_OK && gconv_svm_range_changes(&made->range)) {
     status = gconv_svm_range_cases(&made->range, cases, &scaled);
     used = &scaled;
   }
-  if (status == GCONV_OK)
-    status = gconv_svm_train_plain(settings, used, members, count, names, class_count, device, made);
+  GCONV_THEN(status, gconv_svm_train_plain(settings, used, members, count, names, class_count, device, made));
   if (status == GCONV_OK && settings->given.probabilities)
     status = gconv_svm_fit_probabilities(settings, used, members, count, names, class_count, device, made);
   gconv_svm_cases_free(&scaled);
@@ -201,10 +198,9 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
   gconv_status status = take_data(options, data, &settings, &cases, &members);
   if (status == GCONV_OK)
     begin_watch(&settings, classes_of(&settings, info), 1, &watch);
-  if (status == GCONV_OK)
-    status = train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info), device, model);
-  if (status == GCONV_OK)
-    status = note_data(info, *model);
+  GCONV_THEN(status, train_cases(&settings, &cases, members, cases.count, info->classes, classes_of(&settings, info), device,
+                                 model));
+  GCONV_THEN(status, note_data(info, *model));
   if (status != GCONV_OK) {
     gconv_svm_free(*model);
     *model = NULL;
@@ -256,9 +252,8 @@ static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
   gconv_svm_cases_finish(&part);
   if (status == GCONV_OK && gconv_svm_range_changes(&model->range))
     status = gconv_svm_range_cases(&model->range, &part, &scaled);
-  if (status == GCONV_OK)
-    status =
-        gconv_svm_values(model, v->device, gconv_svm_range_changes(&model->range) ? scaled.rows : part.rows, count, values);
+  GCONV_THEN(status, gconv_svm_values(model, v->device, gconv_svm_range_changes(&model->range) ? scaled.rows : part.rows,
+                                      count, values));
   for (size_t k = 0; k < count && status == GCONV_OK; k++) {
     v->result->cases++;
     if (v->class_count == 0)
@@ -341,8 +336,7 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
   if (status == GCONV_OK)
     begin_watch(&settings, v.class_count, folds, &watch);
   v.device = device;
-  if (status == GCONV_OK)
-    status = validate(&v, members, folds);
+  GCONV_THEN(status, validate(&v, members, folds));
   free(v.fold);
   free(members);
   gconv_svm_cases_free(&cases);

@@ -229,10 +229,8 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
   double unused;
   gconv_device_enter(m->device);
   gconv_status status = make_learner(p, m, 1, &l);
-  if (status == GCONV_OK)
-    status = train(&l, 1, &unused);
-  if (status == GCONV_OK)
-    status = get_parameters(p, &l, p->after);
+  GCONV_THEN(status, train(&l, 1, &unused));
+  GCONV_THEN(status, get_parameters(p, &l, p->after));
   free_learner(&l);
   gconv_device_leave(m->device);
   GCONV_TRY(status);
@@ -296,8 +294,8 @@ static gconv_status time_epochs(const gconv_bench *bench, const problem *p, cons
   for (int i = 0; status == GCONV_OK && i < 2; i++)
     status = train(&l, 1, &ms);
   row->ms = ms;
-  if (status == GCONV_OK)
-    status = time_long_runs(bench, &l, ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms), row);
+  GCONV_THEN(status,
+             time_long_runs(bench, &l, ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms), row));
   free_learner(&l);
   gconv_device_leave(m->device);
   return status;
@@ -320,8 +318,7 @@ static gconv_status measure_net(gconv_bench *bench, problem *p, const method *me
     snprintf(row.group, sizeof row.group, "%d cases, all in each step; sigmoids, half the sum of squares; ms of an epoch",
              (int)p->net.cases);
     gconv_status status = check_gradient(p, &methods[i], i == 0, &row);
-    if (status == GCONV_OK)
-      status = time_epochs(bench, p, &methods[i], &row);
+    GCONV_THEN(status, time_epochs(bench, p, &methods[i], &row));
     gconv_bench_end_row(bench, &row, status);
   }
   return GCONV_OK;

@@ -117,10 +117,8 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
   gconv_rbf *rbf = NULL;
   gconv_device_enter(bench->device);
   gconv_status status = milliseconds ? gconv_rbf_create(&order, &rbf) : gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  if (status == GCONV_OK)
-    status = gconv_rbf_run(rbf, 1, &unused);
-  if (status == GCONV_OK)
-    status = check(p, rbf, kind, row);
+  GCONV_THEN(status, gconv_rbf_run(rbf, 1, &unused));
+  GCONV_THEN(status, check(p, rbf, kind, row));
   for (int i = 0; status == GCONV_OK && i < runs; i++) {
     const int turns = kind == GCONV_RBF_MANY ? 1 : TURNS;
     status = gconv_rbf_run(rbf, turns, &milliseconds[i]);

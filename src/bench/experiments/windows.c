@@ -119,12 +119,9 @@ static gconv_status measure(const gconv_bench *bench, stream *s, gconv_device *d
   gconv_operation *operation = NULL;
   gconv_plan *plan = NULL;
   gconv_status status = gconv_operation_of_network(&s->network, &options, &operation);
-  if (status == GCONV_OK)
-    status = gconv_plan_create(device, &like, operation, 0, &plan);
-  if (status == GCONV_OK)
-    status = time_runs(plan, s, together, bench->settings->runs, row);
-  if (status == GCONV_OK)
-    status = check_outputs(s, first, row);
+  GCONV_THEN(status, gconv_plan_create(device, &like, operation, 0, &plan));
+  GCONV_THEN(status, time_runs(plan, s, together, bench->settings->runs, row));
+  GCONV_THEN(status, check_outputs(s, first, row));
   gconv_plan_free(plan);
   gconv_operation_free(operation);
   return status;
