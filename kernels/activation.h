@@ -94,26 +94,28 @@ GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
     values[k * distance] /= sum;
 }
 
-/* The list of activations that look at one sample (softmax looks at several): ROW(name, NAME). Files make a function of each
- * row, and a table of the functions. A new activation needs a row here, and a case in gconv_activate(). */
-#define GCONV_EACH_ACTIVATION(ROW) ROW(none, NONE) ROW(relu, RELU) ROW(leaky, LEAKY) ROW(sigmoid, SIGMOID) ROW(tanh, TANH)
-
-/* Applies the activation to sum + bias. NaN stays NaN. */
-GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
-  switch (problem->activation) {
+/* What an activation makes of a sum; of softmax, which is a pass of its own, the sum itself. `slope` is that of leaky or
+ * sigmoid. NaN stays NaN. */
+GCONV_BOTH float gconv_activated(gconv_activation activation, float slope, float v) {
+  switch (activation) {
   case GCONV_ACTIVATION_RELU:
     return v < 0 ? 0.0f : v;
   case GCONV_ACTIVATION_LEAKY:
-    return v < 0 ? v * problem->slope : v;
+    return v < 0 ? v * slope : v;
   case GCONV_ACTIVATION_SIGMOID:
-    return gconv_sigmoid(v * problem->slope);
+    return gconv_sigmoid(v * slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
   case GCONV_ACTIVATION_NONE:
-  case GCONV_ACTIVATION_SOFTMAX: /* a pass of its own */
+  case GCONV_ACTIVATION_SOFTMAX:
     break;
   }
   return v;
+}
+
+/* Applies a layer's activation to sum + bias. */
+GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
+  return gconv_activated(problem->activation, problem->slope, v);
 }
 
 #endif

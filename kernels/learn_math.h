@@ -9,24 +9,6 @@
 
 #include <float.h>
 
-/* The output of a sum, but for softmax. `slope` is that of leaky or sigmoid. */
-GCONV_BOTH float gconv_learn_activate(gconv_activation activation, float slope, float v) {
-  switch (activation) {
-  case GCONV_ACTIVATION_RELU:
-    return v < 0 ? 0.0f : v;
-  case GCONV_ACTIVATION_LEAKY:
-    return v < 0 ? v * slope : v;
-  case GCONV_ACTIVATION_SIGMOID:
-    return gconv_sigmoid(v * slope);
-  case GCONV_ACTIVATION_TANH:
-    return gconv_tanh(v);
-  case GCONV_ACTIVATION_NONE:
-  case GCONV_ACTIVATION_SOFTMAX: /* a pass of its own */
-    break;
-  }
-  return v;
-}
-
 /* The gradient of a sum from that of its output: dy times the derivative of the activation, as y tells it. Leaky needs a
  * slope above 0. */
 GCONV_BOTH float gconv_learn_slope(gconv_activation activation, float slope, float y, float dy) {

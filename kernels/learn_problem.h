@@ -41,6 +41,7 @@
 #ifndef GCONV_KERNELS_LEARN_PROBLEM_H
 #define GCONV_KERNELS_LEARN_PROBLEM_H
 
+#include "base/lists.h"
 #include "gconv_learn.h"
 #include "kernels/layer_problem.h"
 
@@ -48,6 +49,8 @@ enum {
   GCONV_LEARN_SLICE = 128,      /* cases of a chain, in the dense tail */
   GCONV_LEARN_BAND_PLACES = 512 /* places of a band, about */
 };
+
+enum { GCONV_LOSSES = GCONV_EACH_LOSS(GCONV_COUNTED) }; /* without the default */
 
 typedef struct gconv_learn_layer {
   gconv_layer_kind kind;
@@ -130,8 +133,16 @@ GCONV_BOTH double gconv_learn_loss_factor(const gconv_learn_net *net, size_t cas
   return 1.0 / ((double)cases * (double)gconv_learn_outputs(net));
 }
 GCONV_BOTH double gconv_learn_factor(const gconv_learn_net *net, size_t cases) {
-  bool squares = net->loss == GCONV_LOSS_SSE || net->loss == GCONV_LOSS_MSE;
-  return gconv_learn_loss_factor(net, cases) * (squares ? 2.0 : 1.0);
+  switch (net->loss) {
+  case GCONV_LOSS_SSE:
+  case GCONV_LOSS_MSE:
+    return gconv_learn_loss_factor(net, cases) * 2.0;
+  case GCONV_LOSS_MAE:
+  case GCONV_LOSS_CROSS_ENTROPY:
+  case GCONV_LOSS_DEFAULT:
+    break;
+  }
+  return gconv_learn_loss_factor(net, cases);
 }
 
 #endif

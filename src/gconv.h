@@ -38,6 +38,9 @@
 #define GCONV_PRINTF(text, first)
 #endif
 
+/* Makes the values of an enumeration of the rows of its list, such as GCONV_EACH_LAYER_KIND. */
+#define GCONV_LISTED(name, value) value,
+
 #if defined(__GNUC__) /* what a shared library shows */
 #pragma GCC visibility push(default)
 #endif
@@ -653,22 +656,27 @@ gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *she
 
 /* ---- Layers: batched multi-channel convolution ------------------------------------------------------------------------ */
 
-/* What becomes of sum + bias. */
+/* What becomes of sum + bias: a row of each activation that looks at one sample, with its name in files and texts. Softmax
+ * looks at several. */
+#define GCONV_EACH_ACTIVATION(ROW)                                                                                          \
+  ROW(none, GCONV_ACTIVATION_NONE)                                                                                          \
+  ROW(relu, GCONV_ACTIVATION_RELU)       /* max(v, 0) */                                                                    \
+  ROW(leaky, GCONV_ACTIVATION_LEAKY)     /* v < 0 ? slope * v : v */                                                        \
+  ROW(sigmoid, GCONV_ACTIVATION_SIGMOID) /* 1 / (1 + exp(-slope * v)) */                                                    \
+  ROW(tanh, GCONV_ACTIVATION_TANH)
+
 typedef enum gconv_activation {
-  GCONV_ACTIVATION_NONE,
-  GCONV_ACTIVATION_RELU,    /* max(v, 0) */
-  GCONV_ACTIVATION_LEAKY,   /* v < 0 ? slope * v : v */
-  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-slope * v)) */
-  GCONV_ACTIVATION_TANH,
-  GCONV_ACTIVATION_SOFTMAX /* exp(v) over the sum of exp(v) of all filters at this place */
+  GCONV_EACH_ACTIVATION(GCONV_LISTED)
+      GCONV_ACTIVATION_SOFTMAX /* exp(v) over the sum of exp(v) of all filters at this place */
 } gconv_activation;
 
-/* What a layer does. */
-typedef enum gconv_layer_kind {
-  GCONV_LAYER_CONV,    /* convolves with a bank */
-  GCONV_LAYER_MEAN,    /* the mean of each channel over height and width: N x C x 1 x 1 */
-  GCONV_LAYER_RESIDUAL /* adds the input of the first layer, normalised as that layer sees it; the shapes must be equal */
-} gconv_layer_kind;
+/* What a layer does: a row of each kind, with its name in files and texts. */
+#define GCONV_EACH_LAYER_KIND(ROW)                                                                                          \
+  ROW(conv, GCONV_LAYER_CONV)         /* convolves with a bank */                                                           \
+  ROW(mean, GCONV_LAYER_MEAN)         /* the mean of each channel over height and width: N x C x 1 x 1 */                   \
+  ROW(residual, GCONV_LAYER_RESIDUAL) /* adds the input of the first layer as that layer sees it; of the same shape */
+
+typedef enum gconv_layer_kind { GCONV_EACH_LAYER_KIND(GCONV_LISTED) } gconv_layer_kind;
 
 /* What products may be rounded to. Sums are float32 always. */
 typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCONV_MATH_BF16 } gconv_math;

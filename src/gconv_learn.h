@@ -24,13 +24,18 @@ extern "C" {
 
 /* ---- Networks ------------------------------------------------------------------------------------------------------ */
 
-/* What training makes small. y are the outputs of a case, t its targets; of classes, t is 1 for the right one, else 0. */
+/* What training makes small: a row of each loss, with its name. y are the outputs of a case, t its targets; of classes, t is
+ * 1 for the right one, else 0. */
+#define GCONV_EACH_LOSS(ROW)                                                                                                \
+  ROW("sse", GCONV_LOSS_SSE)                     /* the sum of (y - t)^2 / 2 over all outputs of all cases */               \
+  ROW("mse", GCONV_LOSS_MSE)                     /* the mean of (y - t)^2 over outputs and cases */                         \
+  ROW("mae", GCONV_LOSS_MAE)                     /* the mean of |y - t| over outputs and cases */                           \
+  ROW("cross-entropy", GCONV_LOSS_CROSS_ENTROPY) /* the mean of -log y over cases, y being the output of the right class;   \
+                                                    behind softmax only */
+
 typedef enum gconv_loss {
-  GCONV_LOSS_DEFAULT,      /* cross-entropy behind softmax, else mse; in a network, it is not known */
-  GCONV_LOSS_SSE,          /* the sum of (y - t)^2 / 2 over all outputs of all cases */
-  GCONV_LOSS_MSE,          /* the mean of (y - t)^2 over outputs and cases */
-  GCONV_LOSS_MAE,          /* the mean of |y - t| over outputs and cases */
-  GCONV_LOSS_CROSS_ENTROPY /* the mean of -log y over cases, y being the output of the right class; behind softmax only */
+  GCONV_LOSS_DEFAULT, /* cross-entropy behind softmax, else mse; in a network, it is not known */
+  GCONV_EACH_LOSS(GCONV_LISTED)
 } gconv_loss;
 
 /*
@@ -195,20 +200,23 @@ void gconv_dataset_free(gconv_dataset *dataset);
 
 /* ---- Training ------------------------------------------------------------------------------------------------------ */
 
-typedef enum gconv_optimizer {
-  GCONV_OPTIMIZER_ADAM, /* Kingma and Ba 2015, with the decoupled weight decay of Loshchilov and Hutter 2019 */
-  GCONV_OPTIMIZER_SGD,
-  GCONV_OPTIMIZER_MOMENTUM,
-  GCONV_OPTIMIZER_RPROP /* Riedmiller and Braun 1993, without weight backtracking (iRprop-, Igel and Huesken 2000) */
-} gconv_optimizer;
+/* How weights follow gradients: a row of each optimizer, with its name. */
+#define GCONV_EACH_OPTIMIZER(ROW)                                                                                           \
+  ROW("adam", GCONV_OPTIMIZER_ADAM) /* Kingma and Ba 2015, with the decoupled weight decay of Loshchilov and Hutter 2019 */ \
+  ROW("sgd", GCONV_OPTIMIZER_SGD)                                                                                           \
+  ROW("momentum", GCONV_OPTIMIZER_MOMENTUM)                                                                                 \
+  ROW("rprop", GCONV_OPTIMIZER_RPROP) /* iRprop-: Riedmiller and Braun 1993, Igel and Huesken 2000 */
 
-/* How the rate goes over the epochs. */
-typedef enum gconv_schedule {
-  GCONV_SCHEDULE_CONSTANT,
-  GCONV_SCHEDULE_LINEAR, /* to 0 at the last epoch */
-  GCONV_SCHEDULE_COSINE, /* to 0 at the last epoch */
-  GCONV_SCHEDULE_STEP    /* to a tenth after each third of the epochs */
-} gconv_schedule;
+typedef enum gconv_optimizer { GCONV_EACH_OPTIMIZER(GCONV_LISTED) } gconv_optimizer;
+
+/* How the rate goes over the epochs: a row of each schedule, with its name. */
+#define GCONV_EACH_SCHEDULE(ROW)                                                                                            \
+  ROW("constant", GCONV_SCHEDULE_CONSTANT)                                                                                  \
+  ROW("linear", GCONV_SCHEDULE_LINEAR) /* to 0 at the last epoch */                                                         \
+  ROW("cosine", GCONV_SCHEDULE_COSINE) /* to 0 at the last epoch */                                                         \
+  ROW("step", GCONV_SCHEDULE_STEP)     /* to a tenth after each third of the epochs */
+
+typedef enum gconv_schedule { GCONV_EACH_SCHEDULE(GCONV_LISTED) } gconv_schedule;
 
 enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100, GCONV_DEFAULT_SAVE_SECONDS = 120 };
 

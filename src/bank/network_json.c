@@ -2,6 +2,7 @@
 /* What the file of a network says besides weights: JSON in the entry "gconv" of __metadata__. Keys that are not known here
  * are kept in gconv_network.others, and written again: those of layers as {"layers": [{...}, ...]}. */
 #include "bank/network_file.h"
+#include "base/lists.h"
 #include "base/printable.h"
 
 #include <inttypes.h>
@@ -13,8 +14,9 @@ enum { VERSION = 1, SHOWN_BYTES = 60 /* of a text of the file, in an error text 
 
 /* ---- Words ---- */
 
-const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
-static const char *const losses[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
+const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {
+    GCONV_EACH_ACTIVATION(GCONV_NAMED_AS)[GCONV_ACTIVATION_SOFTMAX] = "softmax"};
+static const char *const losses[] = {GCONV_EACH_LOSS(GCONV_NAMED)};
 static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
 static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
 #define COUNT(array) (sizeof array / sizeof *array)

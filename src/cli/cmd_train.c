@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "base/printable.h"
 #include "cli/command.h"
@@ -389,13 +390,12 @@ static const gconv_option options[] = {
     OPTION(0, "rate", "R", number, training.rate, .also = "lr learning-rate",
            .help = "of a step; default: of adam 0.001, sgd 0.1, momentum 0.02, rprop 0.01"),
     OPTION(0, "optimizer", "NAME", word, training.optimizer, .also = "optimiser",
-           .words = "adam|sgd|momentum|rprop", /* gconv_optimizer */
-           .help = "adam (default), sgd, momentum or rprop"),
+           .words = &(GCONV_EACH_OPTIMIZER(GCONV_BARRED))[1], .help = "adam (default), sgd, momentum or rprop"),
     OPTION(0, "momentum", "M", number, training.momentum, .help = "of momentum; default: 0.9"),
-    OPTION(0, "loss", "NAME", word, training.loss, .words = "sse|mse|mae|cross-entropy", .least = 1,
+    OPTION(0, "loss", "NAME", word, training.loss, .words = &(GCONV_EACH_LOSS(GCONV_BARRED))[1], .least = 1,
            .help = "what becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: cross-entropy "
-                   "behind softmax, else mse"), /* gconv_loss, from 1 on */
-    OPTION(0, "schedule", "NAME", word, training.schedule, .words = "constant|linear|cosine|step", /* gconv_schedule */
+                   "behind softmax, else mse"),
+    OPTION(0, "schedule", "NAME", word, training.schedule, .words = &(GCONV_EACH_SCHEDULE(GCONV_BARRED))[1],
            .help = "how the rate goes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
     OPTION(0, "weight-decay", "D", number, training.weight_decay,
            .help = "each step takes rate * D of a weight off it; default: 0"),

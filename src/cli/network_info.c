@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a network is, layer by layer: gconv info and gconv bank info. */
 #include "base/json.h"
+#include "base/lists.h"
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/trained.h"
@@ -67,7 +68,7 @@ static const char *name_kind(const gconv_layer *layer, const gconv_layer_info *i
 }
 
 static const char *name_loss(gconv_loss loss) {
-  static const char *const names[] = {NULL, "sse", "mse", "mae", "cross-entropy"};
+  static const char *const names[] = {GCONV_EACH_LOSS(GCONV_NAMED)};
   return names[loss];
 }
 

@@ -75,7 +75,11 @@ static void count_feature(const gconv_feature_list *list, const gconv_feature *f
   case GCONV_FEATURE_STRUCTURE:
     s->kept[KEPT_X] = s->kept[KEPT_Y] = std::max(s->kept[KEPT_X], plane);
     break;
-  default:
+  case GCONV_FEATURE_INTENSITY:
+  case GCONV_FEATURE_GAUSSIAN:
+  case GCONV_FEATURE_LOG:
+  case GCONV_FEATURE_GRADIENT:
+  case GCONV_FEATURE_HESSIAN:
     break;
   }
 }
@@ -266,14 +270,22 @@ static void make_structure(const band &b, const gconv_feature *f, int32_t rim) {
 
 static void finish(const band &b, const gconv_feature *f, const gconv_feature_tiles *tiles) {
   const gconv_feature_gpu *gpu = b.gpu;
-  if (f->kind->form == GCONV_FEATURE_DOG)
-    make_dog(b, f, tiles->rim);
-  else if (f->kind->form == GCONV_FEATURE_STRUCTURE)
-    make_structure(b, f, tiles->rim);
-  else if (f->kind->form == GCONV_FEATURE_EDGES)
-    gconv_feature_edges(tiles, gpu->kept[KEPT], b.feature(f, 0), gpu->line.stream);
-  else if (f->kind->form == GCONV_FEATURE_TEXTURE)
-    gconv_feature_texture(tiles, gpu->kept[KEPT], b.feature(f, 0), b.feature(f, 1), gpu->line.stream);
+  switch (f->kind->form) {
+  case GCONV_FEATURE_DOG:
+    return make_dog(b, f, tiles->rim);
+  case GCONV_FEATURE_STRUCTURE:
+    return make_structure(b, f, tiles->rim);
+  case GCONV_FEATURE_EDGES:
+    return gconv_feature_edges(tiles, gpu->kept[KEPT], b.feature(f, 0), gpu->line.stream);
+  case GCONV_FEATURE_TEXTURE:
+    return gconv_feature_texture(tiles, gpu->kept[KEPT], b.feature(f, 0), b.feature(f, 1), gpu->line.stream);
+  case GCONV_FEATURE_INTENSITY: /* which are made with the planes of their scale */
+  case GCONV_FEATURE_GAUSSIAN:
+  case GCONV_FEATURE_LOG:
+  case GCONV_FEATURE_GRADIENT:
+  case GCONV_FEATURE_HESSIAN:
+    break;
+  }
 }
 
 /* The first feature of the list that equals this one, since a list may name a feature twice. */

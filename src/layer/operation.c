@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers as an operation: copies of them, with the options. */
 #include "base/arguments.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "gconv_learn.h"
 #include "layer/network.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 
 const char *gconv_activation_name(gconv_activation activation) {
-  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh", "softmax"};
+  static const char *const names[] = {GCONV_EACH_ACTIVATION(GCONV_NAMED_AS)[GCONV_ACTIVATION_SOFTMAX] = "softmax"};
   return (size_t)activation < sizeof names / sizeof names[0] ? names[activation] : NULL;
 }
 

@@ -144,7 +144,20 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
   return trained.release();
 }
 
+/* The values of an enumeration, by their names. */
+static nb::dict values_of(std::initializer_list<std::pair<const char *, int>> rows) {
+  nb::dict values;
+  for (const auto &[name, value] : rows)
+    values[name] = value;
+  return values;
+}
+
 void add_learning(nb::module_ &module) {
+#define ROW(name, value) {name, value},
+  module.attr("LOSSES") = values_of({GCONV_EACH_LOSS(ROW)});
+  module.attr("OPTIMIZERS") = values_of({GCONV_EACH_OPTIMIZER(ROW)});
+  module.attr("SCHEDULES") = values_of({GCONV_EACH_SCHEDULE(ROW)});
+#undef ROW
   nb::class_<Dataset>(module, "Dataset").def("info", &dataset_info);
   module.def("open_dataset", &open_dataset, nb::arg("options"));
   module.def("train", &train, nb::arg("network"), nb::arg("dataset"), nb::arg("options"), nb::arg("validation"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of training: their names, checks and defaults, and the numbers of a step that follow from them. */
 #include "base/arguments.h"
+#include "base/lists.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -11,17 +12,17 @@ enum { DEFAULT_MEMORY = 256 << 20 }; /* for the values of a step */
 /* ---- Names ---- */
 
 const char *gconv_optimizer_name(gconv_optimizer optimizer) {
-  static const char *const names[] = {"adam", "sgd", "momentum", "rprop"};
+  static const char *const names[] = {GCONV_EACH_OPTIMIZER(GCONV_NAMED)};
   return names[optimizer];
 }
 
 const char *gconv_schedule_name(gconv_schedule schedule) {
-  static const char *const names[] = {"constant", "linear", "cosine", "step"};
+  static const char *const names[] = {GCONV_EACH_SCHEDULE(GCONV_NAMED)};
   return names[schedule];
 }
 
 const char *gconv_loss_name(gconv_loss loss) {
-  static const char *const names[] = {"default", "sse", "mse", "mae", "cross-entropy"};
+  static const char *const names[] = {[GCONV_LOSS_DEFAULT] = "default", GCONV_EACH_LOSS(GCONV_NAMED)};
   return names[loss];
 }
 
@@ -35,9 +36,9 @@ static gconv_status check_number(const char *what, double value, double least, d
 }
 
 gconv_status gconv_training_check(const gconv_training_options *o) {
-  GCONV_TRY(gconv_check_value("the loss", o->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
-  GCONV_TRY(gconv_check_value("the optimizer", o->optimizer, GCONV_OPTIMIZER_ADAM, GCONV_OPTIMIZER_RPROP));
-  GCONV_TRY(gconv_check_value("the schedule", o->schedule, GCONV_SCHEDULE_CONSTANT, GCONV_SCHEDULE_STEP));
+  GCONV_TRY(gconv_check_value("the loss", o->loss, GCONV_LOSS_DEFAULT, GCONV_LOSSES));
+  GCONV_TRY(gconv_check_value("the optimizer", o->optimizer, 0, GCONV_EACH_OPTIMIZER(GCONV_COUNTED) - 1));
+  GCONV_TRY(gconv_check_value("the schedule", o->schedule, 0, GCONV_EACH_SCHEDULE(GCONV_COUNTED) - 1));
   GCONV_TRY(check_number("the rate", o->rate, 0, 1e6));
   GCONV_TRY(check_number("the momentum", o->momentum, 0, 1));
   GCONV_TRY(check_number("the weight decay", o->weight_decay, 0, 1e6));
@@ -69,10 +70,23 @@ gconv_status gconv_training_check(const gconv_training_options *o) {
   return GCONV_OK;
 }
 
+static double default_rate(gconv_optimizer optimizer) {
+  switch (optimizer) {
+  case GCONV_OPTIMIZER_ADAM:
+    return 0.001;
+  case GCONV_OPTIMIZER_SGD:
+    return 0.1;
+  case GCONV_OPTIMIZER_MOMENTUM:
+    return 0.02;
+  case GCONV_OPTIMIZER_RPROP:
+    return 0.01;
+  }
+  return 0;
+}
+
 gconv_training_options gconv_training_resolve(const gconv_training_options *given, size_t cases) {
-  static const double rates[] = {0.001, 0.1, 0.02, 0.01};
   gconv_training_options o = *given;
-  o.rate = o.rate != 0 ? o.rate : rates[o.optimizer];
+  o.rate = o.rate != 0 ? o.rate : default_rate(o.optimizer);
   if (o.optimizer == GCONV_OPTIMIZER_MOMENTUM)
     o.momentum = o.momentum != 0 ? o.momentum : 0.9;
   o.elimination_scale = o.elimination_scale != 0 ? o.elimination_scale : 1;

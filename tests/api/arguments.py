@@ -21,7 +21,7 @@ TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), fla
 FUNCTIONS = [(name, " ".join(result.split()), [" ".join(one.split()) for one in arguments.split(",")])
              for result, name, arguments in re.findall(
                  r"^(?!typedef\b)(\w[\w *]*?)\b(gconv_\w+)\(([^()]*)\)(?: GCONV_PRINTF\([^)]*\))?;", TEXT, re.MULTILINE)]
-ENUMS = dict((name, body.count(",") + 1) for body, name in re.findall(r"typedef enum \w+ \{([^}]*)\} (\w+);", TEXT))
+ENUMS = set(re.findall(r"typedef enum \w+ \{[^}]*\} (\w+);", TEXT))
 
 
 def fields_of(body):

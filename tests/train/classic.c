@@ -9,7 +9,7 @@
 #define ENTRY gconv_learn_classic
 
 static float activate(const gconv_layer_problem *l, float v) {
-  return gconv_learn_activate(l->activation, l->slope, v);
+  return gconv_activated(l->activation, l->slope, v);
 }
 static float derivative(const gconv_layer_problem *l, float y, float dy) {
   return gconv_learn_slope(l->activation, l->slope, y, dy);

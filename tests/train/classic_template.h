@@ -65,11 +65,19 @@ static void differentiate_loss(const gconv_learn_net *net, const REAL *y, const 
   size_t outputs = gconv_learn_outputs(net);
   for (size_t i = 0; i < outputs; i++) {
     REAL d = y[i] - (net->classes ? (REAL)((size_t)targets[0] == i) : targets[i]);
-    dy[i] = net->loss == GCONV_LOSS_SSE   ? d
-            : net->loss != GCONV_LOSS_MAE ? d * factor
-            : d > 0                       ? factor
-            : d < 0                       ? -factor
-                                          : 0;
+    switch (net->loss) {
+    case GCONV_LOSS_SSE:
+      dy[i] = d;
+      break;
+    case GCONV_LOSS_MAE:
+      dy[i] = d > 0 ? factor : d < 0 ? -factor : 0;
+      break;
+    case GCONV_LOSS_MSE:
+    case GCONV_LOSS_CROSS_ENTROPY:
+    case GCONV_LOSS_DEFAULT:
+      dy[i] = d * factor;
+      break;
+    }
   }
 }
 

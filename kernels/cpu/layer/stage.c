@@ -111,14 +111,14 @@ GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation ac
     values[i] = gconv_activate(&problem, values[i]);
 }
 
-#define ACTIVATE(name, NAME)                                                                                                \
+#define ACTIVATE(name, VALUE)                                                                                               \
   GCONV_VECTOR_LOOP(activate_##name, (float *values, size_t count, float slope), (values, count, slope)) {                  \
-    activate_body(values, count, GCONV_ACTIVATION_##NAME, slope);                                                           \
+    activate_body(values, count, VALUE, slope);                                                                             \
   }
 GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
-#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = activate_##name,
+#define ROW(name, VALUE) [VALUE] = activate_##name,
   static void (*const functions[])(float *, size_t, float) = {GCONV_EACH_ACTIVATION(ROW)};
 #undef ROW
   /* softmax is a pass of its own */
@@ -149,15 +149,15 @@ GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *bia
   (const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out, int64_t out_pitch,       \
    float slope)
 typedef void finish FINISH_PARAMETERS;
-#define FINISH(name, NAME)                                                                                                  \
+#define FINISH(name, VALUE)                                                                                                 \
   GCONV_VECTOR_LOOP(finish_##name, FINISH_PARAMETERS, (sums, pitch, biases, count, rows, out, out_pitch, slope)) {          \
-    finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, GCONV_ACTIVATION_##NAME);                          \
+    finish_body(sums, pitch, biases, count, rows, out, out_pitch, slope, VALUE);                                            \
   }
 GCONV_EACH_ACTIVATION(FINISH)
 
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out) {
-#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = finish_##name,
+#define ROW(name, VALUE) [VALUE] = finish_##name,
   static finish *const finishes[] = {GCONV_EACH_ACTIVATION(ROW)[GCONV_ACTIVATION_SOFTMAX] = finish_none};
 #undef ROW
   finishes[problem->activation](sums, pitch, biases, count, rows, out, problem->filters, problem->slope);

@@ -11,18 +11,18 @@ enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at 
 /* ---- Activations ---- */
 
 /* A loop for each activation: a choice within the loop would prevent vector code. */
-#define ACTIVATE(name, NAME)                                                                                                \
+#define ACTIVATE(name, VALUE)                                                                                               \
   GCONV_VECTOR_LOOP(activate_##name, (const gconv_learn_rows *r, const float *from, float bias, float slope, float *to),    \
                     (r, from, bias, slope, to)) {                                                                           \
     for (int64_t row = 0; row < r->rows; row++, from += r->from, to += r->to)                                               \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
-        to[i] = gconv_learn_activate(GCONV_ACTIVATION_##NAME, slope, from[i] + bias);                                       \
+        to[i] = gconv_activated(VALUE, slope, from[i] + bias);                                                              \
   }
 GCONV_EACH_ACTIVATION(ACTIVATE)
 
 void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *from,
                                float bias, float *to) {
-#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = activate_##name,
+#define ROW(name, VALUE) [VALUE] = activate_##name,
   static void (*const functions[])(const gconv_learn_rows *, const float *, float, float,
                                    float *) = {GCONV_EACH_ACTIVATION(ROW)[GCONV_ACTIVATION_SOFTMAX] = activate_none};
 #undef ROW
@@ -31,19 +31,19 @@ void gconv_learn_activate_rows(const gconv_layer_problem *problem, const gconv_l
 
 /* ---- Derivatives ---- */
 
-#define DIFFERENTIATE(name, NAME)                                                                                           \
+#define DIFFERENTIATE(name, VALUE)                                                                                          \
   GCONV_VECTOR_LOOP(differentiate_##name,                                                                                   \
                     (const gconv_learn_rows *r, const float *y, const float *from, float slope, float *to),                 \
                     (r, y, from, slope, to)) {                                                                              \
     for (int64_t row = 0; row < r->rows; row++, y += r->y, from += r->from, to += r->to)                                    \
       for (int64_t i = 0; i < r->count; i++)                                                                                \
-        to[i] = gconv_learn_slope(GCONV_ACTIVATION_##NAME, slope, y[i], from[i] + 0.0f);                                    \
+        to[i] = gconv_learn_slope(VALUE, slope, y[i], from[i] + 0.0f);                                                      \
   }
 GCONV_EACH_ACTIVATION(DIFFERENTIATE)
 
 void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gconv_learn_rows *rows, const float *y,
                                   const float *from, float *to) {
-#define ROW(name, NAME) [GCONV_ACTIVATION_##NAME] = differentiate_##name,
+#define ROW(name, VALUE) [VALUE] = differentiate_##name,
   static void (*const functions[])(const gconv_learn_rows *, const float *, const float *, float,
                                    float *) = {GCONV_EACH_ACTIVATION(ROW)};
 #undef ROW
@@ -154,26 +154,18 @@ GCONV_INLINE void output_body(const float *restrict y, const float *restrict tar
 #define OUTPUT_PARAMETERS                                                                                                   \
   (const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases, float factor,              \
    double *restrict losses, float *restrict dy)
-#define OUTPUT(name, loss, classes)                                                                                         \
+#define OUTPUT_OF(name, loss, classes)                                                                                      \
   GCONV_VECTOR_LOOP(name, OUTPUT_PARAMETERS, (y, targets, step, i, cases, factor, losses, dy)) {                            \
     output_body(y, targets, step, i, cases, factor, losses, dy, loss, classes);                                             \
   }
-OUTPUT(output_sse, GCONV_LOSS_SSE, false)
-OUTPUT(output_mse, GCONV_LOSS_MSE, false)
-OUTPUT(output_mae, GCONV_LOSS_MAE, false)
-OUTPUT(class_sse, GCONV_LOSS_SSE, true)
-OUTPUT(class_mse, GCONV_LOSS_MSE, true)
-OUTPUT(class_mae, GCONV_LOSS_MAE, true)
-OUTPUT(class_cross_entropy, GCONV_LOSS_CROSS_ENTROPY, true)
+#define OUTPUT(word, LOSS) OUTPUT_OF(targets_##LOSS, LOSS, false) OUTPUT_OF(classes_##LOSS, LOSS, true)
+GCONV_EACH_LOSS(OUTPUT)
 
 typedef void output_function(const float *, const float *, int64_t, float, int64_t, float, double *, float *);
-static output_function *const outputs_of[2][5] = {
-    {[GCONV_LOSS_SSE] = output_sse, [GCONV_LOSS_MSE] = output_mse, [GCONV_LOSS_MAE] = output_mae},
-    {[GCONV_LOSS_SSE] = class_sse,
-     [GCONV_LOSS_MSE] = class_mse,
-     [GCONV_LOSS_MAE] = class_mae,
-     [GCONV_LOSS_CROSS_ENTROPY] = class_cross_entropy},
-};
+#define OF_TARGETS(word, LOSS) [LOSS] = targets_##LOSS,
+#define OF_CLASSES(word, LOSS) [LOSS] = classes_##LOSS,
+static output_function *const outputs_of[2][1 + GCONV_LOSSES] = {{GCONV_EACH_LOSS(OF_TARGETS)},
+                                                                 {GCONV_EACH_LOSS(OF_CLASSES)}};
 
 /* Marks the cases whose output i is larger than own[n], the output of their class, or as large and before it. */
 GCONV_VECTOR_LOOP(mark,

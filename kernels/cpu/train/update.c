@@ -3,7 +3,8 @@
 #include "base/cpu.h"
 
 /* A loop for each optimiser: a choice within the loop would prevent vector code. */
-#define UPDATE(name, optimizer_value)                                                                                       \
+#define UPDATE(word, OPTIMIZER) UPDATE_BY(update_##OPTIMIZER, OPTIMIZER)
+#define UPDATE_BY(name, optimizer_value)                                                                                    \
   GCONV_INLINE void name##_body(const gconv_learn_step *step, bool are_weights, size_t count,                               \
                                 const float *restrict gradient, float *restrict parameters, float *restrict first,          \
                                 float *restrict second) {                                                                   \
@@ -24,17 +25,13 @@
                     float *restrict parameters, float *restrict first, float *restrict second),                             \
                    (step, are_weights, count, gradient, parameters, first, second))
 
-UPDATE(update_adam, GCONV_OPTIMIZER_ADAM)
-UPDATE(update_sgd, GCONV_OPTIMIZER_SGD)
-UPDATE(update_momentum, GCONV_OPTIMIZER_MOMENTUM)
-UPDATE(update_rprop, GCONV_OPTIMIZER_RPROP)
+GCONV_EACH_OPTIMIZER(UPDATE)
 
 void gconv_learn_update_range(const gconv_learn_step *step, bool are_weights, size_t count, const float *gradient,
                               float *parameters, float *first, float *second) {
+#define ROW(word, OPTIMIZER) [OPTIMIZER] = update_##OPTIMIZER,
   void (*const updates[])(const gconv_learn_step *, bool, size_t, const float *, float *, float *,
-                          float *) = {[GCONV_OPTIMIZER_ADAM] = update_adam,
-                                      [GCONV_OPTIMIZER_SGD] = update_sgd,
-                                      [GCONV_OPTIMIZER_MOMENTUM] = update_momentum,
-                                      [GCONV_OPTIMIZER_RPROP] = update_rprop};
+                          float *) = {GCONV_EACH_OPTIMIZER(ROW)};
+#undef ROW
   updates[step->optimizer](step, are_weights, count, gradient, parameters, first, second);
 }

@@ -92,7 +92,7 @@ __device__ void finish_many_outputs(const resident_net &net, int32_t block_at, i
     float sums[2] = {};
     sum_outputs<ROOM, 0>(l, x_at, n, k, sums);
     UNROLLED_FOR (int m = 0; m < 2; m++)
-      y[m][k] = softens ? sums[m] : gconv_learn_activate(l.activation, l.slope, sums[m]);
+      y[m][k] = softens ? sums[m] : gconv_activated(l.activation, l.slope, sums[m]);
   }
   if (softens)
     soften(l, y);

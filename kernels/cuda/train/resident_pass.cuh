@@ -24,21 +24,21 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
 }
 
 /* Calls use(the layer's activation). The choice is made once, outside the loops of `use`, so that their iterations overlap.
- */
+ * Softmax is a pass of its own. */
 template <class Use> __device__ __forceinline__ void with_activation(const resident_layer &l, Use use) {
-  if (l.activation == GCONV_ACTIVATION_TANH)
-    use(GCONV_ACTIVATION_TANH);
-  else if (l.activation == GCONV_ACTIVATION_SIGMOID)
-    use(GCONV_ACTIVATION_SIGMOID);
-  else
-    use(l.activation);
+#define ROW(name, VALUE)                                                                                                    \
+  if (l.activation == VALUE)                                                                                                \
+    return use(VALUE);
+  GCONV_EACH_ACTIVATION(ROW)
+#undef ROW
+  use(GCONV_ACTIVATION_SOFTMAX);
 }
 
 /* Replaces sums by outputs. */
 template <int N> __device__ __forceinline__ void activate(const resident_layer &l, float (&values)[N]) {
   with_activation(l, [&](gconv_activation activation) {
     UNROLLED_FOR (int m = 0; m < N; m++)
-      values[m] = gconv_learn_activate(activation, l.slope, values[m]);
+      values[m] = gconv_activated(activation, l.slope, values[m]);
   });
 }
 
@@ -283,11 +283,10 @@ template <int ROOM>
 __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
     return (double)y[(int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n] * apart];
-  const bool is_absolute = net.loss == GCONV_LOSS_MAE;
   double loss = 0;
   UNROLLED_4_FOR (int32_t k = 0; k < net.outputs; k++) {
     const double d = (double)y[k * apart] - (double)target_of<ROOM>(net, x_at, k, n);
-    loss += is_absolute ? fabs(d) : d * d;
+    loss += gconv_learn_loss_term(net.loss, d);
   }
   return loss;
 }

@@ -20,9 +20,8 @@ from ._network import Network, file_bytes, from_bytes, map_of_classes, model_row
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
 KINDS = {"table": 0, "windows": 1, "classes": 2, "pairs": 3, "pixels": 4}
-LOSSES = {"default": 0, "sse": 1, "mse": 2, "mae": 3, "cross-entropy": 4}
-OPTIMIZERS = {"adam": 0, "sgd": 1, "momentum": 2, "rprop": 3}
-SCHEDULES = {"constant": 0, "linear": 1, "cosine": 2, "step": 3}
+LOSSES = {"default": 0, **_core.LOSSES}
+OPTIMIZERS, SCHEDULES = _core.OPTIMIZERS, _core.SCHEDULES
 SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3}
 SCALINGS = {"none": 0, "symmetric": 1, "unit": 2, "standard": 3}
 
