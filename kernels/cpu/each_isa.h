@@ -13,6 +13,8 @@
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
  *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN
  *   UNROLL     before a loop of constant length: unrolls it
+ *
+ * TO_6(X) is X(1) X(2) ... X(6): it makes a function, or a row of a table, for each size of a tile.
  */
 #include "base/cpu.h"
 
@@ -29,6 +31,13 @@
 #else
 #define UNROLL _Pragma("GCC unroll 24")
 #endif
+
+#define TO_4(X) X(1) X(2) X(3) X(4)
+#define TO_5(X) TO_4(X) X(5)
+#define TO_6(X) TO_5(X) X(6)
+#define TO_8(X) TO_6(X) X(7) X(8)
+#define TO_9(X) TO_8(X) X(9)
+#define TO_14(X) TO_9(X) X(10) X(11) X(12) X(13) X(14)
 
 #if defined(__x86_64__) && defined(__GNUC__)
 

@@ -29,36 +29,28 @@ GCONV_INLINE TARGET void NAME(tile)(const walk *w, const float *x, const float *
     NAME(tile)(w, x, weights, biases, out, pitch, F, V);                                                                    \
   }
 #define TILES(F) TILE(F, 1) TILE(F, 2) TILE(F, 3)
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
+#define WIDE_TILE(F) TILE(F, 6)
+#define ROW(F) {NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3)},
+#define WIDE(F) {NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3), NULL, NULL, NAME(tile_##F##_6)},
 #if REGISTERS == 32
-TILE(1, 6)
-TILE(2, 6)
-TILE(3, 6)
-TILE(4, 6)
-TILES(5)
-TILES(6)
-TILES(7)
-TILES(8)
+TO_8(TILES)
+TO_4(WIDE_TILE)
+#else
+TO_4(TILES)
 #endif
-#undef TILE
-#undef TILES
 
-#define ROW(F)                                                                                                              \
-  { NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3) }
-#define WIDE(F)                                                                                                             \
-  { NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3), NULL, NULL, NAME(tile_##F##_6) }
 static const tile_set NAME(tiles) = {
     .lanes = LANES,
 #if REGISTERS == 32
     .filters = 8,
-    .tiles = {{NULL}, WIDE(1), WIDE(2), WIDE(3), WIDE(4), ROW(5), ROW(6), ROW(7), ROW(8)},
+    .tiles = {{NULL}, TO_4(WIDE) ROW(5) ROW(6) ROW(7) ROW(8)},
 #else
     .filters = 4,
-    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4)},
+    .tiles = {{NULL}, TO_4(ROW)},
 #endif
 };
+#undef TILE
+#undef TILES
+#undef WIDE_TILE
 #undef ROW
 #undef WIDE

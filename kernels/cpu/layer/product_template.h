@@ -64,24 +64,14 @@ GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float 
     NAME(tile)(p, x, sums, N, V, p->step);                                                                                  \
   }
 #define TILES(N) HALF_TILE(N) TILE(N, 1) TILE(N, 2)
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-TILES(5)
-TILES(6)
+#define TILE_ROW(N) {FIRST(tile, N), NAME(tile_##N##_1), NAME(tile_##N##_2)},
+#define APART_ROW(N) {FIRST(apart, N), NAME(apart_##N##_1), NAME(apart_##N##_2)},
 #if REGISTERS == 32
-TILES(7)
-TILES(8)
-TILES(9)
-TILES(10)
-TILES(11)
-TILES(12)
-TILES(13)
-TILES(14)
+#define EACH(X) TO_14(X)
+#else
+#define EACH(X) TO_6(X)
 #endif
-#undef TILE
-#undef TILES
+EACH(TILES)
 
 /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES. */
 static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch) {
@@ -122,26 +112,17 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 #endif
 }
 
-#define ROW(kind, N)                                                                                                        \
-  { FIRST(kind, N), NAME(kind##_##N##_1), NAME(kind##_##N##_2) }
-#define TO_6(kind) {NULL}, ROW(kind, 1), ROW(kind, 2), ROW(kind, 3), ROW(kind, 4), ROW(kind, 5), ROW(kind, 6)
-#define TO_14(kind)                                                                                                         \
-  TO_6(kind), ROW(kind, 7), ROW(kind, 8), ROW(kind, 9), ROW(kind, 10), ROW(kind, 11), ROW(kind, 12), ROW(kind, 13),         \
-      ROW(kind, 14)
 static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
-#if REGISTERS == 32
-    .pixels = 14,
-    .tiles = {{TO_14(tile)}, {TO_14(apart)}},
-#else
-    .pixels = 6,
-    .tiles = {{TO_6(tile)}, {TO_6(apart)}},
-#endif
+    .pixels = REGISTERS == 32 ? 14 : 6,
+    .tiles = {{{NULL}, EACH(TILE_ROW)}, {{NULL}, EACH(APART_ROW)}},
 };
-#undef ROW
-#undef TO_6
-#undef TO_14
+#undef TILE
+#undef TILES
+#undef TILE_ROW
+#undef APART_ROW
+#undef EACH
 #undef FIRST
 #undef HALF_TILE
 #undef HALF

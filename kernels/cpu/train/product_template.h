@@ -114,67 +114,43 @@ static TARGET bool NAME(any_zero)(const float *sums, int64_t rows, int64_t pitch
                                                                       const float *b, float *out) {                         \
     NAME(gather)(p, a, b, out, N, V);                                                                                       \
   }
-#define TILE(N, V)                                                                                                          \
-  GATHER_TILE(N, V)                                                                                                         \
+#define OUTER_TILE(N, V)                                                                                                    \
   static TARGET __attribute__((noinline)) void NAME(outer_##N##_##V)(const gconv_outer *p, const int64_t *offsets,          \
                                                                      const float *x, const float *g, float *sums) {         \
     NAME(outer)(p, offsets, x, g, sums, N, V);                                                                              \
   }
-#if REGISTERS == 32
-#define TILES(N) TILE(N, 1) TILE(N, 2) TILE(N, 3)
-#define GATHER(N)                                                                                                           \
-  { NULL, NAME(gather_##N##_1), NAME(gather_##N##_2), NAME(gather_##N##_3) }
-#define OUTER(N)                                                                                                            \
-  { NULL, NAME(outer_##N##_1), NAME(outer_##N##_2), NAME(outer_##N##_3) }
-#else
-#define TILES(N) TILE(N, 1) TILE(N, 2)
-#define GATHER(N)                                                                                                           \
-  { NULL, NAME(gather_##N##_1), NAME(gather_##N##_2) }
-#define GATHER_3(N)                                                                                                         \
-  { NULL, NAME(gather_##N##_1), NAME(gather_##N##_2), NAME(gather_##N##_3) }
-#define OUTER(N)                                                                                                            \
-  { NULL, NAME(outer_##N##_1), NAME(outer_##N##_2) }
-#endif
 #define LISTED_TILE(N, V)                                                                                                   \
   static TARGET __attribute__((noinline)) void NAME(listed_##N##_##V)(const gconv_listed *p, const int64_t *offsets,        \
                                                                       const float *x, const float *g, float *sums) {        \
     NAME(listed)(p, offsets, x, g, sums, N, V);                                                                             \
   }
+/* Tiles of N rows and 1 or 2 vectors; those of 3 vectors; and their rows in tables. */
+#define TILES(N) GATHER_TILE(N, 1) GATHER_TILE(N, 2) OUTER_TILE(N, 1) OUTER_TILE(N, 2)
+#define WIDE_GATHER(N) GATHER_TILE(N, 3)
+#define WIDE_OUTER(N) OUTER_TILE(N, 3)
 #define LISTED_TILES(N) LISTED_TILE(N, 1) LISTED_TILE(N, 2)
-#define LISTED(N)                                                                                                           \
-  { NULL, NAME(listed_##N##_1), NAME(listed_##N##_2) }
-LISTED_TILES(1)
-LISTED_TILES(2)
-LISTED_TILES(3)
-LISTED_TILES(4)
-LISTED_TILES(5)
-#if REGISTERS == 32
-LISTED_TILES(6)
-LISTED_TILES(7)
-LISTED_TILES(8)
-LISTED_TILES(9)
-#endif
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-TILES(5)
-TILES(6)
+#define ROW(kind, N) {NULL, NAME(kind##_##N##_1), NAME(kind##_##N##_2)},
+#define WIDE_ROW(kind, N) {NULL, NAME(kind##_##N##_1), NAME(kind##_##N##_2), NAME(kind##_##N##_3)},
+#define WIDE_GATHER_ROW(N) WIDE_ROW(gather, N)
+#define OUTER_ROW(N) ROW(outer, N)
+#define WIDE_OUTER_ROW(N) WIDE_ROW(outer, N)
+#define LISTED_ROW(N) ROW(listed, N)
+/* A row alone has tiles of up to 6 vectors. */
+#define LONGEST_GATHER [1][4] = NAME(gather_1_4), [1][5] = NAME(gather_1_5), [1][6] = NAME(gather_1_6)
 GATHER_TILE(1, 4)
 GATHER_TILE(1, 5)
 GATHER_TILE(1, 6)
 #if REGISTERS == 32
-TILES(7)
-TILES(8)
+TO_8(TILES)
+TO_8(WIDE_GATHER)
+TO_8(WIDE_OUTER)
+TO_9(LISTED_TILES)
 #else
-GATHER_TILE(1, 3)
-GATHER_TILE(2, 3)
-GATHER_TILE(3, 3)
-GATHER_TILE(4, 3)
+TO_6(TILES)
+TO_4(WIDE_GATHER)
+TO_5(LISTED_TILES)
 #endif
 
-#define GATHER_1                                                                                                            \
-  { NULL, NAME(gather_1_1), NAME(gather_1_2), NAME(gather_1_3), NAME(gather_1_4), NAME(gather_1_5), NAME(gather_1_6) }
 static const gconv_learn_tiles NAME(tiles) = {
     .lanes = LANES,
     .list = NAME(list),
@@ -183,24 +159,28 @@ static const gconv_learn_tiles NAME(tiles) = {
 #if REGISTERS == 32
     .shapes = {{8, 3}, {1, 6}},
     .listed_shape = {9, 2},
-    .listed = {{NULL}, LISTED(1), LISTED(2), LISTED(3), LISTED(4), LISTED(5), LISTED(6), LISTED(7), LISTED(8), LISTED(9)},
-    .gather = {{NULL}, GATHER_1, GATHER(2), GATHER(3), GATHER(4), GATHER(5), GATHER(6), GATHER(7), GATHER(8)},
-    .outer = {{NULL}, OUTER(1), OUTER(2), OUTER(3), OUTER(4), OUTER(5), OUTER(6), OUTER(7), OUTER(8)},
+    .listed = {{NULL}, TO_9(LISTED_ROW)},
+    .gather = {{NULL}, TO_8(WIDE_GATHER_ROW) LONGEST_GATHER},
+    .outer = {{NULL}, TO_8(WIDE_OUTER_ROW)},
 #else
     .shapes = {{6, 2}, {4, 3}, {1, 6}},
     .listed_shape = {5, 2},
-    .listed = {{NULL}, LISTED(1), LISTED(2), LISTED(3), LISTED(4), LISTED(5)},
-    .gather = {{NULL}, GATHER_1, GATHER_3(2), GATHER_3(3), GATHER_3(4), GATHER(5), GATHER(6)},
-    .outer = {{NULL}, OUTER(1), OUTER(2), OUTER(3), OUTER(4), OUTER(5), OUTER(6)},
+    .listed = {{NULL}, TO_5(LISTED_ROW)},
+    .gather = {{NULL}, TO_4(WIDE_GATHER_ROW) ROW(gather, 5) ROW(gather, 6) LONGEST_GATHER},
+    .outer = {{NULL}, TO_6(OUTER_ROW)},
 #endif
 };
 #undef GATHER_TILE
-#undef TILE
-#undef TILES
-#undef GATHER
-#undef GATHER_1
-#undef GATHER_3
-#undef OUTER
-#undef LISTED
+#undef OUTER_TILE
 #undef LISTED_TILE
+#undef TILES
+#undef WIDE_GATHER
+#undef WIDE_OUTER
 #undef LISTED_TILES
+#undef ROW
+#undef WIDE_ROW
+#undef WIDE_GATHER_ROW
+#undef OUTER_ROW
+#undef WIDE_OUTER_ROW
+#undef LISTED_ROW
+#undef LONGEST_GATHER
