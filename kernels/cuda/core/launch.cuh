@@ -2,6 +2,7 @@
 /* Decisions of the host before a launch: limits of the device, shapes of strips, kinds of filters. */
 #pragma once
 
+#include "device.cuh"
 #include "samples.cuh"
 
 #include <math.h>
@@ -13,25 +14,6 @@ namespace {
 /* ---- The device ---- */
 
 enum { LANES = 32 }; /* threads of a warp */
-
-/* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
-inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
-  int device, value;
-  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
-    cudaGetLastError();
-    return otherwise;
-  }
-  return value;
-}
-
-/* The most shared memory that a block may use, once its kernel is allowed to. */
-inline size_t shared_limit(void) {
-  return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
-}
-
-inline int multiprocessors(void) {
-  return device_attribute(cudaDevAttrMultiProcessorCount, 1);
-}
 
 /* Finds how many blocks of a kernel fit on a multiprocessor. First allows the kernel as much shared memory as it wants. */
 template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *blocks) {

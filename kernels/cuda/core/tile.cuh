@@ -185,10 +185,4 @@ inline dim3 grid_for(const gconv_problem *problem, const tile_shape *shape) {
                                    blocks_for((int64_t)problem->images * problem->planes, 1, 65535)));
 }
 
-template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
-  if (bytes > 48 << 10)
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-  return GCONV_OK;
-}
-
 } // namespace

@@ -226,18 +226,12 @@ void make_state(const gconv_execution *execution, const fft_state &state) {
   }
 }
 
-/* Allows the blocks of a kernel their shared memory. */
-template <class Arguments> gconv_status allow(void (*kernel)(Arguments), size_t shared) {
-  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-  return GCONV_OK;
-}
-
 gconv_status allow_kernels(const solution &s) {
   if (s.tile)
-    return allow(s.tile->kernel, s.tile->shared);
-  GCONV_TRY(allow(s.lines_x->enter, s.lines_x->rows_shared));
-  GCONV_TRY(allow(s.lines_y->filter, s.lines_y->columns_shared));
-  return allow(s.lines_x->leave, s.lines_x->rows_shared);
+    return allow_shared(s.tile->kernel, s.tile->shared);
+  GCONV_TRY(allow_shared(s.lines_x->enter, s.lines_x->rows_shared));
+  GCONV_TRY(allow_shared(s.lines_y->filter, s.lines_y->columns_shared));
+  return allow_shared(s.lines_x->leave, s.lines_x->rows_shared);
 }
 
 void dismiss(void *memory) {

@@ -186,7 +186,8 @@ static gconv_status launch(const gconv_execution *execution, int32_t first, int3
       a.list[t] = {taps[t], (int32_t)rows[t] * problem->dilation_y * a.shape.pitch +
                                 (int32_t)columns[t] * problem->dilation_x * problem->channels};
   auto *kernel = sparse<In, MOST>;
-  GCONV_TRY(allow_shared(kernel, a.shape.bytes));
+  if (a.shape.bytes > 48 << 10)
+    GCONV_TRY(allow_shared(kernel, a.shape.bytes));
   kernel<<<grid_for(problem, &a.shape), dim3(LANES, warps), a.shape.bytes, (cudaStream_t)execution->stream>>>(a);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;

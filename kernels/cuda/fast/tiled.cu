@@ -262,7 +262,8 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
     for (int s = 0; s < problem->columns; s++)
       a.taps[row * a.pitch + s] = *tap++;
   auto *kernel = strips<In, MOST>;
-  GCONV_TRY(allow_shared(kernel, shape->bytes));
+  if (shape->bytes > 48 << 10)
+    GCONV_TRY(allow_shared(kernel, shape->bytes));
   kernel<<<grid_for(problem, &shape->tile), dim3(block.y, block.x), shape->bytes, (cudaStream_t)execution->stream>>>(a);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;

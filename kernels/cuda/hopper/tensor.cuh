@@ -201,8 +201,7 @@ GCONV_BOTH void write_digits(const float *weights, int64_t taps, int32_t source,
 
 /* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
 inline const char *available() {
-  const int major = device_attribute(cudaDevAttrComputeCapabilityMajor, 0);
-  return major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
+  return capability() == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
 /* The state of a plan: the algorithm that a chooser has chosen, or NULL, and the cut. */
@@ -330,9 +329,9 @@ template <class E, int D> struct product {
     if (const char *obstacle = available())
       return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
     const cut c = cut_problem(e->problem, E::U, D);
-    CUDA_TRY(cudaFuncSetAttribute(product_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    GCONV_TRY(allow_shared(product_of(c), SHARED_BYTES));
     if (c.flow.steps)
-      CUDA_TRY(cudaFuncSetAttribute(flow_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+      GCONV_TRY(allow_shared(flow_of(c), SHARED_BYTES));
     return keep_cut(c, state);
   }
 

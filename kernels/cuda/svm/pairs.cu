@@ -12,6 +12,7 @@
  * Operations on each variable have the order of the CPU, and the lowest index of equal candidates is taken. So each step,
  * and the result, has the bits of the CPU.
  */
+#include "../core/device.cuh"
 #include "../core/unroll.cuh"
 #include "pairs.h"
 
@@ -394,13 +395,7 @@ void start_machines(const gconv_svm_gpu_machine *machines, gconv_svm_gpu_end *en
 } // namespace
 
 bool gconv_svm_gpu_solves(size_t variables) {
-  int device = 0, bytes = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) {
-    cudaGetLastError();
-    return false;
-  }
-  return variables <= GCONV_SVM_GPU_VARIABLES && bytes_of(variables, 5) + sizeof(shared) + 1024 <= (size_t)bytes;
+  return variables <= GCONV_SVM_GPU_VARIABLES && bytes_of(variables, 5) + sizeof(shared) + 1024 <= shared_limit();
 }
 
 void gconv_svm_gpu_solve_small(const gconv_svm_gpu_small *problem, cudaStream_t stream) {

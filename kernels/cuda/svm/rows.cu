@@ -10,6 +10,7 @@
  * Each sum is a chain of fused multiply-adds in float64 from the first column to the last. A product of two float32 numbers
  * is exact in float64, so a fused multiply-add rounds as the CPU's product and sum do, and all bytes are those of the CPU.
  */
+#include "../core/device.cuh"
 #include "rows.h"
 #include "tiles.cuh"
 
@@ -118,11 +119,10 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
  * first call for each device. If that fails, the launch returns the error. */
 template <auto KERNEL> int ring_bytes() {
   static std::atomic<uint64_t> allowed{0}; /* a bit for each device */
-  int device = 0, major = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major < 9) /* compute_by_threads() takes none */
+  int device = 0;
+  if (capability() < 9) /* compute_by_threads() takes none */
     return 0;
+  cudaGetDevice(&device);
   const uint64_t bit = device < 64 ? (uint64_t)1 << device : 0;
   if ((allowed & bit) == 0 &&
       cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, RING_BYTES) == cudaSuccess)

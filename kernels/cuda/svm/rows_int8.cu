@@ -16,6 +16,7 @@
  */
 #include "rows.h"
 
+#include "../core/device.cuh"
 #include "../hopper/ring.cuh"
 #include "digits.cuh"
 #include "mend.cuh"
@@ -321,11 +322,9 @@ void cut(const gconv_svm_gpu_cases *cases, const uint32_t *numbers, size_t count
 } // namespace
 
 size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns) {
-  int device = 0, major = 0;
   cudaFuncAttributes kernel;
-  const bool may = cudaGetDevice(&device) == cudaSuccess &&
-                   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major == 9 &&
-                   cudaFuncGetAttributes(&kernel, multiply_digits) == cudaSuccess && kernel.binaryVersion == 90;
+  const bool may =
+      capability() == 9 && cudaFuncGetAttributes(&kernel, multiply_digits) == cudaSuccess && kernel.binaryVersion == 90;
   return may && columns >= FEWEST_COLUMNS && columns <= MOST_COLUMNS ? layout(count, most_rows, columns).bytes : 0;
 }
 

@@ -21,6 +21,7 @@
  * leaf, in the order of warps and registers, so that stores are contiguous. A second kernel sums the leaves, and stores the
  * gradient in the order of parameters.
  */
+#include "../core/device.cuh"
 #include "gradient_tensor_groups.cuh"
 #include "layers.h"
 
@@ -262,14 +263,6 @@ template <bool SPLIT> kernel kernel_of(const cut &c) {
   return c.taps == 1   ? multiply_gradients<2, 1, 8, 2, SPLIT>
          : c.taps == 3 ? multiply_gradients<2, 3, 3, 2, SPLIT>
                        : multiply_gradients<2, 4, 2, 2, SPLIT>;
-}
-
-/* The GPU's compute capability, 8 for 8.6; 0 if there is none. */
-int capability() {
-  int device = 0, major = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
-  return known ? major : 0;
 }
 
 bool is_possible(const gconv_learn_own *own) {

@@ -36,7 +36,7 @@
  *   resident_cases.cuh    the last layer in a cluster                     this file             the host
  *   resident_tiles.cuh    parts 1 to 3 of a whole slice
  */
-#include "device/cuda_error.h"
+#include "../core/device.cuh"
 #include "resident.h"
 #include "resident_slices.cuh"
 #include "resident_steps.cuh"
@@ -147,15 +147,10 @@ bool gconv_resident_has_slices(const gconv_resident *resident) {
 void gconv_resident_free(gconv_resident *resident) {
   if (!resident)
     return;
-  cudaFree(resident->steps);
-  cudaFree(resident->arranged);
-  cudaFree(resident->of_cases);
-  cudaFree(resident->numbers);
-  cudaFree(resident->leaves);
-  cudaFree(resident->changed);
-  cudaFree(resident->losses);
-  cudaFree(resident->hits);
-  cudaFree(resident->arrived);
+  void *const owned[] = {resident->steps,   resident->arranged, resident->of_cases, resident->numbers, resident->leaves,
+                         resident->changed, resident->losses,   resident->hits,     resident->arrived};
+  for (void *memory : owned)
+    cudaFree(memory);
   free(resident);
 }
 
@@ -181,8 +176,6 @@ static gconv_status allocate_for(gconv_resident *made) {
     made->arranged_steps = GCONV_RESIDENT_STEPS;
   CUDA_TRY(cudaMalloc(&made->arranged, made->arranged_steps * step));
   CUDA_TRY(cudaMalloc(&made->steps, GCONV_RESIDENT_STEPS * sizeof *made->steps));
-  int device = 0, units = 0;
-  CUDA_TRY(cudaGetDevice(&device));
   cudaFuncAttributes kernel; /* a GPU with clusters may run code that was compiled for GPUs without them */
   CUDA_TRY(cudaFuncGetAttributes(&kernel, take_steps<GCONV_OPTIMIZER_SGD, 32, CLUSTER>));
   made->has_clusters = kernel.ptxVersion >= 90 && kernel.binaryVersion >= 90;
@@ -190,8 +183,8 @@ static gconv_status allocate_for(gconv_resident *made) {
     CUDA_TRY(cudaMalloc(&made->of_cases, made->arranged_steps * (size_t)net->room * sizeof *made->of_cases));
     return GCONV_OK;
   }
-  CUDA_TRY(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device));
-  made->blocks = made->slices < (size_t)units ? (unsigned)made->slices : (unsigned)units;
+  const unsigned units = (unsigned)multiprocessors();
+  made->blocks = made->slices < units ? (unsigned)made->slices : units;
   const size_t places = (size_t)net->first;
   CUDA_TRY(cudaMalloc(&made->numbers, places * sizeof *made->numbers));
   CUDA_TRY(cudaMalloc(&made->leaves, made->slices * places * sizeof *made->leaves));
@@ -214,11 +207,7 @@ gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv
   made->net = *net;
   made->batch = batch;
   made->slices = (batch + GCONV_LEARN_SLICE - 1) / GCONV_LEARN_SLICE;
-  int device = 0, shared_bytes = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess)
-    error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  const int64_t bytes = shared_bytes - STATIC_BYTES;
+  const int64_t bytes = (int64_t)shared_limit() - STATIC_BYTES;
   bool any = false;
   for (int arrays = 0; arrays < 3 && made->slices == 1; arrays++)
     if (lay_out(net, batch, true, arrays, true, bytes, &made->for_arrays[arrays]) ||
@@ -235,20 +224,14 @@ gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv
     *resident = made;
   else
     gconv_resident_free(made);
-  CUDA_TRY(error);
   return status;
-}
-
-template <class Kernel> static gconv_status allow_shared(Kernel kernel, const resident_net &net) {
-  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, net.floats * (int)sizeof(float)));
-  return GCONV_OK;
 }
 
 template <int ROOM, int BLOCKS>
 static gconv_status start_steps(const gconv_resident *resident, const resident_net &net, const run_of &run,
                                 gconv_optimizer optimizer, size_t count, cudaStream_t stream) {
   const auto start = [&](auto kernel) {
-    GCONV_TRY(allow_shared(kernel, net));
+    GCONV_TRY(allow_shared(kernel, net.floats * (int64_t)sizeof(float)));
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {BLOCKS, 1, 1};
@@ -293,7 +276,7 @@ static gconv_status start_large_steps(const gconv_resident *resident, resident_n
   const gconv_learn_step *steps = resident->steps;
   int32_t taken = (int32_t)count;
   void *arguments[] = {&net, &run, &steps, &taken, &of};
-  GCONV_TRY(allow_shared(take_large_steps, net));
+  GCONV_TRY(allow_shared(take_large_steps, net.floats * (int64_t)sizeof(float)));
   prepare_grid<<<((unsigned)of.places + 255) / 256, 256, 0, stream>>>(of);
   CUDA_TRY(cudaLaunchCooperativeKernel(take_large_steps, dim3(resident->blocks), dim3(WORKING), arguments,
                                        (size_t)net.floats * sizeof(float), stream));

@@ -285,7 +285,7 @@ bool is_wide(const gconv_layer_problem &problem, int64_t units) {
 
 template <int M, int V> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   const int bytes = STAGES * stage_floats<M, V>() * (int)sizeof(float);
-  CUDA_TRY(cudaFuncSetAttribute(multiply_layer<M, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  GCONV_TRY(allow_shared(multiply_layer<M, V>, bytes));
   const dim3 grid((unsigned)divide_up(a.positions, positions_of<M, V>()), (unsigned)(a.tiles * a.problem.groups));
   multiply_layer<M, V><<<grid, THREADS, bytes, stream>>>(a);
   CUDA_TRY(cudaPeekAtLastError());

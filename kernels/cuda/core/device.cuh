@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What the current device has, and how much shared memory its kernels may use. */
+#pragma once
+
+#include "device/cuda_error.h"
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+/* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
+inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
+  int device, value;
+  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
+    cudaGetLastError();
+    return otherwise;
+  }
+  return value;
+}
+
+/* The major compute capability: 8 for 8.6; 0 if there is no device. */
+inline int capability() {
+  return device_attribute(cudaDevAttrComputeCapabilityMajor, 0);
+}
+
+inline int multiprocessors() {
+  return device_attribute(cudaDevAttrMultiProcessorCount, 1);
+}
+
+/* The most shared memory that a block may use, once its kernel is allowed to. */
+inline size_t shared_limit() {
+  return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
+}
+
+/* Allows the blocks of a kernel so many bytes of dynamic shared memory; up to 48 KB, any kernel may use them. */
+template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
+  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  return GCONV_OK;
+}
+
+} // namespace
