@@ -167,12 +167,34 @@ static size_t part_bytes(const transfer *t, size_t part) {
   return rest < SLAB_BYTES ? rest : (size_t)SLAB_BYTES;
 }
 
-/* Starts to copy a part between the slab and the device. */
-static gconv_status move_part(const transfer *t, size_t part, slab *through, bool up, cudaStream_t stream) {
-  uint8_t *there = (uint8_t *)t->device->data + part * SLAB_BYTES;
-  CUDA_TRY(cudaMemcpyAsync(up ? there : through->memory, up ? through->memory : there, part_bytes(t, part),
+/* Starts to copy bytes between the slab and the device. */
+static gconv_status move_bytes(slab *through, uint8_t *device, size_t bytes, bool up, cudaStream_t stream) {
+  CUDA_TRY(cudaMemcpyAsync(up ? device : through->memory, up ? through->memory : device, bytes,
                            up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream));
   CUDA_TRY(cudaEventRecord(through->moved, stream));
+  return GCONV_OK;
+}
+
+static gconv_status move_part(const transfer *t, size_t part, slab *through, bool up, cudaStream_t stream) {
+  return move_bytes(through, (uint8_t *)t->device->data + part * SLAB_BYTES, part_bytes(t, part), up, stream);
+}
+
+/* Calls start(part, slab), which starts to copy a part from the device, and take(part, slab) when it is there, for the parts
+ * begin .. end - 1 in their order. The next parts are copied into other slabs meanwhile. */
+template <class Start, class Take>
+static gconv_status receive_parts(size_t begin, size_t end, slab *const *slabs, size_t count, cudaStream_t stream,
+                                  Start start, Take take) {
+  for (size_t part = begin; part < end && part < begin + count; part++) {
+    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part % count]->moved, 0)); /* another upload may still read it */
+    GCONV_TRY(start(part, slabs[part % count]));
+  }
+  for (size_t part = begin; part < end; part++) {
+    slab *next = slabs[part % count];
+    CUDA_TRY(cudaEventSynchronize(next->moved));
+    take(part, next);
+    if (part + count < end)
+      GCONV_TRY(start(part + count, next));
+  }
   return GCONV_OK;
 }
 
@@ -190,18 +212,10 @@ static gconv_status upload_parts(const transfer *t, size_t begin, size_t end, sl
 
 static gconv_status download_parts(const transfer *t, size_t begin, size_t end, slab *const *slabs, int count,
                                    cudaStream_t stream) {
-  for (size_t part = begin; part < end && part < begin + count; part++) {
-    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part % count]->moved, 0)); /* another upload may still read it */
-    GCONV_TRY(move_part(t, part, slabs[part % count], false, stream));
-  }
-  for (size_t part = begin; part < end; part++) {
-    slab *next = slabs[part % count];
-    CUDA_TRY(cudaEventSynchronize(next->moved));
-    copy_part(t, part * SLAB_BYTES, part_bytes(t, part), next->memory, false);
-    if (part + count < end)
-      GCONV_TRY(move_part(t, part + count, next, false, stream));
-  }
-  return GCONV_OK;
+  return receive_parts(
+      begin, end, slabs, (size_t)count, stream,
+      [=](size_t part, slab *into) { return move_part(t, part, into, false, stream); },
+      [=](size_t part, slab *from) { copy_part(t, part * SLAB_BYTES, part_bytes(t, part), from->memory, false); });
 }
 
 /* ---- Lanes ---- */
@@ -270,53 +284,26 @@ gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gc
 
 /* ---- In parts ---- */
 
-/* Bytes on the device that are copied back in parts. */
-typedef struct fetch {
-  const uint8_t *device;
-  size_t bytes, part_bytes, parts;
-} fetch;
-
-static size_t size_of(const fetch *f, size_t part) {
-  size_t left = f->bytes - part * f->part_bytes;
-  return left < f->part_bytes ? left : f->part_bytes;
-}
-
-static gconv_status fetch_part(const fetch *f, size_t part, slab *into, cudaStream_t stream) {
-  CUDA_TRY(
-      cudaMemcpyAsync(into->memory, f->device + part * f->part_bytes, size_of(f, part), cudaMemcpyDeviceToHost, stream));
-  CUDA_TRY(cudaEventRecord(into->moved, stream));
-  return GCONV_OK;
-}
-
-static gconv_status fetch_all(const fetch *f, gconv_take_bytes *take, void *user, slab *const *slabs, size_t count,
-                              cudaStream_t stream, double *waited_ms) {
-  double free = gconv_now_ms();
-  for (size_t part = 0; part < f->parts && part < count; part++) {
-    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* another upload may still read it */
-    GCONV_TRY(fetch_part(f, part, slabs[part], stream));
-  }
-  for (size_t part = 0; part < f->parts; part++) {
-    slab *next = slabs[part % count];
-    CUDA_TRY(cudaEventSynchronize(next->moved));
-    *waited_ms += gconv_now_ms() - free;
-    take(user, next->memory, size_of(f, part));
-    free = gconv_now_ms();
-    if (part + count < f->parts)
-      GCONV_TRY(fetch_part(f, part + count, next, stream));
-  }
-  return GCONV_OK;
-}
-
 gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t bytes, size_t unit, size_t step,
                                   gconv_take_bytes *take, void *user, cudaStream_t stream, double *waited_ms) {
   slab *taken[LANE_SLABS];
-  fetch f = {(const uint8_t *)device, bytes, SLAB_BYTES / unit, 0};
-  if (f.part_bytes > step)
-    f.part_bytes -= f.part_bytes % step;
-  f.part_bytes *= unit;
-  f.parts = (bytes - 1) / f.part_bytes + 1;
+  size_t units = SLAB_BYTES / unit; /* of a part */
+  if (units > step)
+    units -= units % step;
+  const size_t most = units * unit, parts = (bytes - 1) / most + 1;
+  const auto size_of = [=](size_t part) { return part + 1 < parts ? most : bytes - part * most; };
   int count = take_slabs(slabs, taken);
-  gconv_status status = fetch_all(&f, take, user, taken, (size_t)count, stream, waited_ms);
+  double free = gconv_now_ms(); /* since when nobody uses a part */
+  gconv_status status = receive_parts(
+      0, parts, taken, (size_t)count, stream,
+      [=](size_t part, slab *into) {
+        return move_bytes(into, (uint8_t *)device + part * most, size_of(part), false, stream);
+      },
+      [&](size_t part, slab *from) {
+        *waited_ms += gconv_now_ms() - free;
+        take(user, from->memory, size_of(part));
+        free = gconv_now_ms();
+      });
   if (status != GCONV_OK)
     cudaStreamSynchronize(stream); /* no copy to a slab may be under way when the slab is given back */
   return_slabs(slabs, taken, count);
