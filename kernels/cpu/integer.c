@@ -31,16 +31,14 @@
  * All others become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
-#include "kernels/cpu/rows.h"
+#include "integer_levels.h"
 #include "kernels/factor.h"
 #include "tile.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  MOST_WEIGHT = 257,      /* the largest sum of |integer|: 257 * 255 = 65535 */
   MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
   SLACK = 128,            /* bytes that vectors read beyond the end of a row, and floats that they write beyond its sums */
   PIECE = 512,            /* samples that are made at a time, about */
@@ -52,12 +50,6 @@ typedef struct integer_pair {
   int32_t row[2], column[2]; /* of the two taps */
   int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
 } integer_pair;
-
-/* How a sum n becomes a level: it is the integer part of (n + half) * factor / 2^(16 + shift), and at most 255. With a
- * factor of 0, sums do not become levels in this way. */
-typedef struct integer_quotient {
-  uint16_t factor, half, shift;
-} integer_quotient;
 
 typedef struct integer_filter {
   float unit;
@@ -95,55 +87,6 @@ static const integer_filter *filter_at(const gconv_execution *execution, int32_t
 
 static const integer_pair *pairs_of(const integer_filter *filter) {
   return (const void *)(filter + 1);
-}
-
-/* True if the epilogue only multiplies, and its result is rounded to a level of u8. */
-static bool rounds_product(const gconv_problem *problem) {
-  const gconv_epilogue *e = &problem->epilogue;
-  return problem->out_type == GCONV_U8 && e->combine == GCONV_COMBINE_NONE && e->offset == 0 && !e->center && !e->wrap &&
-         e->scale > 0;
-}
-
-/* True if a quotient yields the level of n * by for each n of 0 .. most. error: the bound of float32's relative rounding
- * error of n * by, on which no level may depend. */
-static bool is_right(integer_quotient q, double by, double error, int32_t most) {
-  for (int32_t n = 0; n <= most; n++) {
-    double value = n * by, level = rint(value);
-    if (value >= 256) /* from here on, both are white */
-      break;
-    if (fabs(value - level) + value * error >= 0.5 || n + q.half > 65535)
-      return false;
-    if ((((uint32_t)n + q.half) * q.factor >> 16 >> q.shift) != (uint32_t)level)
-      return false;
-  }
-  return most + q.half <= 65535;
-}
-
-/* Finds the quotient for sums n of 0 .. `most` whose level is n * by, for a factor `by` below 1. */
-static integer_quotient find_quotient(double by, double error, int32_t most) {
-  int exponent;
-  const double fraction = frexp(by, &exponent); /* of 1/2 .. 1 */
-  for (int option = 0; option < 4 && by < 1 && exponent > -16 && most > 0; option++) {
-    double factor = fraction * 65536, half = 0.5 / by;
-    factor = option & 1 ? floor(factor) : ceil(factor);
-    half = option & 2 ? ceil(half) : floor(half);
-    if (factor > 65535 || half > 65535)
-      continue;
-    integer_quotient q = {(uint16_t)factor, (uint16_t)half, (uint16_t)-exponent};
-    if (is_right(q, by, error, most))
-      return q;
-  }
-  return (integer_quotient){0};
-}
-
-/* Finds the quotient of a filter whose sums are exact up to the step (problem.h), or whose exact sums are divided. A chain
- * of float32 has at most one rounding a tap; steps, divisor, scale and the rest have fewer than eight. */
-static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
-  const double roundings = (double)problem->rows * problem->columns + 8;
-  const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
-  if (!rounds_product(problem) || steps > MOST_WEIGHT || !(divisor > 0))
-    return (integer_quotient){0};
-  return find_quotient(step * scale / divisor, roundings * 0x1p-24, steps * 255);
 }
 
 /* Returns whether a pair stays within 16 bits with both taps. */
@@ -310,23 +253,6 @@ typedef struct walk {
   bool two;          /* steps; filters[0] is the one down the columns */
   integer_sum along; /* the other one */
 } walk;
-
-/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With more, adding half a level would not fit into 16 bits. */
-static int shift_of(float x) {
-  for (int shift = 0; shift <= 8; shift++)
-    if (x == ldexpf(1, -shift))
-      return shift;
-  return -1;
-}
-
-/* Returns whether the epilogue of filter k only multiplies the sum, and its result can stay an integer. */
-static bool only_scales(const gconv_execution *execution, int32_t k) {
-  const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *e = &problem->epilogue;
-  bool scales = e->offset == 0 && e->scale_low == 0 && !e->center && gconv_biases(problem, execution->weights)[k] == 0;
-  bool integers = problem->out_type == GCONV_U8 || (problem->out_type == GCONV_U16 && e->wrap);
-  return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
-}
 
 /* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
 static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
