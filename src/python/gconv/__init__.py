@@ -8,7 +8,10 @@
 
 docs/python.md is the user's page.
 """
+from __future__ import annotations
+
 import os as _os
+from typing import Any
 
 from . import _core, kernels
 from ._arguments import whole as _whole
@@ -22,7 +25,7 @@ from ._layers import conv2d
 from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
 
-__version__ = _core.version()
+__version__: str = _core.version()
 
 __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
@@ -31,27 +34,27 @@ __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "Fil
            "read_filters", "run", "set_threads", "train", "version", "write", "write_filters"]
 
 
-def version():
+def version() -> str:
     """The version of the library, "1.2.3"."""
     return _core.version()
 
 
-def built_with():
+def built_with() -> list[str]:
     """What the library was built with: texts such as "libpng 1.6.39" or "no CUDA"."""
     return _core.built_with()
 
 
-def devices():
+def devices() -> list[dict[str, Any]]:
     """The devices of this machine: dicts with name, description, memory_bytes, usable, reason (why not), driver."""
     return _core.devices()
 
 
-def algorithms():
+def algorithms() -> list[dict[str, Any]]:
     """The algorithms of this build: dicts with name, device, of ("filters" or "layers"), exact, help."""
     return _core.algorithms()
 
 
-def set_threads(count):
+def set_threads(count: int) -> None:
     """How many threads of the CPU calls work with from now on, at most one a processor; 0: one a processor."""
     _core.set_threads(_whole("threads", count))
 

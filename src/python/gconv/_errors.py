@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Exceptions, each with the text of the program, and the warnings of the library."""
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._jobs import Summary
 
 __all__ = ["Error", "ArgumentError", "FormatError", "FileError", "ExistsError", "JobError", "LimitError", "NoMemoryError",
            "UnsupportedError", "DeviceError", "MismatchError", "Warning"]
@@ -49,9 +55,9 @@ class MismatchError(Error, AssertionError):
 class JobError(Error):
     """Results of run() failed. summary: how the run went, a gconv.Summary."""
 
-    def __init__(self, text, summary=None):
+    def __init__(self, text: str, summary: Summary | None = None) -> None:
         super().__init__(text)
-        self.summary = summary
+        self.summary: Summary = summary
 
 
 class Warning(UserWarning):  # noqa: A001 (the name that users write is gconv.Warning)

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Image files: read(), write(), and what a file says without its pixels."""
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,13 +12,14 @@ from . import _core
 from ._arguments import choose, real, whole
 from ._arrays import host
 from ._errors import ArgumentError
+from ._types import Path
 
 __all__ = ["formats", "header", "read", "write"]
 
 COMPRESSIONS = {"none": 0, "deflate": 1, "lzw": 2, "zstd": 3}
 
 
-def read(path, *, max_pixels=0, info=False):
+def read(path: Path, *, max_pixels: int = 0, info: bool = False) -> Any:
     """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...): its format is known by its content.
 
     Returns an array of NumPy: H x W of grey, H x W x C of colour (the last of 2 or 4 is alpha), with N in front for several
@@ -28,14 +33,15 @@ def read(path, *, max_pixels=0, info=False):
     return (array, {"axes": axes, **found}) if info else array
 
 
-def header(path):
+def header(path: Path) -> dict[str, Any]:
     """What a file says of its image, without reading its pixels: a dict with format, frames, height, width, channels, dtype,
     alpha, pixels_per_metre and so on."""
     return _core.read_header(os.fspath(path))
 
 
-def write(path, image, *, axes=None, format=None, quality=0, lossless=False, png_level=0, compression="none", alpha=None,
-          pixels_per_metre=None, keep_existing=False):
+def write(path: Path, image: Any, *, axes: str | None = None, format: str | None = None, quality: int = 0,
+          lossless: bool = False, png_level: int = 0, compression: str = "none", alpha: bool | None = None,
+          pixels_per_metre: float | Sequence[float] | None = None, keep_existing: bool = False) -> None:
     """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
 
     image: uint8, uint16 or float32; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless alpha=False), or with
@@ -61,6 +67,6 @@ def write(path, image, *, axes=None, format=None, quality=0, lossless=False, png
     _core.write_image(os.fspath(path), image, axes, options)
 
 
-def formats():
+def formats() -> list[dict[str, Any]]:
     """The image formats of this build: dicts with name, extensions, help, reads, writes, dtypes."""
     return _core.formats()

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Filtering arrays: filter(), and Plan, which is made once and called many times."""
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +13,7 @@ from ._arguments import choose, pair, real, sides, whole
 from ._arrays import apply, check_axes, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
+from ._types import Array, Kernel, Pair
 
 __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_operation", "filter_options"]
 
@@ -119,9 +124,11 @@ def _operation_of(kernel, options):
     return operation
 
 
-def filter(image, kernel, *, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, axes=None,
-           dtype=None, combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False, mix=None,
-           device=None, algorithm="auto", out=None):
+def filter(image: Array, kernel: Kernel, *, border: str = "zero", border_value: float = 0.0, padding: str | Pair = "same",
+           stride: Pair = 1, dilation: Pair = 1, flip: bool = False, axes: str | None = None, dtype: Any = None,
+           combine: str | None = None, scale: float = 1.0, offset: float = 0.0, range: str = "clamp",
+           alpha: str | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
+           device: str | None = None, algorithm: str = "auto", out: Any = None) -> Any:
     """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
 
     image: an array of NumPy, PyTorch or CuPy (or what NumPy makes one of), of 2 to 4 dimensions. uint8, uint16 and float32
@@ -194,16 +201,17 @@ class Plan:
     captured into a CUDA graph once it was called, and must live as long as the graph.
     """
 
-    def __init__(self, kernel, shape, dtype="uint8", *, axes=None, device="cpu", **options):
+    def __init__(self, kernel: Kernel, shape: Sequence[int], dtype: Any = "uint8", *, axes: str | None = None,
+                 device: str = "cpu", **options: Any) -> None:
         check_options("Plan", options, ("result", *OPTIONS))
         try:
-            self.shape = tuple(whole("shape", size, 1) for size in shape)
+            self.shape: tuple[int, ...] = tuple(whole("shape", size, 1) for size in shape)
         except TypeError:
             raise ArgumentError(f"shape={shape!r}: give the lengths of the axes, such as (1080, 1920, 3)") from None
-        self.axes = check_axes(self.shape, axes)
-        self.dtype = list(TYPES)[type_number(dtype)]
+        self.axes: str = check_axes(self.shape, axes)
+        self.dtype: str = list(TYPES)[type_number(dtype)]
         self._dtype = np.dtype(self.dtype)
-        self.device = str(device)
+        self.device: str = str(device)
         self._kernel, self._options = resolve(kernel), options
         self._operation = filter_operation(self._kernel, **{"dtype" if name == "result" else name: value
                                                             for name, value in options.items()})
@@ -212,7 +220,7 @@ class Plan:
         self._like = (tuple(sizes.get(letter, 1) for letter in "NCHW"), self.dtype, planar, self.device)
         self._operation.info(*self._like)  # says what is wrong now, rather than when it is first called
 
-    def __call__(self, image, *, out=None, stream=None):
+    def __call__(self, image: Array, *, out: Any = None, stream: int | None = None) -> Any:
         """The filtered image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
         of the library of `image`. Raises ArgumentError for images of another shape or type."""
         is_numpy = isinstance(image, np.ndarray)
@@ -229,12 +237,12 @@ class Plan:
         return result
 
     @property
-    def info(self):
+    def info(self) -> dict[str, Any]:
         """A dict: device, algorithm, math, exact, outputs, output_shape (N, C, H, W), flop, bytes, workspace_bytes,
         error_bound (relative to the sum of |taps| times the largest |sample|), estimate_ms."""
         return self._operation.info(*self._like)
 
-    def explain(self):
+    def explain(self) -> str:
         """What was chosen and why, for people: some lines of text."""
         return self._operation.explain(*self._like)
 
@@ -250,6 +258,6 @@ def _plan_of(kernel, shape, dtype, axes, device, options):
     return Plan(kernel, shape, dtype, axes=axes, device=device, **options)
 
 
-def clear_cache():
+def clear_cache() -> None:
     """Frees the plans that filter() keeps for the next calls, with their memory on the host and on GPUs."""
     _operations.clear()

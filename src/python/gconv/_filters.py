@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Filters: planes of coefficients with a name, an anchor, a divisor and an offset."""
+from __future__ import annotations
+
 import os
 import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +13,7 @@ from . import _core
 from ._arguments import pair, real
 from ._arrays import floats
 from ._errors import ArgumentError
+from ._types import ArrayLike, Kernel, NDArray, Numbers, Path
 
 __all__ = ["Filter", "Filters", "read_filters", "resolve", "write_filters"]
 
@@ -25,8 +30,15 @@ class Filter:
     """
 
     __slots__ = ("name", "taps", "anchor", "divisor", "offset", "marked", "_key")
+    name: str
+    taps: NDArray[np.float32]
+    anchor: tuple[int, int]
+    divisor: float
+    offset: float
+    marked: bool
 
-    def __init__(self, taps, *, name="kernel", anchor=None, divisor=1.0, offset=0.0, marked=False):
+    def __init__(self, taps: ArrayLike, *, name: str = "kernel", anchor: Sequence[int] | None = None, divisor: float = 1.0,
+                 offset: float = 0.0, marked: bool = False) -> None:
         taps = np.array(floats(taps, "a filter"))
         if taps.ndim != 2 or taps.size == 0:
             raise ArgumentError(f"a filter is a plane of numbers, rows x columns, and this has the shape {taps.shape}")
@@ -57,16 +69,16 @@ class Filter:
     def __reduce__(self):
         return _filter_of, (self.taps, self.name, self.anchor, self.divisor, self.offset, self.marked)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
         """The coefficients, taps / divisor."""
         taps = self.taps / np.float32(self.divisor)
         return taps if dtype is None else taps.astype(dtype)
 
-    def to_text(self):
+    def to_text(self) -> str:
         """The text of a file that read_filters() reads: float32 survives."""
         return _core.filter_text([self._as_tuple()])
 
-    def analyze(self):
+    def analyze(self) -> dict[str, Any]:
         """A dict: sum, positive_sum, negative_sum, zero_taps, rank (1: separable), of taps / divisor."""
         return _core.analyze([self._as_tuple()])
 
@@ -78,12 +90,12 @@ def _filter_of(taps, name, anchor, divisor, offset, marked=False):
     return Filter(taps, name=name, anchor=anchor, divisor=divisor, offset=offset, marked=marked)
 
 
-class Filters(tuple):
+class Filters(tuple[Filter, ...]):
     """Several filters. gradient: they are the two derivatives that one name, such as "sobel", stands for."""
 
     gradient = False
 
-    def __new__(cls, filters, gradient=False):
+    def __new__(cls, filters: Iterable[Filter], gradient: bool = False) -> Filters:
         made = super().__new__(cls, filters)
         made.gradient = bool(gradient)
         return made
@@ -104,7 +116,7 @@ def _shipped(spec):
     return None
 
 
-def read_filters(spec, *, syntax=None):
+def read_filters(spec: Path, *, syntax: str | None = None) -> Filters:
     """The filters that a text means, as `gconv -f` takes it: a file, a name with parameters ("gaussian:size=9,sigma=2"),
     coefficients ("[0 -1 0; -1 5 -1; 0 -1 0]"), or the name of a filter that comes with gconv.
 
@@ -121,7 +133,7 @@ def read_filters(spec, *, syntax=None):
     return Filters((_filter_of(taps, name, (row, column), *rest) for name, taps, row, column, *rest in filters), gradient)
 
 
-def write_filters(path, filters):
+def write_filters(path: Path, filters: Kernel) -> None:
     """Writes one filter or several to a text file, whole or not at all, so that read_filters() reads them again."""
     _core.write_filters(os.fspath(path), [one._as_tuple() for one in resolve(filters)])
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """run(): filters on files and folders, as the program does it."""
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import os
+from collections.abc import Callable
+from typing import Any
 
 from . import _core
 from ._arguments import choose, whole
@@ -12,6 +16,7 @@ from ._filter import OPTIONS, check_options, filter_options
 from ._filters import Filter, Filters, resolve
 from ._learning import SVM
 from ._network import Network, file_bytes
+from ._types import Kernel, Path, Paths
 
 __all__ = ["Report", "Summary", "run"]
 
@@ -23,13 +28,13 @@ class Report:
     """How one input went. Times are in milliseconds."""
 
     input: str
-    outputs: list
+    outputs: list[str]
     written: int
     passed: int  #: results that existed, or were done by an earlier run
     failed: int
-    errors: list
+    errors: list[str]
     elapsed_ms: float  #: since the run began
-    details: dict  #: where it was executed: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms; max_error
+    details: dict[str, Any]  #: where it was executed: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms; max_error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +46,8 @@ class Summary:
     failed: int
     device: str
     wall_ms: float
-    errors: list  #: the texts of all failures
-    details: dict
+    errors: list[str]  #: the texts of all failures
+    details: dict[str, Any]
 
 
 def _digest(filters, model, options, given):
@@ -58,9 +63,13 @@ def _digest(filters, model, options, given):
     return int.from_bytes(state.digest(), "little")
 
 
-def run(inputs, filters, output, *, recursive=False, format=None, suffix=None, device="auto", threads=0, jobs=0, memory=0,
-        max_pixels=0, existing="replace", resume=False, shard=None, fail_fast=False, verify=False, quality=0, png_level=0,
-        lossless=False, strip=False, compression="none", preserve_times=False, exclude=(), present=None, progress=None, errors="raise", **options):
+def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursive: bool = False, format: str | None = None,
+        suffix: str | None = None, device: str = "auto", threads: int = 0, jobs: int = 0, memory: int = 0,
+        max_pixels: int = 0, existing: str = "replace", resume: bool = False, shard: str | None = None,
+        fail_fast: bool = False, verify: bool = False, quality: int = 0, png_level: int = 0, lossless: bool = False,
+        strip: bool = False, compression: str = "none", preserve_times: bool = False, exclude: Paths = (),
+        present: str | None = None, progress: Callable[[Report], Any] | None = None, errors: str = "raise",
+        **options: Any) -> Summary:
     """Filters files and writes the results, in parallel, within memory, each whole or not at all.
 
     inputs: a path, or several: files, folders, patterns such as "*.png". recursive: folders below folders, too.

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """conv2d(): one layer of a network, on arrays N x C x H x W."""
+from __future__ import annotations
+
 import sys
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +13,7 @@ from ._arguments import choose, pair, real, sides, whole
 from ._arrays import apply, floats, library_of, to_float
 from ._errors import ArgumentError
 from ._filter import BORDERS
+from ._types import Array, Pair
 
 __all__ = ["conv2d"]
 
@@ -92,8 +96,10 @@ def _layer_of(weight, bias, given):
     return layer
 
 
-def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation="none", slope=0.0, flip=False,
-           border="zero", border_value=0.0, math="fp32", device=None, algorithm="auto", out=None):
+def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: str | Pair = 0, dilation: Pair = 1,
+           groups: int = 1, *, activation: str = "none", slope: float = 0.0, flip: bool = False, border: str = "zero",
+           border_value: float = 0.0, math: str = "fp32", device: str | None = None, algorithm: str = "auto",
+           out: Any = None) -> Array:
     """A convolution layer, as torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
 
     x: N x C x H x W, or C x H x W. float32 is computed as it is; any other numbers are converted to it, and results of

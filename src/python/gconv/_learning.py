@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Learning: fit() finds a filter from pairs of images, train() trains networks, SVM is support vector machines."""
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import os
 import tempfile
 import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +20,7 @@ from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
 from ._network import Network, file_bytes, from_bytes, map_of_classes, model_rows, names_of
+from ._types import NDArray, Numbers, Pair, Path
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
@@ -35,13 +40,13 @@ class Fit:
     """What a fit came to. fitted, held: dicts with r2, residual (1 is white), samples, clipped."""
 
     filter: Filter
-    taps: np.ndarray  #: float64, before they are rounded
+    taps: NDArray[np.float64]  #: float64, before they are rounded
     bias: float
-    fitted: dict
-    held: dict
+    fitted: dict[str, Any]
+    held: dict[str, Any]
     condition: float
     nonlinear: bool  #: no filter of this size explains the images
-    shift: tuple  #: `after` looks shifted, (down, across) in pixels; None: it does not
+    shift: tuple[float, float] | None  #: `after` looks shifted, (down, across) in pixels; None: it does not
     cut: bool  #: the filter looks cut off: a larger one may explain more
 
 
@@ -57,7 +62,8 @@ def _image(image, what):
     return np.require(image, requirements=["C", "ALIGNED"])
 
 
-def fit(before, after, size, *, bias=False, ridge=0.0, held_out=0.0, border=None, border_value=0.0, max_pixels=0):
+def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float = 0.0, held_out: float = 0.0,
+        border: str | None = None, border_value: float = 0.0, max_pixels: int = 0) -> Fit:
     """Finds the filter that makes `after` of `before`, by least squares.
 
     before, after: images, H x W or H x W x C, of one shape, or paths; or lists of as many. size: of the filter, odd or even,
@@ -194,13 +200,16 @@ class Epoch:
     validation_loss: float
     validation_accuracy: float
     best: bool
-    ended: str  #: why training is at its end; None: it is not
+    ended: str | None  #: why training is at its end; None: it is not
     diverged: bool  #: that is because the loss or a weight is no longer finite
 
 
-def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0.0, loss="default", optimizer="adam",
-          schedule="constant", momentum=0.0, weight_decay=0.0, elimination=0.0, patience=0, stop_error=0.0, validation=0.0,
-          normalize=None, weights=None, seed=0, algorithm="auto", math="fp32", device="cpu", progress=None, **data):
+def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str | None = None, epochs: int = 0,
+          batch: int = 0, rate: float = 0.0, loss: str = "default", optimizer: str = "adam", schedule: str = "constant",
+          momentum: float = 0.0, weight_decay: float = 0.0, elimination: float = 0.0, patience: int = 0,
+          stop_error: float = 0.0, validation: float = 0.0, normalize: bool | None = None,
+          weights: Mapping[Any, float] | None = None, seed: int = 0, algorithm: str = "auto", math: str = "fp32",
+          device: str = "cpu", progress: Callable[[Epoch], Any] | None = None, **data: Any) -> Network:
     """Trains a network, and returns the Network with the best weights.
 
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
@@ -269,15 +278,17 @@ def train(network, inputs, targets=None, *, kind=None, epochs=0, batch=0, rate=0
 class SVM:
     """A support vector machine: SVM.train() makes one, SVM.load() reads a model of LIBSVM or gconv."""
 
-    def __init__(self, model):
+    def __init__(self, model: Any) -> None:
         """Users call SVM.train() or SVM.load()."""
         self._model, self._info, self._maps = model, model.info(), None
         self._info["inputs"] = self._info["columns"]
 
     @classmethod
-    def train(cls, inputs, targets=None, *, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling=None,
-              regression=False, tube=None, weights=None, tolerance=0.0, shrinking=True, cache=0, probabilities=False, seed=0,
-              device="cpu", kind=None, **data):
+    def train(cls, inputs: Any, targets: Any = None, *, kernel: str = "rbf", cost: float = 0.0, gamma: float = 0.0,
+              degree: int = 0, coef0: float = 0.0, scaling: str | None = None, regression: bool = False,
+              tube: float | None = None, weights: Mapping[Any, float] | None = None, tolerance: float = 0.0,
+              shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0, device: str = "cpu",
+              kind: str | None = None, **data: Any) -> SVM:
         """Trains on rows x columns and a target for each row, as arrays, or on a table, a path; or, with features=, on the
         pixels of images that masks label, two paths.
 
@@ -294,9 +305,11 @@ class SVM:
             return cls(_core.svm_train(options, dataset))
 
     @staticmethod
-    def validate(inputs, targets=None, *, folds=5, kernel="rbf", cost=0.0, gamma=0.0, degree=0, coef0=0.0, scaling=None,
-                 regression=False, tube=None, weights=None, tolerance=0.0, shrinking=True, cache=0, seed=0, device="cpu",
-                 kind=None, **data):
+    def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: str = "rbf", cost: float = 0.0,
+                 gamma: float = 0.0, degree: int = 0, coef0: float = 0.0, scaling: str | None = None,
+                 regression: bool = False, tube: float | None = None, weights: Mapping[Any, float] | None = None,
+                 tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, seed: int = 0, device: str = "cpu",
+                 kind: str | None = None, **data: Any) -> dict[str, Any]:
         """Cross-validation: a dict with cases, right, accuracy, mse, correlation. Arguments as of train()."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
@@ -305,11 +318,11 @@ class SVM:
             return _core.svm_validate(options, dataset)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: Path) -> SVM:
         """Reads a model. Raises FormatError, which names the line that is wrong."""
         return cls(_core.svm_load(os.fspath(path)))
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Writes the model, whole or not at all, as text that LIBSVM reads."""
         self._model.save(os.fspath(path))
 
@@ -321,51 +334,51 @@ class SVM:
         return _svm_of, (file_bytes(self.save, "svm.model"),)
 
     @property
-    def classes(self):
+    def classes(self) -> tuple[str, ...]:
         """The names of the classes; () of regression."""
         return self._info["classes"]
 
     @property
-    def columns(self):
+    def columns(self) -> int:
         """How many numbers a row has."""
         return self._info["columns"]
 
     @property
-    def features(self):
+    def features(self) -> str | None:
         """The features of pixels that its columns are, as a text; None: it takes rows of tables."""
         return self._info["features"]
 
     @property
-    def vectors(self):
+    def vectors(self) -> int:
         """How many support vectors there are."""
         return self._info["vectors"]
 
     @property
-    def class_values(self):
+    def class_values(self) -> list[int]:
         """The number that each class has in maps."""
         return self._model.class_values()
 
     def _predict(self, rows, device, missing=None):
         return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
 
-    def predict(self, rows, *, device="cpu", missing=None):
+    def predict(self, rows: Any, *, device: str = "cpu", missing: str | None = None) -> Numbers:
         """The class of each row, as an array of names; of regression, the numbers. Columns of a DataFrame are matched by name.
         missing="mean": NaN become the means of the training; else they raise ArgumentError."""
         numbers, values, _ = self._predict(rows, device, missing)
         return values[:, 0] if numbers is None else np.array(self.classes)[numbers]
 
-    def decision(self, rows, *, device="cpu"):
+    def decision(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
         """The values of the pairs of classes, (0, 1), (0, 2) ...: above 0 for the first of a pair."""
         return self._predict(rows, device)[1]
 
-    def probabilities(self, rows, *, device="cpu"):
+    def probabilities(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
         """rows x classes. Raises UnsupportedError for a model that was trained without probabilities=True."""
         found = self._predict(rows, device)[2]
         if found is None:
             raise UnsupportedError("the model yields no probabilities: train it with probabilities=True")
         return found
 
-    def classify(self, x, *, axes=None, device=None, missing=None):
+    def classify(self, x: Any, *, axes: str | None = None, device: str | None = None, missing: str | None = None) -> Any:
         """The classes of an array: a list with a name for each of rows x columns; or, of a model of pixels, a map H x W of
         class numbers (class_values) of an image H x W x C."""
         if self.features:
@@ -403,7 +416,7 @@ def _svm_data(inputs, targets, kind, scaling, options, data):
         yield dataset
 
 
-def classify(model, x, **options):
+def classify(model: Network | SVM | Path, x: Any, **options: Any) -> Any:
     """The classes of rows, images or pixels: model is a Network, an SVM, or the path of one.
 
     Returns what Network.classify() and SVM.classify() do, of which the options are."""

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Networks: files of gconv, ONNX and PyTorch's safetensors, applied to arrays."""
+from __future__ import annotations
+
 import json
 import os
 import struct
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from ._arguments import choose, whole
 from ._arrays import apply, check_axes, finite_rows, floats, host, to_float, type_name
 from ._errors import ArgumentError
 from ._layers import MATHS
+from ._types import Array, NDArray, Path
 
 __all__ = ["Network"]
 
@@ -89,7 +93,8 @@ class Network:
         y = net(x)                                          # N x C x H x W -> N x K x P x Q, float32
     """
 
-    def __init__(self, text, channels, height=0, width=0, *, outputs=0, seed=0):
+    def __init__(self, text: str, channels: int, height: int = 0, width: int = 0, *, outputs: int = 0,
+                 seed: int = 0) -> None:
         """Layers with random weights, from a text such as "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md),
         for inputs of channels x height x width (0: of any size)."""
         self._hold(_core.network_make(str(text), whole("channels", channels), whole("height", height), whole("width", width),
@@ -107,7 +112,7 @@ class Network:
         return made
 
     @classmethod
-    def load(cls, path, *, layers=None):
+    def load(cls, path: Path, *, layers: str | None = None) -> Network:
         """Reads a network of gconv, an ONNX model that is a chain of layers, or, with `layers`, the weights of a PyTorch
         nn.Sequential in safetensors: "relu, /2 relu, mean, softmax" says what follows each layer.
 
@@ -115,7 +120,7 @@ class Network:
         return cls._of(_core.network_load(os.fspath(path), layers))
 
     @classmethod
-    def of(cls, weights, layers="none"):
+    def of(cls, weights: Any, layers: str = "none") -> Network:
         """A network of convolutions with these weights, all of the same size as their inputs, unless `layers` says otherwise.
 
         weights: K x C x R x S numbers, a bank; or a list of (weights, biases or None), of one layer after the other.
@@ -143,7 +148,7 @@ class Network:
         contents = b"".join((struct.pack("<Q", len(text)), text, *blobs))
         return from_bytes(lambda path: cls.load(path, layers=str(layers)), "weights.safetensors", contents)
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Writes the network to a file, whole or not at all. Weights keep their bits."""
         self._model.save(os.fspath(path))
 
@@ -154,36 +159,36 @@ class Network:
         return _network_of, (file_bytes(self.save, "network.safetensors"),)
 
     @property
-    def channels(self):
+    def channels(self) -> int:
         """The channels of an input."""
         return self._info["channels"]
 
     @property
-    def size(self):
+    def size(self) -> tuple[int, int]:
         """(height, width) of an input; (0, 0): any."""
         return self._info["height"], self._info["width"]
 
     @property
-    def classes(self):
+    def classes(self) -> tuple[str, ...]:
         """The name of each output; () where outputs are no classes."""
         return self._info["classes"]
 
     @property
-    def layers(self):
+    def layers(self) -> tuple[dict[str, Any], ...]:
         """A dict for each layer: kind, and of convolutions shape (K, C, R, S) and activation."""
         return self._info["layers"]
 
     @property
-    def features(self):
+    def features(self) -> str | None:
         """The features of pixels that its inputs are, as a text; None: it takes images as they are."""
         return self._info["features"]
 
     @property
-    def trained(self):
+    def trained(self) -> str | None:
         """How it was trained, as a JSON text; None: it is not known."""
         return self._info["trained"]
 
-    def weights(self, layer):
+    def weights(self, layer: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """(weights, biases) of layer number `layer`, as copies: K x C x R x S, and K numbers or None."""
         return self._model.weights(whole("layer", layer))
 
@@ -210,7 +215,8 @@ class Network:
                                 f"and the network takes {self.channels}: if channels are its last axis, say "
                                 f"axes=\"{layouts[1]}\"")
 
-    def __call__(self, x, *, axes=None, device=None, math="fp32", algorithm="auto", out=None):
+    def __call__(self, x: Array, *, axes: str | None = None, device: str | None = None, math: str = "fp32",
+                 algorithm: str = "auto", out: Any = None) -> Array:
         """What the network makes of an array.
 
         x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to
@@ -230,7 +236,7 @@ class Network:
             x, _ = to_float(x)
         return apply(operation, x, axes, device, out, typed=True)
 
-    def classify(self, x, *, axes=None, device=None, missing=None):
+    def classify(self, x: Any, *, axes: str | None = None, device: str | None = None, missing: str | None = None) -> Any:
         """The classes of an array: a list with a name for each image of N x C x H x W, and for each row of rows x columns of
         a network that was trained on a table; or, of a network of pixels, a map H x W of class numbers
         (gconv.Network.class_values). missing="mean": NaN in rows become the means of the training."""
@@ -245,6 +251,6 @@ class Network:
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
 
     @property
-    def class_values(self):
+    def class_values(self) -> list[int]:
         """The number that each class has in maps."""
         return self._model.class_values()

@@ -7,8 +7,11 @@ uint8, uint16, int16 and float32 are taken, H x W or H x W x C. Sums are float32
 docs/python.md says by how much results may differ from OpenCV's. What is not taken (float64, BORDER_WRAP and BORDER_TRANSPARENT, other
 types) goes to OpenCV where it is installed, with a gconv.Warning the first time; else UnsupportedError is raised.
 """
+from __future__ import annotations
+
 import functools
 import inspect
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from ._filter import filter as _filter
 from ._filters import Filter
 from ._original import hand_over
 from ._passes import are_finite
+from ._types import ArrayLike, Function, Numbers, Pair
 
 __all__ = ["GaussianBlur", "Laplacian", "Scharr", "Sobel", "blur", "boxFilter", "filter2D", "sepFilter2D"]
 
@@ -46,7 +50,7 @@ def _check(src, ddepth, border):
         raise _NotOurs(f"the border type {border} is not taken")
 
 
-def _taken(function):
+def _taken(function: Function) -> Function:
     """Hands what is not taken to OpenCV. The function itself gets src and what follows."""
 
     @functools.wraps(function)
@@ -105,7 +109,8 @@ def _plane(column, row):
 
 
 @_taken
-def filter2D(src, ddepth, kernel, dst=None, anchor=(-1, -1), delta=0, borderType=BORDER_DEFAULT):
+def filter2D(src: Numbers, ddepth: int, kernel: ArrayLike, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
+             delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.filter2D: correlates each channel with a kernel of any size."""
     taps = np.asarray(kernel, np.float32)
     taps = taps.reshape(-1, 1) if taps.ndim == 1 else taps
@@ -115,7 +120,8 @@ def filter2D(src, ddepth, kernel, dst=None, anchor=(-1, -1), delta=0, borderType
 
 
 @_taken
-def sepFilter2D(src, ddepth, kernelX, kernelY, dst=None, anchor=(-1, -1), delta=0, borderType=BORDER_DEFAULT):
+def sepFilter2D(src: Numbers, ddepth: int, kernelX: ArrayLike, kernelY: ArrayLike, dst: Numbers | None = None,
+                anchor: Sequence[int] = (-1, -1), delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.sepFilter2D: correlates rows with kernelX and columns with kernelY."""
     return _apply(src, ddepth, _plane(_line(kernelY, "kernelY"), _line(kernelX, "kernelX")), anchor, delta, borderType, dst)
 
@@ -152,7 +158,8 @@ def _shrink(src, size):
 
 
 @_taken
-def GaussianBlur(src, ksize, sigmaX, dst=None, sigmaY=0, borderType=BORDER_DEFAULT):
+def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None = None, sigmaY: float = 0,
+                 borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. Of integers, coefficients are rounded to
     fractions of 256 or 65536, as OpenCV does; gconv.kernels.gaussian() has them as they are."""
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
@@ -170,7 +177,8 @@ def GaussianBlur(src, ksize, sigmaX, dst=None, sigmaY=0, borderType=BORDER_DEFAU
 
 
 @_taken
-def boxFilter(src, ddepth, ksize, dst=None, anchor=(-1, -1), normalize=True, borderType=BORDER_DEFAULT):
+def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
+              normalize: bool = True, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
     width, height = _shrink(src, ksize) if normalize and borderType & BORDER_ISOLATED else ksize
     if min(width, height) < 1:
@@ -180,7 +188,8 @@ def boxFilter(src, ddepth, ksize, dst=None, anchor=(-1, -1), normalize=True, bor
 
 
 @_taken
-def blur(src, ksize, dst=None, anchor=(-1, -1), borderType=BORDER_DEFAULT):
+def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
+         borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.blur: the mean of a box of ksize, (width, height)."""
     return boxFilter(src, -1, ksize, dst, anchor, True, borderType)
 
@@ -200,7 +209,8 @@ def _derivative(order, size):
 
 
 @_taken
-def Sobel(src, ddepth, dx, dy, dst=None, ksize=3, scale=1, delta=0, borderType=BORDER_DEFAULT):
+def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = None, ksize: int = 3, scale: float = 1,
+          delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Sobel: the derivative of order dx across and dy down. ksize is 1, 3, 5 ... 31, or FILTER_SCHARR."""
     if ksize == FILTER_SCHARR:
         return Scharr(src, ddepth, dx, dy, dst, scale, delta, borderType)
@@ -211,7 +221,8 @@ def Sobel(src, ddepth, dx, dy, dst=None, ksize=3, scale=1, delta=0, borderType=B
 
 
 @_taken
-def Scharr(src, ddepth, dx, dy, dst=None, scale=1, delta=0, borderType=BORDER_DEFAULT):
+def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = None, scale: float = 1, delta: float = 0,
+           borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Scharr: the first derivative across (dx=1, dy=0) or down (dx=0, dy=1)."""
     if sorted((dx, dy)) != [0, 1]:
         raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
@@ -221,7 +232,8 @@ def Scharr(src, ddepth, dx, dy, dst=None, scale=1, delta=0, borderType=BORDER_DE
 
 
 @_taken
-def Laplacian(src, ddepth, dst=None, ksize=1, scale=1, delta=0, borderType=BORDER_DEFAULT):
+def Laplacian(src: Numbers, ddepth: int, dst: Numbers | None = None, ksize: int = 1, scale: float = 1, delta: float = 0,
+              borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Laplacian: the sum of the second derivatives; with ksize 1, of the 4 nearest neighbours."""
     if ksize % 2 == 0 or not 1 <= ksize <= 31:
         raise ArgumentError(f"ksize={ksize}: it is odd, from 1 to 31")

@@ -11,15 +11,20 @@ convert them to float32, or set
 
     gconv.ndimage.wide = "float32"        # compute them in float32 all the same, and bring results back to their type
 """
+from __future__ import annotations
+
 import functools
 import inspect
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ._errors import ArgumentError, LimitError, UnsupportedError
 from ._original import hand_over
 from ._passes import Line, are_exact, are_finite, correlate_lines, correlate_planes, largest_sum, letter_of, may_wrap
+from ._types import ArrayLike, Function, Modes, Numbers, Pair
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
            "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
@@ -39,7 +44,7 @@ class _NotOurs(Exception):
 
 # ---- What is taken ----
 
-def _or_scipy(function):
+def _or_scipy(function: Function) -> Function:
     """What is not ours, and what is wrong, goes to SciPy, which says what is wrong in its own words."""
 
     @functools.wraps(function)
@@ -178,13 +183,15 @@ def _by_line(input, weights, axis, output, mode, cval, origin):
 
 
 @_or_scipy
-def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def correlate1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Any = None, mode: Modes = "reflect",
+                cval: float = 0.0, origin: Pair = 0) -> Numbers:
     """scipy.ndimage.correlate1d: a line of weights along one axis."""
     return _by_line(input, weights, axis, output, mode, cval, origin)
 
 
 @_or_scipy
-def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Any = None, mode: Modes = "reflect",
+               cval: float = 0.0, origin: Pair = 0) -> Numbers:
     """scipy.ndimage.convolve1d: correlate1d() with weights that are turned around."""
     weights = np.asarray(weights)
     turned = -operator.index(origin) - (1 - weights.size % 2)
@@ -212,7 +219,9 @@ def _gaussian_line(axis, sigma, order, mode, truncate, radius):
 
 
 @_or_scipy
-def gaussian_filter1d(input, sigma, axis=-1, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None):
+def gaussian_filter1d(input: ArrayLike, sigma: float | Sequence[float], axis: int = -1, order: Pair = 0, output: Any = None,
+                      mode: Modes = "reflect", cval: float = 0.0, truncate: float = 4.0, *,
+                      radius: Pair | None = None) -> Numbers:
     """scipy.ndimage.gaussian_filter1d: a Gaussian, or its derivative of `order`, along one axis."""
     return _by_lines(input, lambda dimensions: [_gaussian_line(*_axes(axis, dimensions), sigma, order, mode, truncate, radius)],
                      output, cval)
@@ -225,7 +234,9 @@ def _gaussian_lines(dimensions, sigma, order, mode, truncate, radius, axes):
 
 
 @_or_scipy
-def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None):
+def gaussian_filter(input: ArrayLike, sigma: float | Sequence[float], order: Pair = 0, output: Any = None,
+                    mode: Modes = "reflect", cval: float = 0.0, truncate: float = 4.0, *, radius: Pair | None = None,
+                    axes: Pair | None = None) -> Numbers:
     """scipy.ndimage.gaussian_filter: a Gaussian, or its derivatives, along all axes or those named."""
     return _by_lines(input, lambda dimensions: _gaussian_lines(dimensions, sigma, order, mode, truncate, radius, axes),
                      output, cval)
@@ -239,13 +250,15 @@ def _uniform_line(axis, size, mode, origin):
 
 
 @_or_scipy
-def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def uniform_filter1d(input: ArrayLike, size: Pair, axis: int = -1, output: Any = None, mode: Modes = "reflect",
+                     cval: float = 0.0, origin: Pair = 0) -> Numbers:
     """scipy.ndimage.uniform_filter1d: the mean of `size` samples along one axis."""
     return _by_lines(input, lambda dimensions: [_uniform_line(*_axes(axis, dimensions), size, mode, origin)], output, cval)
 
 
 @_or_scipy
-def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def uniform_filter(input: ArrayLike, size: Pair = 3, output: Any = None, mode: Modes = "reflect", cval: float = 0.0,
+                   origin: Pair = 0, *, axes: Pair | None = None) -> Numbers:
     """scipy.ndimage.uniform_filter: the mean of a box of `size` along all axes or those named."""
 
     def lines(dimensions):
@@ -267,13 +280,13 @@ def _edges(input, axis, output, mode, cval, smooth):
 
 
 @_or_scipy
-def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):
+def prewitt(input: ArrayLike, axis: int = -1, output: Any = None, mode: Modes = "reflect", cval: float = 0.0) -> Numbers:
     """scipy.ndimage.prewitt: differences -1 0 1 along one axis, sums 1 1 1 along all others."""
     return _edges(input, axis, output, mode, cval, (1.0, 1.0, 1.0))
 
 
 @_or_scipy
-def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
+def sobel(input: ArrayLike, axis: int = -1, output: Any = None, mode: Modes = "reflect", cval: float = 0.0) -> Numbers:
     """scipy.ndimage.sobel: differences -1 0 1 along one axis, sums 1 2 1 along all others."""
     return _edges(input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
@@ -303,13 +316,15 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
 
 
 @_or_scipy
-def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def correlate(input: ArrayLike, weights: ArrayLike, output: Any = None, mode: Modes = "reflect", cval: float = 0.0,
+              origin: Pair = 0, *, axes: Pair | None = None) -> Numbers:
     """scipy.ndimage.correlate: weights of as many dimensions as the array, or as axes."""
     return _correlate(input, weights, output, mode, cval, origin, axes, False)
 
 
 @_or_scipy
-def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def convolve(input: ArrayLike, weights: ArrayLike, output: Any = None, mode: Modes = "reflect", cval: float = 0.0,
+             origin: Pair = 0, *, axes: Pair | None = None) -> Numbers:
     """scipy.ndimage.convolve: correlate() with weights that are turned around."""
     return _correlate(input, weights, output, mode, cval, origin, axes, True)
 
@@ -355,7 +370,8 @@ def _second_differences(array, parts, kind, cval, into=None):
 
 
 @_or_scipy
-def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
+def laplace(input: ArrayLike, output: Any = None, mode: Modes = "reflect", cval: float = 0.0, *,
+            axes: Pair | None = None) -> Numbers:
     """scipy.ndimage.laplace: the sum of second differences 1 -2 1 along the axes."""
 
     def parts(dimensions):
@@ -381,7 +397,8 @@ def _check_options(options):
 
 
 @_or_scipy
-def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
+def gaussian_laplace(input: ArrayLike, sigma: float | Sequence[float], output: Any = None, mode: Modes = "reflect",
+                     cval: float = 0.0, *, axes: Pair | None = None, **kwargs: Any) -> Numbers:
     """scipy.ndimage.gaussian_laplace: the sum of the second derivatives of a Gaussian."""
     _check_options(kwargs)
 
@@ -405,7 +422,9 @@ def _magnitude(array, parts, kind, cval, into=None):
 
 
 @_or_scipy
-def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
+def gaussian_gradient_magnitude(input: ArrayLike, sigma: float | Sequence[float], output: Any = None,
+                                mode: Modes = "reflect", cval: float = 0.0, *, axes: Pair | None = None,
+                                **kwargs: Any) -> Numbers:
     """scipy.ndimage.gaussian_gradient_magnitude: the root of the sum of squares of the first derivatives of a Gaussian."""
     _check_options(kwargs)
 

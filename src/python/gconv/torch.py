@@ -5,12 +5,16 @@
 
     y = gconv.torch.conv2d(x, weight, bias, padding=1)      # forward: gconv; backward: PyTorch's gradients
 """
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as functional
+from torch import Tensor
 from torch.nn import grad
 
 from ._layers import conv2d as _conv2d
 from ._original import hand_over
+from ._types import Pair
 
 __all__ = ["conv2d"]
 
@@ -40,7 +44,8 @@ class _Conv2d(torch.autograd.Function):
         return of_x, of_weight, of_bias, None, None, None, None
 
 
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Pair = 1, padding: str | Pair = 0,
+           dilation: Pair = 1, groups: int = 1) -> Tensor:
     """torch.nn.functional.conv2d: the same arguments, shapes and results, float32 at the accuracy of float32.
 
     input: N x C x H x W or C x H x W, float32, on a CPU or a CUDA GPU; tensors of other types go to PyTorch, with a
