@@ -49,9 +49,5 @@ gconv_status gconv_bank_write(const char *path, const char *format, const gconv_
   if (syntax != &gconv_bank_syntax_text)
     GCONV_TRY(check_losses(path, syntax, bank));
   GCONV_TRY(gconv_sink_open(path, &sink));
-  gconv_status status = syntax->write(sink, bank);
-  if (status == GCONV_OK)
-    return gconv_sink_commit(sink, false);
-  gconv_sink_discard(sink);
-  return status;
+  return gconv_sink_end(sink, syntax->write(sink, bank));
 }

@@ -42,19 +42,12 @@ char *gconv_cache_read(const char *name) {
 bool gconv_cache_write(const char *name, const char *text) {
   char *path = gconv_cache_path(name);
   struct stat status;
-  gconv_sink *sink = NULL;
   bool done = false;
   if (path) {
     gconv_make_folders(path, 0700); /* for the user alone; if it fails, opening the file does */
     bool regular =
         lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, or lead elsewhere */
-    if (regular && gconv_sink_open(path, &sink) == GCONV_OK) {
-      done = gconv_sink_write(sink, text, strlen(text)) == GCONV_OK;
-      if (done)
-        done = gconv_sink_commit(sink, false) == GCONV_OK;
-      else
-        gconv_sink_discard(sink);
-    }
+    done = regular && gconv_file_write(path, text, strlen(text)) == GCONV_OK;
   }
   free(path);
   return done;

@@ -125,6 +125,13 @@ gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes
  * freed in any case. After a failure, the file at `path` is as it was before. */
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);
 
+/* The end of a file that was written by steps: commits it if `status`, theirs, is GCONV_OK, and discards it otherwise.
+ * Returns the failure, if there is one. */
+gconv_status gconv_sink_end(gconv_sink *sink, gconv_status status);
+
+/* Writes a file of these bytes, whole or not at all. */
+gconv_status gconv_file_write(const char *path, const void *bytes, size_t size);
+
 /* Drops what was written, and frees the sink. NULL is allowed. */
 void gconv_sink_discard(gconv_sink *sink);
 

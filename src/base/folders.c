@@ -6,6 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+bool gconv_is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 gconv_status gconv_make_folders(const char *path, unsigned mode) {
   const char *last = strrchr(path, '/');
   char *folder = strndup(path, last ? (size_t)(last - path) : 0);

@@ -408,3 +408,16 @@ gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
   free_sink(sink);
   return GCONV_OK;
 }
+
+gconv_status gconv_sink_end(gconv_sink *sink, gconv_status status) {
+  if (status == GCONV_OK)
+    return gconv_sink_commit(sink, false);
+  gconv_sink_discard(sink);
+  return status;
+}
+
+gconv_status gconv_file_write(const char *path, const void *bytes, size_t size) {
+  gconv_sink *sink = NULL;
+  GCONV_TRY(gconv_sink_open(path, &sink));
+  return gconv_sink_end(sink, gconv_sink_write(sink, bytes, size));
+}

@@ -152,10 +152,9 @@ static gconv_status finish_array(gconv_run *run) {
 /* Begins the devices for at most `most` workers, and, if two kinds of device may take images, makes the operation for both.
  */
 static gconv_status begin_devices(gconv_run *run, size_t most) {
-  const gconv_operation_type *type = run->operation->type;
   GCONV_TRY(gconv_devices_begin(run->batch, gconv_threads_allowed(run->batch->threads), most, &run->devices));
   run->workers = gconv_devices_workers(run->devices, &run->threads, &run->device_reason);
-  return type->keep_exact && gconv_devices_are_open(run->devices) ? type->keep_exact(run->operation, &run->exact) : GCONV_OK;
+  return gconv_devices_are_open(run->devices) ? gconv_operation_keep_exact(run->operation, &run->exact) : GCONV_OK;
 }
 
 /* Removes unfinished files of runs that were killed. With a manifest, they were removed when it was opened. For few results,

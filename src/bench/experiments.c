@@ -5,8 +5,6 @@
  */
 #include "bench/bench.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The x axis of a plot. Algorithms are its lines; other differences make several plots. */

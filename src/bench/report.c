@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of bench: rows for people, CSV, JSON. */
 #include "base/json.h"
-#include "base/printable.h"
 #include "bench/bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Figures of a row ---- */

@@ -8,7 +8,6 @@
 #include "gconv_learn.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct info {

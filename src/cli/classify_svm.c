@@ -4,7 +4,6 @@
 #include "cli/command.h"
 #include "cli/rows.h"
 #include "cli/svm.h"
-#include "cli/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -208,10 +208,7 @@ static gconv_status run_into(gconv_bench *bench, const char *path, const char *e
   if (bench->out && fclose(bench->out) != 0 && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for the report");
   GCONV_THEN(status, gconv_sink_write(sink, text, size));
-  if (status == GCONV_OK)
-    status = gconv_sink_commit(sink, false);
-  else
-    gconv_sink_discard(sink);
+  status = gconv_sink_end(sink, status);
   bench->out = stdout;
   free(text);
   return status;

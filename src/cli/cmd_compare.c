@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What the program ends with, as cmp and diff do. */
 enum { WITHIN = GCONV_EXIT_OK, ABOVE = 1, TROUBLE = GCONV_EXIT_USAGE };

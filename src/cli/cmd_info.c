@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv info: what an image, a filter, a bank or a network is. */
+#include "base/folders.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "cli/bank.h"
@@ -10,7 +11,6 @@
 #include "gconv_learn.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */

@@ -11,8 +11,6 @@
 #include "cli/svm.h"
 #include "cli/terminal.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

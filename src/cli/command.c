@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output) {
@@ -59,9 +58,4 @@ gconv_status gconv_check_is_there(const char *path, gconv_message *message) {
   bool there = file && access(file, F_OK) == 0;
   free(file);
   return there ? GCONV_OK : gconv_refuse(message, "%s: cannot find this input: %s", path, strerror(error));
-}
-
-bool gconv_is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }

@@ -107,6 +107,4 @@ int gconv_tally_end(const gconv_tally *tally);
 /* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
 gconv_status gconv_check_is_there(const char *path, gconv_message *message);
 
-bool gconv_is_folder(const char *path);
-
 #endif

@@ -3,7 +3,6 @@
 #include "cli/terminal.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 const gconv_option gconv_no_options[] = {GCONV_OPTIONS_END};

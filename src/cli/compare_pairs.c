@@ -4,7 +4,6 @@
 #include "cli/pairs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 gconv_status gconv_compare_find_pairs(gconv_comparison *c, gconv_message *message) {
   gconv_matched *matched = NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/documented.h"
 #include "cli/common.h"
-#include "gconv.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "cli/terminal.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

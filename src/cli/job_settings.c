@@ -2,12 +2,9 @@
 #include "cli/job_settings.h"
 #include "base/memory.h"
 #include "cli/bank.h"
-#include "cli/terminal.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 void gconv_job_settings_begin(void *settings) {

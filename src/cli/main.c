@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
 #include "base/fields.h"
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -13,7 +12,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
 

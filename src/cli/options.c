@@ -3,7 +3,6 @@
 #include "base/suggest.h"
 #include "cli/terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */

@@ -176,16 +176,6 @@ gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_m
   return gconv_data_check_output("--report", path, "html htm", "a report", read, message);
 }
 
-static gconv_status write_text(const char *path, const char *text, size_t size) {
-  gconv_sink *sink;
-  GCONV_TRY(gconv_sink_open(path, &sink));
-  gconv_status status = gconv_sink_write(sink, text, size);
-  if (status == GCONV_OK)
-    return gconv_sink_commit(sink, false);
-  gconv_sink_discard(sink);
-  return status;
-}
-
 gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context) {
   char *text = NULL;
   size_t size = 0;
@@ -193,7 +183,7 @@ gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const voi
   if (!out)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
   put(out, context);
-  gconv_status status = gconv_close_text(out, &text) ? write_text(path, text, size)
+  gconv_status status = gconv_close_text(out, &text) ? gconv_file_write(path, text, size)
                                                      : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
   free(text);
   return status;

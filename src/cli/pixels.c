@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Maps of classes, by the main job, and how well they agree with masks. */
 #include "cli/pixels.h"
-#include "base/json.h"
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job.h"

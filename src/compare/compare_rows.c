@@ -4,7 +4,6 @@
 #include "image/colour.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
   WINDOW = GCONV_SSIM_WINDOW,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets of images: with classes, or in pairs. */
 #include "base/checksum.h"
+#include "base/folders.h"
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "data/labels.h"
@@ -9,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct picture_set {
   gconv_dataset base;
@@ -168,11 +168,6 @@ static gconv_status add_class(picture_set *set, const char *path, const char *na
   return set_class(set, first, class);
 }
 
-static bool is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static gconv_status add_classes(picture_set *set, const char *folder) {
   struct dirent **entries = NULL;
   int count;
@@ -182,7 +177,7 @@ static gconv_status add_classes(picture_set *set, const char *folder) {
     char *path = gconv_format_text("%s/%s", folder, entries[i]->d_name);
     if (result == GCONV_OK && !path)
       result = gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-    if (result == GCONV_OK && is_folder(path))
+    if (result == GCONV_OK && gconv_is_folder(path))
       result = add_class(set, path, entries[i]->d_name);
     free(path);
     free(entries[i]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* FANN's data: a first line "CASES INPUTS OUTPUTS", then the inputs and outputs of each case, in lines of any length. */
-#include "data/field.h"
 #include "data/table.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of the letters thesis: a first line "Y, X" with the number of outputs and inputs, then a line for each case with
  * Y targets and X inputs, separated by commas or blanks. */
-#include "data/field.h"
 #include "data/table.h"
 
 #include <math.h>

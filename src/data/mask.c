@@ -5,7 +5,6 @@
 #include "gconv_classify.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Refuses JPEG and lossy WebP. */
 static gconv_status check_format(const char *path) {

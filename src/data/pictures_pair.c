@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Pairs images by their names: inputs and targets, images and masks. */
+#include "base/folders.h"
 #include "base/partners.h"
 #include "data/pictures.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *name_of(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -29,11 +29,6 @@ static const char **list_names(const gconv_pictures *pictures) {
 
 static gconv_status complain_alone(const gconv_picture *alone, const char *folder) {
   return gconv_fail(GCONV_BAD_FILE, "%s: there is no image of this name in %s", alone->path, folder);
-}
-
-static bool is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 /* Brings the targets into the order of the inputs. */
@@ -72,7 +67,7 @@ static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, 
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                  const char *targets_path) {
   qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
-  if (is_folder(inputs_path) || is_folder(targets_path)) /* two files may have any names */
+  if (gconv_is_folder(inputs_path) || gconv_is_folder(targets_path)) /* two files may have any names */
     GCONV_TRY(pair_names(inputs, inputs_path, targets, targets_path));
   for (size_t i = 0; i < inputs->count; i++) {
     const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];

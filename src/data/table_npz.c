@@ -4,7 +4,6 @@
 #include "base/zip.h"
 #include "data/table.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,9 +9,7 @@
 #include "feature/gpu.h"
 #include "image/colour.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time on a CPU */
 

@@ -5,7 +5,6 @@
 #include "kernels/border.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUFFERS = 1 + GCONV_PLANES + GCONV_SMOOTH_ORDERS + GCONV_FEATURE_SPARE };

@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum {
   MAX_ANALYSED = 512 * 512, /* largest filter in taps: takes half a second at rank 512 */

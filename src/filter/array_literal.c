@@ -2,7 +2,6 @@
 /* Arrays in brackets. Rows have brackets of their own, or end at a ';' or at the end of a line. */
 #include "filter/array_literal.h"
 #include "base/memory.h"
-#include "filter/number.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * another name of a built-in. */
 #include "base/arguments.h"
 #include "base/file.h"
+#include "base/folders.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "base/zip.h"
@@ -63,11 +64,6 @@ static bool is_file(const char *path) {
   if (stat(path, &status) == 0)
     return !S_ISDIR(status.st_mode);
   return errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG;
-}
-
-static bool is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 /* Returns whether it is FILE:NAME, an array of an archive of NumPy. */
@@ -269,7 +265,7 @@ static gconv_status fail_member(const char *spec, size_t length) {
 }
 
 static gconv_status fail_unknown(const char *spec) {
-  if (is_folder(spec))
+  if (gconv_is_folder(spec))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is a folder; a filter is a file, or a name that `gconv filters` lists", spec);
   const size_t file = gconv_member_split(spec), named = file_length(spec);
   if (spec[file] == ':' && file > 1)

@@ -6,7 +6,6 @@
 #include "fit/fit.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { PROBE = 7 /* rows and columns of the filters that are fitted at other places */ };
 static const double LOW_R2 = 0.95, CORRELATED = 0.3; /* gconv_fit_result.nonlinear */

@@ -5,7 +5,6 @@
 #include "image/exif.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Who owns them ---- */

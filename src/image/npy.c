@@ -6,7 +6,6 @@
 #include "base/npy_header.h"
 #include "image/format.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */

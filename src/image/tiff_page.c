@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
   LARGE_STRIP = 4 << 20, /* bytes: larger ones are decoded line by line */

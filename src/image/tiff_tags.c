@@ -5,7 +5,6 @@
 #include "image/metadata.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The table ---- */

@@ -5,7 +5,6 @@
 #include "names/manifest.h"
 #include "names/outputs.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>

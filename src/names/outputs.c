@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/outputs.h"
+#include "base/folders.h"
 #include "base/memory.h"
 #include "image/rows.h"
 #include "names/search.h"
@@ -62,7 +63,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
 
 /* Whether a path is that of a folder, by its last letter or because a folder is there. */
 static bool is_folder(const char *path) {
-  return (path[0] && path[strlen(path) - 1] == '/') || gconv_path_is_folder(path);
+  return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
 
 /* "png jpg jpeg ...": all extensions that can be written. */

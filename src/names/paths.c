@@ -70,11 +70,6 @@ char *gconv_path_canonical(const char *path) {
   return result;
 }
 
-bool gconv_path_is_folder(const char *path) {
-  struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 bool gconv_path_is_file(const char *path) {
   struct stat status;
   return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);

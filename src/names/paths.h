@@ -29,7 +29,6 @@ void gconv_path_append(char *real, const char *rest);
  * the heap; NULL without memory. */
 char *gconv_path_canonical(const char *path);
 
-bool gconv_path_is_folder(const char *path);
 /* Whether an input may be opened before its turn: a pipe can be read only once. */
 bool gconv_path_is_file(const char *path);
 /* Whether writing to `path` cannot be taken back: standard output, a pipe or a device, but not /dev/null. */

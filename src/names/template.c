@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/template.h"
-#include "names/paths.h"
+#include "base/folders.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +36,11 @@ static char *undouble(const char *text, size_t length) {
 }
 
 bool gconv_template_is_one(const char *output) {
-  return output[fixed_length(output)] != '\0' && !gconv_path_is_folder(output);
+  return output[fixed_length(output)] != '\0' && !gconv_is_folder(output);
 }
 
 char *gconv_template_plain(const char *output) {
-  bool literal = !strchr(output, '{') || gconv_path_is_folder(output);
+  bool literal = !strchr(output, '{') || gconv_is_folder(output);
   return literal ? strdup(output) : undouble(output, strlen(output));
 }
 

@@ -70,9 +70,13 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   const chain *c = (const chain *)base;
   gconv_operation **stages = calloc(c->count, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
-  for (size_t i = 0; i < c->count && status == GCONV_OK; i++)
-    status = c->stages[i]->type->keep_exact(c->stages[i], &stages[i]);
-  GCONV_THEN(status, gconv_operation_chain(stages, c->count, exact));
+  bool all = true;
+  for (size_t i = 0; i < c->count && all && status == GCONV_OK; i++) {
+    status = gconv_operation_keep_exact(c->stages[i], &stages[i]);
+    all = stages[i] != NULL;
+  }
+  if (all)
+    GCONV_THEN(status, gconv_operation_chain(stages, c->count, exact));
   for (size_t i = 0; i < c->count && stages; i++)
     gconv_operation_free(stages[i]);
   free(stages);
@@ -460,17 +464,6 @@ static const gconv_operation_type chain_type = {.name = "chains",
                                                 .keep_exact = keep_exact,
                                                 .host_stages = host_stages};
 
-/* The type of chains with an operation that is not of the exact family. */
-static const gconv_operation_type loose_type = {.name = "chains",
-                                                .free = free_chain,
-                                                .outputs = count_outputs,
-                                                .held_bytes = sum_held_bytes,
-                                                .plan_type = &chain_plan_type,
-                                                .minds_nodata = true,
-                                                .fill_plan = fill_plan,
-                                                .lacks = lacks,
-                                                .host_stages = host_stages};
-
 static gconv_status check(gconv_operation *const *stages, size_t count) {
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a chain of no operations");
@@ -497,10 +490,7 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   }
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
-  bool exact = true;
-  for (size_t i = 0; i < count; i++)
-    exact = exact && stages[i]->type->keep_exact;
-  *c = (chain){{exact ? &chain_type : &loose_type, 1}, copies, count};
+  *c = (chain){{&chain_type, 1}, copies, count};
   *result = &c->base;
   return GCONV_OK;
 }

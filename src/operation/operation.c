@@ -15,6 +15,11 @@ const char *gconv_operation_lacks(const gconv_operation *operation, const char *
   return operation->type->lacks ? operation->type->lacks(operation, device) : NULL;
 }
 
+gconv_status gconv_operation_keep_exact(const gconv_operation *operation, gconv_operation **exact) {
+  *exact = NULL;
+  return operation->type->keep_exact ? operation->type->keep_exact(operation, exact) : GCONV_OK;
+}
+
 double gconv_operation_held_bytes(const gconv_operation *operation) {
   return operation->type->held_bytes ? operation->type->held_bytes(operation) : 0;
 }

@@ -66,7 +66,7 @@ typedef struct gconv_operation_type {
    * NULL in place of the function: no algorithm can be asked for. */
   const char *(*lacks)(const gconv_operation *operation, const char *device);
 
-  /* Makes the same operation, kept to algorithms of the exact family. NULL: its results may differ between devices. */
+  /* gconv_operation_keep_exact(). NULL: its results may differ between devices. */
   gconv_status (*keep_exact)(const gconv_operation *operation, gconv_operation **exact);
 
   /* NULL, or: the bytes of host memory that the operation itself takes, whatever its plans: filters, a mask. */
@@ -212,6 +212,9 @@ size_t gconv_operation_outputs(const gconv_operation *operation);
 
 /* The name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it lacks none. */
 const char *gconv_operation_lacks(const gconv_operation *operation, const char *device);
+
+/* *exact = the same operation, kept to algorithms of the exact family; NULL if its results may differ between devices. */
+gconv_status gconv_operation_keep_exact(const gconv_operation *operation, gconv_operation **exact);
 
 /* The bytes of host memory that it takes by itself, with what its caller keeps of it. */
 double gconv_operation_held_bytes(const gconv_operation *operation);

@@ -7,8 +7,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { STRIP = 32 }; /* rows of a turn */
 

@@ -475,10 +475,8 @@ static gconv_status make(gconv_operation *inner, const gconv_area *area, const g
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const within *w = (const within *)base;
   gconv_operation *inner = NULL;
-  if (!w->inner->type->keep_exact)
-    return gconv_fail(GCONV_UNSUPPORTED, "the operation cannot be kept to the exact family");
-  GCONV_TRY(w->inner->type->keep_exact(w->inner, &inner));
-  return make(inner, &w->area, &w->mask, (gconv_operation *)base, exact);
+  GCONV_TRY(gconv_operation_keep_exact(w->inner, &inner));
+  return !inner ? GCONV_OK : make(inner, &w->area, &w->mask, (gconv_operation *)base, exact);
 }
 
 gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result) {

@@ -17,7 +17,6 @@
 #include "svm/svm.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,8 +150,5 @@ gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
   gconv_status status = put_header(sink, model);
   GCONV_THEN(status, put_vectors(sink, model));
   GCONV_THEN(status, put_notes(sink, model));
-  if (status == GCONV_OK)
-    return gconv_sink_commit(sink, false);
-  gconv_sink_discard(sink);
-  return status;
+  return gconv_sink_end(sink, status);
 }

@@ -7,7 +7,6 @@
 #include "data/table.h"
 #include "svm/text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
