@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "conv/plan.h"
 
-
 /* Limits of sizes along one axis. They keep sums and products of a few sizes within 64 bits. Explicit padding may be at most
  * MOST_PADDING times the span of image and filter; beyond, all outputs would be alike. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
