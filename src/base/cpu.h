@@ -3,9 +3,9 @@
  * Vector code for this processor, from one source.
  *
  * GCONV_VECTORIZED(name, (parameters), (arguments)) defines `static void name(parameters)` from an always-inline function
- * name_body(parameters). The function is compiled three times, for AVX-512, for AVX2 with FMA, and for the plain target; one
- * is chosen at run time. Besides the width, this matters for speed: fmaf() is one instruction in the first two, and a
- * library call in the last.
+ * name_body(parameters). The function is compiled three times, for AVX-512, for AVX2 with FMA and BMI2, and for the plain
+ * target; one is chosen at run time. Besides the width, this matters for speed: fmaf() and a shift by a variable are one
+ * instruction in the first two; in the last, fmaf() is a library call.
  */
 #ifndef GCONV_BASE_CPU_H
 #define GCONV_BASE_CPU_H
@@ -44,11 +44,11 @@ const char *gconv_isa_name(gconv_isa isa);
 #define GCONV_WIDE_VECTORS ",prefer-vector-width=512"
 #endif
 #define GCONV_VECTORIZED(name, parameters, arguments)                                                                       \
-  __attribute__((                                                                                                           \
-      target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" GCONV_WIDE_VECTORS))) static void name##_avx512 parameters {     \
+  __attribute__((target(                                                                                                    \
+      "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2" GCONV_WIDE_VECTORS))) static void name##_avx512 parameters {       \
     name##_body arguments;                                                                                                  \
   }                                                                                                                         \
-  __attribute__((target("avx2,fma"))) static void name##_avx2 parameters {                                                  \
+  __attribute__((target("avx2,fma,bmi2"))) static void name##_avx2 parameters {                                             \
     name##_body arguments;                                                                                                  \
   }                                                                                                                         \
   static void name##_plain parameters {                                                                                     \

@@ -15,12 +15,14 @@
  * the passes are repeated for the rest. (Keeping results in a temporary file takes longer than to read and convolve again.)
  */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/threads.h"
 #include "batch/carry.h"
 #include "batch/cost.h"
 #include "batch/execute.h"
 #include "batch/files.h"
 #include "batch/item.h"
+#include "image/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,7 @@ typedef struct flow {
   int32_t window_count;
   gconv_image *outputs; /* [count], each of `slots` strips: strip i is in slot i % slots */
   gconv_image *parts;   /* [count]: the current strip of each output */
+  void *memory;         /* of all windows and outputs */
   size_t count;
   int32_t slots;
 
@@ -97,48 +100,65 @@ static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
 
 /* ---- Buffers ---- */
 
-static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_image *image) {
-  gconv_image header = gconv_header_of(like);
-  header.frames = 1;
-  header.height = rows;
-  header.has_nodata = false;
-  GCONV_TRY(gconv_image_allocate(&header));
-  *image = header;
+/* Gives an image of so many rows its place in the memory, behind the `used` bytes. Before there is memory, it only counts.
+ */
+static gconv_status place_rows(const flow *f, const gconv_image *like, int32_t rows, size_t *used, gconv_image *image) {
+  *image = gconv_header_of(like);
+  image->frames = 1;
+  image->height = rows;
+  image->has_nodata = false;
+  image->row_bytes = gconv_image_row_bytes(image);
+  image->plane_bytes = image->row_bytes * (size_t)rows;
+  image->data = f->memory ? (uint8_t *)f->memory + *used : NULL;
+  const size_t factors[] = {image->row_bytes, (size_t)rows, image->planar ? (size_t)image->channels : 1};
+  size_t bytes = gconv_product(3, factors);
+  if (bytes > PTRDIFF_MAX - *used - GCONV_ALIGNMENT)
+    return no_memory();
+  *used += (bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
   return GCONV_OK;
 }
 
-static void free_buffers(flow *f) {
-  for (int32_t i = 0; f->reader && i < GCONV_MOST_WINDOWS; i++)
-    gconv_image_free(&f->windows[i]);
-  for (size_t i = 0; f->outputs && i < f->count; i++)
-    gconv_image_free(&f->outputs[i]);
-  free(f->spans);
-  f->spans = NULL;
-}
-
-/* Allocates the strips of an output. An output that is not written in this pass gets no pixels. */
-static gconv_status make_output(flow *f, size_t k) {
-  const gconv_image *header = gconv_plan_output_header(f->plan, k);
-  int64_t rows = (int64_t)f->slots * f->strip;
+/* An output that is not written in this pass gets no pixels. */
+static bool needs_pixels(const flow *f, size_t k) {
   bool wanted = !f->plan->type->leaves_out || (k >= f->first && k < f->end && f->item->wanted[k]);
-  if (!wanted || f->pass.surveys)
-    return GCONV_OK;
-  return allocate_rows(header, (int32_t)(rows < header->height ? rows : header->height), &f->outputs[k]);
+  return wanted && !f->pass.surveys;
 }
 
-/* Allocates all buffers of a pass. */
+/* Places all windows and outputs in the memory, and counts its bytes. */
+static gconv_status place_all(flow *f, size_t *used) {
+  int64_t rows = (int64_t)f->slots * f->strip;
+  *used = 0;
+  for (int32_t i = 0; f->reader && i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
+    GCONV_TRY(place_rows(f, &f->group->image, f->room, used, &f->windows[i]));
+  for (size_t k = 0; k < f->count; k++) {
+    const gconv_image *header = gconv_plan_output_header(f->plan, k);
+    if (needs_pixels(f, k))
+      GCONV_TRY(place_rows(f, header, (int32_t)(rows < header->height ? rows : header->height), used, &f->outputs[k]));
+  }
+  return GCONV_OK;
+}
+
+/* Allocates all buffers of a pass, as one block: so they need few pages, which the system makes and clears. */
 static gconv_status make_buffers(flow *f) {
+  size_t bytes;
   f->strip = gconv_strip_rows(f->plan, f->step);
   GCONV_TRY(plan_spans(f->plan, f));
   gconv_depth d = gconv_strip_depth(gconv_threads_count(f->threads), f->step, f->strip,
                                     (uint64_t)f->strip * gconv_strip_output_bytes(f->plan));
   f->window_count = d.windows;
   f->slots = d.strips < f->strips ? d.strips : f->strips;
-  for (size_t k = 0; k < f->count; k++)
-    GCONV_TRY(make_output(f, k));
-  for (int32_t i = 0; f->reader && i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
-    GCONV_TRY(allocate_rows(&f->group->image, f->room, &f->windows[i]));
-  return GCONV_OK;
+  GCONV_TRY(place_all(f, &bytes));
+  GCONV_TRY(gconv_allocate_workspace(bytes, "strips of images", &f->memory));
+  return place_all(f, &bytes);
+}
+
+static void free_buffers(flow *f) {
+  gconv_release(f->memory);
+  f->memory = NULL;
+  memset(f->windows, 0, sizeof f->windows);
+  memset(f->outputs, 0, f->count * sizeof *f->outputs);
+  free(f->spans);
+  f->spans = NULL;
 }
 
 /* ---- From stage to stage ---- */

@@ -19,7 +19,7 @@ size_t gconv_strip_output_bytes(const gconv_plan *plan) {
 /* A strip has as many rows as STRIP_BYTES hold, but at least twice those that are read for its first row alone: so not too
  * many rows are copied for the next strip. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
-  const size_t STRIP_BYTES = (size_t)3 << 20; /* of input and outputs */
+  const size_t STRIP_BYTES = (size_t)3 << 19; /* of input and outputs */
   int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
   int32_t begin, end;
   if (plan->operation->type->batches) /* the plan was made for so many rows */

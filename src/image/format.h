@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "gconv.h"
 #include "image/gpu_codec.h"
+#include "image/layout.h"
 
 typedef struct gconv_format gconv_format;
 
@@ -248,10 +249,8 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
  * text: "a PNG". */
 gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
 
-/* The rows of all frames, and of all planes of each, and the bytes of the samples of one, whatever lies behind them. Only
- * the header counts. */
+/* The rows of all frames, and of all planes of each. Only the header counts. */
 int64_t gconv_image_row_count(const gconv_image *image);
-size_t gconv_image_row_bytes(const gconv_image *image);
 /* The bytes of all samples of one frame, of all its planes. */
 double gconv_image_frame_bytes(const gconv_image *image);
 

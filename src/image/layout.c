@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/layout.h"
 #include "base/status.h"
-#include "image/format.h"
 
 #include <string.h>
 

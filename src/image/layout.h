@@ -12,6 +12,8 @@ GCONV_C_BEGIN
 gconv_image gconv_header_of(const gconv_image *image);
 /* Bytes of the pixels that a header tells of. */
 double gconv_pixel_bytes(const gconv_image *image);
+/* Bytes of the samples of one row, of one plane if the image is planar. Only the header counts. */
+size_t gconv_image_row_bytes(const gconv_image *image);
 /* Bytes of the pixels that an image has in memory. */
 size_t gconv_image_bytes(const gconv_image *image);
 /* `count` frames of an image, from `first` on: its pixels, not a copy. */

@@ -199,7 +199,8 @@ GCONV_INLINE void put_match(const gconv_png_deflater *deflater, unsigned length,
 }
 
 /* Literals and matches from `bytes` on. At most 7 + 4 * 14 or 7 + 14 + 5 + 15 + 13 bits are in the writer at a time. */
-static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *bytes, bit_writer *result) {
+GCONV_VECTOR_LOOP(put_sequences, (const gconv_png_deflater *deflater, const uint8_t *bytes, bit_writer *result),
+                  (deflater, bytes, result)) {
   const uint32_t *literals = deflater->literal_codes;
   bit_writer writer = *result;
   for (size_t i = 0; i < deflater->count; i++) {
