@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Activations, compiled for host and device from one text and without contraction, so that the exact family keeps its bits.
  * exp() is our own, because the libraries of host and device round differently. */
-#ifndef GCONV_KERNELS_ACTIVATION_H
-#define GCONV_KERNELS_ACTIVATION_H
+#pragma once
 
 #include "kernels/layer_problem.h"
 
@@ -117,5 +116,3 @@ GCONV_BOTH float gconv_activated(gconv_activation activation, float slope, float
 GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   return gconv_activated(problem->activation, problem->slope, v);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an algorithm is: a descriptor in one file of kernels/, and a row in algorithms.def. */
-#ifndef GCONV_KERNELS_ALGORITHM_H
-#define GCONV_KERNELS_ALGORITHM_H
+#pragma once
 
 #include "kernels/problem.h"
 
@@ -119,5 +118,4 @@ double gconv_problem_flop(const gconv_problem *problem);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one definition of border pixels, compiled for the host and for CUDA. */
-#ifndef GCONV_KERNELS_BORDER_H
-#define GCONV_KERNELS_BORDER_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -40,5 +39,3 @@ GCONV_BOTH int64_t gconv_border_index(gconv_border border, int64_t i, int64_t si
   }
   return GCONV_OUTSIDE;
 }
-
-#endif

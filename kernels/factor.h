@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters as sums of few outer products of a column and a row, for separable algorithms. */
-#ifndef GCONV_KERNELS_FACTOR_H
-#define GCONV_KERNELS_FACTOR_H
+#pragma once
 
 #include "kernels/problem.h"
 
@@ -42,5 +41,4 @@ gconv_status gconv_find_structure(const gconv_problem *problem, const float *tap
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The formulas of features of pixels, compiled for host and device from one text and without contraction, so that both have
  * the same bits. */
-#ifndef GCONV_KERNELS_FEATURE_MATH_H
-#define GCONV_KERNELS_FEATURE_MATH_H
+#pragma once
 
 #include "base/both.h"
 
@@ -36,5 +35,3 @@ GCONV_BOTH void gconv_feature_bend(const float *at, ptrdiff_t pitch, float *larg
   float xy = 0.25F * ((down[1] - up[1]) - (down[-1] - up[-1]));
   gconv_feature_split(yy, xy, xx, large, small);
 }
-
-#endif

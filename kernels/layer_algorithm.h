@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an algorithm for layers is: a descriptor in one file of kernels/, and a row in layer_algorithms.def. */
-#ifndef GCONV_KERNELS_LAYER_ALGORITHM_H
-#define GCONV_KERNELS_LAYER_ALGORITHM_H
+#pragma once
 
 #include "kernels/layer_problem.h"
 
@@ -91,5 +90,4 @@ const char *gconv_layer_takes_fp32(const gconv_layer_problem *problem);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

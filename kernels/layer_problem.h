@@ -11,8 +11,7 @@
  * x is 0 outside the image, and taps there count as all others. The exact family computes exactly this, in this order, so
  * its bits are the same everywhere. Tensors are float32, N x C x H x W, without gaps.
  */
-#ifndef GCONV_KERNELS_LAYER_PROBLEM_H
-#define GCONV_KERNELS_LAYER_PROBLEM_H
+#pragma once
 
 #include "gconv.h"
 #include "kernels/pixel.h"
@@ -49,5 +48,3 @@ GCONV_BOTH int64_t gconv_layer_weight_floats(const gconv_layer_problem *problem)
 GCONV_BOTH const float *gconv_layer_prepared(const gconv_layer_problem *problem, const float *weights) {
   return weights + gconv_layer_weight_floats(problem);
 }
-
-#endif

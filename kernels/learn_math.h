@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The arithmetic of training, compiled for host and device from one text and without contraction, so that the exact family
  * keeps its bits. */
-#ifndef GCONV_KERNELS_LEARN_MATH_H
-#define GCONV_KERNELS_LEARN_MATH_H
+#pragma once
 
 #include "kernels/activation.h"
 #include "kernels/learn_problem.h"
@@ -147,5 +146,3 @@ GCONV_BOTH void gconv_learn_update(const gconv_learn_step *step, bool is_weight,
     break;
   }
 }
-
-#endif

@@ -38,8 +38,7 @@
  *
  *   Update: gconv_learn_update() of learn_math.h, for each parameter.
  */
-#ifndef GCONV_KERNELS_LEARN_PROBLEM_H
-#define GCONV_KERNELS_LEARN_PROBLEM_H
+#pragma once
 
 #include "base/lists.h"
 #include "gconv_learn.h"
@@ -144,5 +143,3 @@ GCONV_BOTH double gconv_learn_factor(const gconv_learn_net *net, size_t cases) {
   }
   return gconv_learn_loss_factor(net, cases);
 }
-
-#endif

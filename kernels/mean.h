@@ -4,8 +4,7 @@
  * i % GCONV_MEAN_LANES, in the order of i and in float64; then the upper half of the lanes is added to the lower half, lane
  * by lane, until one is left. It is divided by the number of samples and rounded to float32.
  */
-#ifndef GCONV_KERNELS_MEAN_H
-#define GCONV_KERNELS_MEAN_H
+#pragma once
 
 #include "base/both.h"
 
@@ -32,5 +31,3 @@ static inline float gconv_mean(const float *samples, int64_t count) {
       lanes[lane] += lanes[lane + half];
   return gconv_mean_of(lanes[0], count);
 }
-
-#endif

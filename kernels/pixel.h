@@ -7,8 +7,7 @@
  * So filters of integers and dyadic fractions give exact sums, and a result exactly half-way between two levels is rounded
  * to even. The division by the level of white is part of the epilogue's scale.
  */
-#ifndef GCONV_KERNELS_PIXEL_H
-#define GCONV_KERNELS_PIXEL_H
+#pragma once
 
 #include "kernels/border.h"
 
@@ -128,5 +127,3 @@ GCONV_BOTH void gconv_store(float y, float *to) {
 GCONV_BOTH float gconv_white(gconv_type type) {
   return type == GCONV_U8 ? 255.0f : type == GCONV_U16 ? 65535.0f : 1.0f;
 }
-
-#endif

@@ -8,8 +8,7 @@
  *
  * and then the epilogue (pixel.h). x is the sample's level as float32; outside the image, it is what border.h says.
  */
-#ifndef GCONV_KERNELS_PROBLEM_H
-#define GCONV_KERNELS_PROBLEM_H
+#pragma once
 
 #include "gconv.h"
 #include "kernels/pixel.h"
@@ -113,5 +112,3 @@ GCONV_BOTH bool gconv_is_mark(float tap) {
 GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
   return (int64_t)(problem->out_width - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
 }
-
-#endif

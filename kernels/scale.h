@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The powers of two by which tensor cores' digits of float16 are scaled, compiled for host and device from one text. */
-#ifndef GCONV_KERNELS_SCALE_H
-#define GCONV_KERNELS_SCALE_H
+#pragma once
 
 #include "base/both.h"
 
@@ -15,5 +14,3 @@ GCONV_BOTH int gconv_scale_exponent(uint32_t bits) {
   const int exponent = (int)(bits >> 23);
   return exponent == 255 ? 0 : exponent < 15 ? 126 : 14 + 127 - exponent;
 }
-
-#endif

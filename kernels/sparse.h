@@ -2,8 +2,7 @@
 /* Filters as lists of the taps that are not 0: what sparse, on both devices, has after its weights. For each filter how
  * many there are, then all of them, then the row of each, then the column. Rows and columns are up to 2^24, which floats
  * hold. */
-#ifndef GCONV_KERNELS_SPARSE_H
-#define GCONV_KERNELS_SPARSE_H
+#pragma once
 
 #include "kernels/problem.h"
 
@@ -28,5 +27,3 @@ static inline gconv_status gconv_sparse_prepare(const gconv_problem *problem, co
   }
   return GCONV_OK;
 }
-
-#endif

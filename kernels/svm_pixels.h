@@ -11,8 +11,7 @@
  * Distances are sums of squared differences, not computed from norms. So each column adds a relative error of some 2^-24,
  * however far from 0 the numbers are.
  */
-#ifndef GCONV_KERNELS_SVM_PIXELS_H
-#define GCONV_KERNELS_SVM_PIXELS_H
+#pragma once
 
 #include "kernels/activation.h"
 
@@ -36,5 +35,3 @@ typedef struct gconv_svm_pixels {
 GCONV_BOTH float gconv_svm_pixel_value(float gamma, float distance) {
   return gconv_exp_negative(-gamma * distance);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel values of support vector machines, as all devices see them. */
-#ifndef GCONV_KERNELS_SVM_PROBLEM_H
-#define GCONV_KERNELS_SVM_PROBLEM_H
+#pragma once
 
 #include "base/both.h"
 
@@ -41,5 +40,3 @@ typedef struct gconv_svm_row {
 GCONV_BOTH size_t gconv_svm_padded(size_t count) {
   return (count + GCONV_SVM_BLOCK - 1) / GCONV_SVM_BLOCK * GCONV_SVM_BLOCK;
 }
-
-#endif

@@ -12,8 +12,7 @@
  *           | 0 -1  1  0 |       | 1/2 -1/2 1/2 |        | 0 1 -1 -1 |
  *           | 0  1  0 -1 |       | 0    0    1  |
  */
-#ifndef GCONV_KERNELS_WINOGRAD_H
-#define GCONV_KERNELS_WINOGRAD_H
+#pragma once
 
 #include "kernels/layer_problem.h"
 
@@ -57,5 +56,3 @@ static inline double gconv_winograd_bound(const gconv_layer_problem *problem) {
   double n = (16 * ((double)(problem->channels / problem->groups) + 7) + 1) * 1.01 * 0x1p-24;
   return n < 0.5 ? n : 1;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums of bytes for direct, in integers, on processors that multiply bytes fast. digits.c says why the results have the bits
  * of float32 sums. */
-#ifndef GCONV_KERNELS_CPU_DIGITS_H
-#define GCONV_KERNELS_CPU_DIGITS_H
+#pragma once
 
 #include "kernels/algorithm.h"
 
@@ -22,5 +21,3 @@ void gconv_digits_prepare(const gconv_problem *problem, const float *weights, fl
 /* Computes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do
  * not allow it; the caller then uses floats. */
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared);
-
-#endif

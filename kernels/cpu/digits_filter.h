@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A filter of digits.c: its taps as digits, and how its sums become levels. digits_filter.c makes it, digits.c uses it. */
-#ifndef GCONV_KERNELS_CPU_DIGITS_FILTER_H
-#define GCONV_KERNELS_CPU_DIGITS_FILTER_H
+#pragma once
 
 #include "kernels/cpu/digits.h"
 #include "kernels/cpu/rows.h"
@@ -59,5 +58,3 @@ GCONV_DIGITS_TARGET static inline uint32_t gconv_digits_level(const gconv_proble
   sum = gconv_finish(sum, &problem->epilogue);
   return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);
 }
-
-#endif

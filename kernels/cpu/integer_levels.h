@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A part of integer.c: how its sums become levels without floats, by a quotient or by a shift. */
-#ifndef GCONV_KERNELS_CPU_INTEGER_LEVELS_H
-#define GCONV_KERNELS_CPU_INTEGER_LEVELS_H
+#pragma once
 
 #include "kernels/cpu/rows.h"
 
@@ -80,5 +79,3 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   bool integers = problem->out_type == GCONV_U8 || (problem->out_type == GCONV_U16 && e->wrap);
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
 }
-
-#endif

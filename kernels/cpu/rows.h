@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows for the algorithms of the CPU: from samples of any type, with borders, to float32; and back through the epilogue. */
-#ifndef GCONV_KERNELS_CPU_ROWS_H
-#define GCONV_KERNELS_CPU_ROWS_H
+#pragma once
 
 #include "kernels/algorithm.h"
 
@@ -89,5 +88,3 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
 
 /* Stores the alpha that is kept of `count` samples from sample `first` on, in the output of filter k, row p. */
 void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable for filters of hundreds and thousands of taps, and where a chain of float32 is not accurate enough. */
-#ifndef GCONV_KERNELS_CPU_SEPARABLE_LONG_H
-#define GCONV_KERNELS_CPU_SEPARABLE_LONG_H
+#pragma once
 
 #include "kernels/algorithm.h"
 
@@ -18,5 +17,3 @@ bool gconv_separable_is_long(const gconv_problem *problem);
 double gconv_separable_long_bound(const gconv_problem *problem);
 size_t gconv_separable_long_workspace(const gconv_problem *problem);
 void gconv_separable_long(const gconv_execution *execution);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One direction of separable filters that are symmetric or antisymmetric: Gaussians and their derivatives. */
-#ifndef GCONV_KERNELS_CPU_SMOOTH_H
-#define GCONV_KERNELS_CPU_SMOOTH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ typedef struct gconv_smoothing {
 } gconv_smoothing;
 
 void gconv_smooth(const gconv_smoothing *smoothing);
-
-#endif

@@ -3,8 +3,7 @@
  * processor. Every sum is sum = fmaf(tap, x, sum) over the taps in the given order, from +0. So all loops have the bits of
  * the exact family on every processor. The exception is gconv_tile_along(), whose order and rounding depend on the
  * processor. */
-#ifndef GCONV_KERNELS_CPU_TILE_H
-#define GCONV_KERNELS_CPU_TILE_H
+#pragma once
 
 #include "kernels/cpu/window.h"
 
@@ -69,5 +68,3 @@ double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, 
 
 /* The same for a problem whose filters take so many taps a sample in tiles and in lists. */
 double gconv_tile_ms(const gconv_problem *problem, const gconv_machine *machine, double tile_taps, double list_taps);
-
-#endif

@@ -13,8 +13,7 @@
  *    modulo stride_x that a tap needs. So tap column s finds the samples of neighbouring outputs side by side, from
  *    offsets[s] on.
  */
-#ifndef GCONV_KERNELS_CPU_WINDOW_H
-#define GCONV_KERNELS_CPU_WINDOW_H
+#pragma once
 
 #include "kernels/algorithm.h"
 
@@ -66,5 +65,3 @@ size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layo
 /* Processes the rows of the execution and stores them. check_finite: sets window->finite. */
 void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bool check_finite,
                 gconv_make_piece *make_piece);
-
-#endif

@@ -3,8 +3,7 @@
  * A JPEG with known pixels, to compare the decoder of a GPU with libjpeg. It has gradients under noise, quality 75, and
  * colours of half as many columns and rows. A decoder that rounds in another way gets some of its 18432 samples wrong.
  */
-#ifndef GCONV_CODEC_CUDA_JPEG_KNOWN_H
-#define GCONV_CODEC_CUDA_JPEG_KNOWN_H
+#pragma once
 
 #include "base/both.h"
 
@@ -18,4 +17,3 @@ enum { GCONV_KNOWN_JPEG_WIDTH = 96, GCONV_KNOWN_JPEG_HEIGHT = 64, GCONV_KNOWN_JP
 extern const uint8_t gconv_known_jpeg[GCONV_KNOWN_JPEG_BYTES + 1]; /* written as a string, which ends with a 0 */
 
 GCONV_C_END
-#endif

@@ -6,8 +6,7 @@
  * The picture has two strips, with everything that a strip of literals can have: a block that is stored in several parts,
  * blocks with codes of all lengths up to the longest, the mark between strips, and the end of the stream.
  */
-#ifndef GCONV_CODEC_CUDA_PNG_CHECK_H
-#define GCONV_CODEC_CUDA_PNG_CHECK_H
+#pragma once
 
 #include "base/both.h"
 #include "image/gpu_codec.h"
@@ -38,4 +37,3 @@ gconv_status gconv_png_check_strips(gconv_png_check *check, const gconv_png_stri
                                     size_t size);
 
 GCONV_C_END
-#endif

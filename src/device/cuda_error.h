@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Failures of CUDA calls, for .cu files. */
-#ifndef GCONV_DEVICE_CUDA_ERROR_H
-#define GCONV_DEVICE_CUDA_ERROR_H
+#pragma once
 
 #include "base/status.h"
 
@@ -17,5 +16,3 @@ gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const
     if (cuda_try_error != cudaSuccess)                                                                                      \
       return gconv_cuda_failure(cuda_try_error, #expression, __FILE__, __LINE__);                                           \
   } while (0)
-
-#endif

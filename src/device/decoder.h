@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of GPUs before there is a plan: whether the machine may have one, and the state of its JPEG decoder. The
  * decoder exists if this build has a codec for GPUs (image/gpu_codec.h). */
-#ifndef GCONV_DEVICE_DECODER_H
-#define GCONV_DEVICE_DECODER_H
+#pragma once
 
 #include "image/gpu_codec.h"
 
@@ -19,5 +18,3 @@ gconv_status gconv_device_start_decoder(gconv_device *device);
 /* The number of calls of the decoder that run before a file that is submitted now. 0 if the decoder is idle, or was not
  * started. Thread-safe. */
 int gconv_device_decoder_backlog(gconv_device *device);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A device: the CPU or a GPU, each a small table of functions (device_cpu.c, device_cuda.cu). */
-#ifndef GCONV_DEVICE_DEVICE_H
-#define GCONV_DEVICE_DEVICE_H
+#pragma once
 
 #include "base/both.h"
 #include "base/threads.h"
@@ -115,4 +114,3 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
 gconv_gpu_decoder *gconv_device_decoder(gconv_device *device);
 
 GCONV_C_END
-#endif

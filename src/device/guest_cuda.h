@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Being a guest on a GPU: code of the caller, such as PyTorch's, finds its own GPU the current one again. */
-#ifndef GCONV_DEVICE_GUEST_CUDA_H
-#define GCONV_DEVICE_GUEST_CUDA_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -21,5 +20,3 @@ struct gconv_cuda_guest {
   gconv_cuda_guest(const gconv_cuda_guest &) = delete;
   gconv_cuda_guest &operator=(const gconv_cuda_guest &) = delete;
 };
-
-#endif

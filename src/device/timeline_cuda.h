@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream of work on a GPU, and the moments in it that are timed: for a plan, a network, or a measurement. */
-#ifndef GCONV_DEVICE_TIMELINE_CUDA_H
-#define GCONV_DEVICE_TIMELINE_CUDA_H
+#pragma once
 
 #include "device/cuda_error.h"
 
@@ -54,5 +53,3 @@ static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue
   CUDA_TRY(cudaEventSynchronize(line->events[CONVOLVED]));
   return gconv_timeline_add(line, BEGIN, CONVOLVED, milliseconds);
 }
-
-#endif

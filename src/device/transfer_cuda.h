@@ -4,8 +4,7 @@
  * would block the calls of other threads. These transfers run in parallel. The bus takes 55 GB/s from pinned memory, a
  * thread copies 10 to 16 GB/s, and pinning takes 0.25 ms/MB. So several threads copy a large image, if the device has
  * several. Slabs are few and small, are pinned when they are first needed, and are shared by all plans of the device. */
-#ifndef GCONV_DEVICE_TRANSFER_CUDA_H
-#define GCONV_DEVICE_TRANSFER_CUDA_H
+#pragma once
 
 #include "base/threads.h"
 
@@ -43,5 +42,3 @@ gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t
 /* Copies an image back, after the work in the stream. All pixels are there when it returns. */
 gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
                             cudaStream_t stream);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of weights and samples for gemm and winograd, with neighbouring filters in vectors. A tile has N pixels times V
  * vectors of filters, with its sums in registers while taps are added. Then the sums are transposed to planes of outputs. */
-#ifndef GCONV_KERNELS_CPU_LAYER_PRODUCT_H
-#define GCONV_KERNELS_CPU_LAYER_PRODUCT_H
+#pragma once
 
 #include "stage.h"
 
@@ -46,5 +45,3 @@ void gconv_product_row(const gconv_product *product, const gconv_panel *panel, c
  * a vector. */
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out);
-
-#endif

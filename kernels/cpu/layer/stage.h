@@ -10,8 +10,7 @@
  *
  *   sum(p, q) = sum over c, r, s of weight[c][r][s] * staged[c * channel + offset(r, s) + p * pitch + q]
  */
-#ifndef GCONV_KERNELS_CPU_LAYER_STAGE_H
-#define GCONV_KERNELS_CPU_LAYER_STAGE_H
+#pragma once
 
 #include "kernels/cpu/rows.h"
 #include "kernels/layer_algorithm.h"
@@ -65,5 +64,3 @@ enum { GCONV_REFERENCE_LANES = 8 };
  * caches. */
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
                           double moving_ns);
-
-#endif

@@ -13,8 +13,7 @@
  * selection using second order information for training support vector machines", 2005). Of equal candidates, the first is
  * taken. SMO is of Platt, "Fast training of support vector machines using sequential minimal optimization", 1999.
  */
-#ifndef GCONV_KERNELS_CPU_SVM_PAIRS_H
-#define GCONV_KERNELS_CPU_SVM_PAIRS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ typedef struct gconv_svm_small {
 /* Steps until the gap is below `tolerance`, or `most` steps are done. The gap is the largest F of the variables that may
  * grow less the smallest F of those that may shrink. Returns the number of steps. */
 uint64_t gconv_svm_solve_small(const gconv_svm_small *problem, double tolerance, uint64_t most);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GCONV_KERNELS_CPU_SVM_PIXELS_H
-#define GCONV_KERNELS_CPU_SVM_PIXELS_H
+#pragma once
 
 #include "kernels/svm_pixels.h"
 
@@ -10,5 +9,3 @@ enum { GCONV_SVM_PIXELS_AT_ONCE = 32 };
  * GCONV_SVM_PIXELS_AT_ONCE. Column c of pixel p is in[c * pitch + p]. The sum of class k and row of coefficients w is
  * sums[(k * wide + w) * pitch + p]. */
 void gconv_svm_pixel_sums(const gconv_svm_pixels *machine, const float *in, size_t count, size_t pitch, double *sums);
-
-#endif

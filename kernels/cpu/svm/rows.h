@@ -12,8 +12,7 @@
  * Sums are float64 in the order of columns. So the cancellation in |x - y|^2 = |x|^2 + |y|^2 - 2 x y stays below what
  * float32 keeps, K(x, y) and K(y, x) have the same bits, and every processor has the same results.
  */
-#ifndef GCONV_KERNELS_CPU_SVM_ROWS_H
-#define GCONV_KERNELS_CPU_SVM_ROWS_H
+#pragma once
 
 #include "kernels/svm_problem.h"
 
@@ -52,5 +51,3 @@ enum { GCONV_SVM_TOGETHER = 16 }; /* rows whose products are summed together */
  * k < rows. The order is that of i; if `rows` is 1, four partial sums are added at the end. */
 void gconv_svm_add_products(const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
                             double *sums);
-
-#endif

@@ -10,8 +10,7 @@
  * n, an input takes part in outputs through some taps only: which ones depends on its row and its column modulo n. Inputs
  * with the same two remainders form a phase. So there are n * n phases, each a convolution of stride 1 with its own taps.
  */
-#ifndef GCONV_KERNELS_CPU_TRAIN_CONV_H
-#define GCONV_KERNELS_CPU_TRAIN_CONV_H
+#pragma once
 
 #include "../layer/stage.h"
 #include "product.h"
@@ -90,5 +89,3 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
 /* The gradient of weights and biases from one band. */
 void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, const float *dz, int32_t band, float *workspace,
                               float *gradient);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What conv_prepare.c and conv.c share. */
-#ifndef GCONV_KERNELS_CPU_TRAIN_CONV_PARTS_H
-#define GCONV_KERNELS_CPU_TRAIN_CONV_PARTS_H
+#pragma once
 
 #include "conv.h"
 
@@ -17,5 +16,3 @@ static inline int64_t smaller(int64_t a, int64_t b) {
 static inline int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
-
-#endif

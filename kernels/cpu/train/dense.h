@@ -2,8 +2,7 @@
 /* Training of a dense layer on the CPU, a slice of cases at a time. Tensors of a slice are [feature][case], and a feature
  * has GCONV_LEARN_PITCH floats, so that vectors hold neighbouring cases. Weights are [input][output], with outputs padded to
  * whole vectors; biases follow. */
-#ifndef GCONV_KERNELS_CPU_TRAIN_DENSE_H
-#define GCONV_KERNELS_CPU_TRAIN_DENSE_H
+#pragma once
 
 #include "kernels/learn_problem.h"
 #include "product.h"
@@ -36,5 +35,3 @@ void gconv_learn_dense_forward(const gconv_learn_dense *dense, const float *own,
 void gconv_learn_dense_inputs(const gconv_learn_dense *dense, const float *panel, const float *dz, int64_t cases, float *dx);
 void gconv_learn_dense_weights(const gconv_learn_dense *dense, const float *x, float *dz, int64_t cases, float *transposed,
                                float *gradient);
-
-#endif

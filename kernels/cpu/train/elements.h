@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on each number of a row: activations, their derivatives, losses, sums. Rows are `pitch` floats apart. */
-#ifndef GCONV_KERNELS_CPU_TRAIN_ELEMENTS_H
-#define GCONV_KERNELS_CPU_TRAIN_ELEMENTS_H
+#pragma once
 
 #include "kernels/learn_problem.h"
 
@@ -47,5 +46,3 @@ void gconv_learn_add(const float *first, float *second, size_t count);
  * gradient of the outputs, or of their sums for cross-entropy, in the layout of y. */
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy);
-
-#endif

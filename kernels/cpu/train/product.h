@@ -11,8 +11,7 @@
  * and outer has a variant with a list of the m where x is not 0. Two cases change bits, and the caller excludes them: 0
  * times infinity is NaN, and +0 added to a sum of -0 makes it +0.
  */
-#ifndef GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
-#define GCONV_KERNELS_CPU_TRAIN_PRODUCT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -109,5 +108,3 @@ bool gconv_learn_finite(const float *x, int64_t count);
 /* to[f * to_pitch + i] = from[i * from_pitch + f] for i < rows and f < columns. */
 void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
                            int64_t to_pitch);
-
-#endif

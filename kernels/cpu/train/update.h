@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GCONV_KERNELS_CPU_TRAIN_UPDATE_H
-#define GCONV_KERNELS_CPU_TRAIN_UPDATE_H
+#pragma once
 
 #include "kernels/learn_math.h"
 
@@ -9,5 +8,3 @@
 /* Takes a step of gconv_learn_update() with `count` parameters, which are all weights or all biases. */
 void gconv_learn_update_range(const gconv_learn_step *step, bool are_weights, size_t count, const float *gradient,
                               float *parameters, float *first, float *second);
-
-#endif

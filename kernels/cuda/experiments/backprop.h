@@ -18,8 +18,7 @@
  *
  * All sums have a fixed order, so a method yields the same bits in every run; another method rounds differently.
  */
-#ifndef GCONV_KERNELS_CUDA_EXPERIMENTS_BACKPROP_H
-#define GCONV_KERNELS_CUDA_EXPERIMENTS_BACKPROP_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -78,6 +77,4 @@ void gconv_backprop_free(gconv_backprop *backprop);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -14,8 +14,7 @@
  *     texture                     as float4, through the texture units and their cache
  *     local                       as float4, with q in shared memory
  */
-#ifndef GCONV_KERNELS_CUDA_EXPERIMENTS_RBF_H
-#define GCONV_KERNELS_CUDA_EXPERIMENTS_RBF_H
+#pragma once
 
 #include "base/status.h"
 
@@ -62,6 +61,4 @@ void gconv_rbf_free(gconv_rbf *rbf);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -10,8 +10,7 @@
  * Functions start kernels on `stream` and return at once: cudaGetLastError() tells of failures. Pointers to floats are to
  * memory of the device. Rows that are made are those of gconv_feature_tiles; features have rows of `width` floats.
  */
-#ifndef GCONV_KERNELS_CUDA_FEATURE_FEATURE_H
-#define GCONV_KERNELS_CUDA_FEATURE_FEATURE_H
+#pragma once
 
 #include "gconv.h"
 #include "kernels/cpu/smooth.h"
@@ -84,5 +83,4 @@ void gconv_feature_convert(const gconv_image *image, int32_t channel, bool greys
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -34,8 +34,7 @@
  *
  * Distances below 0 become 0, which brings the two no further apart. e^(-gamma d) has a relative difference of gamma D.
  */
-#ifndef GCONV_KERNELS_CUDA_SVM_DIGITS_CUH
-#define GCONV_KERNELS_CUDA_SVM_DIGITS_CUH
+#pragma once
 
 #include "../core/unroll.cuh"
 #include "rows.h"
@@ -166,5 +165,3 @@ __global__ void __launch_bounds__(CUT_THREADS)
 }
 
 } // namespace svm_digits
-
-#endif

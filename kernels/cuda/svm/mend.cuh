@@ -4,8 +4,7 @@
  * float32 results; it is NaN until it is recomputed. `unsure` has four numbers for each tile of TILE rows and TILE points:
  * their sum is the number of unsure values of the tile.
  */
-#ifndef GCONV_KERNELS_CUDA_SVM_MEND_CUH
-#define GCONV_KERNELS_CUDA_SVM_MEND_CUH
+#pragma once
 
 #include "digits.cuh"
 #include "tiles.cuh"
@@ -115,5 +114,3 @@ __global__ void __launch_bounds__(svm_tiles::THREADS, svm_tiles::blocks<false>()
 }
 
 } // namespace svm_mend
-
-#endif

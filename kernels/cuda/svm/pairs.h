@@ -5,8 +5,7 @@
  *
  * Functions start kernels on `stream` and return at once. Pointers are to device memory.
  */
-#ifndef GCONV_KERNELS_CUDA_SVM_PAIRS_H
-#define GCONV_KERNELS_CUDA_SVM_PAIRS_H
+#pragma once
 
 #include "kernels/svm_problem.h"
 
@@ -60,5 +59,3 @@ void gconv_svm_gpu_solve_small(const gconv_svm_gpu_small *problem, cudaStream_t 
 /* Solves `count` machines, each by one block. The largest has `most` variables. */
 void gconv_svm_gpu_solve_machines(const gconv_svm_gpu_machine *machines, gconv_svm_gpu_end *ends, size_t count, size_t most,
                                   cudaStream_t stream);
-
-#endif

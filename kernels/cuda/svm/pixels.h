@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines over pixels on a GPU, with the bits of kernels/cpu/svm/pixels.h. Functions start kernels on
  * `stream`, a cudaStream_t, and return at once; cudaGetLastError() returns their failure. Pointers are to device memory. */
-#ifndef GCONV_KERNELS_CUDA_SVM_PIXELS_H
-#define GCONV_KERNELS_CUDA_SVM_PIXELS_H
+#pragma once
 
 #include "kernels/svm_pixels.h"
 
@@ -32,5 +31,4 @@ void gconv_svm_gpu_clear_planes(const float *in, size_t in_plane, size_t columns
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  * Functions start kernels on `stream` and return at once; cudaGetLastError() returns their failure. Pointers are to device
  * memory.
  */
-#ifndef GCONV_KERNELS_CUDA_SVM_ROWS_H
-#define GCONV_KERNELS_CUDA_SVM_ROWS_H
+#pragma once
 
 #include "kernels/svm_problem.h"
 
@@ -73,5 +72,3 @@ void gconv_svm_gpu_subtract(const float *const *rows, const double *by, const ui
  * in the order of gconv_svm_add_products(). Class c has the vectors begins[c] .. begins[c + 1] - 1. */
 void gconv_svm_gpu_sums(const double *values, size_t pitch, size_t rows, const double *by_vector, size_t wide,
                         const uint32_t *begins, size_t classes, double *sums, cudaStream_t stream);
-
-#endif

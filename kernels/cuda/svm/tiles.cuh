@@ -7,8 +7,7 @@
  * of random numbers each, with exponents of -60 to 60. They have twice the rate of fma. The mma of older GPUs, m8n8k4, is as
  * slow as fma on Hopper.
  */
-#ifndef GCONV_KERNELS_CUDA_SVM_TILES_CUH
-#define GCONV_KERNELS_CUDA_SVM_TILES_CUH
+#pragma once
 
 #include "../hopper/instructions.cuh"
 #include "rows.h"
@@ -395,5 +394,3 @@ __device__ void compute(const gconv_svm_formula &formula, const side &rows, cons
 }
 
 } // namespace svm_tiles
-
-#endif

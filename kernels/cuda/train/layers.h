@@ -6,8 +6,7 @@
  * Functions start kernels on `stream` and return at once; cudaGetLastError() returns their failure. Pointers are to device
  * memory.
  */
-#ifndef GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
-#define GCONV_KERNELS_CUDA_TRAIN_LAYERS_H
+#pragma once
 
 #include "kernels/learn_math.h"
 
@@ -79,5 +78,3 @@ void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, in
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
                              float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
                              cudaStream_t stream);
-
-#endif

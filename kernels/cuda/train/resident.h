@@ -5,8 +5,7 @@
  * block or a cluster of four. With several slices, blocks compute the gradients of slices, wait for each other, and update
  * the parameters together. The order of all sums is that of kernels/learn_problem.h.
  */
-#ifndef GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
-#define GCONV_KERNELS_CUDA_TRAIN_RESIDENT_H
+#pragma once
 
 #include "base/status.h"
 #include "layers.h"
@@ -51,5 +50,3 @@ typedef struct gconv_resident_run {
  * last one. */
 gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident_run *run, const gconv_learn_step *steps,
                                   size_t count, cudaStream_t stream);
-
-#endif

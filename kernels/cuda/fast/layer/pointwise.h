@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Several layers of filters of 1 x 1 in one kernel (pointwise.cu): what lies between them never leaves a multiprocessor. */
-#ifndef GCONV_KERNELS_CUDA_LAYER_POINTWISE_H
-#define GCONV_KERNELS_CUDA_LAYER_POINTWISE_H
+#pragma once
 
 #include "kernels/layer_problem.h"
 
@@ -34,5 +33,4 @@ void gconv_pointwise_execute(const gconv_pointwise *work, void *stream);
 
 #ifdef __cplusplus
 }
-#endif
 #endif
