@@ -343,8 +343,28 @@ static int32_t write_strips(flow *f, int32_t i) {
   return count;
 }
 
+static bool has_read_nothing(flow *f) {
+  pthread_mutex_lock(&f->lock);
+  bool nothing = f->status == GCONV_OK && f->done[READ] == 0;
+  pthread_mutex_unlock(&f->lock);
+  return nothing;
+}
+
+/* Touches the memory of the outputs until the first strip is read: so the system makes pages while the processor of this
+ * thread would wait. */
+static void touch_outputs(flow *f) {
+  enum { PAGE = 4096, LOOK = 1 << 18 };
+  for (size_t k = 0; k < f->count; k++) {
+    volatile uint8_t *bytes = f->outputs[k].data;
+    size_t count = bytes ? gconv_image_bytes(&f->outputs[k]) : 0;
+    for (size_t i = 0; i < count && (i % LOOK != 0 || has_read_nothing(f)); i += PAGE)
+      bytes[i] = 0;
+  }
+}
+
 static void *write_all(void *argument) {
   flow *f = argument;
+  touch_outputs(f);
   for (int32_t i = 0, count; i < f->strips && (count = write_strips(f, i)) > 0; i += count) {
   }
   return NULL;
