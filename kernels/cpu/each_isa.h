@@ -9,6 +9,7 @@
  *   VECTOR     the type of a vector of LANES floats; + - * work on it. There are REGISTERS of them
  *   VECTORS    how many vectors gconv_tile_rows() uses side by side (tile.c)
  *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
+ *   LOAD_U8(p) LOAD_U16(p)    as many bytes, or words of 16 bits, as floats
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
  *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN
@@ -24,6 +25,7 @@
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
+typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four bytes, wherever they lie */
 #endif
 
 #if defined(__clang__)
@@ -48,6 +50,8 @@
 #define LANES 16
 #define REGISTERS 32
 #define LOAD(p) _mm512_loadu_ps(p)
+#define LOAD_U8(p) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define LOAD_U16(p) _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p))))
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define SPREAD(p) _mm512_set1_ps(*(p))
 #define ZERO _mm512_setzero_ps()
@@ -64,6 +68,8 @@
 #define LANES 8
 #define REGISTERS 16
 #define LOAD(p) _mm256_loadu_ps(p)
+#define LOAD_U8(p) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p))))
+#define LOAD_U16(p) _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))))
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define SPREAD(p) _mm256_broadcast_ss(p)
 #define ZERO _mm256_setzero_ps()
@@ -100,6 +106,8 @@
 #define LANES 4
 #define REGISTERS 32
 #define LOAD(p) vld1q_f32(p)
+#define LOAD_U8(p) vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(*(const unaligned_word *)(const void *)(p))))))
+#define LOAD_U16(p) vcvtq_f32_u32(vmovl_u16(vld1_u16(p)))
 #define STORE(p, v) vst1q_f32(p, v)
 #define SPREAD(p) vld1q_dup_f32(p)
 #define ZERO vdupq_n_f32(0.0f)
@@ -115,6 +123,8 @@
 #define LANES 1
 #define REGISTERS 16
 #define LOAD(p) (*(p))
+#define LOAD_U8(p) ((float)*(p))
+#define LOAD_U16(p) ((float)*(p))
 #define STORE(p, v) (*(p) = (v))
 #define SPREAD(p) (*(p))
 #define ZERO 0.0f

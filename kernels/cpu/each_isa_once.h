@@ -8,6 +8,8 @@
 #undef LANES
 #undef REGISTERS
 #undef LOAD
+#undef LOAD_U8
+#undef LOAD_U16
 #undef STORE
 #undef SPREAD
 #undef ZERO

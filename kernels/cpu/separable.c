@@ -3,11 +3,18 @@
  * separable: filters that are sums of few columns times rows.
  *
  * A filter of rank r is the sum of r outer products (factor.h). So it takes r passes of R taps down the columns and one
- * pass of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S. Both directions are done band by
- * band, so the 6 rows between them stay in L2.
+ * pass of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S.
  *
- * Columns come first, because there a tile shares its loads among 6 rows (tile.c). Along the rows, a load serves the taps
- * whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
+ *      input rows, as they are            middle, 6 rows of a piece              outputs
+ *      . . . . . . . .                    . . . . . . . .                        . . . . . . . .
+ *      . . . . . . . .  R taps down ->    . . m m m m . .  r * S taps along ->   . . y y y y . .
+ *
+ * A band of 6 output rows is made piece by piece, from left to right, so that the middle stays in L1. Columns come first,
+ * because there a tile shares its loads among 6 rows, and converts samples to floats as it loads them (tile.c). Along the
+ * rows, a load serves the taps whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
+ *
+ * Pixels outside of the image are few: what is under them is loaded into a chunk of floats first, and so are the last pixels
+ * of a row, of which there are too few for a vector.
  *
  * separable is not of the exact family, because the order of additions differs. With a chain of R and one of r * S
  * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
@@ -17,105 +24,257 @@
  * Long filters, and those whose chains would be off by more than half a level of the result, go by separable_long.c.
  */
 #include "base/memory.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/separable_long.h"
 #include "kernels/factor.h"
 #include "tile.h"
 
+#include <math.h>
+#include <string.h>
+
+enum {
+  CHUNK = GCONV_TILE_SAMPLES, /* floats of a row of the chunk, and what tiles may write beyond a row */
+  PIECE = 512,                /* samples of a piece, about */
+  LINE = 16,                  /* floats of a cache line */
+  BLOCK = 768 << 10,          /* bytes of the input rows under a band of a block */
+};
+
+/* ---- Sizes ---- */
+
+/* Positions of samples in a row are counted from the one under the first tap of the first output on: its span. */
+typedef struct sizes {
+  size_t C, R, S, rank;
+  size_t pairs; /* of a column and a row, of all filters */
+  size_t band;  /* output rows that are made at a time, which are `apart` rows from each other */
+  size_t apart;
+  size_t lines;   /* input rows under the taps of a band, dilation_y apart */
+  size_t halo;    /* samples under the taps of an output row, beyond as many as it has */
+  size_t outputs; /* samples of a piece of the result: whole pixels */
+  size_t piece;   /* the same, as if the stride were 1 */
+  size_t block;   /* samples of the result whose bands are made one below the other, so that their input stays in L2 */
+  size_t row;     /* floats of a row of the middle */
+} sizes;
+
+static sizes sizes_of(const gconv_problem *problem) {
+  sizes z = {.C = (size_t)problem->channels,
+             .R = (size_t)problem->rows,
+             .S = (size_t)problem->columns,
+             .rank = (size_t)problem->structure.rank};
+  const size_t unit = CHUNK * z.C, stride = (size_t)problem->stride_x, pixels = PIECE / (z.C * stride);
+  const bool tiles = problem->dilation_y % problem->stride_y == 0; /* neighbours among the lines make neighbouring sums */
+  z.pairs = (size_t)problem->filters * z.rank;
+  z.apart = tiles ? (size_t)(problem->dilation_y / problem->stride_y) : 1;
+  z.band = tiles ? GCONV_TILE_ROWS : 1;
+  z.lines = z.R + z.band - 1;
+  z.halo = (z.S - 1) * (size_t)problem->dilation_x * z.C;
+  z.outputs = stride == 1 ? PIECE / unit * unit : (pixels > 0 ? pixels : 1) * z.C;
+  z.piece = z.outputs * stride;
+  const size_t fit = BLOCK / (z.lines * gconv_type_bytes(problem->in_type)) / stride, least = 2 * z.halo / stride;
+  z.block = gconv_round_up(fit > least ? fit : least, z.outputs);
+  z.row = gconv_round_up(LINE + z.halo + z.piece + CHUNK, LINE) | LINE; /* an odd number of cache lines */
+  return z;
+}
+
+/* A band at work: where its parts are in the workspace. */
+typedef struct sweep {
+  const gconv_execution *execution;
+  const gconv_problem *problem;
+  sizes z;
+  int32_t first; /* output row */
+  size_t count;  /* of output rows: z.band, or 1 */
+  bool whole;    /* `rows` has all rows: those outside are rows of the border's level, as samples */
+  size_t lead;   /* floats before a row of the middle, so that what is added to it begins a cache line */
+  const void **rows;
+  const float **sources, **chunk_rows;
+  float *chunk, *middle, *sums; /* z.lines x CHUNK; z.pairs x z.band x z.row; filters x (z.piece + CHUNK) */
+  uint8_t *constant;            /* a row of the border's level, if that is a sample; else NULL */
+} sweep;
+
+/* Lays the parts out in `memory`, which may be NULL. Returns the bytes of all, SIZE_MAX if that is too much. */
+static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
+  const sizes z = sizes_of(problem);
+  const size_t middle = gconv_product(4, (size_t[]){z.pairs, z.band, z.row, sizeof(float)});
+  const size_t sums = gconv_product(3, (size_t[]){(size_t)problem->filters, z.piece + CHUNK, sizeof(float)});
+  const size_t sources = z.rank * z.S > z.lines ? z.rank * z.S : z.lines;
+  if (middle > SIZE_MAX / 16 || sums > SIZE_MAX / 16)
+    return SIZE_MAX;
+  size_t end = 0;
+  *s = (sweep){.problem = problem, .z = z, .lead = (LINE - z.halo % LINE) % LINE};
+#define PART(name, bytes) (s->name = memory ? (void *)(memory + end) : NULL, end += gconv_round_up(bytes, GCONV_ALIGNMENT))
+  PART(chunk, z.lines * CHUNK * sizeof(float));
+  PART(middle, middle);
+  PART(sums, sums);
+  PART(rows, z.lines * sizeof(void *));
+  PART(chunk_rows, z.lines * sizeof(float *));
+  PART(sources, sources * sizeof(float *));
+  PART(constant, (size_t)problem->width * z.C * gconv_type_bytes(problem->in_type));
+#undef PART
+  return end;
+}
+
+static void fill_constant(sweep *s) {
+  const gconv_problem *problem = s->problem;
+  const float level = problem->border_level;
+  if (problem->in_type != GCONV_F32 && !(level >= 0 && level <= gconv_white(problem->in_type) && level == rintf(level))) {
+    s->constant = NULL;
+    return;
+  }
+  for (size_t i = 0; i < (size_t)problem->width * s->z.C; i++)
+    if (problem->in_type == GCONV_U8)
+      s->constant[i] = (uint8_t)level;
+    else if (problem->in_type == GCONV_U16)
+      ((uint16_t *)(void *)s->constant)[i] = (uint16_t)level;
+    else
+      ((float *)(void *)s->constant)[i] = level;
+}
+
+/* ---- Down the columns ---- */
+
 /* Floats of the factors of one filter: its columns, then its rows, in the order of gconv_factor_filters(). */
-static size_t filter_floats(const gconv_problem *problem) {
-  return gconv_factor_floats(problem) / (size_t)problem->filters;
+static const float *factors_of(const sweep *s, size_t k) {
+  return gconv_prepared(s->problem, s->execution->weights) + k * s->z.rank * (s->z.R + s->z.S);
 }
 
-/* ---- The two directions ---- */
-
-/* Floats between the two directions. They have the layout of the ring: row (k * rank + i) * band + j holds pair i of filter
- * k, output row j. Pointers to the sources of a list follow. */
-static size_t middle_floats(const gconv_problem *problem, const gconv_layout *layout) {
-  return (size_t)problem->filters * (size_t)problem->structure.rank * (size_t)layout->band * layout->row;
+/* The input row of line i of the band; it may be outside of the image. */
+static int64_t line_at(const sweep *s, size_t i) {
+  return (int64_t)s->first * s->problem->stride_y - s->problem->pad_top + (int64_t)i * s->problem->dilation_y;
 }
 
-static size_t list_length(const gconv_problem *problem) {
-  size_t along = (size_t)problem->structure.rank * (size_t)problem->columns, down = (size_t)problem->rows;
-  return along > down ? along : down;
+static void find_rows(sweep *s) {
+  s->whole = true;
+  for (size_t i = 0; i < s->z.R + s->count - 1; i++) {
+    const int64_t y = gconv_border_index(s->problem->border, line_at(s, i), s->problem->height);
+    s->rows[i] = y == GCONV_OUTSIDE ? s->constant : gconv_input_row(s->execution, y);
+    s->whole = s->whole && s->rows[i];
+  }
 }
 
-/* Applies one column of taps down the rows of one phase of the block. `to` is the middle row of output row 0. */
-static void add_column(const gconv_window *window, const float *column, size_t phase, float *to) {
-  const gconv_problem *problem = window->execution->problem;
-  const gconv_layout *layout = &window->layout;
-  size_t samples = window->width + gconv_window_halo(problem), first = phase * layout->phase;
-  const int64_t no_shift = 0;
-  if (window->count == GCONV_TILE_ROWS) {
-    gconv_tile_rows(window->rows, first, &no_shift, column, problem->rows, 1, samples, to + first, layout->row);
+/* Applies all columns to rows of samples, from sample `first` of them on. The sums go to float `to` of the middle's rows. */
+static void add_columns(const sweep *s, gconv_type type, const void *const *rows, size_t first, size_t samples, size_t to) {
+  const gconv_tile_column column = {.type = type, .rows = rows, .R = (int32_t)s->z.R, .count = (int32_t)s->count};
+  for (size_t pair = 0; pair < s->z.pairs; pair++)
+    gconv_tile_columns(&column, first, factors_of(s, pair / s->z.rank) + pair % s->z.rank * s->z.R, samples,
+                       s->middle + pair * s->z.band * s->z.row + to, s->z.row);
+}
+
+/* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`. */
+static void fill_middle(const sweep *s, int64_t begin, int64_t x, int64_t end) {
+  const gconv_problem *problem = s->problem;
+  const int64_t C = problem->channels, left = problem->pad_left * C, right = left + problem->width * C;
+  while (x < end) {
+    int64_t samples = (int64_t)gconv_round_up((size_t)(end - x), CHUNK);
+    if (x < left || x >= right || !s->whole)
+      samples = 0;
+    else if (samples > right - x)
+      samples = (right - x) / CHUNK * CHUNK;
+    if (samples > 0) {
+      add_columns(s, problem->in_type, s->rows, (size_t)(x - left), (size_t)samples, s->lead + (size_t)(x - begin));
+      x += samples;
+      continue;
+    }
+    const int64_t pixel = x / C, wanted = (end - pixel * C + C - 1) / C, pixels = wanted < CHUNK / C ? wanted : CHUNK / C;
+    for (size_t i = 0; i < s->z.R + s->count - 1; i++)
+      gconv_load_pixels(s->execution, line_at(s, i), pixel - problem->pad_left, 1, pixels, s->chunk + i * CHUNK);
+    add_columns(s, GCONV_F32, (const void *const *)s->chunk_rows, 0, CHUNK, s->lead + (size_t)(pixel * C - begin));
+    x = (pixel + pixels) * C;
+  }
+}
+
+/* Moves the last `halo` floats of the middle's rows to their begin: the next piece needs them, too. */
+static void keep_halo(const sweep *s) {
+  for (size_t pair = 0; pair < s->z.pairs; pair++)
+    for (size_t j = 0; j < s->count; j++) {
+      float *row = s->middle + (pair * s->z.band + j) * s->z.row + s->lead;
+      memmove(row, row + s->z.piece, s->z.halo * sizeof *row);
+    }
+}
+
+/* ---- Along the rows ---- */
+
+/* Applies all pairs of filter k along row j of the band. `samples`: of the piece, as if the stride were 1. */
+static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *sums) {
+  const sizes *z = &s->z;
+  const size_t distance = (size_t)s->problem->dilation_x * z->C, stride = (size_t)s->problem->stride_x;
+  const float *taps = factors_of(s, k) + z->rank * z->R,
+              *middle = s->middle + (k * z->rank * z->band + j) * z->row + s->lead;
+  size_t t = 0;
+  for (size_t i = 0; i < z->rank; i++)
+    s->sources[i] = middle + i * z->band * z->row;
+  gconv_tile_lines lines = {.sources = s->sources, .taps = taps, .count = z->rank, .length = z->S, .distance = distance};
+  if (stride == 1 && gconv_tile_along(&lines, samples, sums))
     return;
+  for (size_t i = 0; i < z->rank; i++)
+    for (size_t n = 0; n < z->S; n++)
+      s->sources[t++] = middle + i * z->band * z->row + n * distance;
+  gconv_tile_list(s->sources, taps, t, samples, sums);
+  for (size_t q = 1; stride > 1 && q * stride * z->C < samples; q++)
+    memmove(sums + q * z->C, sums + q * stride * z->C, z->C * sizeof *sums);
+}
+
+/* ---- The loops ---- */
+
+/* Makes `count` samples of the band from sample `first` of the result on. */
+static void make_piece(const sweep *s, size_t first, size_t count, bool is_first) {
+  const gconv_problem *problem = s->problem;
+  const sizes *z = &s->z;
+  const size_t stride = (size_t)problem->stride_x, samples = (count / z->C - 1) * stride * z->C + z->C;
+  const int64_t begin = (int64_t)(first * stride), end = begin + (int64_t)(samples + z->halo);
+  const int64_t pixel = (int64_t)(first / z->C), pixels = (int64_t)(count / z->C);
+  for (size_t j = 0; j < s->count; j++) {
+    gconv_expect_store(s->execution, s->first + (int32_t)(j * z->apart), pixel, pixels);
+    gconv_expect_load(s->execution, line_at(s, z->lines + j),
+                      pixel * problem->stride_x - problem->pad_left + problem->anchor_x, pixels * problem->stride_x);
   }
-  const float **sources = (const float **)(void *)((float *)window->extra + middle_floats(problem, layout));
-  for (int32_t j = 0; j < window->count; j++) {
-    for (int32_t r = 0; r < problem->rows; r++)
-      sources[r] = window->rows[(int64_t)j * layout->step + r] + first;
-    gconv_tile_list(sources, column, (size_t)problem->rows, samples, to + (size_t)j * layout->row + first);
+  if (!is_first)
+    keep_halo(s);
+  fill_middle(s, begin, is_first ? begin : begin + (int64_t)z->halo, end);
+  for (size_t j = 0; j < s->count; j++) {
+    for (size_t k = 0; k < (size_t)problem->filters; k++)
+      add_row(s, k, j, samples, s->sums + k * (z->piece + CHUNK));
+    gconv_store_samples(s->execution, s->first + (int32_t)(j * z->apart), first, count, s->sums, z->piece + CHUNK);
   }
 }
 
-/* Applies all pairs of filter k along output row j, for the piece. */
-static void add_row(const gconv_window *window, size_t k, int32_t j) {
-  const gconv_problem *problem = window->execution->problem;
-  const gconv_layout *layout = &window->layout;
-  size_t rank = (size_t)problem->structure.rank, t = 0;
-  const float *middle = window->extra;
-  const float **sources = (const float **)(void *)((float *)window->extra + middle_floats(problem, layout));
-  const float *rows =
-      gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem) + rank * (size_t)problem->rows;
-  for (size_t i = 0; i < rank; i++)
-    sources[i] = middle + ((k * rank + i) * (size_t)layout->band + (size_t)j) * layout->row + window->first;
-  gconv_tile_lines lines = {.sources = sources,
-                            .taps = rows,
-                            .count = rank,
-                            .length = (size_t)problem->columns,
-                            .distance = (size_t)problem->dilation_x * (size_t)problem->channels};
-  if (problem->stride_x == 1 && gconv_tile_along(&lines, window->samples, gconv_window_sums(window, k, j)))
-    return;
-  for (size_t i = 0; i < rank; i++)
-    for (int32_t s = 0; s < problem->columns; s++)
-      sources[t++] =
-          middle + ((k * rank + i) * (size_t)layout->band + (size_t)j) * layout->row + window->offsets[s] + window->first;
-  gconv_tile_list(sources, rows, t, window->samples, gconv_window_sums(window, k, j));
+/* Makes all bands of samples first .. end - 1, from output row c on, of those that are z.apart from each other. The last
+ * band is moved up so that it has all rows: some rows are made twice, which takes less time than single ones. */
+static void make_block(sweep *s, int32_t c, size_t first, size_t end) {
+  const int32_t apart = (int32_t)s->z.apart, rows = (s->execution->end_row - c - 1) / apart + 1;
+  s->count = rows < (int32_t)s->z.band ? 1 : s->z.band;
+  for (int32_t j = 0; j < rows; j += (int32_t)s->count) {
+    if (j + (int32_t)s->count > rows)
+      j = rows - (int32_t)s->count;
+    s->first = c + j * apart;
+    find_rows(s);
+    for (size_t x = first; x < end; x += s->z.outputs)
+      make_piece(s, x, end - x < s->z.outputs ? end - x : s->z.outputs, x == first);
+  }
 }
 
-static void make_piece(const gconv_window *window) {
-  const gconv_problem *problem = window->execution->problem;
-  const gconv_layout *layout = &window->layout;
-  size_t rank = (size_t)problem->structure.rank;
-  float *middle = window->extra;
-  for (size_t k = 0; k < (size_t)problem->filters; k++) {
-    const float *columns = gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem);
-    for (size_t i = 0; i < rank && window->first == 0; i++) /* for the whole block */
-      for (size_t phase = 0; phase < layout->phases; phase++)
-        add_column(window, columns + i * (size_t)problem->rows, phase,
-                   middle + (k * rank + i) * (size_t)layout->band * layout->row);
-    for (int32_t j = 0; j < window->count; j++)
-      add_row(window, k, j);
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const size_t samples = (size_t)problem->out_width * (size_t)problem->channels;
+  if (gconv_separable_is_long(problem)) {
+    gconv_separable_long(execution);
+    return GCONV_OK;
   }
+  sweep s;
+  lay_out(problem, execution->workspace, &s);
+  s.execution = execution;
+  fill_constant(&s);
+  memset(s.chunk, 0, s.z.lines * CHUNK * sizeof(float)); /* three channels leave a float of each row unused */
+  for (size_t i = 0; i < s.z.lines; i++)
+    s.chunk_rows[i] = s.chunk + i * CHUNK;
+  for (size_t x = 0; x < samples; x += s.z.block)
+    for (int32_t c = 0; c < (int32_t)s.z.apart && execution->first_row + c < execution->end_row; c++)
+      make_block(&s, execution->first_row + c, x, samples - x < s.z.block ? samples : x + s.z.block);
+  return GCONV_OK;
 }
 
 /* ---- The descriptor ---- */
 
 static size_t workspace_bytes(const gconv_problem *problem) {
-  if (gconv_separable_is_long(problem))
-    return gconv_separable_long_workspace(problem);
-  gconv_layout layout = gconv_tile_layout(problem);
-  size_t middle = gconv_product(5, (size_t[]){(size_t)problem->filters, (size_t)problem->structure.rank, (size_t)layout.band,
-                                              layout.row, sizeof(float)});
-  if (middle > SIZE_MAX / 16)
-    return SIZE_MAX;
-  return gconv_window_bytes(problem, &layout, middle + list_length(problem) * sizeof(float *));
-}
-
-static gconv_status execute(const gconv_execution *execution) {
-  if (!gconv_separable_is_long(execution->problem))
-    return gconv_tile_walk(execution, false, make_piece);
-  gconv_separable_long(execution);
-  return GCONV_OK;
+  sweep s;
+  return gconv_separable_is_long(problem) ? gconv_separable_long_workspace(problem) : lay_out(problem, NULL, &s);
 }
 
 static double error_bound(const gconv_problem *problem) {

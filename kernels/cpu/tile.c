@@ -15,8 +15,8 @@
  */
 #include "tile.h"
 
-typedef void gconv_tile_function(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
-                                 int32_t R, int32_t S, size_t samples, float *sums, size_t stride);
+typedef void gconv_tile_function(const void *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R,
+                                 int32_t S, size_t samples, float *sums, size_t stride);
 
 #define TEMPLATE "tile_template.h"
 #include "each_isa.h"
@@ -24,6 +24,11 @@ typedef void gconv_tile_function(const float *const *rows, size_t first, const i
 void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
                      size_t samples, float *sums, size_t stride) {
   GCONV_CALL_ISA(tile_rows, (rows, first, offsets, taps, R, S, samples, sums, stride));
+}
+
+void gconv_tile_columns(const gconv_tile_column *columns, size_t first, const float *taps, size_t samples, float *sums,
+                        size_t stride) {
+  GCONV_CALL_ISA(tile_columns, (columns, first, taps, samples, sums, stride));
 }
 
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums) {

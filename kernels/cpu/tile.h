@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/window.h"
 
-/* The rows that gconv_tile_rows() makes at once; and the unit of samples for both loops. If `samples` is no multiple of the
+/* The rows that gconv_tile_rows() makes at once; and the unit of samples for all loops. If `samples` is no multiple of the
  * unit, it is rounded up, and so many floats are written, and read from every source. */
 enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
 
@@ -15,6 +15,17 @@ enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
  * GCONV_TILE_ROWS, x < samples. Taps are added by rows: all s of r = 0 first. Note that they are stored by columns. */
 void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
                      size_t samples, float *sums, size_t stride);
+
+/* Rows of samples of a type, under a column of R taps: R + GCONV_TILE_ROWS - 1 for so many rows of sums, or R for one. */
+typedef struct gconv_tile_column {
+  gconv_type type;
+  const void *const *rows;
+  int32_t R, count; /* rows of sums: GCONV_TILE_ROWS or 1 */
+} gconv_tile_column;
+
+/* sums[i * stride + x] = sum over r of taps[r] * rows[i + r][first + x], for all i < count, x < samples. */
+void gconv_tile_columns(const gconv_tile_column *columns, size_t first, const float *taps, size_t samples, float *sums,
+                        size_t stride);
 
 /* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);

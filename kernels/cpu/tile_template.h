@@ -4,14 +4,26 @@
 
 typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
 
+/* As many samples as a vector has floats, from sample x on. The type is a constant where this is inlined. */
+GCONV_INLINE TARGET VECTOR NAME(load)(gconv_type type, const void *samples, int64_t x) {
+  if (type == GCONV_U8)
+    return LOAD_U8((const uint8_t *)samples + x);
+  if (type == GCONV_U16)
+    return LOAD_U16((const uint16_t *)samples + x);
+  return LOAD((const float *)samples + x);
+}
+
 /* Adds one input row to the sums of output rows lo .. hi, which are constants where this is inlined. tap points to the tap
  * (r, s = 0) of output row 0; that of output row i is i rows higher in the filter. */
-GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int64_t *offsets, const float *tap, int32_t R,
-                                    int32_t S, int lo, int hi) {
+GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void *row, size_t first, const int64_t *offsets,
+                                    const float *tap, int32_t R, int32_t S, int lo, int hi) {
   for (int32_t s = 0; s < S; s++, tap += R) {
-    const float *samples = row + offsets[s];
+    const int64_t at = (int64_t)first + offsets[s];
     VECTOR x[VECTORS];
-    UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
+    UNROLL for (int v = 0; v < VECTORS; v++) {
+      x[v] = NAME(load)(type, row, at + v * LANES);
+      KEEP(x[v]);
+    }
     UNROLL for (int i = lo; i <= hi; i++) {
       VECTOR t = SPREAD(tap - i);
       UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
@@ -21,10 +33,10 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int6
 
 /* Input row y is used by the output rows y - R + 1 .. y of 0 .. 5: first more and more, then all six, then fewer and fewer.
  * With fewer than 6 rows of taps there is no middle: if `few`, R is a constant below 6. */
-#define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi)
+#define STEP(y, lo, hi) NAME(step)(sum, type, rows[y], x, offsets, taps + (y), R, S, lo, hi)
 
-GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, const int64_t *offsets, const float *taps,
-                                     int32_t R, int32_t S, size_t x, bool few) {
+GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, gconv_type type, const void *const *rows, const int64_t *offsets,
+                                     const float *taps, int32_t R, int32_t S, size_t x, bool few) {
   if (few) {
     UNROLL for (int32_t y = 0; y < R + 5; y++) STEP(y, y < R ? 0 : y - R + 1, y < 5 ? y : 5);
     return;
@@ -36,32 +48,43 @@ GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, c
 }
 #undef STEP
 
-/* R and S are constants where this is inlined for a common size. */
-GCONV_INLINE TARGET void NAME(tile)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
-                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride, bool few) {
+/* The type, R and S are constants where this is inlined for a common size. */
+GCONV_INLINE TARGET void NAME(tile)(gconv_type type, const void *const *rows, size_t first, const int64_t *offsets,
+                                    const float *taps, int32_t R, int32_t S, size_t samples, float *sums, size_t stride,
+                                    bool few) {
   for (size_t x = 0; x < samples; x += VECTORS * LANES) {
     NAME(sums) sum;
     UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
-    NAME(steps)(sum, rows, offsets, taps, R, S, first + x, few);
+    NAME(steps)(sum, type, rows, offsets, taps, R, S, first + x, few);
     UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++)
         STORE(sums + (size_t)i * stride + x + v * LANES, sum[i][v]);
   }
 }
 
-#define SIZE(id, R_, S_, few)                                                                                               \
-  static TARGET __attribute__((noinline)) void NAME(tile_##id)(const float *const *rows, size_t first,                      \
+/* A function for each height up to 5, and one for the others, each for one type. `along`: filters have several columns. */
+#define SIZE(id, type, R_, few, along)                                                                                      \
+  static TARGET __attribute__((noinline)) void NAME(tile_##id)(const void *const *rows, size_t first,                       \
                                                                const int64_t *offsets, const float *taps, int32_t R,        \
                                                                int32_t S, size_t samples, float *sums, size_t stride) {     \
-    (void)R;                                                                                                                \
-    (void)S;                                                                                                                \
-    NAME(tile)(rows, first, offsets, taps, R_, S_, samples, sums, stride, few);                                             \
+    static const int64_t none = 0;                                                                                          \
+    (void)R, (void)S, (void)offsets, (void)none;                                                                            \
+    NAME(tile)(type, rows, first, along ? offsets : &none, taps, R_, along ? S : 1, samples, sums, stride, few);            \
   }
-SIZE(1, 1, S, true)
-SIZE(2, 2, S, true)
-SIZE(3, 3, S, true)
-SIZE(4, 4, S, true)
-SIZE(5, 5, S, true)
-SIZE(more, R, S, false)
+#define SIZES(id, type, along)                                                                                              \
+  SIZE(id##_more, type, R, false, along)                                                                                    \
+  SIZE(id##_1, type, 1, true, along)                                                                                        \
+  SIZE(id##_2, type, 2, true, along)                                                                                        \
+  SIZE(id##_3, type, 3, true, along)                                                                                        \
+  SIZE(id##_4, type, 4, true, along)                                                                                        \
+  SIZE(id##_5, type, 5, true, along)                                                                                        \
+  static gconv_tile_function *const NAME(sizes_##id)[] = {                                                                  \
+      NAME(tile_##id##_more), NAME(tile_##id##_1), NAME(tile_##id##_2),                                                     \
+      NAME(tile_##id##_3),    NAME(tile_##id##_4), NAME(tile_##id##_5)};
+SIZES(all, GCONV_F32, true)
+SIZES(f32, GCONV_F32, false)
+SIZES(u8, GCONV_U8, false)
+SIZES(u16, GCONV_U16, false)
+#undef SIZES
 #undef SIZE
 
 #if LANES == 16
@@ -104,32 +127,49 @@ static TARGET void NAME(tile_across)(const float *const *rows, size_t first, con
 
 static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
-  static gconv_tile_function *const functions[] = {NAME(tile_more), NAME(tile_1), NAME(tile_2),
-                                                   NAME(tile_3),    NAME(tile_4), NAME(tile_5)};
-  gconv_tile_function *function = functions[R <= 5 ? R : 0];
 #if LANES == 16
   if (R == 1 && S > 4) {
     NAME(tile_across)(rows, first, offsets, taps, S, samples, sums, stride);
     return;
   }
 #endif
-  function(rows, first, offsets, taps, R, S, samples, sums, stride);
+  NAME(sizes_all)[R <= 5 ? R : 0]((const void *const *)rows, first, offsets, taps, R, S, samples, sums, stride);
 }
 
 /* One row of sums, with as many vectors as make GCONV_TILE_SAMPLES, so that additions need not wait for each other. */
-static TARGET void NAME(tile_list)(const float *const *sources, const float *taps, size_t count, size_t samples,
-                                   float *sums) {
+GCONV_INLINE TARGET void NAME(list)(gconv_type type, const void *const *sources, size_t first, const float *taps,
+                                    size_t count, size_t samples, float *sums) {
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
   for (size_t x = 0; x < samples; x += SIDE * LANES) {
     VECTOR sum[SIDE];
     UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
     for (size_t t = 0; t < count; t++) {
-      const float *source = sources[t] + x;
+      const int64_t at = (int64_t)(first + x);
       VECTOR tap = SPREAD(taps + t);
-      UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
+      UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, NAME(load)(type, sources[t], at + v * LANES), sum[v]);
     }
     UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
   }
+}
+
+static TARGET void NAME(tile_list)(const float *const *sources, const float *taps, size_t count, size_t samples,
+                                   float *sums) {
+  NAME(list)(GCONV_F32, (const void *const *)sources, 0, taps, count, samples, sums);
+}
+
+static TARGET void NAME(tile_columns)(const gconv_tile_column *c, size_t first, const float *taps, size_t samples,
+                                      float *sums, size_t stride) {
+  if (c->count == GCONV_TILE_ROWS) {
+    gconv_tile_function *const *sizes = c->type == GCONV_U8    ? NAME(sizes_u8)
+                                        : c->type == GCONV_U16 ? NAME(sizes_u16)
+                                                               : NAME(sizes_f32);
+    sizes[c->R <= 5 ? c->R : 0](c->rows, first, NULL, taps, c->R, 1, samples, sums, stride);
+  } else if (c->type == GCONV_U8)
+    NAME(list)(GCONV_U8, c->rows, first, taps, (size_t)c->R, samples, sums);
+  else if (c->type == GCONV_U16)
+    NAME(list)(GCONV_U16, c->rows, first, taps, (size_t)c->R, samples, sums);
+  else
+    NAME(list)(GCONV_F32, c->rows, first, taps, (size_t)c->R, samples, sums);
 }
 
 /* Taps that are `period` apart use the same vectors, `shift` vectors apart. A vector is loaded once and used for all their
