@@ -275,11 +275,15 @@ GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, float *restrict va
 }
 GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, float *restrict values, size_t count), (epilogue, values, count))
 
+/* Whether the epilogue changes values, before they are rounded. */
+static bool changes(const gconv_epilogue *e) {
+  return e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
+}
+
 /* Puts values, which are destroyed, through the epilogue into adjacent samples. Skips an epilogue that changes nothing but
  * -0, which integers do not tell from +0. */
 static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
-  bool changes = e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
-  if (changes || type == GCONV_F32)
+  if (changes(e) || type == GCONV_F32)
     finish(e, values, count);
   if (type == GCONV_F32)
     memcpy(samples, values, count * sizeof *values);
@@ -381,15 +385,27 @@ static void mend_sums(const gconv_execution *execution, int32_t p, size_t first,
     }
 }
 
+/* Whether there is one filter, whose sums are responses as they are, and whose samples lie side by side. */
+static bool is_single(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  return problem->filters == 1 && !problem->keep_alpha && gconv_divisors(problem, execution->weights)[0] == 1.0f &&
+         gconv_biases(problem, execution->weights)[0] == 0.0f && problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE &&
+         gconv_is_dense(execution);
+}
+
+bool gconv_only_rounds(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  return is_single(execution) && problem->out_type != GCONV_F32 && !problem->epilogue.wrap && !changes(&problem->epilogue) &&
+         !(problem->structure.marks > 0 && problem->in_type == GCONV_F32);
+}
+
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride) {
   const gconv_problem *problem = execution->problem;
   if (problem->structure.marks > 0 && problem->in_type == GCONV_F32)
     mend_sums(execution, p, first, count, sums, sums_stride);
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
-  if (problem->filters == 1 && !problem->keep_alpha && divisors[0] == 1.0f && biases[0] == 0.0f &&
-      problem->epilogue.combine != GCONV_COMBINE_MAGNITUDE &&
-      gconv_is_dense(execution)) { /* without a division by channels */
+  if (is_single(execution)) { /* without a division by channels */
     emit(&problem->epilogue, problem->out_type, sums, count,
          gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
     return;

@@ -86,5 +86,8 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride);
 
+/* Returns whether all that happens to the one filter's sums is that they are rounded to levels, which lie side by side. */
+bool gconv_only_rounds(const gconv_execution *execution);
+
 /* Stores the alpha that is kept of `count` samples from sample `first` on, in the output of filter k, row p. */
 void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count);

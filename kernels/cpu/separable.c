@@ -82,6 +82,7 @@ typedef struct sweep {
   sizes z;
   int32_t first; /* output row */
   size_t count;  /* of output rows: z.band, or 1 */
+  bool levels;   /* sums only have to be rounded */
   bool whole;    /* `rows` has all rows: those outside are rows of the border's level, as samples */
   size_t lead;   /* floats before a row of the middle, so that what is added to it begins a cache line */
   const void **rows;
@@ -211,6 +212,20 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
     memmove(sums + q * z->C, sums + q * stride * z->C, z->C * sizeof *sums);
 }
 
+/* The same for the only filter, and stores the row. Returns false and does nothing if there is no such loop. */
+static bool add_levels(const sweep *s, size_t j, size_t first, size_t samples) {
+  const sizes *z = &s->z;
+  const gconv_type type = s->problem->out_type;
+  const float *middle = s->middle + j * z->row + s->lead;
+  gconv_tile_lines line = {.sources = &middle,
+                           .taps = factors_of(s, 0) + z->R,
+                           .count = z->rank,
+                           .length = z->S,
+                           .distance = (size_t)s->problem->dilation_x * z->C};
+  uint8_t *row = gconv_output_row(s->execution, 0, s->first + (int32_t)(j * z->apart));
+  return z->rank == 1 && gconv_tile_levels(&line, type, samples, row + first * gconv_type_bytes(type));
+}
+
 /* ---- The loops ---- */
 
 /* Makes `count` samples of the band from sample `first` of the result on. */
@@ -229,6 +244,8 @@ static void make_piece(const sweep *s, size_t first, size_t count, bool is_first
     keep_halo(s);
   fill_middle(s, begin, is_first ? begin : begin + (int64_t)z->halo, end);
   for (size_t j = 0; j < s->count; j++) {
+    if (s->levels && add_levels(s, j, first, samples))
+      continue;
     for (size_t k = 0; k < (size_t)problem->filters; k++)
       add_row(s, k, j, samples, s->sums + k * (z->piece + CHUNK));
     gconv_store_samples(s->execution, s->first + (int32_t)(j * z->apart), first, count, s->sums, z->piece + CHUNK);
@@ -260,6 +277,7 @@ static gconv_status execute(const gconv_execution *execution) {
   sweep s;
   lay_out(problem, execution->workspace, &s);
   s.execution = execution;
+  s.levels = problem->stride_x == 1 && gconv_only_rounds(execution);
   fill_constant(&s);
   memset(s.chunk, 0, s.z.lines * CHUNK * sizeof(float)); /* three channels leave a float of each row unused */
   for (size_t i = 0; i < s.z.lines; i++)

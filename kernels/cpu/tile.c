@@ -15,6 +15,8 @@
  */
 #include "tile.h"
 
+#include <string.h>
+
 typedef void gconv_tile_function(const void *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R,
                                  int32_t S, size_t samples, float *sums, size_t stride);
 
@@ -38,6 +40,12 @@ void gconv_tile_list(const float *const *sources, const float *taps, size_t coun
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums) {
   bool known = false;
   GCONV_CALL_ISA(known = tile_lines, (lines, samples, sums));
+  return known;
+}
+
+bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels) {
+  bool known = false;
+  GCONV_CALL_ISA(known = tile_levels, (line, type, samples, levels));
   return known;
 }
 

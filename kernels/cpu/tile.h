@@ -43,6 +43,10 @@ typedef struct gconv_tile_lines {
  * distance is neither a power of two that divides a vector's length, nor three times such a power. */
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
+/* The same for one line, whose sums are rounded to levels of u8 or u16 as gconv_to_level() does; samples need not be a
+ * multiple of the unit. Returns false and writes nothing for lengths, distances and processors without such a loop. */
+bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels);
+
 /* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has
  * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
