@@ -310,11 +310,11 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* The rows between the directions take as long as a few taps. If rows are long, their taps share loads. */
+/* If rows are long, their taps share loads. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double between = 4, shared = problem->columns > 16 ? 0.7 : 1;
-  double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns * shared;
-  bool tiles = gconv_tile_layout(problem).band == GCONV_TILE_ROWS;
+  const double shared = problem->columns > 16 ? 0.7 : 1;
+  double rank = problem->structure.rank, down = rank * problem->rows, along = rank * problem->columns * shared;
+  bool tiles = sizes_of(problem).band == GCONV_TILE_ROWS;
   return gconv_tile_ms(problem, machine, tiles ? down : 0, tiles ? along : along + down);
 }
 

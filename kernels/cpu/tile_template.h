@@ -260,7 +260,7 @@ GCONV_INLINE TARGET void NAME(put_levels)(gconv_type type, const VECTOR *sum, ui
 GCONV_INLINE TARGET void NAME(short_row)(gconv_type type, const gconv_tile_lines *line, int S, size_t samples, void *to) {
   const float *from = line->sources[0];
   const size_t distance = line->distance, bytes = type == GCONV_U8 ? 1 : 2;
-  VECTOR taps[9];
+  VECTOR taps[15];
   UNROLL for (int s = 0; s < S; s++) taps[s] = SPREAD(line->taps + s);
   for (size_t x = 0; x < samples; x += 4 * LANES) {
     VECTOR sum[4];
@@ -289,19 +289,20 @@ LENGTH(3)
 LENGTH(5)
 LENGTH(7)
 LENGTH(9)
+LENGTH(11)
+LENGTH(13)
+LENGTH(15)
 #undef LENGTH
 #endif
 
 static TARGET bool NAME(tile_levels)(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels) {
 #if LANES == 16
-  void (*function)(gconv_type, const gconv_tile_lines *, size_t, void *) = line->length == 3   ? NAME(short_3)
-                                                                           : line->length == 5 ? NAME(short_5)
-                                                                           : line->length == 7 ? NAME(short_7)
-                                                                           : line->length == 9 ? NAME(short_9)
-                                                                                               : NULL;
-  if (!function || line->count != 1 || line->length * (line->distance & -line->distance) > LANES)
+  static void (*const functions[])(gconv_type, const gconv_tile_lines *, size_t, void *) = {
+      NULL, NAME(short_3), NAME(short_5), NAME(short_7), NAME(short_9), NAME(short_11), NAME(short_13), NAME(short_15)};
+  if (line->count != 1 || line->length % 2 == 0 || line->length < 3 || line->length > 15 ||
+      line->length * (line->distance & -line->distance) > LANES)
     return false;
-  function(type, line, samples, levels);
+  functions[line->length / 2](type, line, samples, levels);
   return true;
 #else
   (void)line, (void)type, (void)samples, (void)levels;
