@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/cpu/rows.h"
 #include "base/cpu.h"
+#include "kernels/cpu/levels.h"
 
 #include <math.h>
 #include <string.h>
@@ -167,36 +168,22 @@ GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t strid
  * the least one, whose low bits are 0. Returns how many values are done; fewer than a block are left. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
-AVX512 GCONV_INLINE __m512i level_avx512(__m512 value, float white, bool wrap) {
-  if (wrap)
-    return _mm512_and_si512(_mm512_cvttps_epi32(value), _mm512_set1_epi32((int)white));
-  return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(white), value));
-}
-
-AVX512 GCONV_INLINE size_t pack_blocks_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
-  const float white = gconv_white(type);
-  const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
-                                          15); /* pack instructions work on quarters of a vector */
-  const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  size_t i = 0;
-  for (; i + 64 <= count; i += 64) {
-    __m512i level[4];
-    for (size_t v = 0; v < 4; v++)
-      level[v] = level_avx512(_mm512_loadu_ps(values + i + 16 * v), white, wrap);
-    if (type == GCONV_U8) {
-      __m512i low = _mm512_packs_epi32(level[0], level[1]), high = _mm512_packs_epi32(level[2], level[3]);
-      _mm512_storeu_si512(to + i, _mm512_permutexvar_epi32(bytes, _mm512_packus_epi16(low, high)));
-    } else {
-      for (size_t v = 0; v < 2; v++)
-        _mm512_storeu_si512(to + 2 * i + 64 * v,
-                            _mm512_permutexvar_epi64(words, _mm512_packus_epi32(level[2 * v], level[2 * v + 1])));
-    }
-  }
-  return i;
+/* The low bits of a value, as a value. */
+AVX512 GCONV_INLINE __m512 cut_avx512(__m512 value, float white) {
+  return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_cvttps_epi32(value), _mm512_set1_epi32((int)white)));
 }
 
 AVX512 static size_t pack_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
-  return wrap ? pack_blocks_avx512(type, true, values, count, to) : pack_blocks_avx512(type, false, values, count, to);
+  size_t i = 0;
+  for (; i + 64 <= count; i += 64) {
+    __m512 block[4];
+    for (size_t v = 0; v < 4; v++) {
+      block[v] = _mm512_loadu_ps(values + i + 16 * v);
+      block[v] = wrap ? cut_avx512(block[v], gconv_white(type)) : block[v];
+    }
+    gconv_put_levels_avx512(type, block, to + i * gconv_type_bytes(type));
+  }
+  return i;
 }
 
 #define AVX2 __attribute__((target("avx2")))

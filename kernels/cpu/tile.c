@@ -14,6 +14,7 @@
  * With 4 rows instead of 6, the loads of vectors would already be the limit: most of them cross a cache line.
  */
 #include "tile.h"
+#include "kernels/cpu/levels.h"
 
 #include <string.h>
 

@@ -239,23 +239,6 @@ static TARGET bool NAME(tile_lines)(const gconv_tile_lines *lines, size_t sample
 }
 
 #if LANES == 16
-/* Rounds four vectors to levels as gconv_to_level() does, and stores them. min() keeps a NaN, which becomes the least
- * integer, and then 0. */
-GCONV_INLINE TARGET void NAME(put_levels)(gconv_type type, const VECTOR *sum, uint8_t *to) {
-  const VECTOR white = type == GCONV_U8 ? _mm512_set1_ps(255.0f) : _mm512_set1_ps(65535.0f);
-  const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  __m512i level[4];
-  UNROLL for (int v = 0; v < 4; v++) level[v] = _mm512_cvtps_epi32(_mm512_min_ps(white, sum[v]));
-  if (type == GCONV_U8) {
-    __m512i low = _mm512_packs_epi32(level[0], level[1]), high = _mm512_packs_epi32(level[2], level[3]);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(bytes, _mm512_packus_epi16(low, high)));
-    return;
-  }
-  UNROLL for (int v = 0; v < 2; v++)
-      _mm512_storeu_si512(to + 64 * v, _mm512_permutexvar_epi64(words, _mm512_packus_epi32(level[2 * v], level[2 * v + 1])));
-}
-
 /* S and the type are constants where this is inlined. */
 GCONV_INLINE TARGET void NAME(short_row)(gconv_type type, const gconv_tile_lines *line, int S, size_t samples, void *to) {
   const float *from = line->sources[0];
@@ -268,10 +251,10 @@ GCONV_INLINE TARGET void NAME(short_row)(gconv_type type, const gconv_tile_lines
     UNROLL for (int s = 0; s < S; s++) UNROLL for (int v = 0; v < 4; v++) sum[v] =
         FMA(taps[s], LOAD(from + x + (size_t)s * distance + v * LANES), sum[v]);
     if (samples - x >= 4 * LANES) {
-      NAME(put_levels)(type, sum, (uint8_t *)to + x * bytes);
+      gconv_put_levels_avx512(type, sum, (uint8_t *)to + x * bytes);
     } else {
       uint8_t rest[4 * LANES * 2];
-      NAME(put_levels)(type, sum, rest);
+      gconv_put_levels_avx512(type, sum, rest);
       memcpy((uint8_t *)to + x * bytes, rest, (samples - x) * bytes);
     }
   }

@@ -94,16 +94,17 @@ static void execute_strip(void *context, size_t turn, int thread) {
     atomic_compare_exchange_strong(strips->failure, &none, (int)status);
 }
 
-/* Rows of a strip of `count` output rows: enough strips to keep all threads busy to the end, yet so high that the rows above
- * a strip, which it loads again, are few beside its own. */
+/* Rows of a strip of `count` output rows: about four strips a thread, yet so high that the rows above a strip, which it loads
+ * again, are few beside its own; and as many strips for each thread. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
-  int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
-  int64_t per_plane = (wanted + planes - 1) / planes, rows = (count + per_plane - 1) / per_plane;
-  int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y;
-  if (least > count / threads)
-    least = count / threads;
-  rows = rows > least ? rows : least;
-  return (int32_t)(rows < 1 ? 1 : rows);
+  const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
+  const int64_t most = (wanted + planes - 1) / planes;
+  const int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y; /* rows */
+  int64_t strips = count / (least > 0 ? least : 1);
+  strips = strips > most ? most : strips > 0 ? strips : 1;
+  if (planes % threads != 0)
+    strips = (strips < threads ? 1 : strips / threads) * threads;
+  return (int32_t)((count + strips - 1) / strips);
 }
 
 /* The same for an algorithm that makes `step` rows at a time, and loads what these need whatever the strip. */
