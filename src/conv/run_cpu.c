@@ -94,8 +94,8 @@ static void execute_strip(void *context, size_t turn, int thread) {
     atomic_compare_exchange_strong(strips->failure, &none, (int)status);
 }
 
-/* Rows of a strip of `count` output rows: about four strips a thread, yet so high that the rows above a strip, which it loads
- * again, are few beside its own; and as many strips for each thread. */
+/* Rows of a strip of `count` output rows: about four strips a thread, yet so high that the rows above a strip, which it
+ * loads again, are few beside its own; and as many strips for each thread. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;
