@@ -2,7 +2,9 @@
 /* The file of a network: its layers' tensors, l<i>.weight and l<i>.bias, and JSON for all else (network_json.c). */
 #include "bank/network_file.h"
 #include "bank/column_notes.h"
+#include "bank/kind.h"
 #include "base/arguments.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "base/printable.h"
 
@@ -58,43 +60,18 @@ const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras
 
 /* ---- Checks ---- */
 
-/* The outputs of a convolution of `channels`; 0 if it does not take them. */
-static int64_t count_outputs(const gconv_layer *layer, int64_t channels) {
-  const gconv_bank *bank = layer->bank;
-  int32_t groups = layer->groups ? layer->groups : bank->has_geometry ? bank->groups : 0;
-  if (groups <= 1 && layer->groups == 0 && bank->channels == 1) /* each channel by itself */
-    return channels * bank->filters;
-  groups = groups > 0 ? groups : 1;
-  return (int64_t)bank->channels * groups == channels && bank->filters % groups == 0 ? bank->filters : 0;
-}
-
+/* Sizes depend on the image: channels alone are followed. */
 static gconv_status check_layer(const char *where, gconv_status status, const gconv_network *network, size_t i,
-                                int64_t *channels) {
+                                gconv_layer_shape *at) {
   const gconv_layer *layer = &network->layers[i];
-  const gconv_bank *bank = layer->bank;
-  if ((layer->kind == GCONV_LAYER_CONV) != (bank != NULL))
+  const gconv_layer_shape first = {.channels = network->channels};
+  if (gconv_layer_form_of(layer->kind)->has_bank != (layer->bank != NULL))
     return gconv_fail(status, "%s: layer %zu: a convolution needs a bank, and other kinds have none", where, i + 1);
-  const int64_t got = *channels;
-  switch (layer->kind) {
-  case GCONV_LAYER_CONV:
-    *channels = count_outputs(layer, got);
-    if (*channels > INT32_MAX)
-      return gconv_fail(GCONV_TOO_LARGE, "%s: layer %zu yields more than %d channels", where, i + 1, INT32_MAX);
-    if (*channels > 0)
-      return GCONV_OK;
-    return gconv_fail(status,
-                      "%s: layer %zu gets %" PRId64 " channels, but its %d filters, in %d groups, take %d channels a group",
-                      where, i + 1, got, bank->filters, layer->groups > 0 ? layer->groups : 1, bank->channels);
-  case GCONV_LAYER_RESIDUAL:
-    if (got == network->channels)
-      return GCONV_OK;
-    return gconv_fail(status,
-                      "%s: layer %zu, residual, adds the %d channels of the input to %" PRId64 ": they must be as many",
-                      where, i + 1, network->channels, got);
-  case GCONV_LAYER_MEAN:
+  const gconv_status followed = gconv_layer_form_of(layer->kind)->follow(layer, &first, at);
+  *at = (gconv_layer_shape){.channels = at->channels};
+  if (followed == GCONV_OK)
     return GCONV_OK;
-  }
-  return gconv_fail(status, "%s: layer %zu is of no kind that is known", where, i + 1);
+  return gconv_fail_in(followed == GCONV_BAD_ARGUMENT ? status : followed, "%s: layer %zu", where, i + 1);
 }
 
 static gconv_status check_notes(const char *where, gconv_status status, const gconv_network *network) {
@@ -124,15 +101,15 @@ static gconv_status check_normalisation(const char *where, gconv_status status, 
 }
 
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network) {
-  int64_t channels = network->channels;
+  gconv_layer_shape at = {.channels = network->channels};
   if ((network->height == 0) != (network->width == 0))
     return gconv_fail(status, "%s: an input of height %d and width %d: both are 0, for any size, or none", where,
                       network->height, network->width);
   for (size_t i = 0; i < network->count; i++)
-    GCONV_TRY(check_layer(where, status, network, i, &channels));
-  if (network->class_count > 0 && (int64_t)network->class_count != channels)
-    return gconv_fail(status, "%s: %zu classes, but the last layer has %" PRId64 " outputs", where, network->class_count,
-                      channels);
+    GCONV_TRY(check_layer(where, status, network, i, &at));
+  if (network->class_count > 0 && network->class_count != (size_t)at.channels)
+    return gconv_fail(status, "%s: %zu classes, but the last layer has %d outputs", where, network->class_count,
+                      at.channels);
   GCONV_TRY(check_notes(where, status, network));
   return check_normalisation(where, status, network);
 }
@@ -200,7 +177,7 @@ static gconv_status check_taken(const gconv_bank_file *file, const gconv_network
     const char *name = gconv_safetensors_name(file, i);
     const size_t layer = layer_of(name);
     if (strncmp(name, GCONV_EXTRA_PREFIX, strlen(GCONV_EXTRA_PREFIX)) == 0 ||
-        (layer < network->count && network->layers[layer].kind == GCONV_LAYER_CONV))
+        (layer < network->count && network->layers[layer].bank))
       continue;
     if (name[0] == 'l' && name[1] >= '0' && name[1] <= '9')
       return gconv_fail(GCONV_BAD_FILE, "%s: tensor '%.40s' belongs to none of the network's %zu layers", file->path,
@@ -250,7 +227,7 @@ static gconv_status read_network(gconv_bank_file *file, gconv_network *network, 
                       file->path, NETWORK_KEY);
   GCONV_TRY(gconv_network_of_json(file->path, json, network));
   for (size_t i = 0; i < network->count; i++)
-    if (network->layers[i].kind == GCONV_LAYER_CONV)
+    if (network->layers[i].bank)
       GCONV_TRY(read_layer(file, i, &network->banks[i]));
   GCONV_TRY(check_taken(file, network));
   GCONV_TRY(gconv_network_check(file->path, GCONV_BAD_FILE, network));
@@ -308,26 +285,6 @@ bool gconv_network_is_one(const char *path) {
 
 /* ---- Writing ---- */
 
-static gconv_status check_conv(const gconv_layer *layer, size_t number) {
-  char what[64];
-  snprintf(what, sizeof what, "the activation of layer %zu", number);
-  GCONV_TRY(gconv_check_value(what, layer->activation, GCONV_ACTIVATION_NONE, GCONV_ACTIVATION_SOFTMAX));
-  snprintf(what, sizeof what, "the padding of layer %zu", number);
-  GCONV_TRY(gconv_check_value(what, layer->padding, GCONV_LAYER_DEFAULT, GCONV_LAYER_SAME_LOWER));
-  const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
-                             layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    if (numbers[i] < 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a stride, dilation, padding or groups of %d", number, numbers[i]);
-  snprintf(what, sizeof what, "the border of layer %zu", number);
-  GCONV_TRY(gconv_check_value(what, layer->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
-  if (!isfinite(layer->slope) || !isfinite((float)layer->border_value))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has a slope or a border value that is not finite", number);
-  if (!layer->bank)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "layer %zu has no bank", number);
-  return gconv_bank_check(layer->bank);
-}
-
 gconv_status gconv_network_check_given(const gconv_network *network) {
   GCONV_NEED_AS(network->layers, "network->layers");
   if (network->count < 1 || network->count > GCONV_NETWORK_MAX_LAYERS)
@@ -336,11 +293,13 @@ gconv_status gconv_network_check_given(const gconv_network *network) {
   GCONV_TRY(gconv_check_value("the network's channels", network->channels, 1, INT32_MAX));
   GCONV_TRY(gconv_check_value("the network's height", network->height, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("the network's width", network->width, 0, INT32_MAX));
-  GCONV_TRY(gconv_check_value("the network's loss", network->loss, GCONV_LOSS_DEFAULT, GCONV_LOSS_CROSS_ENTROPY));
+  GCONV_TRY(gconv_check_value("the network's loss", network->loss, GCONV_LOSS_DEFAULT, GCONV_EACH_LOSS(GCONV_COUNTED)));
   for (size_t i = 0; i < network->count; i++) {
-    GCONV_TRY(gconv_check_value("the kind of a layer", network->layers[i].kind, GCONV_LAYER_CONV, GCONV_LAYER_RESIDUAL));
-    if (network->layers[i].kind == GCONV_LAYER_CONV)
-      GCONV_TRY(check_conv(&network->layers[i], i + 1));
+    char where[NAME_BYTES];
+    snprintf(where, sizeof where, "layer %zu", i + 1);
+    GCONV_TRY(gconv_layer_check(&network->layers[i], where));
+    if (network->layers[i].bank)
+      GCONV_TRY(gconv_bank_check(network->layers[i].bank));
   }
   GCONV_TRY(gconv_network_check("the network", GCONV_BAD_ARGUMENT, network));
   for (size_t i = 0; i < network->class_count; i++)

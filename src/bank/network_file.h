@@ -42,13 +42,20 @@ gconv_status gconv_network_check(const char *where, gconv_status status, const g
 /* The same for a network of a caller: its arrays, kinds and numbers are checked first. */
 gconv_status gconv_network_check_given(const gconv_network *network);
 
+/* Appends a layer to a network whose arrays have room for the most, and gives it its bank, if it has one. Fails at the
+ * limit. */
+gconv_status gconv_network_append(gconv_network *network, const char *where, const gconv_layer *layer, bool has_bank,
+                                  gconv_layer **added);
+/* The last layer, if it has a bank and no activation yet; else NULL. */
+gconv_layer *gconv_network_open_layer(const gconv_network *network);
+
 /* Fails unless a function would fill an empty network. */
 gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
 
 /* ---- Models of other programs ---- */
 
-/* Fill *network, which is empty, from an ONNX model, and from weights of a state_dict, with the text that
- * gconv_network_import() takes. On failure the caller frees it. */
+/* Append layers to *network, which is empty but for its arrays, from an ONNX model, and from weights of a state_dict, with
+ * the text that gconv_network_import() takes. On failure the caller frees it. */
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
 
@@ -57,11 +64,13 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gcon
 void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
                      double epsilon);
 
-/* ---- network_json.c: all but the weights ---- */
+/* ---- All but the weights ---- */
 
 /* The names of the activations in files and texts of networks, by gconv_activation. */
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
+/* Whether gconv_layer.slope is of this activation. */
+bool gconv_activation_has_slope(gconv_activation activation);
 
 /* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees
  * it. */

@@ -3,6 +3,7 @@
 #include "bank/network_file.h"
 #include "base/arguments.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static gconv_status import(gconv_bank_file *file, const char *net, gconv_network *network) {
@@ -23,6 +24,19 @@ static gconv_status import(gconv_bank_file *file, const char *net, gconv_network
   return gconv_network_of_state(file, net, network);
 }
 
+/* Readers append layers to a network that has room for the most. */
+static gconv_status import_whole(gconv_bank_file *file, const char *net, gconv_network *network) {
+  network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
+  network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
+  if (!network->layers || !network->banks)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
+  GCONV_TRY(import(file, net, network));
+  for (size_t i = 0; i < network->count; i++)
+    if (network->layers[i].bank)
+      GCONV_TRY(gconv_bank_check_finite(file->path, GCONV_BAD_FILE, network->layers[i].bank));
+  return gconv_network_check(file->path, GCONV_BAD_FILE, network);
+}
+
 gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network) {
   gconv_bank_file *file = NULL;
   gconv_network made = {0};
@@ -30,7 +44,7 @@ gconv_status gconv_network_import(const char *path, const char *net, gconv_netwo
   GCONV_NEED(network);
   GCONV_TRY(gconv_network_check_empty("gconv_network_import", network));
   GCONV_TRY(gconv_bank_file_open_path(path, NULL, &file));
-  gconv_status status = import(file, net, &made);
+  gconv_status status = import_whole(file, net, &made);
   gconv_bank_file_close(file);
   if (status == GCONV_OK)
     *network = made;

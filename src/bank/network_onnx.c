@@ -2,7 +2,8 @@
 /* A whole ONNX model as a network, if its nodes are a chain from the graph's input to its output: each takes what the one
  * before it makes. A table has all operators that are read, with the opsets and the attributes that are understood. Whatever
  * has no row there is refused by its name. */
-#include "bank/network_onnx.h"
+#include "bank/onnx_rows.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "base/printable.h"
 
@@ -16,7 +17,7 @@ enum { SHOWN_BYTES = 80 };
 /* ---- Activations ---- */
 
 static gconv_status activate(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_activation activation, float slope) {
-  gconv_layer *layer = gconv_onnx_open_layer(g);
+  gconv_layer *layer = gconv_network_open_layer(g->network);
   if (!layer)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is an activation that does not follow a Conv, Gemm or MatMul");
   if (!isfinite(slope))
@@ -93,19 +94,13 @@ static gconv_status make_reshape(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
-/* Whether they are axes 2 and 3 of four; negative ones count from the last. */
-static bool are_height_and_width(const gconv_onnx_integers *axes) {
-  int64_t a = axes->numbers[0] + (axes->numbers[0] < 0 ? 4 : 0), b = axes->numbers[1] + (axes->numbers[1] < 0 ? 4 : 0);
-  return axes->count == 2 && ((a == 2 && b == 3) || (a == 3 && b == 2));
-}
-
 /* After a mean, it drops the axes of height and width. Without axes, it drops all of size 1: of one image its batch, too.
  */
 static gconv_status make_squeeze(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers axes;
   bool given;
   GCONV_TRY(gconv_onnx_read_list(g, n, "axes", 1, &axes, &given));
-  if (!gconv_onnx_is_one_pixel(g) || (given ? !are_height_and_width(&axes) : g->channels < 2))
+  if (!gconv_onnx_is_one_pixel(g) || (given ? !gconv_onnx_are_height_and_width(&axes) : g->channels < 2))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "does not drop height and width, axes 2 and 3, behind a mean over both");
   g->layout = given ? GCONV_ONNX_ROWS : GCONV_ONNX_SQUEEZED;
@@ -120,119 +115,47 @@ static gconv_status make_flatten(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
-/* ---- Means ---- */
-
-static gconv_status make_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_layer *layer = NULL;
-  (void)n;
-  GCONV_TRY(gconv_onnx_add_layer(g, GCONV_LAYER_MEAN, &layer));
-  g->height = g->width = 1;
-  return GCONV_OK;
-}
-
-static gconv_status make_reduce_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_onnx_integers axes;
-  bool given;
-  GCONV_TRY(gconv_onnx_read_list(g, n, "axes", 1, &axes, &given));
-  if (!are_height_and_width(&axes))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is no mean over height and width, axes 2 and 3");
-  GCONV_TRY(make_mean(g, n));
-  if (gconv_onnx_integer_of(n, "keepdims", 1) == 0)
-    g->layout = GCONV_ONNX_ROWS;
-  return GCONV_OK;
-}
-
 /* ---- The table of operators ---- */
 
-enum {
-  IMAGES = GCONV_ONNX_IMAGES,
-  ROWS = GCONV_ONNX_ROWS,
-  SQUEEZED = GCONV_ONNX_SQUEEZED,
-  UNSAID = GCONV_ONNX_UNSAID,
-  ANY = IMAGES | ROWS | SQUEEZED | UNSAID,
-  NEWEST = GCONV_ONNX_NEWEST_OPSET
-};
-
-/* Attributes, by the opsets that have them. */
-#define FLOAT(name, since, until)                                                                                           \
-  { name, GCONV_ONNX_A_FLOAT, since, until, GCONV_ONNX_READ, 0 }
-#define INT(name, since, until)                                                                                             \
-  { name, GCONV_ONNX_AN_INT, since, until, GCONV_ONNX_READ, 0 }
-#define INTS(name, since, until)                                                                                            \
-  { name, GCONV_ONNX_INTS, since, until, GCONV_ONNX_READ, 0 }
-#define STRING(name)                                                                                                        \
-  { name, GCONV_ONNX_A_STRING, 1, NEWEST, GCONV_ONNX_READ, 0 }
-#define TENSOR(name)                                                                                                        \
-  { name, GCONV_ONNX_A_TENSOR, 1, NEWEST, GCONV_ONNX_READ, 0 }
-#define FIXED(name, kind, value, since, until)                                                                              \
-  { name, kind, since, until, GCONV_ONNX_FIXED, value }
-#define NEEDED(name, value, until)                                                                                          \
-  { name, GCONV_ONNX_AN_INT, 1, until, GCONV_ONNX_NEEDED, value }
-#define END                                                                                                                 \
-  { NULL, GCONV_ONNX_AN_INT, 0, 0, GCONV_ONNX_READ, 0 }
-
-typedef const gconv_onnx_rule rules[];
 static rules none = {END}, value = {TENSOR("value"), END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
              axis = {INT("axis", 1, NEWEST), END}, axes = {INTS("axes", 1, 12), END};
-static rules pad = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), END};
-static rules gemm = {FIXED("alpha", GCONV_ONNX_A_FLOAT, 1, 1, NEWEST),
-                     FIXED("transA", GCONV_ONNX_AN_INT, 0, 1, NEWEST),
-                     FLOAT("beta", 1, NEWEST),
-                     INT("transB", 1, NEWEST),
-                     NEEDED("broadcast", 1, 6),
-                     END};
-static rules normalization = {FLOAT("epsilon", 1, NEWEST),
-                              FLOAT("momentum", 1, NEWEST),
-                              FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
-                              FIXED("training_mode", GCONV_ONNX_AN_INT, 0, 14, NEWEST),
-                              NEEDED("is_test", 1, 6),
-                              INTS("consumed_inputs", 1, 5),
-                              END};
-static rules mean = {INTS("axes", 1, 17), INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 18, NEWEST), END};
 static rules reshape = {INT("allowzero", 14, NEWEST), END};
 static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), NEEDED("is_test", 1, 6),
                         INTS("consumed_inputs", 1, 5), END};
 
-/* An operator, from the opset on that has it as it is read here. */
-static const struct op {
-  const char *type;
-  uint64_t since;
-  int least, most;        /* inputs */
-  unsigned layouts;       /* what the tensor on the chain may be */
-  gconv_onnx_maker *make; /* NULL: it has no part in the chain */
-  const gconv_onnx_rule *rules;
-} ops[] = {
-    {"Conv", 1, 2, 3, IMAGES | UNSAID, gconv_onnx_make_conv, gconv_onnx_conv_rules},
-    {"Pad", 2, 1, 4, IMAGES, gconv_onnx_make_pad, pad},
-    {"Gemm", 1, 2, 3, ROWS | SQUEEZED | UNSAID, gconv_onnx_make_gemm, gemm},
-    {"MatMul", 1, 2, 2, ROWS, gconv_onnx_make_matmul, none},
-    {"Add", 7, 2, 2, IMAGES | ROWS, gconv_onnx_make_add, none},
-    {"BatchNormalization", 1, 5, 5, IMAGES | ROWS, gconv_onnx_make_normalization, normalization},
-    {"Relu", 1, 1, 1, ANY, make_relu, none},
-    {"LeakyRelu", 1, 1, 1, ANY, make_leaky, alpha},
-    {"Sigmoid", 1, 1, 1, ANY, make_sigmoid, none},
-    {"Tanh", 1, 1, 1, ANY, make_tanh, none},
-    {"Softmax", 1, 1, 1, IMAGES | ROWS, make_softmax, axis},
-    {"GlobalAveragePool", 1, 1, 1, IMAGES, make_mean, none},
-    {"ReduceMean", 1, 1, 2, IMAGES, make_reduce_mean, mean},
-    {"Flatten", 1, 1, 1, IMAGES | ROWS, make_flatten, axis},
-    {"Reshape", 5, 2, 2, IMAGES | ROWS, make_reshape, reshape},
-    {"Squeeze", 1, 1, 2, IMAGES, make_squeeze, axes},
-    {"Dropout", 1, 1, 3, ANY, make_dropout, dropout},
-    {"Identity", 1, 1, 1, ANY, make_nothing, none},
-    {"Constant", 1, 0, 0, 0, NULL, value},
+/* Those that make no layer: activations, what changes the shape alone, and what does nothing. */
+static const gconv_onnx_operator others[] = {
+    {"Relu", 1, 1, 1, ANY, make_relu, none, 0},
+    {"LeakyRelu", 1, 1, 1, ANY, make_leaky, alpha, 0},
+    {"Sigmoid", 1, 1, 1, ANY, make_sigmoid, none, 0},
+    {"Tanh", 1, 1, 1, ANY, make_tanh, none, 0},
+    {"Softmax", 1, 1, 1, IMAGES | ROWS, make_softmax, axis, 0},
+    {"Flatten", 1, 1, 1, IMAGES | ROWS, make_flatten, axis, 0},
+    {"Reshape", 5, 2, 2, IMAGES | ROWS, make_reshape, reshape, 0},
+    {"Squeeze", 1, 1, 2, IMAGES, make_squeeze, axes, 0},
+    {"Dropout", 1, 1, 3, ANY, make_dropout, dropout, GCONV_ONNX_AFTER_PAD | GCONV_ONNX_HAS_FURTHER},
+    {"Identity", 1, 1, 1, ANY, make_nothing, none, GCONV_ONNX_AFTER_PAD},
+    {"Constant", 1, 0, 0, 0, NULL, value, 0},
+    {0},
 };
-enum { OPS = sizeof ops / sizeof *ops };
+
+/* The operators that make layers, kind by kind, and the others. */
+enum { TABLES = GCONV_EACH_LAYER_KIND(GCONV_COUNTED) + 1 };
+
+static const gconv_onnx_operator *table_at(size_t i) {
+  return i < TABLES - 1 ? gconv_layer_form_of((gconv_layer_kind)i)->operators : others;
+}
 
 /* The row of a node's operator, or NULL. */
-static const struct op *find_op(const gconv_onnx_node *n) {
-  for (size_t i = 0; i < OPS && n->type && gconv_onnx_is_standard(n); i++)
-    if (strcmp(ops[i].type, n->type) == 0)
-      return &ops[i];
+static const gconv_onnx_operator *find_operator(const gconv_onnx_node *n) {
+  for (size_t i = 0; i < TABLES && n->type && gconv_onnx_is_standard(n); i++)
+    for (const gconv_onnx_operator *o = table_at(i); o->type; o++)
+      if (strcmp(o->type, n->type) == 0)
+        return o;
   return NULL;
 }
 
-static bool is_read(const gconv_onnx_model *m, const struct op *op) {
+static bool is_read(const gconv_onnx_model *m, const gconv_onnx_operator *op) {
   return op && m->opset >= op->since;
 }
 
@@ -246,7 +169,7 @@ typedef struct unknown {
 
 /* "MaxPool", "com.microsoft.FusedConv", "Add of opset 6". */
 static void name_operator(const gconv_onnx_graph *g, const gconv_onnx_node *n, char *text, size_t size) {
-  const struct op *op = find_op(n);
+  const gconv_onnx_operator *op = find_operator(n);
   char *type = gconv_printable_copy(n->type ? n->type : "(no type)", SHOWN_BYTES);
   char *domain = gconv_printable_copy(n->domain ? n->domain : "", SHOWN_BYTES);
   snprintf(text, size, "%s%s%s", domain && *domain ? domain : "", domain && *domain ? "." : "", type ? type : "");
@@ -263,7 +186,7 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
   unknown *u = context;
   char operator[240], entry[400];
   const size_t room = sizeof u->text, used = strlen(u->text);
-  if (is_read(u->graph->model, find_op(n)))
+  if (is_read(u->graph->model, find_operator(n)))
     return GCONV_OK;
   name_operator(u->graph, n, operator, sizeof operator);
   char *name = gconv_printable_copy(n->name && *n->name ? n->name : n->output ? n->output : "", SHOWN_BYTES);
@@ -280,8 +203,9 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
 /* The names of all operators that are read, for a text. */
 static void list_operators(char *text, size_t size) {
   size_t used = 0;
-  for (size_t i = 0; i < OPS && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", ops[i].type);
+  for (size_t i = 0; i < TABLES; i++)
+    for (const gconv_onnx_operator *o = table_at(i); o->type && used < size; o++)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used == 0 ? "" : ", ", o->type);
 }
 
 static gconv_status check_operators(const gconv_onnx_graph *g) {
@@ -301,7 +225,7 @@ static gconv_status check_operators(const gconv_onnx_graph *g) {
 /* ---- The chain ---- */
 
 /* What a row says of the node's inputs, outputs and attributes. */
-static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node *n, const struct op *op) {
+static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node *n, const gconv_onnx_operator *op) {
   static const char *const layouts[] = {[IMAGES] = "images, N x C x H x W",
                                         [ROWS] = "rows, N x features",
                                         [SQUEEZED] = "a list that lost its axes of size 1",
@@ -312,7 +236,7 @@ static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node 
   GCONV_TRY(gconv_onnx_check_attributes(n, op->rules, g->model->opset));
   if (!op->make)
     return GCONV_OK;
-  if (n->further && *n->further && op->make != make_dropout)
+  if (n->further && *n->further && !(op->flags & GCONV_ONNX_HAS_FURTHER))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training", n->further);
   if (!(op->layouts & (unsigned)g->layout))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "gets %s, of which it makes what no layer does", layouts[g->layout]);
@@ -321,16 +245,16 @@ static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node 
 
 static gconv_status take_node(void *context, const gconv_onnx_node *n) {
   gconv_onnx_graph *g = context;
-  const struct op *op = find_op(n);
+  const gconv_onnx_operator *op = find_operator(n);
   if (!op->make)
     return check_node(g, n, op);
   bool takes = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
-  takes = takes || (op->make == gconv_onnx_make_add && gconv_onnx_has_input(n, 1) && strcmp(n->inputs[1], g->at) == 0);
+  takes = takes || ((op->flags & GCONV_ONNX_EITHER_INPUT) && gconv_onnx_has_input(n, 1) && strcmp(n->inputs[1], g->at) == 0);
   if (!takes || !n->output)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "does not take what the node before it makes, so the model is no chain of layers");
   GCONV_TRY(check_node(g, n, op));
-  if (g->padded && op->make != gconv_onnx_make_conv && op->make != make_nothing && op->make != make_dropout)
+  if (g->padded && !(op->flags & GCONV_ONNX_AFTER_PAD))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad, which a network here has before a Conv alone");
   if (gconv_onnx_find_tensor(g->model, n->output) || gconv_onnx_is_input(g->model, n->output))
     return gconv_onnx_fail_node(n, GCONV_BAD_FILE,
@@ -393,20 +317,13 @@ static gconv_status read_chain(gconv_onnx_graph *g) {
   GCONV_TRY(check_operators(g));
   GCONV_TRY(find_input(g));
   GCONV_TRY(take_input(g));
-  network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
-  network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
-  if (!network->layers || !network->banks)
-    return gconv_onnx_no_memory(g);
   GCONV_TRY(gconv_onnx_model_follow(g->model, take_node, g));
   if (network->count == 0 || g->padded || strcmp(g->at, g->model->outputs[0].name) != 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the nodes of the model do not lead from its input to its output in a chain",
                       path);
   if (network->channels == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the model does not say how many channels its input has", path);
-  for (size_t i = 0; i < network->count; i++)
-    if (network->layers[i].bank)
-      GCONV_TRY(gconv_bank_check_finite(path, GCONV_BAD_FILE, network->layers[i].bank));
-  return gconv_network_check(path, GCONV_BAD_FILE, network);
+  return GCONV_OK;
 }
 
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network) {

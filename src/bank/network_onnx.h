@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* An ONNX model on its way to a network. network_onnx.c follows the chain of its nodes and has the table of operators;
- * network_onnx_layers.c makes layers of those that have weights. */
+/* An ONNX model on its way to a network. network_onnx.c follows the chain of its nodes. Each kind of layers has the table of
+ * operators that make such layers (kind.h), with functions of network_onnx_graph.c. */
 #ifndef GCONV_BANK_NETWORK_ONNX_H
 #define GCONV_BANK_NETWORK_ONNX_H
 
+#include "bank/kind.h"
 #include "bank/network_file.h"
 #include "bank/onnx.h"
 
@@ -30,15 +31,29 @@ typedef struct gconv_onnx_graph {
 /* Makes of a node what the network needs: a layer, or a change to the last one. */
 typedef gconv_status gconv_onnx_maker(gconv_onnx_graph *graph, const gconv_onnx_node *node);
 
-gconv_onnx_maker gconv_onnx_make_conv, gconv_onnx_make_gemm, gconv_onnx_make_matmul, gconv_onnx_make_add,
-    gconv_onnx_make_normalization, gconv_onnx_make_pad;
+/* An operator, from the opset on that has it as it is read here. */
+typedef struct gconv_onnx_operator {
+  const char *type; /* NULL ends a table */
+  uint64_t since;
+  int least, most;        /* inputs */
+  unsigned layouts;       /* what the tensor on the chain may be */
+  gconv_onnx_maker *make; /* NULL: it has no part in the chain */
+  const gconv_onnx_rule *rules;
+  unsigned flags;
+} gconv_onnx_operator;
+enum {
+  GCONV_ONNX_EITHER_INPUT = 1, /* the chain may go on from its second input, too */
+  GCONV_ONNX_AFTER_PAD = 2,    /* it may follow a Pad */
+  GCONV_ONNX_HAS_FURTHER = 4   /* it has further outputs, which nothing needs */
+};
+extern const gconv_onnx_operator gconv_onnx_conv_operators[];
+/* Of kinds that no operator makes by itself. */
+extern const gconv_onnx_operator gconv_layer_no_operators[];
 
 gconv_status gconv_onnx_no_memory(const gconv_onnx_graph *graph);
 
-/* Appends a layer. */
-gconv_status gconv_onnx_add_layer(gconv_onnx_graph *graph, gconv_layer_kind kind, gconv_layer **layer);
-/* The last layer, if it has weights and no activation yet; else NULL. */
-gconv_layer *gconv_onnx_open_layer(const gconv_onnx_graph *graph);
+/* A layer that adds the input of the model, for an Add (kind_residual.c). */
+gconv_status gconv_onnx_add_input(gconv_onnx_graph *graph, const gconv_onnx_node *node);
 /* Whether each channel is one number for every input that the model takes. */
 bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *graph);
 
@@ -46,5 +61,23 @@ bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *graph);
  * the node has neither. Fails if they are no constants, or more than are kept. */
 gconv_status gconv_onnx_read_list(gconv_onnx_graph *graph, const gconv_onnx_node *node, const char *name, int input,
                                   gconv_onnx_integers *list, bool *given);
+/* Whether they are axes 2 and 3 of four; negative ones count from the last. */
+bool gconv_onnx_are_height_and_width(const gconv_onnx_integers *axes);
+
+/* Finds input number `input` of a node, a constant of floating-point numbers. */
+gconv_status gconv_onnx_find_constant(const gconv_onnx_graph *graph, const gconv_onnx_node *node, int input,
+                                      const char *what, const gconv_onnx_tensor **tensor);
+uint64_t gconv_onnx_count_numbers(const gconv_onnx_tensor *tensor);
+/* Reads all numbers of a tensor, for gconv_release(). Nodes may share tensors, but not so often that reading takes much
+ * longer than the file is large. */
+gconv_status gconv_onnx_read_numbers(gconv_onnx_graph *graph, const gconv_onnx_node *node, const gconv_onnx_tensor *tensor,
+                                     float **numbers);
+/* The same of input number `input`: a list of `count` numbers. */
+gconv_status gconv_onnx_read_floats(gconv_onnx_graph *graph, const gconv_onnx_node *node, int input, const char *what,
+                                    int64_t count, float **numbers);
+/* Reads what is added to a tensor of `axes` dimensions, of which number 1 are the channels: `count` numbers, or one for all
+ * of them, as NumPy's broadcasting has it. */
+gconv_status gconv_onnx_read_added(gconv_onnx_graph *graph, const gconv_onnx_node *node, int input, size_t axes,
+                                   int64_t count, float **numbers);
 
 #endif

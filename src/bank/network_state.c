@@ -31,20 +31,8 @@ typedef struct state {
 /* ---- Layers ---- */
 
 static gconv_status add_layer(state *s, const gconv_layer *layer) {
-  gconv_network *network = s->network;
-  if (network->count == GCONV_NETWORK_MAX_LAYERS)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d layers, which is the limit", s->file->path,
-                      GCONV_NETWORK_MAX_LAYERS);
-  network->layers[network->count] = *layer;
-  network->layers[network->count].bank = layer->kind == GCONV_LAYER_CONV ? &network->banks[network->count] : NULL;
-  network->count++;
-  return GCONV_OK;
-}
-
-/* The last layer, if it has weights and no activation yet; else NULL. */
-static gconv_layer *open_layer(const state *s) {
-  gconv_layer *last = s->network->count > 0 ? &s->network->layers[s->network->count - 1] : NULL;
-  return last && last->bank && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
+  gconv_layer *added;
+  return gconv_network_append(s->network, s->file->path, layer, gconv_layer_form_of(layer->kind)->has_bank, &added);
 }
 
 /* A Linear layer of K x (C * rows * columns) weights is a convolution of its whole input. */
@@ -200,7 +188,7 @@ static gconv_status add_normalization(state *s, const gconv_state_module *m) {
       (s->channels > 0 && mean->shape[0] != (uint64_t)s->channels))
     return gconv_state_fail(s->file, m, "normalises %" PRIu64 " channels, and the layer before it has %" PRId64,
                             mean->shape[0], s->channels);
-  if (!open_layer(s))
+  if (!gconv_network_open_layer(s->network))
     GCONV_TRY(add_identity(s, (int64_t)mean->shape[0]));
   gconv_bank *bank = &s->network->banks[s->network->count - 1];
   gconv_status status = gconv_bank_add_biases(bank);
@@ -223,13 +211,11 @@ static gconv_status add_normalization(state *s, const gconv_state_module *m) {
 /* Takes the first step of those that wait. */
 static gconv_status take_step(state *s) {
   const gconv_net_step step = s->steps[0];
-  gconv_layer *layer = open_layer(s);
+  gconv_layer *layer = gconv_network_open_layer(s->network);
   memmove(s->steps, s->steps + 1, --s->step_count * sizeof *s->steps);
-  switch (step) {
-  case GCONV_NET_MEAN:
-    return add_layer(s, &(gconv_layer){.kind = GCONV_LAYER_MEAN});
-  case GCONV_NET_RESIDUAL:
-    return add_layer(s, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL});
+  switch (step.does) {
+  case GCONV_NET_LAYER:
+    return add_layer(s, &(gconv_layer){.kind = step.kind});
   case GCONV_NET_ACTIVATION:
     if (layer) {
       layer->activation = s->waiting.activation;
@@ -238,9 +224,14 @@ static gconv_status take_step(state *s) {
     return GCONV_OK;
   case GCONV_NET_NOTHING:
   case GCONV_NET_FLATTEN:
-    return GCONV_OK;
+    break;
   }
   return GCONV_OK;
+}
+
+/* How many modules of an nn.Sequential a step is. */
+static uint64_t modules_of(gconv_net_step step) {
+  return step.does == GCONV_NET_LAYER ? (uint64_t)gconv_layer_form_of(step.kind)->modules : 1;
 }
 
 /* How many modules the waiting steps are. */
@@ -248,8 +239,8 @@ static uint64_t count_steps(const state *s, bool *flatten) {
   uint64_t count = 0;
   *flatten = false;
   for (size_t i = 0; i < s->step_count; i++) {
-    count += s->steps[i] != GCONV_NET_RESIDUAL;
-    *flatten = *flatten || s->steps[i] == GCONV_NET_FLATTEN;
+    count += modules_of(s->steps[i]);
+    *flatten = *flatten || s->steps[i].does == GCONV_NET_FLATTEN;
   }
   return count;
 }
@@ -270,7 +261,7 @@ static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
   if (gap > 0 && (!s->modules.counts || count_steps(s, &flatten) < gap))
     return fail_gap(s, m, gap, count_steps(s, &flatten));
   while (gap > 0) {
-    gap -= s->steps[0] != GCONV_NET_RESIDUAL;
+    gap -= modules_of(s->steps[0]);
     GCONV_TRY(take_step(s));
   }
   s->position = m->number + 1;
@@ -354,20 +345,11 @@ static gconv_status add_items(state *s, const char *text) {
 
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gconv_network *network) {
   state s = {.file = file, .network = network, .epsilon = -1};
-  network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
-  network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
-  gconv_status status = network->layers && network->banks
-                            ? gconv_state_find(file, &s.modules)
-                            : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
+  gconv_status status = gconv_state_find(file, &s.modules);
   s.position = s.modules.first;
   s.told = s.modules.own;
   if (status == GCONV_OK)
     status = add_items(&s, text);
-  for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
-    if (network->layers[i].bank)
-      status = gconv_bank_check_finite(file->path, GCONV_BAD_FILE, network->layers[i].bank);
-  if (status == GCONV_OK)
-    status = gconv_network_check(file->path, GCONV_BAD_FILE, network);
   free(s.modules.items);
   free(s.steps);
   return status;

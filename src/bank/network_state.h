@@ -4,17 +4,19 @@
 #ifndef GCONV_BANK_NETWORK_STATE_H
 #define GCONV_BANK_NETWORK_STATE_H
 
+#include "bank/kind.h"
 #include "bank/network_file.h"
 
-/* The steps that may follow a layer with weights, in their order. All but a residual are modules of an nn.Sequential, with
- * numbers.
- */
-typedef enum gconv_net_step {
-  GCONV_NET_ACTIVATION,
-  GCONV_NET_NOTHING, /* dropout, identity: it does nothing in a run */
-  GCONV_NET_FLATTEN,
-  GCONV_NET_MEAN,
-  GCONV_NET_RESIDUAL
+/* A step that may follow a layer with weights. All but some kinds of layers (gconv_layer_form.modules) are modules of an
+ * nn.Sequential, with numbers. */
+typedef struct gconv_net_step {
+  enum {
+    GCONV_NET_ACTIVATION,
+    GCONV_NET_NOTHING, /* dropout, identity: it does nothing in a run */
+    GCONV_NET_FLATTEN,
+    GCONV_NET_LAYER /* one without a bank */
+  } does;
+  gconv_layer_kind kind; /* of a layer */
 } gconv_net_step;
 
 enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };

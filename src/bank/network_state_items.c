@@ -28,10 +28,10 @@ static bool parse_pair(const char *text, int32_t *a, int32_t *b) {
 }
 
 static bool add_step(gconv_net_item *item, gconv_net_step step) {
-  bool room = item->count < GCONV_NET_STEPS;
-  if (room)
-    item->steps[item->count++] = step;
-  return room;
+  if (item->count == GCONV_NET_STEPS)
+    return false;
+  item->steps[item->count++] = step;
+  return true;
 }
 
 /* An item has one activation at most. */
@@ -40,10 +40,10 @@ static bool take_activation(const char *word, gconv_net_item *item) {
   size_t length = strcspn(word, ":=");
   for (int i = 0; i < GCONV_ACTIVATIONS; i++)
     if (strlen(gconv_activation_words[i]) == length && strncmp(word, gconv_activation_words[i], length) == 0) {
-      bool sloped = i == GCONV_ACTIVATION_LEAKY || i == GCONV_ACTIVATION_SIGMOID;
+      bool sloped = gconv_activation_has_slope((gconv_activation)i);
       char *end = (char *)word + length;
       if (layer->activation != GCONV_ACTIVATION_NONE ||
-          (i != GCONV_ACTIVATION_NONE && !add_step(item, GCONV_NET_ACTIVATION)))
+          (i != GCONV_ACTIVATION_NONE && !add_step(item, (gconv_net_step){.does = GCONV_NET_ACTIVATION})))
         return false;
       layer->activation = (gconv_activation)i;
       layer->slope = i == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
@@ -70,20 +70,17 @@ static bool take_border(const char *word, gconv_layer *layer) {
   return false;
 }
 
-/* Words that stand for a module without weights. */
+/* Words that stand for a step without weights: what does nothing, and layers without a bank, which are items by themselves.
+ */
 static bool take_step(const char *word, gconv_net_item *item) {
-  static const struct {
-    const char *word;
-    gconv_net_step step;
-  } steps[] = {{"dropout", GCONV_NET_NOTHING},
-               {"identity", GCONV_NET_NOTHING},
-               {"flatten", GCONV_NET_FLATTEN},
-               {"mean", GCONV_NET_MEAN},
-               {"residual", GCONV_NET_RESIDUAL}};
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    if (strcmp(word, steps[i].word) == 0) {
-      item->weights = item->weights && i < 3;
-      return add_step(item, steps[i].step);
+  const bool nothing = strcmp(word, "dropout") == 0 || strcmp(word, "identity") == 0;
+  const char *name;
+  if (nothing || strcmp(word, "flatten") == 0)
+    return add_step(item, (gconv_net_step){.does = nothing ? GCONV_NET_NOTHING : GCONV_NET_FLATTEN});
+  for (int kind = 0; (name = gconv_layer_kind_name((gconv_layer_kind)kind)); kind++)
+    if (strcmp(word, name) == 0 && !gconv_layer_form_of((gconv_layer_kind)kind)->has_bank) {
+      item->weights = false;
+      return add_step(item, (gconv_net_step){.does = GCONV_NET_LAYER, .kind = (gconv_layer_kind)kind});
     }
   return false;
 }
@@ -144,6 +141,7 @@ static bool is_plain(const gconv_net_item *item) {
 
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item) {
   const char *at = *text;
+  char names[128];
   *item = (gconv_net_item){.weights = true, .epsilon = -1, .layer.padding = GCONV_LAYER_SAME};
   gconv_layer *layer = &item->layer;
   layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = layer->groups = 1;
@@ -159,8 +157,8 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
           GCONV_BAD_ARGUMENT,
           "item %zu of --net: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax (one of them), dropout, identity, "
           "flatten, /STRIDE, same, valid, padding:N, pad, replicate, symmetric, reflect, circular, dilation:N, groups:N, "
-          "eps:E, ROWSxCOLUMNS of a dense layer, and, by itself, mean or residual",
-          number, word);
+          "eps:E, ROWSxCOLUMNS of a dense layer, and, by itself, %s",
+          number, word, gconv_layer_bare_names(names, sizeof names));
     at += length;
   }
   *text = *at == ',' ? at + 1 : NULL;
@@ -172,7 +170,6 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
   if (item->weights || is_plain(item))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "item %zu of --net: mean and residual have no weights, and so no activation and no words of layers: put "
-                    "commas between",
-                    number);
+                    "item %zu of --net: %s has no weights, and so no activation and no words of layers: put commas between",
+                    number, gconv_layer_bare_names(names, sizeof names));
 }

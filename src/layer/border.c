@@ -17,7 +17,7 @@ static int64_t span(int32_t outputs, int32_t stride, int32_t taps, int32_t dilat
 
 gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where, gconv_step *step, gconv_step *pads) {
   gconv_layer_problem *p = &step->problem;
-  if (layer->kind != GCONV_LAYER_CONV || layer->border == GCONV_BORDER_ZERO)
+  if (layer->border == GCONV_BORDER_ZERO)
     return GCONV_OK;
   int64_t height = span(p->out_height, p->stride_y, p->rows, p->dilation_y);
   int64_t width = span(p->out_width, p->stride_x, p->columns, p->dilation_x);

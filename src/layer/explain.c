@@ -1,55 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Explains a network in words. */
-#include "layer/network.h"
-
-static void print_border(FILE *text, const gconv_step *pads) {
-  const gconv_layer_problem *problem = &pads->whole;
-  const int32_t below = problem->out_height - problem->pad_top - problem->height,
-                behind = problem->out_width - problem->pad_left - problem->width;
-  fprintf(text, "  border %s", gconv_border_name(pads->border));
-  if (pads->border == GCONV_BORDER_CONSTANT)
-    fprintf(text, ":%.6g", (double)pads->outside);
-  fprintf(text, ": the input is padded by %d above, %d below, %d before and %d behind, as a tensor of its own\n",
-          problem->pad_top, below > 0 ? below : 0, problem->pad_left, behind > 0 ? behind : 0);
-}
+#include "layer/kind.h"
 
 /* pads: the step before, which pads the input, or NULL. */
 static void print_step(FILE *text, const gconv_step *step, const gconv_step *pads) {
-  const gconv_layer_problem *problem = &step->problem;
   const gconv_layer_info *info = &step->info;
   fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", step->layer + 1,
           info->images, info->channels, info->height, info->width, info->images, info->filters, info->out_height,
           info->out_width);
-  switch (step->kind) {
-  case GCONV_LAYER_MEAN:
-    fprintf(text, "  mean of each channel over height and width, in float64 and a fixed order\n");
-    return;
-  case GCONV_LAYER_RESIDUAL:
-    fprintf(text, "  residual: the normalised input is added\n");
-    return;
-  case GCONV_LAYER_CONV:
-    break;
-  }
-  if (info->each)
-    fprintf(text, "  each channel by itself: channels count as images\n");
-  const gconv_layer_problem *padding = pads ? &pads->whole : &step->whole;
-  fprintf(text, "  %d filters of %d x %d x %d, %d %s, padding %d above and %d before, stride %d,%d, dilation %d,%d\n",
-          info->filters, info->channels / info->groups, info->rows, info->columns, info->groups,
-          info->groups == 1 ? "group" : "groups", padding->pad_top, padding->pad_left, problem->stride_y, problem->stride_x,
-          problem->dilation_y, problem->dilation_x);
-  if (pads)
-    print_border(text, pads);
-  fprintf(text, "  activation %s", gconv_activation_name(step->softmax ? GCONV_ACTIVATION_SOFTMAX : problem->activation));
-  if (problem->activation == GCONV_ACTIVATION_LEAKY ||
-      (problem->activation == GCONV_ACTIVATION_SIGMOID && problem->slope != 1))
-    fprintf(text, " %.6g", (double)problem->slope);
-  fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math, gconv_family(info->exact));
-  if (info->batch < info->images)
-    fprintf(text, "  %d images at a time, so that the workspace stays below %.3g MB\n", info->batch,
-            (double)problem->workspace_limit * 1e-6);
-  fprintf(text, "  work %.3g GFLOP, workspace %.3g MB, error of a sum at most %.3g of %s + |bias|\n", info->flop * 1e-9,
-          (double)info->workspace_bytes * 1e-6, info->error_bound,
-          info->bound_of_largest ? "(sum |weight|) * (largest |x|)" : "sum |weight * x|");
+  gconv_layer_work_of(step->kind)->explain(step, pads, text);
 }
 
 void gconv_network_explain(const gconv_plan *plan, FILE *text) {

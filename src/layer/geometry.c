@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* From what a user asks of a layer to the problem that algorithms see. */
+#include "bank/kind.h"
 #include "base/memory.h"
-#include "layer/network.h"
+#include "layer/kind.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,10 +20,6 @@ typedef struct axis {
   int32_t anchor;        /* of same padding: the tap that goes over the pixels */
   int32_t outputs;
 } axis;
-
-static int32_t given_or(int32_t given, bool from_bank, int32_t of_bank, int32_t otherwise) {
-  return given != 0 ? given : from_bank ? of_bank : otherwise;
-}
 
 static gconv_status check_axis(const axis *a, const char *where) {
   if (a->stride < 1 || a->dilation < 1 || a->before < 0 || a->after < 0)
@@ -77,31 +74,13 @@ static gconv_status resolve_axis(axis *a, const char *where) {
   return GCONV_OK;
 }
 
-/* Returns the padding of a layer, never "default". The pads of an axis stay 0 unless the padding is explicit. */
-static gconv_layer_padding padding_of(const gconv_layer *layer) {
-  const gconv_bank *bank = layer->bank;
-  if (layer->padding != GCONV_LAYER_DEFAULT)
-    return layer->padding;
-  if (!bank->has_geometry)
-    return GCONV_LAYER_SAME;
-  return bank->same_upper ? GCONV_LAYER_SAME_UPPER : bank->same_lower ? GCONV_LAYER_SAME_LOWER : GCONV_LAYER_EXPLICIT;
-}
-
 static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gconv_layer_problem *problem) {
   const gconv_bank *bank = layer->bank;
-  bool own = layer->padding == GCONV_LAYER_EXPLICIT, of_bank = layer->padding == GCONV_LAYER_DEFAULT && bank->has_geometry;
-  axis y = {.name = "height", .size = problem->height, .taps = bank->rows, .padding = padding_of(layer)};
-  axis x = {.name = "width", .size = problem->width, .taps = bank->columns, .padding = y.padding};
-  y.before = own ? layer->pad_top : of_bank ? bank->pad_top : 0;
-  y.after = own ? layer->pad_bottom : of_bank ? bank->pad_bottom : 0;
-  x.before = own ? layer->pad_left : of_bank ? bank->pad_left : 0;
-  x.after = own ? layer->pad_right : of_bank ? bank->pad_right : 0;
+  const gconv_layer s = gconv_layer_settled(layer);
+  axis y = {"height", problem->height, bank->rows, s.stride_y, s.dilation_y, s.padding, s.pad_top, s.pad_bottom, 0, 0};
+  axis x = {"width", problem->width, bank->columns, s.stride_x, s.dilation_x, s.padding, s.pad_left, s.pad_right, 0, 0};
   y.anchor = layer->flip ? bank->rows - 1 - bank->rows / 2 : bank->rows / 2;
   x.anchor = layer->flip ? bank->columns - 1 - bank->columns / 2 : bank->columns / 2;
-  y.stride = given_or(layer->stride_y, bank->has_geometry, bank->stride_y, 1);
-  x.stride = given_or(layer->stride_x, bank->has_geometry, bank->stride_x, 1);
-  y.dilation = given_or(layer->dilation_y, bank->has_geometry, bank->dilation_y, 1);
-  x.dilation = given_or(layer->dilation_x, bank->has_geometry, bank->dilation_x, 1);
   GCONV_TRY(resolve_axis(&y, where));
   GCONV_TRY(resolve_axis(&x, where));
   problem->rows = y.taps;
@@ -119,77 +98,19 @@ static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gc
 
 /* ---- Channels ---- */
 
-/* Returns the groups if the layer or its bank sets them, otherwise 0. */
-static int32_t groups_of(const gconv_layer *layer) {
-  const gconv_bank *bank = layer->bank;
-  return layer->groups != 0 ? layer->groups : bank->has_geometry && bank->groups > 1 ? bank->groups : 0;
-}
-
-/* Returns whether the bank is applied to each channel separately. */
-static bool is_each(const gconv_layer *layer) {
-  return groups_of(layer) == 0 && layer->bank->channels == 1;
+/* Returns whether the bank is applied to each channel separately: nothing sets groups. */
+static bool is_each(const gconv_layer *settled) {
+  return settled->groups == 0 && settled->bank->channels == 1;
 }
 
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha) {
-  int32_t groups = groups_of(layer);
+  const gconv_layer settled = gconv_layer_settled(layer);
+  const int32_t groups = settled.groups;
   if (!alpha || channels < 2)
     return channels;
-  if (is_each(layer))
+  if (is_each(&settled))
     return channels - 1;
   return (int64_t)layer->bank->channels * (groups ? groups : 1) == channels ? channels : channels - 1;
-}
-
-static gconv_status check_bank(const gconv_bank *bank, const char *where) {
-  if (!bank || !bank->weights)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank, or one without weights", where);
-  if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
-                      where, bank->filters, bank->channels, bank->rows, bank->columns);
-  const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
-                          sizeof *bank->weights};
-  if (gconv_product(5, sizes) > PTRDIFF_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
-                      bank->filters, bank->channels, bank->rows, bank->columns);
-  const size_t weights = gconv_product(4, sizes);
-  for (size_t i = 0; i < weights; i++)
-    if (!isfinite(bank->weights[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: weight %zu of its bank, of filter %zu, is not finite", where, i,
-                        i / (weights / (size_t)bank->filters));
-  for (int32_t k = 0; bank->biases && k < bank->filters; k++)
-    if (!isfinite(bank->biases[k]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the bias of filter %d of its bank is not finite", where, k);
-  return GCONV_OK;
-}
-
-static gconv_status check_applied(const gconv_layer *layer, const char *where) {
-  const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
-                             layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    if (numbers[i] < 0)
-      return gconv_fail(
-          GCONV_BAD_ARGUMENT,
-          "%s: a stride, dilation, padding or number of groups of %d: they must be at least 1, padding at least "
-          "0; 0 is as the bank says",
-          where, numbers[i]);
-  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_SOFTMAX || !isfinite(layer->slope) ||
-      layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER || layer->border < GCONV_BORDER_ZERO ||
-      layer->border > GCONV_BORDER_WRAP || !isfinite((float)layer->border_value))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope, padding or border that is none", where);
-  return GCONV_OK;
-}
-
-gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
-  switch (layer->kind) {
-  case GCONV_LAYER_CONV:
-    GCONV_TRY(check_bank(layer->bank, where));
-    return check_applied(layer, where);
-  case GCONV_LAYER_MEAN:
-  case GCONV_LAYER_RESIDUAL:
-    if (layer->bank || layer->activation != GCONV_ACTIVATION_NONE || layer->border != GCONV_BORDER_ZERO)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
-    return GCONV_OK;
-  }
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
 }
 
 /* Returns a hint for the error if a bank needs so many channels and the input has another number. */
@@ -205,7 +126,7 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
   const gconv_bank *bank = layer->bank;
   bool named = bank->name && bank->name[0];
   const char *space = named ? " " : "", *name = named ? bank->name : "";
-  *groups = groups_of(layer);
+  *groups = gconv_layer_settled(layer).groups;
   if (*groups < 0 || (*groups > 0 && bank->filters % *groups != 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d groups do not divide the %d filters of the bank%s%s", where, *groups,
                       bank->filters, space, name);
@@ -229,47 +150,36 @@ static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32
   return gconv_product(5, factors) > PTRDIFF_MAX;
 }
 
-/* Of layers without weights: each channel by itself. */
-static gconv_status resolve_plain(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
-                                  int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
-  *step = (gconv_step){.kind = layer->kind, .images = images, .out_channels = channels};
-  step->problem = (gconv_layer_problem){.images = images,
-                                        .channels = channels,
-                                        .height = height,
-                                        .width = width,
-                                        .filters = channels,
+gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
+                                      gconv_step *step) {
+  gconv_layer_shape at = in->shape;
+  const gconv_status status = gconv_layer_form_of(layer->kind)->follow(layer, &in->first, &at);
+  if (status != GCONV_OK)
+    return gconv_fail_in(status, "%s", where);
+  *step = (gconv_step){.kind = layer->kind, .images = in->images, .out_channels = at.channels};
+  step->problem = (gconv_layer_problem){.images = in->images,
+                                        .channels = in->shape.channels,
+                                        .height = in->shape.height,
+                                        .width = in->shape.width,
+                                        .filters = at.channels,
                                         .rows = 1,
                                         .columns = 1,
-                                        .groups = channels,
+                                        .groups = in->shape.channels,
                                         .stride_y = 1,
                                         .stride_x = 1,
                                         .dilation_y = 1,
                                         .dilation_x = 1,
-                                        .out_height = height,
-                                        .out_width = width};
-  switch (layer->kind) {
-  case GCONV_LAYER_MEAN:
-    step->problem.out_height = step->problem.out_width = 1;
-    return GCONV_OK;
-  case GCONV_LAYER_RESIDUAL:
-    if (images == first->frames && channels == first->channels && height == first->height && width == first->width)
-      return GCONV_OK;
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s, residual, adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: they must be "
-                      "equal, so layers before it have padding same and stride 1",
-                      where, first->channels, first->height, first->width, channels, height, width);
-  case GCONV_LAYER_CONV: /* which has weights */
-    break;
-  }
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is no layer without weights", where);
+                                        .out_height = at.height,
+                                        .out_width = at.width};
+  return GCONV_OK;
 }
 
-gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
-                                 int32_t height, int32_t width, const gconv_image *first, gconv_step *step) {
-  if (layer->kind != GCONV_LAYER_CONV)
-    return resolve_plain(layer, where, images, channels, height, width, first, step);
+gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
+                                      gconv_step *step) {
+  const int32_t images = in->images, channels = in->shape.channels, height = in->shape.height, width = in->shape.width;
   const gconv_bank *bank = layer->bank;
-  bool each = is_each(layer) && channels > 1;
+  const gconv_layer settled = gconv_layer_settled(layer);
+  bool each = is_each(&settled) && channels > 1;
   gconv_layer_problem *problem = &step->problem;
   *step = (gconv_step){0};
   problem->groups = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Making plans of networks. */
-#include "layer/network.h"
 #include "base/memory.h"
 #include "kernels/pixel.h"
+#include "layer/kind.h"
 #include "operation/stages.h"
 #include "operation/tuning.h"
 #ifdef GCONV_WITH_CUDA
@@ -168,6 +168,10 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
                                   .estimate_ms = estimate};
 }
 
+static gconv_layer_shape shape_of(const gconv_image *image) {
+  return (gconv_layer_shape){.channels = image->channels, .height = image->height, .width = image->width};
+}
+
 /* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
  * Its steps are appended. */
 static gconv_status resolve_layer(gconv_network_plan *network, const gconv_layer *layer, size_t index,
@@ -177,7 +181,12 @@ static gconv_status resolve_layer(gconv_network_plan *network, const gconv_layer
   gconv_image *shape = &network->out;
   char where[32];
   snprintf(where, sizeof where, "layer %zu", index + 1);
-  GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, first, &made));
+  const gconv_layer_input in = {shape->frames, shape_of(shape), shape_of(first)};
+  const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
+  if (network->base.device->type != &gconv_device_type_cpu && !work->by_algorithms && !work->gpu)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s, %s, is done on the CPU alone: take the device cpu", where,
+                      gconv_layer_kind_name(layer->kind));
+  GCONV_TRY(work->resolve(layer, where, &in, &made));
   GCONV_TRY(gconv_layer_take_border(layer, where, &made, &pads));
   made.layer = pads.layer = index;
   if (pads.pads)
@@ -201,7 +210,7 @@ static const gconv_layer_problem *unpadded(const gconv_network_plan *network, co
 /* Decides how it is solved. */
 static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
-  if (step->pads || step->kind != GCONV_LAYER_CONV) {
+  if (step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
     fill_plain_info(step);
     return GCONV_OK;
   }
@@ -240,7 +249,7 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
   for (size_t i = 0; i < network->count && can; i++) {
     const gconv_step *step = &network->steps[i];
     problems[i] = &step->whole;
-    can = step->kind == GCONV_LAYER_CONV && !step->pads && !step->info.each &&
+    can = gconv_layer_work_of(step->kind)->by_algorithms && !step->pads && !step->info.each &&
           (any_algorithm || !layers[step->layer].algorithm) && (!step->softmax || i + 1 == network->count) &&
           step->images == network->steps[0].images;
     apart += step->info.estimate_ms;

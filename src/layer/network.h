@@ -125,13 +125,6 @@ void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *be
 /* Whether the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
-/* Resolves a layer for a tensor of N x C x H x W: all of the step but algorithm and weights. `first` is the shape of the
- * tensor that the first layer gets, its frames, channels, height and width. `where` is for errors: "layer 2". */
-gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
-                                 int32_t height, int32_t width, const gconv_image *first, gconv_step *step);
-/* Fails unless the layer and its bank are sound by themselves, with finite numbers, whatever image they get. */
-gconv_status gconv_layer_check(const gconv_layer *layer, const char *where);
-
 /* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 

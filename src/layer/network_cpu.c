@@ -4,9 +4,9 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/cpu/layer/softmax.h"
-#include "kernels/mean.h"
 #include "layer/border.h"
 #include "layer/input.h"
+#include "layer/kind.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -194,31 +194,17 @@ static gconv_status execute_step(const cpu_run *run, const gconv_step *step, con
   return GCONV_OK;
 }
 
-/* ---- Layers without weights, and softmax ---- */
+/* ---- Layers without algorithms, padding, and softmax ---- */
 
 typedef struct plain_job {
-  const gconv_step *step;
-  const float *in;
-  const float *first;  /* of residual: the row of the input where that of the step begins */
-  int64_t first_plane; /* of the input */
-  float *out;
+  const gconv_layer_work *work;
+  gconv_layer_planes planes;
 } plain_job;
 
-static void mean_plane(void *context, size_t turn, int thread) {
+static void make_plane(void *context, size_t turn, int thread) {
   const plain_job *job = context;
-  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
   (void)thread;
-  job->out[turn] = gconv_mean(job->in + (int64_t)turn * plane, plane);
-}
-
-static void add_plane(void *context, size_t turn, int thread) {
-  const plain_job *job = context;
-  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
-  const float *in = job->in + (int64_t)turn * plane, *first = job->first + (int64_t)turn * job->first_plane;
-  float *out = job->out + (int64_t)turn * plane;
-  (void)thread;
-  for (int64_t i = 0; i < plane; i++)
-    out[i] = in[i] + first[i];
+  job->work->forward(&job->planes, turn);
 }
 
 /* A part of a plane of a padded tensor: its rows are copied, with what lies before and after them. */
@@ -274,24 +260,14 @@ static void execute_padding(const cpu_run *run, const gconv_step *step, int64_t 
 static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
                           float *out) {
   const gconv_network_plan *network = run->network;
-  const int64_t width = step->problem.width;
-  plain_job job = {step, in, input, (int64_t)network->input.rows * width, out};
+  const gconv_layer_problem *problem = &step->problem;
+  plain_job job = {gconv_layer_work_of(step->kind),
+                   {problem, step->images, in, input, (int64_t)network->input.rows * problem->width, out}};
   if (network->by_rows) {
     int64_t at = first * step->out_band.scale - step->out_band.shift;
-    job.first += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
+    job.planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * problem->width;
   }
-  gconv_turn *make_plane = NULL;
-  switch (step->kind) {
-  case GCONV_LAYER_MEAN:
-    make_plane = mean_plane;
-    break;
-  case GCONV_LAYER_RESIDUAL:
-    make_plane = add_plane;
-    break;
-  case GCONV_LAYER_CONV: /* which algorithms solve */
-    return;
-  }
-  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)step->problem.channels, make_plane, &job);
+  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)problem->filters, make_plane, &job);
 }
 
 /* Pixels that a thread takes through softmax at a time. */

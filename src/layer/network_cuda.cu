@@ -7,6 +7,7 @@
 #include "device/timeline_cuda.h"
 #include "device/transfer_cuda.h"
 #include "kernels/cuda/fast/layer/pointwise.h"
+#include "layer/kind.h"
 #include "layer/network_kernels.cuh"
 
 #include <stdlib.h>
@@ -66,9 +67,9 @@ static bool uploads_tensor(const gconv_network_plan *network) {
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
 }
 
-static bool has_residual(const gconv_network_plan *network) {
+static bool needs_input(const gconv_network_plan *network) {
   for (size_t i = 0; i < network->count; i++)
-    if (network->steps[i].kind == GCONV_LAYER_RESIDUAL)
+    if (gconv_layer_work_of(network->steps[i].kind)->needs_input)
       return true;
   return false;
 }
@@ -105,7 +106,7 @@ static gconv_status allocate_buffers(network_run *run) {
     most.height = network->input.rows;
   const size_t input = gconv_step_in_floats(first) * (size_t)first->images * sizeof(float);
   need(run, 0, input);
-  if (has_residual(network))
+  if (needs_input(network))
     GCONV_TRY(gconv_cuda_allocate(network->base.device, input, "the input of the network", &run->kept));
   if (!uploads_tensor(network))
     need(run, 1, image_bytes(&most));
@@ -274,30 +275,22 @@ static gconv_status run_padding(const network_run *run, const route &way, size_t
   return GCONV_OK;
 }
 
-/* Layers without weights, for the output's row `first` on. */
+/* Layers without algorithms, for the output's row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_network_plan *network = run->network;
   const gconv_step *step = &network->steps[i];
-  const gconv_layer_problem *p = &step->problem;
-  const int64_t plane = (int64_t)p->height * p->width, planes = (int64_t)step->images * p->channels;
-  const float *in = tensor_of(run, way, i), *input = way.in;
-  float *out = tensor_of(run, way, i + 1);
+  const int32_t width = step->problem.width;
+  gconv_layer_planes planes = {&step->problem,
+                               step->images,
+                               tensor_of(run, way, i),
+                               way.in,
+                               (int64_t)network->input.rows * width,
+                               tensor_of(run, way, i + 1)};
   if (network->by_rows) { /* the input has more rows than those that are added to */
     int64_t at = first * step->out_band.scale - step->out_band.shift;
-    input += (at - (first * network->in_band.scale - network->in_band.shift)) * p->width;
+    planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
   }
-  switch (step->kind) {
-  case GCONV_LAYER_MEAN:
-    make_means<<<(unsigned)(planes < MOST_BLOCKS ? planes : (int64_t)MOST_BLOCKS), GCONV_MEAN_LANES, 0, way.stream>>>(
-        in, out, plane, planes);
-    break;
-  case GCONV_LAYER_RESIDUAL:
-    add_input<<<blocks_for(planes * plane), THREADS, 0, way.stream>>>(in, input, (int64_t)network->input.rows * p->width,
-                                                                      out, plane, planes * plane);
-    break;
-  case GCONV_LAYER_CONV: /* which algorithms solve */
-    break;
-  }
+  gconv_layer_work_of(step->kind)->gpu->forward(&planes, way.stream);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

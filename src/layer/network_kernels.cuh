@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a network does on a GPU besides its convolutions: pixels become a tensor; means, residuals, softmax; outputs are
+/* What a network does on a GPU besides its convolutions: pixels become a tensor; padding and softmax; outputs are
  * combined. Memory bounds all of it. */
 #pragma once
 
 #include "kernels/activation.h"
-#include "kernels/mean.h"
 #include "layer/border.h"
 #include "layer/input.h"
 
@@ -45,33 +44,6 @@ __global__ static void combine(gconv_combine how, const float *in, float *out, i
                                int32_t combined, int32_t filters) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
     out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
-}
-
-/* A block makes the mean of a plane: a lane is a thread (kernels/mean.h). */
-__global__ static void make_means(const float *in, float *out, int64_t plane, int64_t planes) {
-  __shared__ double lanes[GCONV_MEAN_LANES];
-  for (int64_t n = blockIdx.x; n < planes; n += gridDim.x) {
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < plane; i += GCONV_MEAN_LANES)
-      sum += (double)in[n * plane + i];
-    lanes[threadIdx.x] = sum;
-    __syncthreads();
-    for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
-      if ((int)threadIdx.x < half)
-        lanes[threadIdx.x] += lanes[threadIdx.x + half];
-      __syncthreads();
-    }
-    if (threadIdx.x == 0)
-      out[n] = gconv_mean_of(lanes[0], plane);
-    __syncthreads();
-  }
-}
-
-/* Adds planes of the input, which are first_plane apart, to those of a tensor. */
-__global__ static void add_input(const float *in, const float *first, int64_t first_plane, float *out, int64_t plane,
-                                 int64_t count) {
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
-    out[i] = in[i] + first[i / plane * first_plane + i % plane];
 }
 
 /* A thread makes a pixel of a padded tensor. */

@@ -4,7 +4,7 @@
 #include "base/lists.h"
 #include "base/memory.h"
 #include "gconv_learn.h"
-#include "layer/network.h"
+#include "layer/kind.h"
 #include "operation/pick.h"
 
 #include <math.h>

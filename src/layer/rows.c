@@ -8,7 +8,7 @@
  *
  * Rows begin at multiples of an even number, so that tiles of winograd, which are two rows high, lie alike whatever it is.
  */
-#include "layer/network.h"
+#include "layer/kind.h"
 
 enum { ROW_STEP = 2, MOST_ROWS = 1 << 28 };
 
@@ -34,15 +34,15 @@ bool gconv_network_can_cut_rows(const gconv_network_plan *network) {
     strided = strided || step->problem.stride_y > 1;
     if (step->pads && !gconv_step_pads_bands(step, step + 1))
       return false;
-    switch (step->kind) {
-    case GCONV_LAYER_CONV:
+    switch (gconv_layer_work_of(step->kind)->rows) {
+    case GCONV_ROWS_AFTER_ANY:
       break;
-    case GCONV_LAYER_MEAN:
-      return false;
-    case GCONV_LAYER_RESIDUAL: /* the rows that it adds must be among those that the layers before it need */
+    case GCONV_ROWS_AFTER_NO_STEP:
       if (strided)
         return false;
       break;
+    case GCONV_ROWS_ALL:
+      return false;
     }
   }
   return true;

@@ -27,9 +27,9 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
   e->largest = larger(e->largest, larger(gconv_learn_in_floats(layer), gconv_learn_out_floats(layer)));
   own->at = e->all;
   own->value = e->values;
-  if (i < e->tail && layer->kind != GCONV_LAYER_CONV)
+  if (i < e->tail && !layer->parameters)
     e->values += padded(gconv_learn_in_floats(layer));
-  if (layer->kind != GCONV_LAYER_CONV)
+  if (!layer->parameters)
     return GCONV_OK;
   const gconv_layer_problem *p = &layer->problem;
   e->work += (double)gconv_learn_out_floats(layer) * (double)gconv_layer_taps(p) * (i > 0 ? 3 : 2);

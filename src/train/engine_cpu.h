@@ -93,12 +93,12 @@ static inline size_t divide_up(size_t a, size_t b) {
 
 /* True if a layer writes its output, and is differentiated, row by row. */
 static inline bool yields_rows(const gconv_learn_layer *layer) {
-  return layer->kind == GCONV_LAYER_CONV && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
+  return layer->parameters > 0 && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
 /* True if about half of its output is 0. */
 static inline bool yields_zeros(const gconv_learn_layer *layer) {
-  return layer->kind == GCONV_LAYER_CONV && layer->problem.activation == GCONV_ACTIVATION_RELU;
+  return layer->parameters > 0 && layer->problem.activation == GCONV_ACTIVATION_RELU;
 }
 
 /* The most tasks of a pass. Many tasks balance the work: 15,360 cases are 120 slices, which 8 tasks of 16 would split into

@@ -8,6 +8,7 @@
 #include "device/guest_cuda.h"
 #include "kernels/cuda/train/layers.h"
 #include "kernels/cuda/train/resident.h"
+#include "layer/kind.h"
 #include "train/cases_cuda.h"
 #include "train/plans_cuda.h"
 
@@ -86,7 +87,11 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   gconv_learn_own *own = &e->layers[i];
   own->layer = e->net->layers[i];
   gconv_layer_problem *p = &own->layer.problem;
-  if (own->layer.kind != GCONV_LAYER_CONV)
+  const gconv_layer_work *work = gconv_layer_work_of(own->layer.kind);
+  if (!work->by_algorithms && !(work->gpu && work->gpu->backward))
+    return gconv_fail(GCONV_UNSUPPORTED, "layer %zu, %s, is trained on the CPU alone: take the device cpu", i + 1,
+                      gconv_layer_kind_name(own->layer.kind));
+  if (!own->layer.parameters)
     return GCONV_OK;
   own->in_tail = i >= tail;
   if (own->in_tail)
@@ -108,7 +113,7 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
 /* False for sums of few numbers or filters, which are as fast by chains. */
 bool wants_tensor(const engine *e, const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
-  return own->layer.kind == GCONV_LAYER_CONV && !own->in_tail && !e->order.exact &&
+  return own->layer.parameters && !own->in_tail && !e->order.exact &&
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
@@ -347,9 +352,15 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
     const gconv_learn_own *own = &e->layers[i];
     if (e->plans.forward[i].algorithm)
       GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.forward[i], e->values[i], e->values[i + 1], e->stream));
-    else
-      gconv_learn_cuda_forward(own, e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], e->values[0], (int64_t)count,
-                               e->values[i + 1], e->stream);
+    else if (own->layer.parameters)
+      gconv_learn_cuda_forward(own, e->arrays[GCONV_LEARN_PARAMETERS], e->values[i], (int64_t)count, e->values[i + 1],
+                               e->stream);
+    else {
+      const gconv_layer_problem *p = &own->layer.problem;
+      const gconv_layer_planes planes = {
+          p, (int64_t)count, e->values[i], e->values[0], (int64_t)p->height * p->width, e->values[i + 1]};
+      gconv_layer_work_of(own->layer.kind)->gpu->forward(&planes, e->stream);
+    }
     if (own->layer.problem.activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_learn_cuda_soften(own, (int64_t)count, e->values[i + 1], e->stream);
   }
@@ -418,6 +429,8 @@ gconv_status run_backward(engine *e, size_t count) {
     CUDA_TRY(cudaStreamWaitEvent(e->stream, e->used[to], 0)); /* does not wait if nothing reads that buffer */
     if (i > 0 && e->plans.inputs[i].algorithm)
       GCONV_TRY(gconv_learn_plan_run(&e->plans, &e->plans.inputs[i], dz, dx, e->stream));
+    else if (i > 0 && !own->layer.parameters)
+      gconv_layer_work_of(own->layer.kind)->gpu->backward(&own->layer.problem, (int64_t)count, dz, dx, e->stream);
     else if (i > 0)
       gconv_learn_cuda_inputs(own, e->arrays[GCONV_LEARN_PARAMETERS], dz, (int64_t)count, dx, e->stream);
     from = to;

@@ -3,7 +3,7 @@
 #include "bank/column_notes.h"
 #include "bank/network_file.h"
 #include "base/memory.h"
-#include "layer/network.h"
+#include "layer/kind.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,74 +12,54 @@ enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; a thread keeps GCONV_LEARN_S
 
 /* ---- Shapes ---- */
 
-/* Resolves a convolution for one case of channels x height x width. */
-static gconv_status resolve_conv(const gconv_layer *layer, const char *where, const gconv_layer_problem *in,
-                                 gconv_layer_problem *problem) {
-  gconv_step step;
-  gconv_layer plain = *layer;
-  plain.activation = GCONV_ACTIVATION_NONE;
+/* Fails if a convolution cannot be trained. */
+static gconv_status check_conv(const gconv_layer *layer, const char *where, int32_t channels, bool each) {
   if (layer->border != GCONV_BORDER_ZERO)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s has border %s, which cannot be trained: train with zeros outside (padding same), or padding valid",
                       where, gconv_border_name(layer->border));
-  GCONV_TRY(gconv_layer_resolve(&plain, where, 1, in->filters, in->out_height, in->out_width, NULL, &step));
-  if (step.info.each)
+  if (each)
     return gconv_fail(
         GCONV_UNSUPPORTED,
         "%s applies a bank of one channel to each of %d channels by itself, which cannot be trained: give it as "
         "many groups as channels",
-        where, in->filters);
-  *problem = step.problem;
-  problem->activation = layer->activation;
-  problem->slope = layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope == 0 ? 1 : layer->slope;
+        where, channels);
   if (layer->activation == GCONV_ACTIVATION_LEAKY && !(layer->slope > 0))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: leaky with a slope of %g cannot be trained: it must be above 0, or relu",
                       where, (double)layer->slope);
   return GCONV_OK;
 }
 
-/* in: the problem of the layer before, whose outputs are the inputs; first: the problem of the network's input. */
-static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_problem *first,
+/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; first: the shape of the
+ * network's input. */
+static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_shape *first,
                                   const gconv_layer_problem *in, gconv_learn_layer *result) {
-  gconv_layer_problem *problem = &result->problem;
+  const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
+  const gconv_layer_input input = {1, {in->filters, in->out_height, in->out_width, false}, *first};
+  gconv_step step;
+  if (!work->by_algorithms && !work->backward)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s, %s, cannot be trained", where, gconv_layer_kind_name(layer->kind));
+  GCONV_TRY(work->resolve(layer, where, &input, &step));
+  if (work->by_algorithms)
+    GCONV_TRY(check_conv(layer, where, in->filters, step.info.each));
   result->kind = layer->kind;
-  if (layer->kind == GCONV_LAYER_CONV)
-    return resolve_conv(layer, where, in, problem);
-  *problem = (gconv_layer_problem){.images = 1,
-                                   .channels = in->filters,
-                                   .height = in->out_height,
-                                   .width = in->out_width,
-                                   .filters = in->filters,
-                                   .groups = 1,
-                                   .out_height = in->out_height,
-                                   .out_width = in->out_width};
-  switch (layer->kind) {
-  case GCONV_LAYER_MEAN:
-    problem->out_height = problem->out_width = 1;
-    return GCONV_OK;
-  case GCONV_LAYER_RESIDUAL:
-    if (first->filters == in->filters && first->out_height == in->out_height && first->out_width == in->out_width)
-      return GCONV_OK;
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s adds an input of %d x %d x %d to %d x %d x %d: the shapes must be equal",
-                      where, first->filters, first->out_height, first->out_width, in->filters, in->out_height,
-                      in->out_width);
-  case GCONV_LAYER_CONV:
-    break;
-  }
-  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is of no kind that can be trained", where);
+  result->problem = step.problem;
+  result->problem.activation = layer->activation;
+  if (work->by_algorithms)
+    result->parameters = (size_t)step.problem.filters * ((size_t)gconv_layer_taps(&step.problem) + 1);
+  return GCONV_OK;
 }
 
-static gconv_status resolve_layers(const gconv_network *network, const gconv_layer_problem *first, gconv_learn_layer *layers,
+static gconv_status resolve_layers(const gconv_network *network, const gconv_layer_shape *first, gconv_learn_layer *layers,
                                    size_t *parameters) {
-  const gconv_layer_problem *in = first;
+  const gconv_layer_problem input = {.filters = first->channels, .out_height = first->height, .out_width = first->width};
+  const gconv_layer_problem *in = &input;
   for (size_t i = 0; i < network->count; i++) {
     char where[32];
     snprintf(where, sizeof where, "layer %zu", i + 1);
     GCONV_TRY(resolve_layer(&network->layers[i], where, first, in, &layers[i]));
     in = &layers[i].problem;
     layers[i].weights = *parameters;
-    if (layers[i].kind == GCONV_LAYER_CONV)
-      layers[i].parameters = (size_t)in->filters * ((size_t)gconv_layer_taps(in) + 1);
     *parameters += layers[i].parameters;
   }
   return GCONV_OK;
@@ -132,7 +112,7 @@ static gconv_status check_dense(const gconv_learn_net *net) {
 
 static gconv_status choose_loss(gconv_learn_net *net, gconv_loss loss) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
-  bool softmax = last->kind == GCONV_LAYER_CONV && last->problem.activation == GCONV_ACTIVATION_SOFTMAX;
+  bool softmax = last->problem.activation == GCONV_ACTIVATION_SOFTMAX;
   bool fits = softmax && net->classes;
   if (loss == GCONV_LOSS_CROSS_ENTROPY && !fits)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the loss cross-entropy needs %s",
@@ -149,7 +129,7 @@ gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_data
   gconv_learn_layer *layers = calloc(network->count, sizeof *layers);
   if (!layers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  gconv_layer_problem first = {.filters = info->channels, .out_height = info->height, .out_width = info->width};
+  const gconv_layer_shape first = {info->channels, info->height, info->width, false};
   gconv_learn_net made = {.layers = layers, .count = network->count, .classes = info->class_count > 0};
   gconv_status status = resolve_layers(network, &first, layers, &made.parameters);
   if (status == GCONV_OK)
@@ -194,7 +174,7 @@ void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *netwo
   for (size_t i = 0; i < net->count; i++) {
     const gconv_bank *bank = network->layers[i].bank;
     float *to = parameters + net->layers[i].weights;
-    if (net->layers[i].kind != GCONV_LAYER_CONV)
+    if (!network->layers[i].bank)
       continue;
     size_t plane = (size_t)bank->rows * (size_t)bank->columns, filters = (size_t)bank->filters;
     copy_planes(bank->weights, planes_of(bank), plane, network->layers[i].flip, to);
@@ -207,7 +187,7 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
   for (size_t i = 0; i < net->count; i++) {
     gconv_bank *bank = &network->banks[i];
     const float *from = parameters + net->layers[i].weights;
-    if (net->layers[i].kind != GCONV_LAYER_CONV)
+    if (!network->layers[i].bank)
       continue;
     size_t plane = (size_t)bank->rows * (size_t)bank->columns;
     copy_planes(from, planes_of(bank), plane, network->layers[i].flip, bank->weights);
@@ -263,7 +243,7 @@ static bool copy_layers(const gconv_network *network, gconv_network *copy) {
     copy->layers[i] = network->layers[i];
     copy->layers[i].algorithm = NULL; /* the caller's text */
     copy->layers[i].bank = NULL;
-    if (network->layers[i].kind != GCONV_LAYER_CONV)
+    if (!network->layers[i].bank)
       continue;
     copy->layers[i].bank = &copy->banks[i];
     if (!copy_bank(network->layers[i].bank, &copy->banks[i]))

@@ -2,8 +2,10 @@
 /* The text of networks, "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md). It is read into a list of specs,
  * one a layer. Once the sizes of inputs are known, the specs become layers with random weights. */
 #include "train/net_text.h"
+#include "bank/kind.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "base/printable.h"
 #include "base/suggest.h"
@@ -21,14 +23,19 @@ enum {
   LARGEST_EXTENT = 1 << 20   /* of a filter's span, and of a stride */
 };
 
-typedef enum spec_kind { SPEC_DENSE, SPEC_CONV, SPEC_MEAN, SPEC_RESIDUAL } spec_kind;
-static const char *const kind_names[] = {"dense", "conv", "mean", "residual"};
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
-enum { KINDS = 4, OPTIONS = 4 };
+enum { OPTIONS = 4 };
+
+/* The words that begin a layer: "dense" is a convolution of the whole input, and all others are kinds of layers. */
+#define ROW(name, value) #name,
+static const char *const words[] = {"dense", GCONV_EACH_LAYER_KIND(ROW)};
+#undef ROW
+enum { WORDS = 1 + GCONV_EACH_LAYER_KIND(GCONV_COUNTED) };
 
 /* A layer of the text. */
 typedef struct spec {
-  spec_kind kind;
+  gconv_layer_kind kind;
+  bool dense;
   const char *begin, *end; /* in the text */
   int32_t filters, rows, columns, stride, dilation, groups;
   bool valid;
@@ -154,7 +161,7 @@ static gconv_status read_activation(const reader *r, const char *begin, const ch
   if (found < 0)
     return GCONV_OK;
   s->activation = (gconv_activation)found;
-  bool sloped = s->activation == GCONV_ACTIVATION_LEAKY || s->activation == GCONV_ACTIVATION_SIGMOID;
+  bool sloped = gconv_activation_has_slope(s->activation);
   double slope = s->activation == GCONV_ACTIVATION_LEAKY ? 0.01 : s->activation == GCONV_ACTIVATION_SIGMOID ? 1 : 0;
   if (given && !sloped)
     return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "only leaky and sigmoid have a slope");
@@ -185,19 +192,19 @@ static gconv_status read_words(reader *r, spec *s) {
     bool activation = false;
     GCONV_TRY(read_activation(r, begin, end, s, &activation));
     const char *sign = begin + strcspn(begin, ":="), *end_name = sign < end ? sign : end;
-    int option = s->kind == SPEC_CONV ? find_word(begin, end_name, option_names, OPTIONS) : -1;
+    int option = s->dense ? -1 : find_word(begin, end_name, option_names, OPTIONS);
     if (option >= 0 && end_name < end && option < 2) /* same and valid take no number */
       option = -1;
     if (!activation && option < 0) {
       gconv_suggestion best = {0};
       suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
-      if (s->kind == SPEC_CONV)
+      if (!s->dense)
         suggest(begin, end, option_names, OPTIONS, &best);
       return fail_at(
           r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
           "behind the sizes of %s stands an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
           "or a comma%s%s%s",
-          kind_names[s->kind], s->kind == SPEC_CONV ? ", valid, same, dilation:D, groups:G" : "",
+          s->dense ? "dense" : "conv", s->dense ? "" : ", valid, same, dilation:D, groups:G",
           best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
@@ -225,24 +232,26 @@ static gconv_status add_spec(reader *r, const spec *s) {
 static gconv_status read_layer(reader *r) {
   spec s = {.begin = r->at, .rows = 1, .columns = 1, .stride = 1, .dilation = 1, .groups = 1};
   const char *end = end_of_word(r);
-  int kind = find_word(r->at, end, kind_names, KINDS);
-  if (kind < 0) {
+  int word = find_word(r->at, end, words, WORDS);
+  if (word < 0) {
+    char names[128];
     gconv_suggestion best = {0};
-    suggest(r->at, end, kind_names, KINDS, &best);
-    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
-                   "a layer is \"dense K\", \"conv K RxS\", \"mean\" or \"residual\"%s%s%s",
-                   best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
+    suggest(r->at, end, words, WORDS, &best);
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "a layer is \"dense K\", \"conv K RxS\", %s%s%s%s",
+                   gconv_layer_bare_names(names, sizeof names), best.name[0] ? ": did you mean " : "", best.name,
+                   best.name[0] ? "?" : "");
   }
-  s.kind = (spec_kind)kind;
+  s.dense = word == 0;
+  s.kind = s.dense ? GCONV_LAYER_CONV : (gconv_layer_kind)(word - 1);
   r->at = end;
-  if (s.kind == SPEC_DENSE)
-    GCONV_TRY(read_count(r, "the number of outputs of a dense layer", &s.filters));
-  if (s.kind == SPEC_CONV) {
-    GCONV_TRY(read_count(r, "the number of filters of a convolution", &s.filters));
-    GCONV_TRY(read_size(r, &s));
-  }
-  if (s.kind == SPEC_DENSE || s.kind == SPEC_CONV)
+  if (s.kind == GCONV_LAYER_CONV) {
+    GCONV_TRY(read_count(r, s.dense ? "the number of outputs of a dense layer" : "the number of filters of a convolution",
+                         &s.filters));
+    if (!s.dense)
+      GCONV_TRY(read_size(r, &s));
     GCONV_TRY(read_words(r, &s));
+  } else if (gconv_layer_form_of(s.kind)->has_bank)
+    return fail_at(r, GCONV_UNSUPPORTED, s.begin, end, "the texts of networks have no such layers");
   s.end = r->at;
   while (s.end > s.begin && isspace((unsigned char)s.end[-1]))
     s.end--;
@@ -316,24 +325,18 @@ static gconv_status read_text(reader *r) {
 
 /* ---- From specs to layers ---- */
 
-/* The input of a layer. Height and width are 0 if they are not known. */
-typedef struct shape {
-  int32_t channels, height, width;
-  bool moved; /* a layer has changed an unknown height and width */
-} shape;
-
 static const char BY_SIZE[] = "the size of the input is not known: put \"mean\" before it, or give images of one size "
                               "(--patch)";
 
-static gconv_status shape_dense(const reader *r, const spec *s, const shape *in, gconv_layer *layer, gconv_bank *bank,
-                                shape *out) {
+static gconv_status shape_dense(const reader *r, const spec *s, const gconv_layer_shape *in, gconv_layer *layer,
+                                gconv_bank *bank, gconv_layer_shape *out) {
   if (in->height == 0)
     return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end, "a dense layer sees the whole input, but %s", BY_SIZE);
   GCONV_TRY(gconv_filter_check_size("a dense layer behind an image", in->height, in->width));
   *bank = (gconv_bank){.filters = s->filters, .channels = in->channels, .rows = in->height, .columns = in->width};
   if (in->height > 1 || in->width > 1)
     layer->padding = GCONV_LAYER_VALID;
-  *out = (shape){s->filters, 1, 1, false};
+  *out = (gconv_layer_shape){s->filters, 1, 1, false};
   return GCONV_OK;
 }
 
@@ -354,8 +357,8 @@ static gconv_status shape_axis(const reader *r, const spec *s, int32_t size, int
   return GCONV_OK;
 }
 
-static gconv_status shape_conv(const reader *r, const spec *s, const shape *in, gconv_layer *layer, gconv_bank *bank,
-                               shape *out) {
+static gconv_status shape_conv(const reader *r, const spec *s, const gconv_layer_shape *in, gconv_layer *layer,
+                               gconv_bank *bank, gconv_layer_shape *out) {
   if (in->channels % s->groups != 0 || s->filters % s->groups != 0)
     return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end, "%d groups do not divide %d channels and %d filters", s->groups,
                    in->channels, s->filters);
@@ -364,28 +367,16 @@ static gconv_status shape_conv(const reader *r, const spec *s, const shape *in, 
   layer->stride_y = layer->stride_x = s->stride;
   layer->dilation_y = layer->dilation_x = s->dilation;
   layer->groups = s->groups;
-  *out = (shape){.channels = s->filters};
+  *out = (gconv_layer_shape){.channels = s->filters};
   GCONV_TRY(shape_axis(r, s, in->height, s->rows, &out->height));
   GCONV_TRY(shape_axis(r, s, in->width, s->columns, &out->width));
   out->moved = in->height == 0 && (in->moved || s->stride > 1 || (s->valid && (s->rows > 1 || s->columns > 1)));
   return GCONV_OK;
 }
 
-static gconv_status shape_residual(const reader *r, const spec *s, const gconv_network *network, const shape *in) {
-  if (in->channels == network->channels && in->height == network->height && in->width == network->width && !in->moved)
-    return GCONV_OK;
-  if (in->height == 0 || network->height == 0)
-    return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end,
-                   "the input has %d channels, and what is added to it %d%s: the shapes must be equal", network->channels,
-                   in->channels, in->moved ? " and another size" : "");
-  return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end,
-                 "the input is %d x %d x %d, and what is added to it %d x %d x %d: the shapes must be equal",
-                 network->channels, network->height, network->width, in->channels, in->height, in->width);
-}
-
 /* The bound of random weights: He's before relu and leaky, else Glorot's. */
 static double bound_of(const spec *s, const gconv_bank *bank) {
-  double plane = s->kind == SPEC_DENSE ? 1 : (double)bank->rows * bank->columns;
+  double plane = s->dense ? 1 : (double)bank->rows * bank->columns;
   double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;
   if (s->activation == GCONV_ACTIVATION_RELU || s->activation == GCONV_ACTIVATION_LEAKY)
     return sqrt(6 / in / (1 + (double)s->slope * (double)s->slope));
@@ -416,21 +407,19 @@ static gconv_status count_parameters(const reader *r, const spec *s, const gconv
   return GCONV_OK;
 }
 
-static gconv_status make_layer(const reader *r, size_t number, gconv_network *network, shape *at, size_t *parameters) {
+static gconv_status make_layer(const reader *r, size_t number, gconv_network *network, gconv_layer_shape *at,
+                               size_t *parameters) {
   const spec *s = &r->specs[number];
   gconv_layer *layer = &network->layers[number];
   gconv_bank *bank = &network->banks[number];
-  if (s->kind == SPEC_RESIDUAL) {
-    layer->kind = GCONV_LAYER_RESIDUAL;
-    return shape_residual(r, s, network, at);
+  const gconv_layer_shape first = {network->channels, network->height, network->width, false};
+  layer->kind = s->kind;
+  if (s->kind != GCONV_LAYER_CONV) {
+    const gconv_status status = gconv_layer_form_of(s->kind)->follow(layer, &first, at);
+    return status == GCONV_OK ? status : fail_at(r, status, s->begin, s->end, "%s", gconv_last_error());
   }
-  if (s->kind == SPEC_MEAN) {
-    layer->kind = GCONV_LAYER_MEAN;
-    *at = (shape){at->channels, 1, 1, false};
-    return GCONV_OK;
-  }
-  shape out = {0};
-  GCONV_TRY((s->kind == SPEC_DENSE ? shape_dense : shape_conv)(r, s, at, layer, bank, &out));
+  gconv_layer_shape out = {0};
+  GCONV_TRY((s->dense ? shape_dense : shape_conv)(r, s, at, layer, bank, &out));
   *at = out;
   layer->activation = s->activation;
   layer->slope = s->slope;
@@ -438,7 +427,7 @@ static gconv_status make_layer(const reader *r, size_t number, gconv_network *ne
   return count_parameters(r, s, bank, parameters);
 }
 
-static gconv_status check_outputs(const reader *r, const shape *at, size_t outputs) {
+static gconv_status check_outputs(const reader *r, const gconv_layer_shape *at, size_t outputs) {
   const spec *last = &r->specs[r->count - 1];
   size_t count = (size_t)at->channels * (size_t)at->height * (size_t)at->width;
   if (outputs == 0)
@@ -462,7 +451,7 @@ static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *
   if (!network->layers || !network->banks)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   network->count = r->count;
-  shape at = {network->channels, network->height, network->width, false};
+  gconv_layer_shape at = {network->channels, network->height, network->width, false};
   size_t parameters = 0;
   for (size_t i = 0; i < r->count; i++)
     GCONV_TRY(make_layer(r, i, network, &at, &parameters));
@@ -470,7 +459,7 @@ static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *
   if (parameters == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network's text has no layer with weights: write at least one dense or conv");
   for (size_t i = 0; i < r->count; i++)
-    if (network->layers[i].kind == GCONV_LAYER_CONV)
+    if (network->layers[i].bank)
       GCONV_TRY(fill_bank(&r->specs[i], network->seed, i, &network->banks[i]));
   return GCONV_OK;
 }

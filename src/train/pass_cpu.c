@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 #include "kernels/cpu/layer/softmax.h"
 #include "kernels/cpu/train/elements.h"
+#include "layer/kind.h"
 #include "train/engine_cpu.h"
 
 #include <pthread.h>
@@ -80,6 +81,14 @@ static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gcon
   return values + (is_input ? next->value : e->last_value);
 }
 
+/* A layer without weights. `input` is that of the network. */
+static void forward_planes(const gconv_learn_layer *layer, const float *x, const float *input, float *y) {
+  const gconv_layer_problem *problem = &layer->problem;
+  const gconv_layer_planes planes = {problem, 1, x, input, (int64_t)problem->height * problem->width, y};
+  for (int32_t k = 0; k < problem->filters; k++)
+    gconv_layer_work_of(layer->kind)->forward(&planes, (size_t)k);
+}
+
 /* Runs a case whose input is at values[0] through the layers before the tail. */
 static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) {
   for (size_t i = 0; i < e->tail; i++) {
@@ -89,17 +98,10 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
     gconv_learn_layout layout;
     float *y = output_of(e, i, values, &layout);
     size_t places = gconv_learn_out_places(own->layer);
-    switch (own->layer->kind) {
-    case GCONV_LAYER_CONV:
+    if (is_trained(e, i))
       gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y, &layout);
-      break;
-    case GCONV_LAYER_MEAN:
-      gconv_learn_mean_rows(x, problem->channels, (int64_t)problem->height * problem->width, y);
-      break;
-    case GCONV_LAYER_RESIDUAL:
-      gconv_learn_sum(x, values, gconv_learn_out_floats(own->layer), y);
-      break;
-    }
+    else
+      forward_planes(own->layer, x, values, y);
     if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
   }
@@ -128,21 +130,11 @@ static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float
 static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *x, const float *dz, bool sums,
                             float *dx) {
   const gconv_cpu_layer *own = &e->layers[i];
-  const gconv_layer_problem *problem = &own->layer->problem;
-  size_t plane = (size_t)problem->height * (size_t)problem->width;
-  switch (own->layer->kind) {
-  case GCONV_LAYER_CONV:
+  if (is_trained(e, i))
     gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace,
                             sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
-    break;
-  case GCONV_LAYER_MEAN:
-    for (size_t k = 0; k < gconv_learn_in_floats(own->layer); k++)
-      dx[k] = dz[k / plane] / (float)plane;
-    break;
-  case GCONV_LAYER_RESIDUAL:
-    memcpy(dx, dz, gconv_learn_in_floats(own->layer) * sizeof *dx);
-    break;
-  }
+  else
+    gconv_layer_work_of(own->layer->kind)->backward(&own->layer->problem, dz, dx);
 }
 
 /* Backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
@@ -161,7 +153,7 @@ static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values,
       sum_bands(s, own, x, dz, leaf);
     if (i == 0)
       break;
-    of_sums = own->layer->kind == GCONV_LAYER_CONV && yields_rows(e->layers[i - 1].layer);
+    of_sums = is_trained(e, i) && yields_rows(e->layers[i - 1].layer);
     backward_inputs(e, s, i, x, dz, of_sums, dx);
     float *swap = dz;
     dz = dx;

@@ -223,7 +223,7 @@ gconv_status gconv_learn_plans_make(const gconv_engine_order *order, const gconv
     return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
   plans->count = net->count;
   for (size_t i = 0; i < net->count; i++)
-    if (layers[i].layer.kind == GCONV_LAYER_CONV && !layers[i].in_tail && is_small(&layers[i]) && images <= INT32_MAX) {
+    if (layers[i].layer.parameters && !layers[i].in_tail && is_small(&layers[i]) && images <= INT32_MAX) {
       GCONV_TRY(make_plan(order, &layers[i], false, images, plans, &plans->forward[i]));
       if (i > 0 && turns(&layers[i]))
         GCONV_TRY(make_plan(order, &layers[i], true, images, plans, &plans->inputs[i]));

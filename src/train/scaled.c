@@ -98,13 +98,22 @@ static gconv_target_scale choose(const sums *s, size_t cases) {
 
 /* The smallest and the largest output of the last layer. */
 static void find_limits(const gconv_learn_layer *last, double *least, double *most) {
-  const gconv_activation a = last->kind == GCONV_LAYER_CONV ? last->problem.activation : GCONV_ACTIVATION_NONE;
-  *least = a == GCONV_ACTIVATION_TANH ? -1
-           : a == GCONV_ACTIVATION_RELU || a == GCONV_ACTIVATION_SIGMOID || a == GCONV_ACTIVATION_SOFTMAX
-               ? 0
-               : -(double)INFINITY;
-  *most =
-      a == GCONV_ACTIVATION_TANH || a == GCONV_ACTIVATION_SIGMOID || a == GCONV_ACTIVATION_SOFTMAX ? 1 : (double)INFINITY;
+  *least = -(double)INFINITY, *most = (double)INFINITY;
+  switch (last->problem.activation) {
+  case GCONV_ACTIVATION_RELU:
+    *least = 0;
+    break;
+  case GCONV_ACTIVATION_TANH:
+    *least = -1, *most = 1;
+    break;
+  case GCONV_ACTIVATION_SIGMOID:
+  case GCONV_ACTIVATION_SOFTMAX:
+    *least = 0, *most = 1;
+    break;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_LEAKY:
+    break;
+  }
 }
 
 static void warn_of_limits(const gconv_learn_layer *last, const sums *all, size_t outputs) {
@@ -133,8 +142,7 @@ static void tell_scales(const gconv_target_scale *scales, size_t outputs) {
 
 /* True if the weights of the last layer can include a scale. */
 static bool is_linear(const gconv_learn_layer *last) {
-  return last->kind == GCONV_LAYER_CONV && gconv_learn_out_places(last) == 1 &&
-         last->problem.activation == GCONV_ACTIVATION_NONE;
+  return last->parameters > 0 && gconv_learn_out_places(last) == 1 && last->problem.activation == GCONV_ACTIVATION_NONE;
 }
 
 gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales) {

@@ -328,7 +328,7 @@ class Refusals(NetworkTest):
     def test_a_residual_of_another_size(self):
         self.save("net.safetensors", [self.conv(3, 3, 3, padding="valid"), Layer(kind="residual")], 3)
         result = self.gconv("-i", "a.png", "-f", "net.safetensors", "-o", "b.npy", status=1)
-        self.assertIn("layer 2, residual, adds the input of 3 x 13 x 17", result.stderr)
+        self.assertIn("layer 2: residual adds the input of 3 x 13 x 17", result.stderr)
 
     def test_files_that_lie(self):
         whole = (self.folder / "net.safetensors").read_bytes()

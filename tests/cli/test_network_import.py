@@ -445,7 +445,7 @@ class State(NetworkTest):
                  ("relu, mean, none", {"0.weight": a, "5.weight": dense}, "room for 4 modules without tensors before it, and --net names 2"),
                  ("relu, mean, none", {"0.weight": a, "3.weight": dense}, "no room for a Flatten between"),
                  ("relu, none", {"0.weight": a, "4.weight": b, **self.module(3, self.norm(2))}, "room for 2 modules without tensors before it, and --net names 1"),
-                 ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1 of --net: mean and residual have no weights"),
+                 ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1 of --net: mean or residual has no weights"),
                  ("relu tanh, none", {"0.weight": a, "1.weight": b}, "'tanh' is none of"), ("relu pad, none", {"0.weight": a, "1.weight": b}, "say how much by padding:N"),
                  ("relu, none /2", {"0.weight": a, "3.weight": dense}, "is a dense layer, Linear, which has no stride"),
                  ("relu, none", {"0.weight": self.bank(4, 1, 3)[0], "2.weight": self.bank(4, 2, 3)[0]}, "the shape of a ConvTranspose2d"),

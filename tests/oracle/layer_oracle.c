@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static gconv_tensor make_tensor(int32_t n, int32_t c, int32_t h, int32_t w) {
+static gconv_expected make_tensor(int32_t n, int32_t c, int32_t h, int32_t w) {
   size_t count = (size_t)n * (size_t)c * (size_t)h * (size_t)w;
-  gconv_tensor t = {n, c, h, w, calloc(count, sizeof(double)), calloc(count, sizeof(double))};
+  gconv_expected t = {n, c, h, w, calloc(count, sizeof(double)), calloc(count, sizeof(double))};
   if (!t.value || !t.error) {
     puts("out of memory");
     exit(EXIT_FAILURE);
@@ -15,12 +15,12 @@ static gconv_tensor make_tensor(int32_t n, int32_t c, int32_t h, int32_t w) {
   return t;
 }
 
-void gconv_tensor_free(gconv_tensor *t) {
+void gconv_expected_free(gconv_expected *t) {
   free(t->value);
   free(t->error);
 }
 
-static size_t at(const gconv_tensor *t, int32_t n, int32_t c, int32_t y, int32_t x) {
+static size_t at(const gconv_expected *t, int32_t n, int32_t c, int32_t y, int32_t x) {
   return (((size_t)n * (size_t)t->c + (size_t)c) * (size_t)t->h + (size_t)y) * (size_t)t->w + (size_t)x;
 }
 
@@ -38,10 +38,10 @@ static double file_sample(const gconv_image *image, int32_t n, int32_t c, int32_
   }
 }
 
-static gconv_tensor input_tensor(const gconv_drawn_network *d) {
+static gconv_expected input_tensor(const gconv_drawn_network *d) {
   const gconv_image *in = &d->in.image;
   const gconv_network_options *o = &d->options;
-  gconv_tensor t = make_tensor(in->frames, d->channels, in->height, in->width);
+  gconv_expected t = make_tensor(in->frames, d->channels, in->height, in->width);
   const double u = 0x1p-24;
   for (int32_t n = 0; n < t.n; n++)
     for (int32_t c = 0; c < t.c; c++)
@@ -101,15 +101,15 @@ static int32_t inside(gconv_border border, int64_t i, int32_t size) {
 }
 
 /* The largest |x| of the channels first .. first + count - 1 of an image. */
-static double largest(const gconv_tensor *in, int32_t n, int32_t first, int32_t count) {
+static double largest(const gconv_expected *in, int32_t n, int32_t first, int32_t count) {
   double most = 0;
   for (size_t i = at(in, n, first, 0, 0); i < at(in, n, first, 0, 0) + (size_t)count * (size_t)in->h * (size_t)in->w; i++)
     most = fmax(most, fabs(in->value[i]) + in->error[i]);
   return most;
 }
 
-static void respond(const gconv_drawn_layer *l, const gconv_layer_info *info, const gconv_tensor *in, int32_t n, int32_t k,
-                    int32_t p, int32_t q, double most, gconv_tensor *out) {
+static void respond(const gconv_drawn_layer *l, const gconv_layer_info *info, const gconv_expected *in, int32_t n, int32_t k,
+                    int32_t p, int32_t q, double most, gconv_expected *out) {
   const gconv_bank *bank = &l->bank;
   int32_t filter = l->each ? k % bank->filters : k, taps = bank->rows * bank->columns;
   int32_t first = l->each ? k / bank->filters : k / (bank->filters / l->groups) * bank->channels;
@@ -140,8 +140,8 @@ static void respond(const gconv_drawn_layer *l, const gconv_layer_info *info, co
   out->error[at(out, n, k, p, q)] = error;
 }
 
-static gconv_tensor apply(const gconv_drawn_layer *l, const gconv_layer_info *info, const gconv_tensor *in) {
-  gconv_tensor out = make_tensor(in->n, l->filters, l->p, l->q);
+static gconv_expected apply(const gconv_drawn_layer *l, const gconv_layer_info *info, const gconv_expected *in) {
+  gconv_expected out = make_tensor(in->n, l->filters, l->p, l->q);
   for (int32_t n = 0; n < out.n; n++)
     for (int32_t k = 0; k < out.c; k++) {
       int32_t first = l->each ? k / l->bank.filters : k / (l->bank.filters / l->groups) * l->bank.channels;
@@ -155,17 +155,17 @@ static gconv_tensor apply(const gconv_drawn_layer *l, const gconv_layer_info *in
   return out;
 }
 
-gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_plan *network) {
-  gconv_tensor t = input_tensor(d);
+gconv_expected gconv_layers_expect(const gconv_drawn_network *d, const gconv_plan *network) {
+  gconv_expected t = input_tensor(d);
   for (size_t i = 0; i < d->count; i++) {
-    gconv_tensor next = apply(&d->layers[i], gconv_plan_layer_info(network, i), &t);
-    gconv_tensor_free(&t);
+    gconv_expected next = apply(&d->layers[i], gconv_plan_layer_info(network, i), &t);
+    gconv_expected_free(&t);
     t = next;
   }
   return t;
 }
 
-bool gconv_layers_is_right(const gconv_drawn_network *d, const gconv_tensor *t, int32_t n, int32_t first, int32_t count,
+bool gconv_layers_is_right(const gconv_drawn_network *d, const gconv_expected *t, int32_t n, int32_t first, int32_t count,
                            int32_t p, int32_t q, double got, double *expected, double *allowed) {
   const double u = 0x1p-24;
   int32_t filters = d->layers[d->count - 1].bank.filters;

@@ -67,7 +67,7 @@ static gconv_status make_network(const gconv_drawn_network *d, gconv_device *dev
 
 /* ---- Checks ---- */
 
-static bool check_shape(const trial *t, const gconv_plan *network, const gconv_tensor *expected, int32_t *combined) {
+static bool check_shape(const trial *t, const gconv_plan *network, const gconv_expected *expected, int32_t *combined) {
   const gconv_image *out = gconv_plan_output_header(network, 0);
   const gconv_drawn_layer *last = &t->d.layers[t->d.count - 1];
   gconv_combine combine = t->d.options.combine;
@@ -79,7 +79,7 @@ static bool check_shape(const trial *t, const gconv_plan *network, const gconv_t
   return true;
 }
 
-static bool check_values(const trial *t, const gconv_tensor *expected, const gconv_image *out, int32_t combined) {
+static bool check_values(const trial *t, const gconv_expected *expected, const gconv_image *out, int32_t combined) {
   const float *got = out->data;
   for (int32_t n = 0; n < out->frames; n++)
     for (int32_t c = 0; c < out->channels; c++)
@@ -183,7 +183,7 @@ static gconv_status execute_rows(const trial *t, gconv_plan *network, gconv_imag
 }
 
 /* By rows: the same bits, or what is within the bounds. */
-static bool check_rows(const trial *t, const gconv_image *whole, const gconv_tensor *expected, int32_t combined,
+static bool check_rows(const trial *t, const gconv_image *whole, const gconv_expected *expected, int32_t combined,
                        gconv_math math) {
   uint64_t lot = t->session->common.seed * 7 + t->number;
   gconv_plan *network = NULL;
@@ -217,10 +217,10 @@ static bool check_rows(const trial *t, const gconv_image *whole, const gconv_ten
 
 static bool check_output(const trial *t, gconv_plan *network, gconv_image *out, gconv_math math) {
   int32_t combined;
-  gconv_tensor expected = gconv_layers_expect(&t->d, network);
+  gconv_expected expected = gconv_layers_expect(&t->d, network);
   bool good = check_shape(t, network, &expected, &combined) && check_values(t, &expected, out, combined) &&
               (t->number % 2 != 0 || check_rows(t, out, &expected, combined, math));
-  gconv_tensor_free(&expected);
+  gconv_expected_free(&expected);
   if (!good)
     return false;
   if (t->tally->algorithm->exact && t->reference.data && !same_bits(out, &t->reference))

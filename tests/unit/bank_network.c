@@ -198,7 +198,7 @@ static const struct {
     {HEAD "[{'kind':'conv','slope':'x'}]}", W0, 8, GCONV_BAD_FILE, "'slope' is no finite"},
     {HEAD "[{'kind':'conv','slope':1e99}]}", W0, 8, GCONV_BAD_FILE, "'slope' is no finite"},
     {HEAD "[{'kind':'conv','groups':2},{'kind':'mean'}]}", W0, 8, GCONV_BAD_FILE,
-     "layer 1 gets 1 channels, but its 2 filters, in 2 groups, take 1 channels a group"},
+     "layer 1: it gets 1 channels, but its 2 filters, in 2 groups, take 1 channels a group"},
     {HEAD "[{'kind':'conv'},{'kind':'residual'}]}", W0, 8, GCONV_BAD_FILE, "adds the 1 channels of the input to 2"},
     {HEAD CONV "}", "", 0, GCONV_BAD_FILE, "there is no tensor 'l0.weight'"},
     {HEAD CONV "}", TENSOR("l0.weight", "F32", "2,1,1", "0", "8"), 8, GCONV_BAD_FILE, "'l0.weight' has 3 dimensions"},

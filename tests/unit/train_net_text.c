@@ -92,7 +92,7 @@ static void errors_point_at_the_text(void **state) {
       {"conv 4 3x3, dense 2", "at \"dense 2\" (character 13): a dense layer sees the whole input", 0, 0},
       {"dense 2 softmax", "the size of the input is not known", 0, 0},
       {"conv 4 3x3/2, conv 3 1x1, residual", "shapes must be equal", 0, 0},
-      {"conv 4 3x3, residual", "the input is 3 x 4 x 4, and what is added to it 4 x 4 x 4", 4, 0},
+      {"conv 4 3x3, residual", "adds the input of 3 x 4 x 4 (channels, height, width) to 4 x 4 x 4", 4, 0},
       {"dense 3 softmax", "the last layer has 3 outputs, but the data ask for 5", 4, 5},
       {"conv 3 3x3", "has 3 x 4 x 4 = 48 outputs, but the data ask for 5", 4, 5},
       {"mean", "no layer with weights", 4, 0},

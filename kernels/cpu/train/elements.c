@@ -2,7 +2,6 @@
 #include "elements.h"
 #include "base/cpu.h"
 #include "kernels/learn_math.h"
-#include "kernels/mean.h"
 
 #include <string.h>
 
@@ -93,16 +92,6 @@ GCONV_VECTOR_LOOP(normalize_each, (float *x, size_t count, const float *mean, co
 
 void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const float *std) {
   normalize_each(x, count, mean, std);
-}
-
-void gconv_learn_mean_rows(const float *x, int64_t rows, int64_t count, float *y) {
-  for (int64_t c = 0; c < rows; c++)
-    y[c] = gconv_mean(x + c * count, count);
-}
-
-void gconv_learn_sum(const float *first, const float *second, size_t count, float *to) {
-  for (size_t i = 0; i < count; i++)
-    to[i] = first[i] + second[i];
 }
 
 /* SUMMED sums at a time stay in registers. */

@@ -29,12 +29,6 @@ void gconv_learn_normalize(float *x, size_t count, float mean, float std);
 /* x[i] = (x[i] - mean[i]) / std[i] */
 void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const float *std);
 
-/* y[c] = the mean of row c, which has `count` numbers. */
-void gconv_learn_mean_rows(const float *x, int64_t rows, int64_t count, float *y);
-
-/* to[i] = first[i] + second[i] */
-void gconv_learn_sum(const float *first, const float *second, size_t count, float *to);
-
 /* sums[k] = the sum over m < count of g[m * pitch + k] in the order of m, for k < pitch. */
 void gconv_learn_sum_rows(const float *g, int64_t count, int64_t pitch, float *sums);
 

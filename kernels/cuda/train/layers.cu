@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers in training: the operands and outputs of their products (product.cuh), and the kernels around the products. */
-#include "kernels/mean.h"
 #include "layers.h"
 #include "product.cuh"
 
@@ -296,33 +295,6 @@ __global__ void take_cases(const float *data, const size_t *numbers, int64_t cas
   }
 }
 
-__global__ void add_input(const float *x, const float *input, int64_t count, float *y) {
-  FOR_OWN (i, count)
-    y[i] = x[i] + input[i];
-}
-
-/* One block a plane, in the order of mean.h. */
-__global__ void __launch_bounds__(GCONV_MEAN_LANES) mean_planes(const float *x, int64_t count, float *y) {
-  __shared__ double lanes[GCONV_MEAN_LANES];
-  const float *plane = x + (int64_t)blockIdx.x * count;
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += GCONV_MEAN_LANES)
-    sum += (double)plane[i];
-  lanes[threadIdx.x] = sum;
-  for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if ((int)threadIdx.x < half)
-      lanes[threadIdx.x] += lanes[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0)
-    y[blockIdx.x] = gconv_mean_of(lanes[0], count);
-}
-
-__global__ void spread_mean(const float *dz, int64_t count, int64_t places, float *dx) {
-  FOR_OWN (i, count)
-    dx[i] = dz[i / places] / (float)places;
-}
-
 __global__ void apply_softmax(float *y, int64_t cases, int32_t filters, int64_t places) {
   FOR_OWN (i, cases * places) {
     const int64_t n = i / places;
@@ -531,23 +503,13 @@ void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cas
   take_cases<<<blocks_of(cases * floats), BLOCK, 0, stream>>>(data, numbers, cases, floats, x);
 }
 
-void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, const float *input,
-                              int64_t cases, float *y, cudaStream_t stream) {
+void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
+                              cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
-  const int64_t places = (int64_t)p.out_height * p.out_width, count = cases * p.filters * places;
+  const int64_t places = (int64_t)p.out_height * p.out_width;
   const float *weights = parameters + own->layer.weights;
-  switch (own->layer.kind) {
-  case GCONV_LAYER_CONV:
-    start_products(weights_by_filter{p, weights}, inputs_by_place{p, x, own->taps},
-                   activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
-    break;
-  case GCONV_LAYER_MEAN:
-    mean_planes<<<(unsigned)(cases * p.channels), GCONV_MEAN_LANES, 0, stream>>>(x, (int64_t)p.height * p.width, y);
-    break;
-  case GCONV_LAYER_RESIDUAL:
-    add_input<<<blocks_of(count), BLOCK, 0, stream>>>(x, input, count, y);
-    break;
-  }
+  start_products(weights_by_filter{p, weights}, inputs_by_place{p, x, own->taps},
+                 activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
 }
 
 void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream) {
@@ -589,19 +551,9 @@ void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, 
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
                              cudaStream_t stream) {
   const gconv_layer_problem &p = own->layer.problem;
-  const int64_t places = (int64_t)p.height * p.width, count = cases * p.channels * places;
-  switch (own->layer.kind) {
-  case GCONV_LAYER_CONV:
-    start_products(weights_by_channel{p, parameters + own->layer.weights}, gradients_by_input{p, dz},
-                   gradient_of_inputs{p, dx}, p.channels / p.groups, cases * places, p.groups, stream);
-    break;
-  case GCONV_LAYER_MEAN:
-    spread_mean<<<blocks_of(count), BLOCK, 0, stream>>>(dz, count, places, dx);
-    break;
-  case GCONV_LAYER_RESIDUAL:
-    cudaMemcpyAsync(dx, dz, (size_t)count * sizeof *dx, cudaMemcpyDeviceToDevice, stream);
-    break;
-  }
+  const int64_t places = (int64_t)p.height * p.width;
+  start_products(weights_by_channel{p, parameters + own->layer.weights}, gradients_by_input{p, dz},
+                 gradient_of_inputs{p, dx}, p.channels / p.groups, cases * places, p.groups, stream);
 }
 
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases) {

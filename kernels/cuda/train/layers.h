@@ -37,9 +37,9 @@ void gconv_learn_make_taps(const gconv_layer_problem *problem, gconv_learn_tap *
 /* x = the cases `numbers` of a data set. */
 void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
                            cudaStream_t stream);
-/* Computes y from x, without softmax. input: the input of the network, which a residual adds. */
-void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, const float *input,
-                              int64_t cases, float *y, cudaStream_t stream);
+/* Computes y from x by a layer with weights, without softmax. */
+void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
+                              cudaStream_t stream);
 /* Replaces the sums y by their softmax. */
 void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream);
 /* losses[n]: the loss of case n; hits[n]: 1 if its largest output is that of its class. */
@@ -54,6 +54,7 @@ void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const 
 /* Replaces dy, the gradient of outputs y, by the gradient of their sums. */
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
                                     cudaStream_t stream);
+/* dx = the gradient of the inputs of a layer with weights. */
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
                              cudaStream_t stream);
 /* The chains of the gradient of weights, gconv_learn_leaves() x parameters of the layer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of ONNX models that have weights, as layers: Conv with what pads it, Gemm, MatMul, and what is folded into them. */
-#include "bank/network_onnx.h"
+/* Nodes of ONNX models that become convolutions: Conv with what pads it, Gemm, MatMul, and what is folded into them. */
+#include "bank/onnx_rows.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -8,147 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-gconv_status gconv_onnx_no_memory(const gconv_onnx_graph *g) {
-  return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", g->model->file->path);
-}
-
-gconv_status gconv_onnx_add_layer(gconv_onnx_graph *g, gconv_layer_kind kind, gconv_layer **layer) {
-  gconv_network *network = g->network;
-  if (network->count == GCONV_NETWORK_MAX_LAYERS)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: the model has more than %d layers, which is the limit", g->model->file->path,
-                      GCONV_NETWORK_MAX_LAYERS);
-  network->layers[network->count] = (gconv_layer){.kind = kind};
-  *layer = &network->layers[network->count++];
-  if (kind == GCONV_LAYER_CONV)
-    (*layer)->bank = &network->banks[network->count - 1];
-  return GCONV_OK;
-}
-
-gconv_layer *gconv_onnx_open_layer(const gconv_onnx_graph *g) {
-  gconv_network *network = g->network;
-  gconv_layer *last = network->count > 0 ? &network->layers[network->count - 1] : NULL;
-  return last && last->kind == GCONV_LAYER_CONV && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
-}
-
-bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *g) {
-  return g->height == 1 && g->width == 1;
-}
-
-enum { MOST_USES = 64 /* of all weights, by the size of the file */ };
-
 static gconv_bank *bank_of(gconv_onnx_graph *g, const gconv_layer *layer) {
   return &g->network->banks[layer - g->network->layers];
-}
-
-/* ---- Constants ---- */
-
-static uint64_t count_numbers(const gconv_onnx_tensor *tensor) {
-  uint64_t count = 1;
-  for (size_t i = 0; i < tensor->dimensions && i < GCONV_BANK_DIMENSIONS; i++) {
-    uint64_t size = tensor->shape[i] > 0 ? (uint64_t)tensor->shape[i] : 0;
-    count = size > 0 && count > UINT64_MAX / size ? UINT64_MAX : count * size;
-  }
-  return count;
-}
-
-/* Finds input number `input` of a node, a constant of floating-point numbers. */
-static gconv_status find_constant(const gconv_onnx_graph *g, const gconv_onnx_node *n, int input, const char *what,
-                                  const gconv_onnx_tensor **tensor) {
-  *tensor = gconv_onnx_has_input(n, input) ? gconv_onnx_find_tensor(g->model, n->inputs[input]) : NULL;
-  if (!*tensor)
-    return gconv_onnx_fail_node(
-        n, GCONV_UNSUPPORTED, "takes its %s from what other nodes compute: only initialisers and Constants are read", what);
-  if (!gconv_onnx_is_floating((*tensor)->type) || (*tensor)->dimensions > GCONV_BANK_DIMENSIONS)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has %s that are not float, double, float16 or bfloat16", what);
-  return GCONV_OK;
-}
-
-/* Reads all numbers of a tensor, for gconv_release(). Nodes may share tensors, but not so often that reading takes much
- * longer than the file is large. */
-static gconv_status read_numbers(gconv_onnx_graph *g, const gconv_onnx_node *n, const gconv_onnx_tensor *tensor,
-                                 float **numbers) {
-  gconv_bank_file *file = g->model->file;
-  const uint64_t count = count_numbers(tensor);
-  void *memory = NULL;
-  if (count == 0 || count > GCONV_BANK_MAX_WEIGHTS)
-    return gconv_onnx_fail_node(n, GCONV_TOO_LARGE, "has a tensor of %" PRIu64 " numbers: there can be 1 to %d", count,
-                                GCONV_BANK_MAX_WEIGHTS);
-  g->claimed += tensor->external ? 0 : count;
-  if (g->claimed / MOST_USES > file->source.size + (UINT64_C(1) << 18))
-    return gconv_fail(GCONV_TOO_LARGE,
-                      "%s: its nodes share weights so often that all together are more than %d times as large "
-                      "as the file: that is the limit",
-                      file->path, MOST_USES);
-  GCONV_TRY(gconv_onnx_tensor_check(file, tensor, count));
-  GCONV_TRY(gconv_allocate((size_t)count * sizeof(float), "the weights of a layer", &memory));
-  gconv_status status = gconv_onnx_tensor_read(file, tensor, (size_t)count, memory);
-  if (status == GCONV_OK)
-    *numbers = memory;
-  else
-    gconv_release(memory);
-  return status;
-}
-
-/* Reads a list of `count` numbers. */
-static gconv_status read_list(gconv_onnx_graph *g, const gconv_onnx_node *n, int input, const char *what, int64_t count,
-                              float **numbers) {
-  const gconv_onnx_tensor *tensor;
-  GCONV_TRY(find_constant(g, n, input, what, &tensor));
-  if (tensor->dimensions != 1 || tensor->shape[0] != count)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "has %" PRIu64 " numbers of %zu-dimensional shape as %s, where a list of %" PRId64
-                                " is expected",
-                                count_numbers(tensor), tensor->dimensions, what, count);
-  return read_numbers(g, n, tensor, numbers);
-}
-
-/* Reads what is added to a tensor of `axes` dimensions, of which number 1 are the channels: `count` numbers, or one for all
- * of them, as NumPy's broadcasting has it. */
-static gconv_status read_added(gconv_onnx_graph *g, const gconv_onnx_node *n, int input, size_t axes, int64_t count,
-                               float **numbers) {
-  const gconv_onnx_tensor *tensor;
-  GCONV_TRY(find_constant(g, n, input, "biases", &tensor));
-  const uint64_t have = count_numbers(tensor);
-  const size_t behind = axes - 2; /* axes that stand after the channels */
-  const bool one = have == 1 && tensor->dimensions <= axes;
-  bool each = have == (uint64_t)count && tensor->dimensions <= axes && tensor->dimensions > behind;
-  if (each)
-    each = tensor->shape[tensor->dimensions - 1 - behind] == count;
-  if (!one && !each)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "adds %" PRIu64 " numbers of %zu-dimensional shape, which ONNX broadcasts along other axes "
-                                "than the %" PRId64 " channels",
-                                have, tensor->dimensions, count);
-  float *read = NULL;
-  GCONV_TRY(read_numbers(g, n, tensor, &read));
-  if (each) {
-    *numbers = read;
-    return GCONV_OK;
-  }
-  void *memory = NULL;
-  gconv_status status = gconv_allocate((size_t)count * sizeof(float), "the biases of a layer", &memory);
-  *numbers = memory;
-  for (int64_t i = 0; status == GCONV_OK && i < count; i++)
-    (*numbers)[i] = *read;
-  gconv_release(read);
-  return status;
-}
-
-gconv_status gconv_onnx_read_list(gconv_onnx_graph *g, const gconv_onnx_node *n, const char *name, int input,
-                                  gconv_onnx_integers *list, bool *given) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
-  *given = a || gconv_onnx_has_input(n, input);
-  *list = a ? a->integers : (gconv_onnx_integers){{0}, 0};
-  bool known = list->count <= GCONV_ONNX_INTEGERS;
-  if (!a && *given) {
-    const gconv_onnx_tensor *tensor = gconv_onnx_find_tensor(g->model, n->inputs[input]);
-    known = tensor != NULL;
-    if (tensor)
-      GCONV_TRY(gconv_onnx_tensor_integers(g->model->file, tensor, list, &known));
-  }
-  return known ? GCONV_OK
-               : gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                      "takes its %s from what is no short list of int64, an initialiser or Constant", name);
 }
 
 /* ---- Pad ---- */
@@ -179,10 +40,11 @@ static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   pad->border_value = (double)gconv_onnx_number_of(n, "value", 0);
   if (gconv_onnx_has_input(n, 2)) {
     const gconv_onnx_tensor *tensor;
-    GCONV_TRY(find_constant(g, n, 2, "value", &tensor));
-    if (count_numbers(tensor) != 1)
-      return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by %" PRIu64 " numbers: there is one", count_numbers(tensor));
-    GCONV_TRY(read_numbers(g, n, tensor, &value));
+    GCONV_TRY(gconv_onnx_find_constant(g, n, 2, "value", &tensor));
+    if (gconv_onnx_count_numbers(tensor) != 1)
+      return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by %" PRIu64 " numbers: there is one",
+                                  gconv_onnx_count_numbers(tensor));
+    GCONV_TRY(gconv_onnx_read_numbers(g, n, tensor, &value));
     pad->border_value = (double)*value;
     gconv_release(value);
   }
@@ -193,7 +55,7 @@ static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n) {
 }
 
 /* PyTorch writes a Conv2d whose padding_mode is none of zeros as a Pad of height and width, and a Conv without pads. */
-gconv_status gconv_onnx_make_pad(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_pad(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers pads;
   bool given;
   GCONV_TRY(gconv_onnx_read_list(g, n, "pads", 1, &pads, &given));
@@ -268,7 +130,7 @@ static gconv_status set_weights(gconv_onnx_graph *g, gconv_layer *layer, gconv_b
 /* Gives the last layer the biases that a node has as its input number 2. */
 static gconv_status take_biases(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *layer) {
   gconv_bank *bank = bank_of(g, layer);
-  return gconv_onnx_has_input(n, 2) ? read_list(g, n, 2, "biases", bank->filters, &bank->biases) : GCONV_OK;
+  return gconv_onnx_has_input(n, 2) ? gconv_onnx_read_floats(g, n, 2, "biases", bank->filters, &bank->biases) : GCONV_OK;
 }
 
 /* Settles how many channels there are before a layer that takes `channels`. */
@@ -282,18 +144,18 @@ static gconv_status check_channels(gconv_onnx_graph *g, const gconv_onnx_node *n
                                                         channels, g->channels);
 }
 
-gconv_status gconv_onnx_make_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   const gconv_onnx_tensor *weights;
   gconv_layer *layer = NULL;
   float *numbers = NULL;
-  GCONV_TRY(find_constant(g, n, 1, "weights", &weights));
+  GCONV_TRY(gconv_onnx_find_constant(g, n, 1, "weights", &weights));
   if (weights->dimensions != 4)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %zu dimensions: convolutions here have two",
                                 weights->dimensions);
-  GCONV_TRY(read_numbers(g, n, weights, &numbers));
+  GCONV_TRY(gconv_onnx_read_numbers(g, n, weights, &numbers));
   const gconv_bank_shape shape = {(uint64_t)weights->shape[0], (uint64_t)weights->shape[1], (uint64_t)weights->shape[2],
                                   (uint64_t)weights->shape[3]};
-  gconv_status status = gconv_onnx_add_layer(g, GCONV_LAYER_CONV, &layer);
+  gconv_status status = gconv_network_append(g->network, n->file->path, &(gconv_layer){0}, true, &layer);
   if (status != GCONV_OK) {
     gconv_release(numbers);
     return status;
@@ -350,17 +212,17 @@ static gconv_status turn_weights(float **numbers, int64_t outputs, int64_t featu
 static gconv_status make_dense(gconv_onnx_graph *g, const gconv_onnx_node *n, bool transposed, gconv_layer **layer) {
   const gconv_onnx_tensor *weights;
   float *numbers = NULL;
-  GCONV_TRY(find_constant(g, n, 1, "weights", &weights));
+  GCONV_TRY(gconv_onnx_find_constant(g, n, 1, "weights", &weights));
   if (weights->dimensions != 2)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %zu dimensions, where 2 are expected",
                                 weights->dimensions);
   const int64_t outputs = weights->shape[transposed ? 0 : 1], features = weights->shape[transposed ? 1 : 0];
-  GCONV_TRY(read_numbers(g, n, weights, &numbers));
+  GCONV_TRY(gconv_onnx_read_numbers(g, n, weights, &numbers));
   gconv_status status = check_features(g, n, features);
   if (status == GCONV_OK && !transposed)
     status = turn_weights(&numbers, outputs, features);
   if (status == GCONV_OK)
-    status = gconv_onnx_add_layer(g, GCONV_LAYER_CONV, layer);
+    status = gconv_network_append(g->network, n->file->path, &(gconv_layer){0}, true, layer);
   if (status != GCONV_OK) {
     gconv_release(numbers);
     return status;
@@ -375,43 +237,29 @@ static gconv_status make_dense(gconv_onnx_graph *g, const gconv_onnx_node *n, bo
   return GCONV_OK;
 }
 
-gconv_status gconv_onnx_make_gemm(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_gemm(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_layer *layer = NULL;
   if (gconv_onnx_has_input(n, 2) && gconv_onnx_number_of(n, "beta", 1) != 1)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "scales what it adds (beta), which no layer does");
   GCONV_TRY(make_dense(g, n, gconv_onnx_integer_of(n, "transB", 0) != 0, &layer));
   gconv_bank *bank = bank_of(g, layer);
-  return gconv_onnx_has_input(n, 2) ? read_added(g, n, 2, 2, bank->filters, &bank->biases) : GCONV_OK;
+  return gconv_onnx_has_input(n, 2) ? gconv_onnx_read_added(g, n, 2, 2, bank->filters, &bank->biases) : GCONV_OK;
 }
 
-gconv_status gconv_onnx_make_matmul(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_matmul(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_layer *layer = NULL;
   return make_dense(g, n, false, &layer);
 }
 
 /* ---- What is folded into the layer before ---- */
 
-/* Adds the input of the model; both must have one shape, else one of them is broadcast. */
-static gconv_status add_input(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_layer *layer;
-  const gconv_onnx_value *v = g->input;
-  const bool images = g->layout == GCONV_ONNX_IMAGES;
-  const int64_t sizes[] = {g->batch, g->channels, g->height, g->width};
-  bool same = v->dimensions == (images ? 4 : 2);
-  for (size_t i = 1; i < v->dimensions && same; i++)
-    same = sizes[i] == 0 || v->sizes[i] == 0 || sizes[i] == v->sizes[i];
-  if (!same)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "adds the input of the model to what has another shape");
-  return gconv_onnx_add_layer(g, GCONV_LAYER_RESIDUAL, &layer);
-}
-
 /* Biases of a MatMul or Conv before it, or the graph's input. */
-gconv_status gconv_onnx_make_add(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  const gconv_layer *layer = gconv_onnx_open_layer(g);
+static gconv_status make_add(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  const gconv_layer *layer = gconv_network_open_layer(g->network);
   const bool first = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
   const int other = first ? 1 : 0;
   if (gconv_onnx_has_input(n, other) && strcmp(n->inputs[other], g->input->name) == 0)
-    return add_input(g, n);
+    return gconv_onnx_add_input(g, n);
   if (!gconv_onnx_has_input(n, other) || !gconv_onnx_find_tensor(g->model, n->inputs[other]))
     return gconv_onnx_fail_node(
         n, GCONV_UNSUPPORTED,
@@ -420,19 +268,19 @@ gconv_status gconv_onnx_make_add(gconv_onnx_graph *g, const gconv_onnx_node *n) 
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "adds a constant to what is not the sum of a Conv, Gemm or MatMul without biases");
   gconv_bank *bank = bank_of(g, layer);
-  return read_added(g, n, other, g->layout == GCONV_ONNX_IMAGES ? 4 : 2, bank->filters, &bank->biases);
+  return gconv_onnx_read_added(g, n, other, g->layout == GCONV_ONNX_IMAGES ? 4 : 2, bank->filters, &bank->biases);
 }
 
-gconv_status gconv_onnx_make_normalization(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+static gconv_status make_normalization(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   static const char *const names[] = {"scales", "offsets", "means", "variances"};
-  const gconv_layer *layer = gconv_onnx_open_layer(g);
+  const gconv_layer *layer = gconv_network_open_layer(g->network);
   float *parts[4] = {NULL, NULL, NULL, NULL};
   gconv_status status = GCONV_OK;
   if (!layer || (g->layout != GCONV_ONNX_IMAGES && !gconv_onnx_is_one_pixel(g)))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows no Conv or Gemm into which it could be folded");
   gconv_bank *bank = bank_of(g, layer);
   for (int i = 0; i < 4 && status == GCONV_OK; i++)
-    status = read_list(g, n, i + 1, names[i], bank->filters, &parts[i]);
+    status = gconv_onnx_read_floats(g, n, i + 1, names[i], bank->filters, &parts[i]);
   if (status == GCONV_OK)
     status = gconv_bank_add_biases(bank);
   if (status == GCONV_OK)
@@ -441,3 +289,31 @@ gconv_status gconv_onnx_make_normalization(gconv_onnx_graph *g, const gconv_onnx
     gconv_release(parts[i]);
   return status;
 }
+
+/* ---- The table ---- */
+
+static rules none = {END};
+static rules pad = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), END};
+static rules gemm = {FIXED("alpha", GCONV_ONNX_A_FLOAT, 1, 1, NEWEST),
+                     FIXED("transA", GCONV_ONNX_AN_INT, 0, 1, NEWEST),
+                     FLOAT("beta", 1, NEWEST),
+                     INT("transB", 1, NEWEST),
+                     NEEDED("broadcast", 1, 6),
+                     END};
+static rules normalization = {FLOAT("epsilon", 1, NEWEST),
+                              FLOAT("momentum", 1, NEWEST),
+                              FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
+                              FIXED("training_mode", GCONV_ONNX_AN_INT, 0, 14, NEWEST),
+                              NEEDED("is_test", 1, 6),
+                              INTS("consumed_inputs", 1, 5),
+                              END};
+
+const gconv_onnx_operator gconv_onnx_conv_operators[] = {
+    {"Conv", 1, 2, 3, IMAGES | UNSAID, make_conv, gconv_onnx_conv_rules, GCONV_ONNX_AFTER_PAD},
+    {"Pad", 2, 1, 4, IMAGES, make_pad, pad, 0},
+    {"Gemm", 1, 2, 3, ROWS | SQUEEZED | UNSAID, make_gemm, gemm, 0},
+    {"MatMul", 1, 2, 2, ROWS, make_matmul, none, 0},
+    {"Add", 7, 2, 2, IMAGES | ROWS, make_add, none, GCONV_ONNX_EITHER_INPUT},
+    {"BatchNormalization", 1, 5, 5, IMAGES | ROWS, make_normalization, normalization, 0},
+    {0},
+};

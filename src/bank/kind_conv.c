@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolutions, dense layers among them: how their fields are read, written, checked and settled. kind_conv_onnx.c has their
+ * operators of ONNX. */
+#include "bank/bank.h"
+#include "bank/network_file.h"
+#include "bank/network_onnx.h"
+#include "base/arguments.h"
+#include "base/lists.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const char *const gconv_activation_words[GCONV_ACTIVATIONS] = {
+    GCONV_EACH_ACTIVATION(GCONV_NAMED_AS)[GCONV_ACTIVATION_SOFTMAX] = "softmax"};
+static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
+static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
+#define COUNT(array) (sizeof array / sizeof *array)
+
+/* ---- What the bank says ---- */
+
+static int32_t given_or(int32_t given, bool of_bank, int32_t bank, int32_t otherwise) {
+  return given != 0 ? given : of_bank ? bank : otherwise;
+}
+
+gconv_layer gconv_layer_settled(const gconv_layer *layer) {
+  const gconv_bank *bank = layer->bank;
+  const bool has = bank->has_geometry, all = has && layer->padding == GCONV_LAYER_DEFAULT;
+  gconv_layer settled = *layer;
+  if (layer->padding == GCONV_LAYER_DEFAULT)
+    settled.padding = !has               ? GCONV_LAYER_SAME
+                      : bank->same_upper ? GCONV_LAYER_SAME_UPPER
+                      : bank->same_lower ? GCONV_LAYER_SAME_LOWER
+                                         : GCONV_LAYER_EXPLICIT;
+  if (settled.padding != GCONV_LAYER_EXPLICIT)
+    settled.pad_top = settled.pad_left = settled.pad_bottom = settled.pad_right = 0;
+  else if (all)
+    settled.pad_top = bank->pad_top, settled.pad_left = bank->pad_left, settled.pad_bottom = bank->pad_bottom,
+    settled.pad_right = bank->pad_right;
+  settled.stride_y = given_or(layer->stride_y, has, bank->stride_y, 1);
+  settled.stride_x = given_or(layer->stride_x, has, bank->stride_x, 1);
+  settled.dilation_y = given_or(layer->dilation_y, has, bank->dilation_y, 1);
+  settled.dilation_x = given_or(layer->dilation_x, has, bank->dilation_x, 1);
+  settled.groups = given_or(layer->groups, has && bank->groups > 1, bank->groups, 0);
+  return settled;
+}
+
+bool gconv_activation_has_slope(gconv_activation activation) {
+  switch (activation) {
+  case GCONV_ACTIVATION_LEAKY:
+  case GCONV_ACTIVATION_SIGMOID:
+    return true;
+  case GCONV_ACTIVATION_NONE:
+  case GCONV_ACTIVATION_RELU:
+  case GCONV_ACTIVATION_TANH:
+  case GCONV_ACTIVATION_SOFTMAX:
+    break;
+  }
+  return false;
+}
+
+/* ---- Reading and writing JSON ---- */
+
+static gconv_status take_padding(const gconv_json_part *p, gconv_layer *layer) {
+  int32_t *const pads[] = {&layer->pad_top, &layer->pad_left, &layer->pad_bottom, &layer->pad_right};
+  int padding = GCONV_LAYER_SAME;
+  if (json_is_string(json_object_get(p->json, "padding"))) {
+    GCONV_TRY(gconv_json_take_word(p, "padding", paddings, COUNT(paddings), &padding));
+  } else if (json_object_get(p->json, "padding")) {
+    padding = GCONV_LAYER_EXPLICIT;
+    GCONV_TRY(gconv_json_take_numbers(p, "padding", 0, 4, pads));
+  }
+  layer->padding = (gconv_layer_padding)padding;
+  return GCONV_OK;
+}
+
+static gconv_status take_border(const gconv_json_part *p, gconv_layer *layer) {
+  int border = GCONV_BORDER_ZERO;
+  GCONV_TRY(gconv_json_take_word(p, "border", borders, COUNT(borders), &border));
+  GCONV_TRY(gconv_json_take_number(p, "border_value", &layer->border_value));
+  if (layer->border_value != 0 && border != GCONV_BORDER_CONSTANT)
+    gconv_warn("%s: layer %zu: its 'border_value' changes nothing: that is of the border constant", p->where, p->layer);
+  layer->border = (gconv_border)border;
+  return GCONV_OK;
+}
+
+static gconv_status take(const gconv_json_part *p, gconv_layer *layer) {
+  int32_t *const stride[] = {&layer->stride_y, &layer->stride_x}, *const groups[] = {&layer->groups};
+  int32_t *const dilation[] = {&layer->dilation_y, &layer->dilation_x};
+  const json_t *flip = json_object_get(p->json, "flip");
+  int activation = GCONV_ACTIVATION_NONE;
+  double slope = 0;
+  layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = 1;
+  GCONV_TRY(gconv_json_take_numbers(p, "stride", 1, 2, stride));
+  GCONV_TRY(gconv_json_take_numbers(p, "dilation", 1, 2, dilation));
+  GCONV_TRY(gconv_json_take_numbers(p, "groups", 1, 1, groups));
+  GCONV_TRY(take_padding(p, layer));
+  GCONV_TRY(take_border(p, layer));
+  GCONV_TRY(gconv_json_take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
+  GCONV_TRY(gconv_json_take_number(p, "slope", &slope));
+  if (slope != 0 && !gconv_activation_has_slope((gconv_activation)activation))
+    gconv_warn("%s: layer %zu: its 'slope' changes nothing: that is of leaky and sigmoid", p->where, p->layer);
+  if (flip && !json_is_boolean(flip))
+    return gconv_json_fail(p, GCONV_BAD_FILE, "its 'flip' is neither true nor false");
+  layer->activation = (gconv_activation)activation;
+  layer->slope = (float)slope;
+  layer->flip = json_is_true(flip);
+  return GCONV_OK;
+}
+
+static json_t *make_padding(const gconv_layer *settled) {
+  return settled->padding != GCONV_LAYER_EXPLICIT
+             ? json_string(paddings[settled->padding])
+             : json_pack("[i, i, i, i]", settled->pad_top, settled->pad_left, settled->pad_bottom, settled->pad_right);
+}
+
+static bool put(const gconv_layer *layer, json_t *object) {
+  const gconv_layer s = gconv_layer_settled(layer);
+  return gconv_json_put(object, "stride", json_pack("[i, i]", s.stride_y, s.stride_x)) &&
+         gconv_json_put(object, "padding", make_padding(&s)) &&
+         gconv_json_put(object, "dilation", json_pack("[i, i]", s.dilation_y, s.dilation_x)) &&
+         gconv_json_put(object, "activation", json_string(gconv_activation_words[s.activation])) &&
+         (s.groups == 0 || gconv_json_put(object, "groups", json_integer(s.groups))) &&
+         (s.slope == 0 || gconv_json_put(object, "slope", json_real((double)s.slope))) &&
+         (!s.flip || gconv_json_put(object, "flip", json_true())) &&
+         (s.border == GCONV_BORDER_ZERO || gconv_json_put(object, "border", json_string(borders[s.border]))) &&
+         (s.border != GCONV_BORDER_CONSTANT || gconv_json_put(object, "border_value", json_real(s.border_value)));
+}
+
+/* ---- Checks ---- */
+
+static gconv_status check_bank(const gconv_bank *bank, const char *where) {
+  if (!bank || !bank->weights)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank, or one without weights", where);
+  if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
+                      where, bank->filters, bank->channels, bank->rows, bank->columns);
+  const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
+                          sizeof *bank->weights};
+  if (gconv_product(5, sizes) > PTRDIFF_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
+                      bank->filters, bank->channels, bank->rows, bank->columns);
+  return gconv_bank_check_finite(where, GCONV_BAD_ARGUMENT, bank);
+}
+
+static gconv_status check_value(const char *what, const char *where, int64_t value, int64_t least, int64_t most) {
+  char text[96];
+  snprintf(text, sizeof text, "the %s of %s", what, where);
+  return gconv_check_value(text, value, least, most);
+}
+
+static gconv_status check(const gconv_layer *layer, const char *where) {
+  const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
+                             layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
+  GCONV_TRY(check_bank(layer->bank, where));
+  for (size_t i = 0; i < COUNT(numbers); i++)
+    if (numbers[i] < 0)
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "%s: a stride, dilation, padding or number of groups of %d: they must be at least 1, padding at least "
+          "0; 0 is as the bank says",
+          where, numbers[i]);
+  GCONV_TRY(check_value("activation", where, layer->activation, 0, GCONV_ACTIVATIONS - 1));
+  GCONV_TRY(check_value("padding", where, layer->padding, 0, COUNT(paddings) - 1));
+  GCONV_TRY(check_value("border", where, layer->border, 0, COUNT(borders) - 1));
+  if (!isfinite(layer->slope) || !isfinite((float)layer->border_value))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a slope or a border value that is not finite", where);
+  return GCONV_OK;
+}
+
+/* Height and width depend on the padding, which src/layer resolves: they are not known after it. */
+static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
+  const gconv_bank *bank = layer->bank;
+  const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;
+  const bool each = groups == 0 && bank->channels == 1; /* each channel by itself */
+  const int64_t outputs = each ? (int64_t)got * bank->filters : bank->filters;
+  (void)first;
+  if (outputs > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "it yields more than %d channels", INT32_MAX);
+  if (!each && ((int64_t)bank->channels * parts != got || bank->filters % parts != 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "it gets %d channels, but its %d filters, in %d groups, take %d channels a group",
+                      got, bank->filters, parts, bank->channels);
+  *at = (gconv_layer_shape){.channels = (int32_t)outputs, .moved = true};
+  return GCONV_OK;
+}
+
+GCONV_LAYER_FORM(conv, true, 1,
+                 GCONV_KEYS("kind", "stride", "padding", "border", "border_value", "dilation", "groups", "activation",
+                            "slope", "flip"),
+                 take, put, check, follow, gconv_onnx_conv_operators);

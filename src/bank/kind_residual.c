@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Residual layers: they add the input of the network. */
+#include "bank/network_onnx.h"
+
+static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
+  (void)layer;
+  if (at->channels == first->channels && at->height == first->height && at->width == first->width && !at->moved)
+    return GCONV_OK;
+  if (at->height == 0 || first->height == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "residual adds the %d channels of the input to %d%s: the shapes must be equal",
+                      first->channels, at->channels, at->moved ? " and another size" : "");
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "residual adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: the shapes must be "
+                    "equal, so layers before it have padding same and stride 1",
+                    first->channels, first->height, first->width, at->channels, at->height, at->width);
+}
+
+/* Both must have one shape, else one of them is broadcast. */
+gconv_status gconv_onnx_add_input(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  gconv_layer *layer;
+  const gconv_onnx_value *v = g->input;
+  const bool images = g->layout == GCONV_ONNX_IMAGES;
+  const int64_t sizes[] = {g->batch, g->channels, g->height, g->width};
+  bool same = v->dimensions == (images ? 4 : 2);
+  for (size_t i = 1; i < v->dimensions && same; i++)
+    same = sizes[i] == 0 || v->sizes[i] == 0 || sizes[i] == v->sizes[i];
+  if (!same)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "adds the input of the model to what has another shape");
+  return gconv_network_append(g->network, n->file->path, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL}, false, &layer);
+}
+
+/* Add is an operator of convolutions, too, which have biases: kind_conv_onnx.c has it. */
+GCONV_LAYER_FORM(residual, false, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
+                 follow, gconv_layer_no_operators);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of the kinds of layers, and what kinds without a bank share. */
+#include "bank/kind.h"
+#include "bank/network_onnx.h"
+#include "base/lists.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(name, value) [value] = &gconv_layer_form_##name,
+static const gconv_layer_form *const forms[] = {GCONV_EACH_LAYER_KIND(ROW)};
+enum { KINDS = GCONV_EACH_LAYER_KIND(GCONV_COUNTED) };
+
+const gconv_layer_form *gconv_layer_form_of(gconv_layer_kind kind) {
+  return forms[kind];
+}
+
+const char *gconv_layer_kind_name(gconv_layer_kind kind) {
+  return (size_t)kind < KINDS ? forms[kind]->name : NULL;
+}
+
+gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
+  if ((size_t)layer->kind >= KINDS)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
+  return forms[layer->kind]->check(layer, where);
+}
+
+const char *gconv_layer_bare_names(char *text, size_t size) {
+  size_t left = 0, used = 0;
+  for (int i = 0; i < KINDS; i++)
+    left += !forms[i]->has_bank;
+  for (int i = 0; i < KINDS && used < size; i++)
+    if (!forms[i]->has_bank)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", forms[i]->name,
+                               --left > 1  ? ", "
+                               : left == 1 ? " or "
+                                           : "");
+  return text;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each kind of layers computes. A kind is a row of GCONV_EACH_LAYER_KIND (gconv.h) and a record in a file of its own,
+ * kind_<name>.c, which does not compile before it has every field. src/bank/kind.h has what files and texts say of a kind.
+ */
+#ifndef GCONV_LAYER_KIND_H
+#define GCONV_LAYER_KIND_H
+
+#include "bank/kind.h"
+#include "base/both.h"
+#include "kernels/layer_planes.h"
+#include "layer/network.h"
+
+GCONV_C_BEGIN
+
+/* The input of a layer, N x C x H x W, and of the first layer. */
+typedef struct gconv_layer_input {
+  int32_t images;
+  gconv_layer_shape shape, first;
+} gconv_layer_input;
+
+/* ---- Verification ---- */
+
+#define GCONV_UNIT 0x1p-24 /* of rounding to float32 */
+
+/* A tensor in float64, and how far a correct program may be from each value; both owned, in one piece. */
+typedef struct gconv_field {
+  double *value, *allowed;
+  size_t count;
+} gconv_field;
+
+typedef struct gconv_verified_layer {
+  const gconv_step *step;
+  const gconv_field *in, *input; /* of the layer, and of the first layer */
+  gconv_field *out;
+} gconv_verified_layer;
+
+/* ---- The records ---- */
+
+/* Whether some rows of an output can be made of some rows of the input. */
+typedef enum gconv_layer_rows {
+  GCONV_ROWS_AFTER_ANY,     /* always */
+  GCONV_ROWS_AFTER_NO_STEP, /* if no layer before it has a stride: rows of the network's input are the same rows */
+  GCONV_ROWS_ALL            /* never: each output needs all rows */
+} gconv_layer_rows;
+
+typedef struct gconv_layer_work {
+  /* Algorithms solve it (kernels/layer_algorithms.def), and products of their own train it: it has no forward(), backward()
+   * and gpu. */
+  bool by_algorithms;
+  bool needs_input; /* it takes the input of the first layer, too */
+  /* Resolves the layer: all of the step but algorithm and weights. `where` is for errors: "layer 2". */
+  gconv_status (*resolve)(const gconv_layer *layer, const char *where, const gconv_layer_input *in, gconv_step *step);
+  gconv_layer_rows rows;
+  /* Writes how it is computed. pads: the step before, which pads the input, or NULL. */
+  void (*explain)(const gconv_step *step, const gconv_step *pads, FILE *text);
+  /* Computes plane number `plane` of the output in float64, and how far off a correct program may be. */
+  void (*verify)(const gconv_verified_layer *layer, size_t plane);
+  /* Makes plane number `plane` of the output, in running and in training; and dx from dz in training, of one case. */
+  void (*forward)(const gconv_layer_planes *planes, size_t plane);
+  void (*backward)(const gconv_layer_problem *problem, const float *dz, float *dx);
+  const gconv_layer_gpu *gpu;
+} gconv_layer_work;
+
+/* The record of a kind, all of its fields in this order. */
+#define GCONV_LAYER_WORK(name, by_algorithms, needs_input, resolve, rows, explain, verify, forward, backward, gpu)          \
+  const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve,  rows, explain,                    \
+                                                    verify,        forward,     backward, gpu}
+
+/* What a record has in place of a function or of `gpu`. A kind that cannot do a thing says so, and is refused by name. */
+#define GCONV_BY_ALGORITHMS NULL
+#define GCONV_CANNOT_BE_TRAINED NULL
+#define GCONV_NOT_ON_A_GPU NULL
+#ifdef GCONV_WITH_CUDA
+#define GCONV_ON_A_GPU(name) &gconv_layer_gpu_##name
+#else
+#define GCONV_ON_A_GPU(name) NULL
+#endif
+
+#define GCONV_LAYER_WORK_ROW(name, value) extern const gconv_layer_work gconv_layer_work_##name;
+GCONV_EACH_LAYER_KIND(GCONV_LAYER_WORK_ROW)
+
+const gconv_layer_work *gconv_layer_work_of(gconv_layer_kind kind);
+
+/* resolve() of convolutions, and of kinds whose shapes gconv_layer_form.follow() says. */
+gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
+                                      gconv_step *step);
+gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
+                                      gconv_step *step);
+
+GCONV_C_END
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The mean of each channel over height and width. */
+#include "kernels/mean.h"
+#include "layer/kind.h"
+
+#include <math.h>
+
+static int64_t plane_of(const gconv_layer_problem *problem) {
+  return (int64_t)problem->height * problem->width;
+}
+
+static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
+  (void)step;
+  (void)pads;
+  fprintf(text, "  mean of each channel over height and width, in float64 and a fixed order\n");
+}
+
+/* Sums are float64: what they lose is far below the rounding of the result. */
+static void verify(const gconv_verified_layer *layer, size_t plane) {
+  const size_t count = (size_t)plane_of(&layer->step->problem);
+  double sum = 0, allowed = 0, magnitude = 0;
+  for (size_t i = plane * count; i < (plane + 1) * count; i++) {
+    sum += layer->in->value[i];
+    magnitude += fabs(layer->in->value[i]) + layer->in->allowed[i];
+    allowed += layer->in->allowed[i];
+  }
+  const double n = (double)count;
+  layer->out->value[plane] = sum / n;
+  layer->out->allowed[plane] = allowed / n + GCONV_UNIT * (fabs(sum) + allowed) / n + (n + 2) * 0x1p-52 * magnitude / n;
+}
+
+static void forward(const gconv_layer_planes *planes, size_t plane) {
+  const int64_t count = plane_of(planes->problem);
+  planes->y[plane] = gconv_mean(planes->x + (int64_t)plane * count, count);
+}
+
+static void backward(const gconv_layer_problem *problem, const float *dz, float *dx) {
+  const int64_t count = plane_of(problem);
+  for (int64_t i = 0; i < problem->channels * count; i++)
+    dx[i] = dz[i / count] / (float)count;
+}
+
+GCONV_LAYER_WORK(mean, false, false, gconv_layer_resolve_bare, GCONV_ROWS_ALL, explain, verify, forward, backward,
+                 GCONV_ON_A_GPU(mean));
