@@ -10,7 +10,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The most entries that are looked at to find pairs, a few times each: some tenths of a second. In larger filters,

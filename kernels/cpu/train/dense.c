@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "dense.h"
-#include "base/memory.h"
+#include "base/status.h"
 #include "elements.h"
 #include "kernels/cpu/layer/softmax.h"
 

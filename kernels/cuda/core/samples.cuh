@@ -113,11 +113,6 @@ DEVICE int sample_bytes(gconv_type type) {
 
 /* ---- Four samples at a time ---- */
 
-DEVICE void load_four(const float *from, float *x) {
-  const float4 four = *(const float4 *)from;
-  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-}
-
 /* Converts the float 2^23 + i, whose low bits are the integer i, to the float i. A permutation of bytes, or an `or`, puts
  * integers there; these and the subtraction run at a higher rate than the instruction for conversions. */
 DEVICE float level_of_bits(uint32_t bits) {

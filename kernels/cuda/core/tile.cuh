@@ -3,7 +3,6 @@
 #pragma once
 
 #include "copies.cuh"
-#include "device/cuda_error.h"
 #include "launch.cuh"
 #include "store.cuh"
 

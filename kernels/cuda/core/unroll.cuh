@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What shortens the code of kernels: functions that are always inlined, loops, and divisions. UNROLLED_FOR is a loop of
- * constant length that is unrolled, so that arrays that it indexes stay in registers. UNROLLED_2_FOR, UNROLLED_4_FOR and
- * UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled. ROLLED_FOR is a loop that is not unrolled.
+/* What shortens the code of kernels: functions that are always inlined, loops, divisions, and four floats at a time.
+ * UNROLLED_FOR is a loop of constant length that is unrolled, so that arrays that it indexes stay in registers.
+ * UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled.
+ * ROLLED_FOR is a loop that is not unrolled.
  */
 #pragma once
 
@@ -24,6 +25,12 @@ inline int64_t divide_up(int64_t a, int64_t b) {
 /* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
 DEVICE int64_t quotient(int64_t a, int64_t b) {
   return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
+/* Loads four floats from a multiple of 16 bytes. */
+DEVICE void load_four(const float *from, float *x) {
+  const float4 four = *(const float4 *)from;
+  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
 }
 
 } // namespace

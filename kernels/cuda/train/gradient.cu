@@ -46,14 +46,6 @@ struct gradient_arguments : staging {
   int32_t bands, band_rows;
 };
 
-DEVICE void load_four(const float *from, float *four) {
-  const float4 own = *(const float4 *)from;
-  four[0] = own.x;
-  four[1] = own.y;
-  four[2] = own.z;
-  four[3] = own.w;
-}
-
 /* The vectors of four samples that four places need. */
 template <int TAPS, int SHIFT> constexpr int FOURS = (SHIFT + 4 + TAPS - 1 + 3) / 4;
 
