@@ -4,14 +4,14 @@
 
 #include "image/gpu_codec.h"
 
-/* Of jpeg.cu. */
+/* In jpeg.cu. */
 const char *gconv_jpeg_obstacle(void);
 gconv_status gconv_jpeg_start(int index, gconv_gpu_decoder **decoder);
 int gconv_jpeg_backlog(gconv_gpu_decoder *decoder);
 gconv_status gconv_jpeg_decode(gconv_gpu_decoder *decoder, gconv_gpu_memory *room, const void *jpeg, size_t size,
                                const gconv_image *image, void *stream);
 
-/* Of png.cu, which encodes interleaved u8 or u16 of 1 to 4 channels whose rows have up to half a megabyte. The first encoder
+/* In png.cu, which encodes interleaved u8 or u16 of 1 to 4 channels whose rows have up to half a megabyte. The first encoder
  * for a device takes at least 1 MB: it makes a small picture (png_check.h) while others wait. */
 size_t gconv_png_bytes(const gconv_image *image);
 gconv_status gconv_png_create(const gconv_image *shape, gconv_gpu_png **png);

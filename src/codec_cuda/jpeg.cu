@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JPEG files decoded by a GPU: nvJPEG, which is loaded when it is first wanted, undoes the coding and the cosine transform,
- * on the engines that are made for that where the GPU has some (an A100 or H100 has); a kernel of ours makes pixels of the
- * planes, as libjpeg-turbo does. Those engines round the transform as libjpeg does by default, so that the pixels are
- * the same, bit for bit.
+ * Decodes JPEG files on a GPU. nvJPEG undoes the coding and the cosine transform. Some GPUs, such as A100 and H100, have
+ * engines for that. A kernel of ours then makes pixels of the planes, as libjpeg-turbo does. The engines round the transform
+ * as libjpeg does by default, so the pixels are the same, bit for bit. nvJPEG is loaded when the first file is decoded.
  *
- * One engine takes 2 ms for a megabyte of a file, and one call at a time is served, but as many files of a call side by side
- * as there are engines. So what several threads want meanwhile goes into the next call, which one of them makes for all.
+ * An engine takes 2 ms for a megabyte of a file. nvJPEG serves one call at a time, but all engines work on the files of a
+ * call. So the requests of several threads are collected during a call, and one of the threads makes the next call for all.
  */
 #include "base/checksum.h"
 #include "base/library.h"
@@ -19,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- nvJPEG: what is used of it, declared here so that building does not need it ---- */
+/* ---- The part of nvJPEG that is used, declared here so that building does not need nvJPEG ---- */
 
 namespace {
 
@@ -67,17 +66,17 @@ const char *gconv_jpeg_obstacle(void) {
 
 namespace {
 
-/* Y, Cb and Cr, of which the last two may have half as many columns or rows. */
+/* Y, Cb and Cr. The latter two may have half as many columns or rows. */
 struct planes {
   const uint8_t *data[3];
   size_t pitch[3];
   int32_t width, height;   /* of Y and the image */
   int32_t columns, rows;   /* of Cb and Cr */
-  bool halved_x, halved_y; /* whether these are half as many */
+  bool halved_x, halved_y; /* Cb and Cr have half as many columns; half as many rows */
 };
 
-/* Of a column of Cb or Cr, what row y of the image sees: the near sample, or, where rows are halved, 3 times that plus the
- * one beyond. */
+/* What row y of the image sees of a column of Cb or Cr: the nearest sample. If rows are halved, it is 3 times the nearest
+ * sample plus the next one beyond. */
 __device__ int column(const planes &p, int part, int32_t y, int32_t column) {
   column = min(max(column, 0), p.columns - 1);
   int32_t row = p.halved_y ? y / 2 : y;
@@ -150,7 +149,7 @@ struct gconv_gpu_decoder {
   nvjpegHandle_t handle;
   int device;
   int files; /* of a call: one an engine */
-  /* Of who makes the call: `busy` guards them. */
+  /* Used by the thread that makes a call: `busy` guards them. */
   nvjpegJpegState_t state;
   bool ready; /* the state */
   cudaStream_t stream;
@@ -167,8 +166,8 @@ static int make_ready(gconv_gpu_decoder *decoder) {
   return nvjpeg.DecodeBatchedInitialize(decoder->handle, decoder->state, decoder->files, 1, OUTPUT_YUV);
 }
 
-/* Engines that would have nothing to do get the last file once more, and write the same bytes to the same place: to prepare
- * for another number of files takes 10 ms, as long as a call. */
+/* Decodes up to decoder->files files by one call. Engines without a file decode the last file again, and write the same
+ * bytes to the same place: to prepare for another number of files would take 10 ms, as long as a call. */
 static int call(gconv_gpu_decoder *decoder, request *const *requests, int count) {
   const unsigned char *data[MOST_FILES];
   size_t sizes[MOST_FILES];
@@ -184,13 +183,13 @@ static int call(gconv_gpu_decoder *decoder, request *const *requests, int count)
     error = nvjpeg.DecodeBatched(decoder->handle, decoder->state, data, sizes, targets, decoder->stream);
   cudaError_t failure = cudaEventRecord(decoder->end, decoder->stream);
   if (failure == cudaSuccess)
-    failure = cudaEventSynchronize(decoder->end); /* asleep: the processor is wanted elsewhere */
+    failure = cudaEventSynchronize(decoder->end); /* the thread sleeps, so that others have its processor */
   cudaGetLastError();
   decoder->ready = error == 0 && failure == cudaSuccess;
   return error != 0 ? error : -(int)failure;
 }
 
-/* A file that is refused is told from the others of its call by calls of their own. */
+/* If a call of several files fails, each file gets a call of its own, which tells the files that nvJPEG refuses. */
 static void serve(gconv_gpu_decoder *decoder, request *const *requests, int count) {
   cudaSetDevice(decoder->device);
   int error = call(decoder, requests, count);
@@ -198,7 +197,7 @@ static void serve(gconv_gpu_decoder *decoder, request *const *requests, int coun
     requests[i]->error = error == 0 || count == 1 ? error : call(decoder, &requests[i], 1);
 }
 
-/* Under the lock, which is let go meanwhile: decodes what is wanted by now, whoever wants it. */
+/* Decodes the files that threads are waiting for. Called under the lock, which is released during the call. */
 static void serve_all(gconv_gpu_decoder *decoder) {
   request *requests[MOST_FILES];
   int count = 0;
@@ -240,7 +239,7 @@ int gconv_jpeg_backlog(gconv_gpu_decoder *decoder) {
 
 /* ---- One file ---- */
 
-/* Where the planes of the image are to be, and how the file samples its colours. */
+/* Finds how the file samples its colours, and lays out the planes in `room`. */
 static gconv_status lay_out(const gconv_gpu_decoder *decoder, gconv_gpu_memory *room, const request *wanted,
                             const gconv_image *image, planes *p) {
   int components, sampling, widths[COMPONENTS], heights[COMPONENTS];
@@ -295,7 +294,7 @@ gconv_status gconv_jpeg_decode(gconv_gpu_decoder *decoder, gconv_gpu_memory *roo
 
 /* ---- The decoder ---- */
 
-/* With the engines where there are some, else with kernels and the CPU. */
+/* Uses the engines of the GPU if it has some, else kernels and the CPU. */
 static gconv_status start(gconv_gpu_decoder *decoder) {
   int error = nvjpeg.CreateEx(BACKEND_HARDWARE, NULL, NULL, 0, &decoder->handle);
   unsigned engines = 1, cores = 1;
@@ -317,7 +316,7 @@ static gconv_status start(gconv_gpu_decoder *decoder) {
   return GCONV_OK;
 }
 
-/* Decodes the known file, whose pixels get room on the device, and compares these. */
+/* Decodes the known file (jpeg_known.h) to memory that it allocates at *room, and compares the pixels. */
 static gconv_status hold_to_known(gconv_gpu_decoder *decoder, gconv_gpu_memory *planes, void **room) {
   uint8_t pixels[GCONV_KNOWN_JPEG_HEIGHT * GCONV_KNOWN_JPEG_WIDTH * 3];
   gconv_image image = {};
@@ -334,7 +333,7 @@ static gconv_status hold_to_known(gconv_gpu_decoder *decoder, gconv_gpu_memory *
   return GCONV_OK;
 }
 
-/* GPUs differ in what decodes, and results are not to tell who did. */
+/* GPUs decode by different means. Results must not depend on that. */
 static gconv_status check(gconv_gpu_decoder *decoder) {
   gconv_gpu_memory planes = {};
   void *room = NULL;
@@ -376,7 +375,7 @@ static gconv_status create(int device, gconv_gpu_decoder **result) {
   return GCONV_OK;
 }
 
-/* It belongs to the process, as the context does: to end it takes half as long as to start it. */
+/* The decoder of a device belongs to the process, as its context does: to end one takes half as long as to start one. */
 gconv_status gconv_jpeg_start(int device, gconv_gpu_decoder **decoder) {
   enum { MOST_DEVICES = 64 };
   static pthread_mutex_t lock[MOST_DEVICES];

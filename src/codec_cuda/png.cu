@@ -2,10 +2,9 @@
 /*
  * PNG made by a GPU: the same bytes that src/image/png_encode.c makes at level 1.
  *
- * Filtered photos are strips without matches nearly always: row filters, histograms, prefix codes and bits packed side
- * by side, all of which a GPU does in a fraction of a millisecond, while a processor takes 40 for 4K. Matches are
- * looked for in the samples of the strips, as decisions depend on them, but not in the strips: those that have some are left
- * to the host.
+ * Nearly all strips of photos are coded without matches. They take row filters, histograms, prefix codes and the packing of
+ * bits. A GPU does that in a fraction of a millisecond, where a processor takes 40 ms for a 4K image. Whether a strip is
+ * coded with matches is decided by a sample of its rows (png_trials.cuh). Strips with matches are left to the host.
  */
 #include "codec_cuda/codec.cuh"
 #include "codec_cuda/png_blocks.cuh"
@@ -16,14 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What gconv_gpu_png is here. */
+/* A gconv_gpu_png, with what this file keeps of it. */
 struct png_encoder : gconv_gpu_png {
   png_job job;
-  void *memory;            /* of the device: all that the job has */
-  gconv_png_strip *pinned; /* its strips */
+  void *memory;            /* of the device: the arrays of the job */
+  gconv_png_strip *pinned; /* the strips of the job, in host memory */
 };
 
-/* Whether an encoder may be made for images like this. */
+/* True if images of this shape can be encoded. */
 static bool can(const gconv_image *image) {
   const size_t most_row = (size_t)1 << 19, most_strips = 65535;
   const size_t row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
@@ -34,7 +33,7 @@ static bool can(const gconv_image *image) {
 
 /* ---- Memory ---- */
 
-enum { SHARED_BESIDE = 4096 }; /* bytes that try_matches() has besides */
+enum { SHARED_BESIDE = 4096 }; /* static shared memory of try_matches(), in bytes */
 
 static size_t round_up(size_t size) {
   return (size + 255) / 256 * 256;
@@ -57,7 +56,7 @@ static void set_shape(png_job *job, const gconv_image *shape, size_t strip_rows)
   job->chunks_room = round_up(job->strips * gconv_png_chunk_bound(strip)); /* the last word is written as a whole */
 }
 
-/* Deals out memory from `base` on; returns how much. */
+/* Places the arrays of a job in memory, from `base` on. Returns their bytes. */
 static size_t deal_out(png_job *job, uint8_t *base) {
   size_t bytes = 0;
   const size_t tried = (size_t)job->strips * GCONV_PNG_FILTERS;
@@ -99,7 +98,7 @@ static gconv_status allocate(png_encoder *encoder, size_t bytes, size_t strips) 
   return GCONV_OK;
 }
 
-/* For such jobs from now on, for which it has the memory; returns what is behind. */
+/* Sets the job of the encoder, whose memory must suffice. Returns the end of the job's arrays. */
 static uint8_t *set_job(png_encoder *encoder, const png_job *job) {
   encoder->job = *job;
   const size_t bytes = deal_out(&encoder->job, (uint8_t *)encoder->memory);
@@ -150,7 +149,7 @@ gconv_status gconv_png_encode(gconv_gpu_png *png, const gconv_image *image, void
 
 /* ---- Whether a GPU makes what it should ---- */
 
-/* Makes the PNG of the picture, and gets the chunks. */
+/* Encodes the picture, and copies its chunks to the host. */
 static gconv_status make_known(png_encoder *encoder, const gconv_image *picture, void *pixels, uint8_t *chunks,
                                cudaStream_t stream) {
   gconv_image image = *picture;
@@ -162,7 +161,7 @@ static gconv_status make_known(png_encoder *encoder, const gconv_image *picture,
   return GCONV_OK;
 }
 
-/* By an encoder for the picture, behind whose memory is room for its pixels. */
+/* Encodes the picture of the check, and compares the chunks. `pixels`: device memory for its pixels. */
 static gconv_status hold_to_cpu(png_encoder *encoder, gconv_png_check *check, void *pixels) {
   const size_t size = encoder->job.chunks_room;
   cudaStream_t stream;
@@ -176,7 +175,8 @@ static gconv_status hold_to_cpu(png_encoder *encoder, gconv_png_check *check, vo
   return status;
 }
 
-/* Memory for the job, which the check uses first: to free some of its own would be to wait for all that is at work. */
+/* Allocates memory for the job. The check uses the same memory first: to free memory of its own, it would have to wait for
+ * all work of the device. */
 static gconv_status fill_and_check(png_encoder *encoder, const png_job *job, gconv_png_check *check) {
   const gconv_image *picture = gconv_png_check_picture(check);
   png_job known = job_of(picture, GCONV_PNG_CHECK_ROWS), wanted = *job;
@@ -195,7 +195,7 @@ static gconv_status fill(png_encoder *encoder, const png_job *job) {
   return GCONV_OK;
 }
 
-/* What is known of a device. */
+/* The result of the check of a device; neither right nor wrong: it is not known yet. */
 typedef struct judgement {
   bool right, wrong;
   char why[200];
@@ -213,7 +213,7 @@ static gconv_status check_first(png_encoder *encoder, const png_job *job, judgem
   return status;
 }
 
-/* The current device is checked once; others wait meanwhile. */
+/* Checks the current device at the first call. Other threads wait until that is done. */
 static gconv_status fill_checked(png_encoder *encoder, const png_job *job) {
   enum { MOST_DEVICES = 64 };
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

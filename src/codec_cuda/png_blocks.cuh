@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strips of literals, made: lines are filtered and counted by blocks of deflate, codes made of the counts, places found for
- * all bits, and the bits put there. png_deflate.c does the same with one block after the other.
+ * Makes strips of literals in four steps: filters lines and counts bytes, for each block of deflate; makes codes of the
+ * counts; finds the places of all bits; packs the bits there. png_deflate.c does the same, one block after the other.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/* The bytes of a block, which is one of its strip. */
+/* The bytes of block number `block` of a strip; 0 after the last block. */
 __device__ uint32_t block_bytes(const png_job &job, uint32_t strip, uint32_t block) {
   const uint32_t size = rows_of(job, strip) * job.line, begin = block * BLOCK_BYTES;
   return begin < size ? min(size - begin, (uint32_t)BLOCK_BYTES) : 0;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
     counts[i / LITERALS][i % LITERALS] = 0;
   __syncthreads();
   if (threadIdx.x == 0 && block == 0)
-    job.made[strip].size = !choice.matches; /* for now; lay_out() knows more */
+    job.made[strip].size = !choice.matches; /* lay_out() replaces it by the size */
   if (choice.matches)
     return;
   uint8_t *out = job.lines + strip * job.strip_room + block * BLOCK_BYTES;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
 
 enum { CODE_THREADS = 256 };
 
-/* As gconv_huffman_codes(), of lengths that make_lengths() has just left `room` with. */
+/* Makes codes as gconv_huffman_codes() does. make_lengths() must have made the lengths in `room` just before. */
 __device__ void make_codes_of(const uint8_t *lengths, int symbols, uint16_t *codes, const length_room *room) {
   for (int i = (int)threadIdx.x; i < symbols; i += CODE_THREADS) {
     const int length = lengths[i];
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(CODE_THREADS) describe_blocks(const png_job jo
 
 /* ---- Places ---- */
 
-/* Where `size` bytes end that are stored from bit `position` on, once they are stored. */
+/* The bit after `size` bytes that are stored, not coded, from bit `position` on. */
 __device__ uint64_t end_of_stored(uint64_t position, uint32_t size) {
   for (bool more = true; more; more = size > 0) {
     const uint32_t part = min(size, (uint32_t)STORED_BYTES);
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(LAYOUT_THREADS) lay_out(const png_job job) {
 
 /* ---- Bits ---- */
 
-/* Puts up to 32 bits at a place where others put theirs, into words that were zero. */
+/* Puts up to 32 bits into words that began as zeros. Other threads may put theirs into the same words. */
 __device__ void or_bits(uint32_t *words, uint64_t position, uint32_t bits) {
   const uint64_t both = (uint64_t)bits << position % 32;
   if ((uint32_t)both)
@@ -197,7 +197,7 @@ __device__ uint32_t reverse_bytes(uint32_t value) {
   return __byte_perm(value, 0, 0x0123);
 }
 
-/* An empty stored block, or the head of one, which begins at the position; returns where its bytes are. */
+/* Puts the head of a stored block, which may be empty, at a position. Returns where the bytes of the block begin. */
 __device__ uint64_t put_stored_head(uint32_t *words, uint64_t position, uint32_t size, bool last) {
   or_bits(words, position, last);
   position = (position + 3 + 7) / 8 * 8;
@@ -207,7 +207,7 @@ __device__ uint64_t put_stored_head(uint32_t *words, uint64_t position, uint32_t
 
 enum { PACK_THREADS = 1024, PACKED_BYTES = BLOCK_BYTES / PACK_THREADS };
 
-/* Bytes as they are. Whoever has a word of the target puts all of it. */
+/* Puts bytes as they are. The thread that has a word of the target puts the whole word. */
 __device__ void copy_bytes(const uint8_t *bytes, uint32_t size, uint32_t *words, uint64_t position) {
   const uint64_t target = position / 8, first = target / 4, end = (target + size + 3) / 4;
   for (uint64_t word = first + threadIdx.x; word < end; word += PACK_THREADS) {
@@ -257,7 +257,7 @@ struct literals {
   uint32_t fours[PACKED_BYTES / 4]; /* in registers, as all loops are unrolled */
   uint32_t count;
 
-  /* From bytes[begin], a multiple of 16, on, of `size`. */
+  /* Loads the literals from bytes[begin] on, of `size` bytes; begin is a multiple of 16. */
   __device__ literals(const uint8_t *bytes, uint32_t begin, uint32_t size) {
     count = begin < size ? min(size - begin, (uint32_t)PACKED_BYTES) : 0;
 #pragma unroll
@@ -270,7 +270,7 @@ struct literals {
     }
   }
 
-  /* The code of one; none behind the last. */
+  /* The code of literal i; 0 after the last one. */
   __device__ uint32_t code(const uint32_t *codes, uint32_t i) const {
     const uint32_t code = codes[fours[i / 4] >> 8 * (i % 4) & 0xff];
     return i < count ? code : 0;
@@ -281,7 +281,8 @@ __device__ uint32_t length_of(uint32_t code) {
   return code & ((1 << COUNT_BITS) - 1);
 }
 
-/* Words that are all the thread's own are stored, the first and the last shared. */
+/* Puts the codes of a thread's literals. Words that the thread shares with others, the first and the last, are put by
+ * atomics; the words between are stored. */
 __device__ void put_literals(const uint32_t *codes, const literals &own, uint32_t *words, uint64_t position) {
   uint32_t *next = words + position / 32, *const first = next;
   uint64_t bits = 0;
@@ -305,7 +306,7 @@ __device__ void put_literals(const uint32_t *codes, const literals &own, uint32_
     atomicOr(next, (uint32_t)bits);
 }
 
-/* Puts a block, and what stands before the first and behind the last one of a strip. */
+/* Puts a block. The first one of a strip also puts the head of the chunk, and the last one its end. */
 __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
   __shared__ uint32_t codes[LITERALS];
   const uint32_t index = blockIdx.x, strip = blockIdx.y, size = block_bytes(job, strip, index);
@@ -365,9 +366,9 @@ __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
   return product;
 }
 
-/* CRC-32 is linear: each thread that of some bytes, as if zeros followed them to the end, and all of these together. They
- * are put where the chunk has it, which begins as zeros. That the checksum begins with ones is as if the first four bytes
- * were inverted. */
+/* CRC-32 is linear. So each thread computes the checksum of some bytes, as if zeros followed to the end of the chunk, and
+ * the exclusive or of all these is the checksum of the chunk. The threads put theirs into its place, which begins as zeros.
+ * A checksum that begins with ones is the same as inverting the first four bytes. */
 __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
   __shared__ uint32_t table[256], powers[32]; /* x^(8 * 2^i) */
   const gconv_png_strip made = job.made[blockIdx.y];

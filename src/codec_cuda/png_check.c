@@ -28,7 +28,8 @@ static uint32_t draw(uint32_t *seed) {
   return *seed >> 8;
 }
 
-/* Noise of all levels; a slope with some of which each level is half as frequent as the one below; a flat run. */
+/* Rows of noise of all levels; then a slope with noise whose levels are half as frequent as the level below; then flat rows.
+ */
 static void paint(uint8_t *pixels) {
   uint32_t seed = 1;
   for (int y = 0; y < HEIGHT; y++)

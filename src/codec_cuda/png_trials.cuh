@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is decided of each strip: samples are filtered in all ways, cut and measured, as png_encode.c does it for one
- * after the other. A block of threads a strip and filter.
+ * Decides for each strip which row filter it gets, and whether it is coded with matches. Some rows, the sample of the strip,
+ * are filtered by each filter, and their bits are counted, as png_encode.c does it. A block of threads has a strip and a
+ * filter.
  */
 #pragma once
 
@@ -11,38 +12,39 @@
 
 namespace {
 
-/* Of a sample by one filter. */
+/* The bits of a sample by one filter. */
 struct trial {
-  uint64_t literals, with; /* bits, without and with matches */
+  uint64_t literals, with; /* without and with matches */
 };
 
 /* A block of deflate. */
 struct png_block {
   uint64_t position; /* where its bits begin in the strip's chunk */
   uint64_t weighted; /* of its bytes: the sum of each times the number of bytes from it to the end; for Adler-32 */
-  uint32_t sum;      /* and that of the bytes */
-  uint32_t bits;     /* all that it takes */
+  uint32_t sum;      /* the sum of its bytes */
+  uint32_t bits;     /* of the block in all */
   uint32_t description_bits;
   bool stored;
   uint32_t counts[LITERALS];
-  uint32_t codes[LITERALS + 1]; /* above COUNT_BITS the bits, below how many they are; the last is the end of the block */
-  uint32_t description[160];    /* of the codes, of at most 512 bytes, with room to write in */
+  uint32_t codes[LITERALS +
+                 1]; /* the number of bits in the lowest COUNT_BITS bits, the bits above; the last is the end of the block */
+  uint32_t description[160]; /* of the codes: at most 512 bytes, and slack for whole words */
 };
 
-/* An image, and where everything is that is made of it. Strips have rooms of equal size. */
+/* An image, and the arrays that are made of it. Strips have rooms of equal size. */
 struct png_job {
   const uint8_t *image;
   size_t stride;
-  uint32_t row_bytes, line; /* of a row; and of it with the number of its filter */
-  uint32_t pixel;           /* its bytes */
-  uint32_t swap;            /* 1: samples have two bytes, of which the file has the other one first; 0 */
+  uint32_t row_bytes, line; /* bytes of a row; of a row and the number of its filter */
+  uint32_t pixel;           /* bytes of a pixel */
+  uint32_t swap;            /* 1: samples have two bytes, in the other order than in the file; else 0 */
   uint32_t height, strip_rows, strips, strip_blocks;
   size_t strip_room, sample_room;
   uint8_t *samples;  /* [strips][filters][sample_room]: filtered */
   trial *trials;     /* [strips][filters] */
   uint8_t *lines;    /* [strips][strip_room]: filtered */
   png_block *blocks; /* [strips][strip_blocks] */
-  uint32_t *chunks;  /* words of what is made */
+  uint32_t *chunks;  /* the chunks of all strips, one after the other */
   size_t chunks_room;
   gconv_png_strip *made; /* [strips] */
 };
@@ -68,7 +70,7 @@ __device__ uint8_t filter_byte(const png_job &job, int filter, uint32_t y, uint3
   return (uint8_t)(own - gconv_png_predict(filter, left, up, corner));
 }
 
-/* `count` bytes, at most four, from byte x of line y on, in the words of CUDA: the first lowest. */
+/* Up to four bytes from byte x of line y on, as a word: the first byte is the lowest. */
 __device__ uint32_t filter_bytes(const png_job &job, int filter, uint32_t y, uint32_t x, uint32_t count) {
   uint32_t four = 0;
 #pragma unroll
@@ -85,21 +87,21 @@ __device__ uint32_t filter_bytes(const png_job &job, int filter, uint32_t y, uin
 
 /* ---- Lengths of codes, by all threads of a block ---- */
 
-/* To the first lane. */
+/* The sum of all lanes; the first lane gets it. */
 __device__ uint64_t sum_of_warp(uint64_t value) {
   for (int distance = 16; distance > 0; distance /= 2)
     value += __shfl_down_sync(0xffffffff, value, distance);
   return value;
 }
 
-/* In shared memory. */
+/* What make_lengths() works in, in shared memory. */
 struct length_room {
   gconv_huffman_room huffman;
   int used;
   uint32_t bits;
 };
 
-/* As gconv_huffman_lengths(); returns the bits that what was counted takes with them. */
+/* Makes the lengths of codes as gconv_huffman_lengths() does. Returns the bits of all symbols that were counted. */
 __device__ uint32_t make_lengths(const uint32_t *counts, int symbols, int longest, uint8_t *lengths, length_room *room) {
   const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
   if (thread == 0)
@@ -189,13 +191,13 @@ __device__ gconv_png_choice begin_choice(const png_job &job, uint32_t strip) {
   return gconv_png_choice_begin(literals);
 }
 
-/* What try_matches() works in: the places are done with when lengths are made. */
+/* What try_matches() works in. The places that were seen are no longer needed when lengths are made. */
 union match_room {
   uint64_t seen[1 << HASH_BITS];
   length_room lengths;
 };
 
-/* What lines have been cut into. */
+/* The symbols that lines have been cut into. */
 struct cuts {
   uint32_t *counts, *distance_counts; /* in shared memory: of SYMBOLS and DISTANCE_SYMBOLS */
   uint32_t extra_bits;                /* of each lane's matches */
@@ -209,8 +211,8 @@ __device__ void count_match(cuts *c, uint32_t length, uint32_t distance) {
 }
 
 /* Cuts bytes 0 .. stop - 1 as the CPU does one pixel after the other, by one warp. Each lane looks one pixel up, as if
- * all those before it were noted, which is so as long as they are no matches, or such that end where the next one begins.
- * What comes behind another match, or behind too many of one slot, is looked up once more. */
+ * all pixels before it were noted. That is so if they are no matches, or matches that end where the next pixel begins.
+ * Pixels after another match, or after too many pixels of one slot, are looked up again. */
 __device__ void cut_by_warp(uint64_t *seen, const gconv_png_lines &lines, uint32_t stop, cuts *c) {
   enum { MOST_BEFORE = 3 };
   const uint32_t all = 0xffffffff, lane = threadIdx.x, line = (uint32_t)lines.line, pixel_bytes = (uint32_t)lines.pixel;
@@ -281,7 +283,7 @@ __device__ void cut_by_warp(uint64_t *seen, const gconv_png_lines &lines, uint32
   c->extra_bits = (uint32_t)sum_of_warp(c->extra_bits);
 }
 
-/* All filters that could be asked about are tried side by side. */
+/* Tries all filters that the choice may ask for, side by side. */
 __global__ void __launch_bounds__(TRIAL_THREADS) try_matches(const png_job job) {
   extern __shared__ uint64_t shared_memory[];
   match_room *room = (match_room *)shared_memory;
@@ -316,7 +318,7 @@ __global__ void __launch_bounds__(TRIAL_THREADS) try_matches(const png_job job) 
 
 /* ---- The choice ---- */
 
-/* That of a strip whose trials are done. */
+/* The choice for a strip whose trials are done. */
 __device__ gconv_png_choice choose(const png_job &job, uint32_t strip) {
   gconv_png_choice choice = begin_choice(job, strip);
   for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {

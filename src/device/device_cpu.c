@@ -41,8 +41,8 @@ static bool describe(int index, gconv_device_info *info) {
   return true;
 }
 
-/* One thread of the reference CPU: a Zen 4 at 3.7 GHz, with AVX2. Which algorithms auto takes must not depend on how many
- * threads there are, or on what else a CPU has, as results would. */
+/* The machine is one thread of the reference CPU, a Zen 4 at 3.7 GHz with AVX2. If the choice of `auto` depended on the
+ * threads or instructions of a CPU, so would results. */
 static gconv_status open_cpu(gconv_device *device) {
   device->machine = (gconv_machine){.fma_per_ms = 5.5e7, .bytes_per_ms = 1.2e7, .launch_ms = 0.02, .units = 1};
   return GCONV_OK;
@@ -129,7 +129,8 @@ static double time_spin(gconv_device *device, spin *work) {
   return gconv_now_ms() - start;
 }
 
-/* Turns are doubled until they take some ms: a build without optimization does a hundredth of them in that time. */
+/* Doubles the turns until they take some milliseconds. A build without optimisation needs a hundredth of the turns for that.
+ */
 static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
   const int runs = 8; /* the first wake the wide units */
   const double enough_ms = 2;

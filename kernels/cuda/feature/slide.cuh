@@ -2,10 +2,10 @@
 /*
  * Sums of symmetric filters over V neighbouring outputs of a thread, in the order of kernels/cpu/smooth.h.
  *
- * Step k adds the samples k ahead and k behind of each output. Those of neighbouring outputs are neighbours, too, so that
- * two windows of V samples slide outwards, and a step loads one sample for each of them: 2 loads for up to 5 V additions and
- * multiply-adds. A window is a ring: sample number p is in register p mod V. V steps are unrolled, so that all numbers of
- * registers are constants, and loads of all of them are on their way at once.
+ * Step k adds two samples to each output: k after it, and k before it. The samples of neighbouring outputs are neighbours,
+ * too. So two windows of V samples slide outwards, and a step loads one sample for each window: 2 loads for up to 5 V
+ * additions and multiply-adds. A window is a ring: sample number p is in register p mod V. V steps are unrolled. So the
+ * numbers of registers are constants, and the loads of V steps are under way at the same time.
  */
 #pragma once
 

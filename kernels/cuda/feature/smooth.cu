@@ -34,7 +34,7 @@ __host__ DEVICE int32_t pass_columns(const gconv_feature_tiles &t, int32_t radiu
 
 /* A tile's place in the image. */
 struct tile_place {
-  int32_t y, x, end_y, end_x; /* the first pixel; behind the last one */
+  int32_t y, x, end_y, end_x; /* the first row and column; those after the last */
 };
 
 DEVICE tile_place place_of(const gconv_feature_tiles &t, int32_t tile) {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
           taps, [&](int v) { return sample(base + v * pitch); },
           [&](int c, int u) { return sample(base + (int64_t)(c * V + u + V) * pitch); },
           [&](int c, int u) { return sample(base - (int64_t)(c * V + u + 1) * pitch); }, &sum);
-    } else { /* rows that are not wanted may need others than the source has */
+    } else { /* rows outside of the tile may need rows that the source does not have */
       const bool near = taps.radius + V < t.height;
       auto at = [&](int32_t i) {
         const int32_t from = near ? near_index(s.border, y + i, t.height) : far_index(s.border, y + i, t.height);
@@ -103,19 +103,19 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
 
 /* ---- In x ---- */
 
-/* What a warp works on: CHUNK columns of a plane's row. */
+/* The CHUNK columns of a plane's row that a warp makes. */
 struct line {
   float *shared;
   int32_t lane, first; /* column of the plane */
   int32_t apron;       /* floats of shared memory before those of column `first`, a multiple of V */
 };
 
-/* Where number `at` of the row in shared memory is: there is a gap behind each V floats. */
+/* The place of number `at` of the row in shared memory. There is a gap after each V floats. */
 __host__ DEVICE int32_t spread(int32_t at) {
   return at + at / V;
 }
 
-/* Brings a row of a pass to shared memory, and smooths it there. */
+/* Copies a row of a pass to shared memory, and smooths it there. */
 template <bool ZERO, bool ONE, bool TWO>
 DEVICE void smooth_line(const line &l, const gconv_feature_tiles &t, const gconv_feature_taps &taps, const float *row,
                         sums<ZERO, ONE, TWO> *sum) {
@@ -177,7 +177,7 @@ struct line_outputs {
   }
 };
 
-/* The eigenvalues of the structure tensor, from three passes the Gaussian. */
+/* Stores the eigenvalues of the structure tensor, whose three entries are smoothed by the Gaussian. */
 DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, const gconv_feature_taps &taps,
                        const float *from, int64_t pass_floats, const gconv_feature_outputs &out) {
   float xx[V], xy[V], yy[V];
@@ -194,7 +194,7 @@ DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, cons
   w.put(out.tensor[1], yy);
 }
 
-/* The Gaussian, or its difference to another feature. `values` may change. */
+/* Stores the Gaussian, or its difference to another feature. `values` may change. */
 DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, float origin, float (&values)[V]) {
   UNROLLED_FOR (int v = 0; v < V; v++) {
     const int32_t column = w.l.first + w.l.lane * V + v;
@@ -206,7 +206,7 @@ DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, 
   w.put(out.smooth, values);
 }
 
-/* What derivatives are made of: `flat` is of order 0 in y. */
+/* Stores the features that are made of derivatives. `flat` has those of order 0 in y. */
 template <int MADE>
 DEVICE void put_derivatives(const line_outputs &w, const gconv_feature_tiles &t, const gconv_feature_taps &taps,
                             const float *from, int64_t pass_floats, const gconv_feature_outputs &out,

@@ -10,9 +10,9 @@ constexpr int LANES = 32, WARPS = 8;
 
 /* ---- Samples of a tile's plane ---- */
 
-/* A pixel's view of its tile. */
+/* The samples of the tile that a pixel lies in. */
 struct view {
-  const float *plane; /* that of pixel 0, 0 of the image would be here */
+  const float *plane; /* where the sample of pixel (0, 0) of the image would be */
   int32_t height, width;
   int64_t pitch;
 };
@@ -29,7 +29,8 @@ DEVICE float sample_at(const view &w, int32_t y, int32_t x) {
   return w.plane[y * w.pitch + x];
 }
 
-/* Number i of a line of `count` samples; beyond its ends, what gconv_feature_fill_linear() of src/feature fills in. */
+/* Number i of a line of `count` samples. Beyond its ends, it continues as gconv_feature_fill_linear() of src/feature does.
+ */
 template <class Line> DEVICE float extended(Line line, int32_t i, int32_t count) {
   if (i >= 0 && i < count)
     return line(i);
