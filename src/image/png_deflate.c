@@ -4,11 +4,15 @@
 #include "image/png_cut.h"
 
 #include <string.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 
 enum {
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   TRIAL_BYTES = 8192, /* of a block, that tell whether matches are worth looking for */
   COUNT_TABLES = 8,
+  MANY = 4096, /* literals that are worth making tables for */
 };
 
 /* Some literals and then a match. The last of a block has length 0: it is no match. */
@@ -198,14 +202,98 @@ GCONV_INLINE void put_match(const gconv_png_deflater *deflater, unsigned length,
   put_joined(writer, join_match(deflater->length_codes[length], deflater->distance_codes[symbol], back, extra));
 }
 
+/* ---- Many literals, with instructions that pick bytes from a vector (VBMI) ---- */
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi2")))
+
+/* A byte of each of 256 codes, and the look-up of 64 bytes at a time. */
+typedef struct byte_table {
+  __m512i quarters[4];
+} byte_table;
+
+VBMI static inline byte_table make_byte_table(const uint32_t *codes, int shift) {
+  uint8_t bytes[LITERALS];
+  byte_table table;
+  for (int i = 0; i < LITERALS; i++)
+    bytes[i] = (uint8_t)(codes[i] >> shift);
+  memcpy(&table, bytes, sizeof table);
+  return table;
+}
+
+VBMI static inline __m512i look_up_bytes(const byte_table *table, __m512i bytes) {
+  __m512i low = _mm512_permutex2var_epi8(table->quarters[0], bytes, table->quarters[1]);
+  __m512i high = _mm512_permutex2var_epi8(table->quarters[2], bytes, table->quarters[3]);
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
+}
+
+/* Byte `i` of each 32 bits. */
+VBMI static inline __m512i byte_of(__m512i fours, unsigned i) {
+  return _mm512_and_si512(_mm512_srli_epi32(fours, 8 * i), _mm512_set1_epi32(0xff));
+}
+
+/* Eight times four codes, of which pairs are joined already, are joined and put. */
+VBMI static inline void put_eight(__m256i first, __m256i first_counts, __m256i second, __m256i counts, bit_writer *writer) {
+  uint64_t bits[8];
+  uint32_t all[8];
+  __m512i later = _mm512_sllv_epi64(_mm512_cvtepu32_epi64(second), _mm512_cvtepu32_epi64(first_counts));
+  _mm512_storeu_si512(bits, _mm512_or_si512(_mm512_cvtepu32_epi64(first), later));
+  _mm256_storeu_si256((__m256i *)all, counts);
+  for (int i = 0; i < 8; i++) {
+    put(writer, bits[i], all[i]);
+    drain(writer);
+  }
+}
+
+/* Puts the codes of literals, 64 at a time, and returns how many there were. */
+VBMI static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes, size_t count, bit_writer *result) {
+  const byte_table lengths = make_byte_table(codes, 0), lows = make_byte_table(codes, COUNT_BITS),
+                   highs = make_byte_table(codes, COUNT_BITS + 8);
+  bit_writer writer = *result;
+  size_t done = 0;
+  for (; done + 64 <= count; done += 64) {
+    const __m512i literals = _mm512_loadu_si512(bytes + done);
+    const __m512i length = look_up_bytes(&lengths, literals), low = look_up_bytes(&lows, literals),
+                  high = look_up_bytes(&highs, literals);
+    __m512i pairs[2], counts[2];
+    for (unsigned i = 0; i < 2; i++) {
+      __m512i code = _mm512_or_si512(byte_of(low, 2 * i), _mm512_slli_epi32(byte_of(high, 2 * i), 8));
+      __m512i next = _mm512_or_si512(byte_of(low, 2 * i + 1), _mm512_slli_epi32(byte_of(high, 2 * i + 1), 8));
+      pairs[i] = _mm512_or_si512(code, _mm512_sllv_epi32(next, byte_of(length, 2 * i)));
+      counts[i] = _mm512_add_epi32(byte_of(length, 2 * i), byte_of(length, 2 * i + 1));
+    }
+    const __m512i all = _mm512_add_epi32(counts[0], counts[1]);
+    put_eight(_mm512_castsi512_si256(pairs[0]), _mm512_castsi512_si256(counts[0]), _mm512_castsi512_si256(pairs[1]),
+              _mm512_castsi512_si256(all), &writer);
+    put_eight(_mm512_extracti64x4_epi64(pairs[0], 1), _mm512_extracti64x4_epi64(counts[0], 1),
+              _mm512_extracti64x4_epi64(pairs[1], 1), _mm512_extracti64x4_epi64(all, 1), &writer);
+  }
+  *result = writer;
+  return done;
+}
+#else
+static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes, size_t count, bit_writer *result) {
+  (void)codes, (void)bytes, (void)count, (void)result;
+  return 0;
+}
+#endif
+
+/* ---- Literals and matches ---- */
+
 /* Literals and matches from `bytes` on. At most 7 + 4 * 14 or 7 + 14 + 5 + 15 + 13 bits are in the writer at a time. */
 GCONV_VECTOR_LOOP(put_sequences, (const gconv_png_deflater *deflater, const uint8_t *bytes, bit_writer *result),
                   (deflater, bytes, result)) {
   const uint32_t *literals = deflater->literal_codes;
+  const bool many = gconv_cpu_dots();
   bit_writer writer = *result;
   for (size_t i = 0; i < deflater->count; i++) {
     const sequence *s = &deflater->sequences[i];
     size_t left = s->literals;
+    if (many && left >= MANY) {
+      size_t put = put_many_literals(literals, bytes, left, &writer);
+      left -= put;
+      bytes += put;
+    }
     for (; left >= 4; left -= 4, bytes += 4) {
       put_joined(&writer, join_literals(literals, bytes, 4));
       drain(&writer);
