@@ -4,32 +4,53 @@
 
 #include <string.h>
 
+/* The most rows, vectors and shapes of tiles; the most rows of a tile of gconv_learn_outer_listed(). */
+enum { MOST_ROWS = 8, MOST_VECTORS = 6, MOST_SHAPES = 3, MOST_LISTED = 9 };
+
+typedef void gather_tile(const gconv_gather *gather, const float *a, const float *b, float *out);
+typedef void outer_tile(const gconv_outer *outer, const int64_t *offsets, const float *x, const float *g, float *sums);
+typedef void listed_tile(const gconv_listed *listed, const int64_t *offsets, const float *x, const float *g, float *sums);
+
+/* The largest tile of a kind: the most rows and vectors. */
+typedef struct tile_shape {
+  int rows, vectors;
+} tile_shape;
+
+/* The functions of a kind of processor, one for each tile of N rows times V vectors up to the shapes. */
+typedef struct tile_set {
+  int lanes;                      /* of a vector */
+  tile_shape shapes[MOST_SHAPES]; /* of gather, in ascending order of vectors; outer has the first one */
+  gather_tile *gather[MOST_ROWS + 1][MOST_VECTORS + 1];
+  outer_tile *outer[MOST_ROWS + 1][MOST_VECTORS + 1];
+  listed_tile *listed[MOST_LISTED + 1][3];
+  tile_shape listed_shape;
+  int64_t (*list)(const float *x, int64_t count, int32_t *list);
+  void (*mark)(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks);
+  bool (*any_zero)(const float *sums, int64_t rows, int64_t pitch, int64_t columns);
+} tile_set;
+
 #define TEMPLATE "train/product_template.h"
 #include "../each_isa.h"
 
-const gconv_learn_tiles *gconv_learn_tiles_here(void) {
+static const tile_set *tiles_here(void) {
   return OF_THIS_PROCESSOR(&tiles);
 }
 
 int64_t gconv_learn_padded(int64_t count) {
-  int64_t lanes = gconv_learn_tiles_here()->lanes;
-  return (count + lanes - 1) / lanes * lanes;
-}
-
-static int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
+  int64_t lanes = tiles_here()->lanes;
+  return gconv_divide_up(count, lanes) * lanes;
 }
 
 /* The loads of tiles of this shape for a row of a: vectors, spread factors, and offsets. */
-static int64_t loads_of(const gconv_learn_shape *shape, int64_t rows, int64_t vectors) {
-  int64_t across = divide_up(vectors, shape->vectors), down = divide_up(rows, shape->rows);
+static int64_t loads_of(const tile_shape *shape, int64_t rows, int64_t vectors) {
+  int64_t across = gconv_divide_up(vectors, shape->vectors), down = gconv_divide_up(rows, shape->rows);
   return down * vectors + across * (rows + down);
 }
 
 /* The shape with the fewest loads. */
-static gconv_learn_shape choose_shape(const gconv_learn_tiles *set, int64_t rows, int64_t vectors) {
-  const gconv_learn_shape *best = &set->shapes[0];
-  for (int i = 1; i < GCONV_LEARN_SHAPES && set->shapes[i].rows > 0; i++)
+static tile_shape choose_shape(const tile_set *set, int64_t rows, int64_t vectors) {
+  const tile_shape *best = &set->shapes[0];
+  for (int i = 1; i < MOST_SHAPES && set->shapes[i].rows > 0; i++)
     if (loads_of(&set->shapes[i], rows, vectors) < loads_of(best, rows, vectors))
       best = &set->shapes[i];
   return *best;
@@ -41,7 +62,7 @@ typedef struct parts {
 } parts;
 
 static parts cut_into(int64_t items, int64_t most) {
-  const int64_t count = divide_up(items, most);
+  const int64_t count = gconv_divide_up(items, most);
   return count ? (parts){count, items / count, items % count} : (parts){0};
 }
 
@@ -55,7 +76,7 @@ typedef struct cut {
   int64_t tiles;
 } cut;
 
-static cut cut_product(int64_t rows, int64_t vectors, const gconv_learn_shape *shape) {
+static cut cut_product(int64_t rows, int64_t vectors, const tile_shape *shape) {
   const parts down = cut_into(rows, shape->rows), across = cut_into(vectors, shape->vectors);
   return (cut){down, across, down.count * across.count};
 }
@@ -73,9 +94,9 @@ static tile tile_at(const cut *c, int64_t i) {
 }
 
 void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out) {
-  const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  const int64_t vectors = divide_up(columns, set->lanes);
-  const gconv_learn_shape shape = choose_shape(set, rows, vectors);
+  const tile_set *set = tiles_here();
+  const int64_t vectors = gconv_divide_up(columns, set->lanes);
+  const tile_shape shape = choose_shape(set, rows, vectors);
   const cut c = cut_product(rows, vectors, &shape);
   for (int64_t i = 0; i < c.tiles; i++) {
     const tile t = tile_at(&c, i);
@@ -86,8 +107,8 @@ void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t column
 
 void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
                        float *sums) {
-  const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  const cut c = cut_product(count, divide_up(filters, set->lanes), &set->shapes[0]);
+  const tile_set *set = tiles_here();
+  const cut c = cut_product(count, gconv_divide_up(filters, set->lanes), &set->shapes[0]);
   for (int64_t i = 0; i < c.tiles; i++) {
     const tile t = tile_at(&c, i);
     const int64_t filter = t.v * set->lanes;
@@ -97,8 +118,8 @@ void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters,
 
 void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets, int64_t count, int64_t filters,
                               const float *x, const float *g, float *sums) {
-  const gconv_learn_tiles *set = gconv_learn_tiles_here();
-  const cut c = cut_product(count, divide_up(filters, set->lanes), &set->listed_shape);
+  const tile_set *set = tiles_here();
+  const cut c = cut_product(count, gconv_divide_up(filters, set->lanes), &set->listed_shape);
   for (int64_t i = 0; i < c.tiles; i++) {
     const tile t = tile_at(&c, i);
     const int64_t filter = t.v * set->lanes;
@@ -107,15 +128,15 @@ void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets
 }
 
 int64_t gconv_learn_list(const float *x, int64_t count, int32_t *list) {
-  return gconv_learn_tiles_here()->list(x, count, list);
+  return tiles_here()->list(x, count, list);
 }
 
 void gconv_learn_mark(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks) {
-  gconv_learn_tiles_here()->mark(x, rows, pitch, count, marks);
+  tiles_here()->mark(x, rows, pitch, count, marks);
 }
 
 bool gconv_learn_any_zero(const float *sums, int64_t rows, int64_t pitch, int64_t columns) {
-  return gconv_learn_tiles_here()->any_zero(sums, rows, pitch, columns);
+  return tiles_here()->any_zero(sums, rows, pitch, columns);
 }
 
 GCONV_VECTOR_LOOP(find_infinite, (const float *x, int64_t count, uint32_t *found), (x, count, found)) {

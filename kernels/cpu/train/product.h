@@ -16,13 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-  GCONV_LEARN_ROWS = 8,    /* the most rows of a tile */
-  GCONV_LEARN_VECTORS = 6, /* the most vectors of a tile */
-  GCONV_LEARN_SHAPES = 3,  /* the most shapes of tiles */
-  GCONV_LEARN_LISTED = 9,  /* the most rows of a tile of gconv_learn_outer_listed() */
-  GCONV_LEARN_SLACK = 48   /* floats after the last one that gather may read of b, and outer may write */
-};
+enum { GCONV_LEARN_SLACK = 48 }; /* floats after the last one that gather may read of b, and outer may write */
 
 typedef struct gconv_gather {
   const float *a; /* count rows of a_pitch floats */
@@ -50,31 +44,6 @@ typedef struct gconv_listed {
   int64_t count;
   int64_t g_pitch, out_pitch;
 } gconv_listed;
-
-typedef void gconv_gather_tile(const gconv_gather *gather, const float *a, const float *b, float *out);
-typedef void gconv_outer_tile(const gconv_outer *outer, const int64_t *offsets, const float *x, const float *g, float *sums);
-typedef void gconv_listed_tile(const gconv_listed *listed, const int64_t *offsets, const float *x, const float *g,
-                               float *sums);
-
-/* The largest tile of a kind: the most rows and vectors. */
-typedef struct gconv_learn_shape {
-  int rows, vectors;
-} gconv_learn_shape;
-
-/* The functions of a kind of processor, one for each tile of N rows times V vectors up to the shapes. */
-typedef struct gconv_learn_tiles {
-  int lanes;                                    /* of a vector */
-  gconv_learn_shape shapes[GCONV_LEARN_SHAPES]; /* of gather, in ascending order of vectors; outer has the first one */
-  gconv_gather_tile *gather[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
-  gconv_outer_tile *outer[GCONV_LEARN_ROWS + 1][GCONV_LEARN_VECTORS + 1];
-  gconv_listed_tile *listed[GCONV_LEARN_LISTED + 1][3];
-  gconv_learn_shape listed_shape;
-  int64_t (*list)(const float *x, int64_t count, int32_t *list);
-  void (*mark)(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks);
-  bool (*any_zero)(const float *sums, int64_t rows, int64_t pitch, int64_t columns);
-} gconv_learn_tiles;
-
-const gconv_learn_tiles *gconv_learn_tiles_here(void);
 
 /* count, rounded up to whole vectors of this processor. */
 int64_t gconv_learn_padded(int64_t count);

@@ -4,7 +4,7 @@
 
 GCONV_INLINE TARGET void NAME(gather)(const gconv_gather *p, const float *a, const float *b, float *out, const int N,
                                       const int V) {
-  VECTOR sum[GCONV_LEARN_ROWS][GCONV_LEARN_VECTORS];
+  VECTOR sum[MOST_ROWS][MOST_VECTORS];
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] = ZERO;
   const int64_t a_pitch = p->a_pitch, parts = p->parts ? p->part_count : 1;
   for (int64_t part = 0; part < parts; part++) {
@@ -13,7 +13,7 @@ GCONV_INLINE TARGET void NAME(gather)(const gconv_gather *p, const float *a, con
     const float *factors = a + first * a_pitch;
     for (; offsets < end; offsets++, factors += a_pitch) {
       const float *from = b + *offsets;
-      VECTOR vector[GCONV_LEARN_VECTORS];
+      VECTOR vector[MOST_VECTORS];
       UNROLL for (int v = 0; v < V; v++) vector[v] = LOAD(from + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
         VECTOR factor = SPREAD(factors + i);
@@ -26,8 +26,8 @@ GCONV_INLINE TARGET void NAME(gather)(const gconv_gather *p, const float *a, con
 
 GCONV_INLINE TARGET void NAME(outer)(const gconv_outer *p, const int64_t *offsets, const float *x, const float *g,
                                      float *sums, const int N, const int V) {
-  VECTOR sum[GCONV_LEARN_ROWS][GCONV_LEARN_VECTORS];
-  const float *from[GCONV_LEARN_ROWS];
+  VECTOR sum[MOST_ROWS][MOST_VECTORS];
+  const float *from[MOST_ROWS];
   UNROLL for (int i = 0; i < N; i++) {
     from[i] = x + offsets[i];
     UNROLL for (int v = 0; v < V; v++) sum[i][v] = p->begins ? ZERO : LOAD(sums + i * p->out_pitch + v * LANES);
@@ -35,7 +35,7 @@ GCONV_INLINE TARGET void NAME(outer)(const gconv_outer *p, const int64_t *offset
   const int64_t g_pitch = p->g_pitch, columns = p->columns;
   for (int64_t row = 0; row < p->rows; row++) {
     for (int64_t m = 0; m < columns; m++, g += g_pitch) {
-      VECTOR vector[GCONV_LEARN_VECTORS];
+      VECTOR vector[MOST_VECTORS];
       UNROLL for (int v = 0; v < V; v++) vector[v] = LOAD(g + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
         VECTOR factor = SPREAD(from[i] + m);
@@ -51,8 +51,8 @@ GCONV_INLINE TARGET void NAME(outer)(const gconv_outer *p, const int64_t *offset
 
 GCONV_INLINE TARGET void NAME(listed)(const gconv_listed *p, const int64_t *offsets, const float *x, const float *g,
                                       float *sums, const int N, const int V) {
-  VECTOR sum[GCONV_LEARN_LISTED][2];
-  const float *from[GCONV_LEARN_LISTED];
+  VECTOR sum[MOST_LISTED][2];
+  const float *from[MOST_LISTED];
   const int64_t g_pitch = p->g_pitch;
   UNROLL for (int i = 0; i < N; i++) {
     from[i] = g - offsets[i] * g_pitch;
@@ -151,7 +151,7 @@ TO_4(WIDE_GATHER)
 TO_5(LISTED_TILES)
 #endif
 
-static const gconv_learn_tiles NAME(tiles) = {
+static const tile_set NAME(tiles) = {
     .lanes = LANES,
     .list = NAME(list),
     .mark = NAME(mark),
