@@ -73,8 +73,7 @@ gconv_status gconv_bank_add_biases(gconv_bank *bank) {
 
 gconv_status gconv_bank_rename(gconv_bank *bank, const char *name) {
   char *copy = strdup(name);
-  if (!copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a bank");
+  GCONV_NEED_MEMORY(copy, "no memory for the name of a bank");
   free(bank->name);
   bank->name = copy;
   return GCONV_OK;
@@ -84,8 +83,7 @@ gconv_status gconv_bank_name_filter(gconv_bank *bank, int32_t k, const char *nam
   if (!bank->names)
     bank->names = calloc((size_t)bank->filters, sizeof *bank->names);
   char *copy = bank->names ? strdup(name) : NULL;
-  if (!copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a filter");
+  GCONV_NEED_MEMORY(copy, "no memory for the name of a filter");
   free(bank->names[k]);
   bank->names[k] = copy;
   return GCONV_OK;

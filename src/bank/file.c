@@ -106,8 +106,7 @@ void gconv_bank_file_close(gconv_bank_file *file) {
 
 gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry) {
   gconv_bank_entry *entries = gconv_grown(file->entries, file->count, sizeof *entries);
-  if (!entries)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  GCONV_NEED_MEMORY(entries, "%s: no memory for a list of tensors", file->path);
   file->entries = entries;
   *entry = &file->entries[file->count++];
   **entry = (gconv_bank_entry){0};

@@ -41,14 +41,12 @@ static gconv_status open_npy(gconv_bank_file *file) {
   gconv_npy_header *header = calloc(1, sizeof *header);
   gconv_bank_entry *entry;
   file->state = header;
-  if (!header)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
+  GCONV_NEED_MEMORY(header, "%s: no memory for its header", file->path);
   GCONV_TRY(gconv_npy_header_read(&file->source, header));
   GCONV_TRY(gconv_bank_file_add(file, &entry));
   gconv_bank_describe_npy(header, entry);
   entry->name = strdup("");
-  if (!entry->name)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
+  GCONV_NEED_MEMORY(entry->name, "%s: no memory for its header", file->path);
   return check_file_size(file, header);
 }
 

@@ -49,8 +49,7 @@ static gconv_status add_member(gconv_bank_file *file, size_t member) {
 static gconv_status open_npz(gconv_bank_file *file) {
   npz_state *state = calloc(1, sizeof *state);
   file->state = state;
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", file->path);
+  GCONV_NEED_MEMORY(state, "%s: no memory for its directory", file->path);
   GCONV_TRY(gconv_zip_read(&file->source, &state->zip));
   GCONV_NEW(state->members, state->zip.count + 1, "%s: no memory for its directory", file->path);
   for (size_t i = 0; i < state->zip.count; i++)

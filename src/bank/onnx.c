@@ -179,8 +179,7 @@ static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   gconv_onnx_tensor *weights = gconv_onnx_find_tensor(m, c->input[WEIGHTS]);
   gconv_bank_entry *entry;
   GCONV_TRY(gconv_bank_file_add(file, &entry));
-  if (!name_entry(c, entry))
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", file->path);
+  GCONV_NEED_MEMORY(name_entry(c, entry), "%s: no memory for its names", file->path);
   entry->kind = c->kind->type;
   entry->obstacle = find_obstacle(m, c, weights);
   if (!weights)
@@ -199,8 +198,7 @@ static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
 static gconv_status open_onnx(gconv_bank_file *file) {
   state *s = calloc(1, sizeof *s);
   file->state = s;
-  if (!s)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a model", file->path);
+  GCONV_NEED_MEMORY(s, "%s: no memory for a model", file->path);
   s->model.file = file;
   GCONV_TRY(gconv_onnx_model_read(&s->model, take_node, s));
   for (size_t i = 0; i < s->conv_count; i++)

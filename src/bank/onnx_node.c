@@ -57,8 +57,7 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
 
 static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_attribute *attributes = gconv_grown(n->attributes, n->attribute_count, sizeof *attributes);
-  if (!attributes)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its nodes", n->file->path);
+  GCONV_NEED_MEMORY(attributes, "%s: no memory for its nodes", n->file->path);
   n->attributes = attributes;
   attributes[n->attribute_count] = (gconv_onnx_attribute){0};
   return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);

@@ -86,8 +86,7 @@ gconv_status gconv_message_text(const gconv_message_reader *message, const gconv
                          field->wire == GCONV_WIRE_BYTES ? "a name of more than 65536 bytes" : "a number for a name");
   size_t size = (size_t)field->value;
   char *read = malloc(size + 1);
-  if (!read)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", message->source->name);
+  GCONV_NEED_MEMORY(read, "%s: no memory for its names", message->source->name);
   gconv_status status = gconv_source_rewind(message->source, field->at);
   GCONV_THEN(status, gconv_source_read_exactly(message->source, read, size, "a name"));
   read[size] = '\0';

@@ -250,8 +250,7 @@ static gconv_status check_order(const gconv_bank_file *file, const tensor *const
 
 static gconv_status check_places(const gconv_bank_file *file, const header *h) {
   const tensor **sorted = calloc(file->count + 1, sizeof *sorted);
-  if (!sorted)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  GCONV_NEED_MEMORY(sorted, "%s: no memory for a list of tensors", file->path);
   for (size_t i = 0; i < file->count; i++)
     sorted[i] = &h->tensors[i];
   qsort(sorted, file->count, sizeof *sorted, compare_places);
@@ -273,8 +272,7 @@ static gconv_status open_safetensors(gconv_bank_file *file) {
   void *text = NULL;
   header *h = calloc(1, sizeof *h);
   file->state = h;
-  if (!h)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
+  GCONV_NEED_MEMORY(h, "%s: no memory for its header", file->path);
   GCONV_TRY(read_size(file, &size));
   GCONV_TRY(gconv_allocate((size_t)size, "the header of a safetensors file", &text));
   gconv_status status = gconv_source_read_exactly(&file->source, text, (size_t)size, "its header");

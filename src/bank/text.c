@@ -333,8 +333,7 @@ static gconv_status put_name(gconv_sink *sink, const char *name) {
     return gconv_sink_print(sink, " %s", name);
   char text[2 * NAME_BYTES], *clean = gconv_printable_copy(name, NAME_BYTES - 1);
   size_t used = 0;
-  if (!clean)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
+  GCONV_NEED_MEMORY(clean, "no memory for a name");
   for (const char *at = clean; *at; at++) {
     if (*at == '"' || *at == '\\')
       text[used++] = '\\';

@@ -14,8 +14,7 @@ bool gconv_is_folder(const char *path) {
 gconv_status gconv_make_folders(const char *path, unsigned mode) {
   const char *last = strrchr(path, '/');
   char *folder = strndup(path, last ? (size_t)(last - path) : 0);
-  if (!folder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
+  GCONV_NEED_MEMORY(folder, "no memory for a name");
   gconv_status status = GCONV_OK;
   struct stat found;
   for (char *end = !folder[0] || stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {

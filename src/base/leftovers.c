@@ -80,8 +80,7 @@ static gconv_status remove_entry(int folder, const char *path, const char *name,
   if (length == 0)
     return GCONV_OK;
   char *beginning = gconv_format_text("%s%.*s", path, (int)length, name);
-  if (!beginning)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  GCONV_NEED_MEMORY(beginning, "no memory for a file name");
   if (bsearch(&beginning, texts, count, sizeof *texts, compare))
     *removed += remove_abandoned(folder, path, name);
   free(beginning);

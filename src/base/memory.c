@@ -43,8 +43,7 @@ static gconv_status allocate(size_t bytes, size_t least, const char *what, void 
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;
   size_t rounded = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
   void *result = rounded < bytes || bytes > PTRDIFF_MAX ? NULL : aligned_alloc(unit, rounded);
-  if (!result)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %s (%.1f MiB)", what, (double)bytes / 1048576);
+  GCONV_NEED_MEMORY(result, "no memory for %s (%.1f MiB)", what, (double)bytes / 1048576);
 #ifdef MADV_HUGEPAGE
   if (large) /* otherwise the system makes and clears its pages one by one: 16 ms for 25 MB instead of 4 */
     madvise(result, rounded, MADV_HUGEPAGE);

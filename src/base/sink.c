@@ -153,8 +153,7 @@ static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced
   char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
   free(beginning);
-  if (!sink->temporary)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  GCONV_NEED_MEMORY(sink->temporary, "no memory for a file name");
   sink->replaces = replaced != NULL;
   sink->mode = replaced ? replaced->st_mode & 0777 : 0;
   sink->file = create_temporary(sink);
@@ -196,8 +195,7 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
       S_ISLNK(link_status.st_mode)) /* or it came meanwhile */
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
-  if (!sink->path)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  GCONV_NEED_MEMORY(sink->path, "no memory for a file name");
   bool exists = stat(sink->path, &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);
@@ -304,8 +302,7 @@ gconv_status gconv_sink_print(gconv_sink *sink, const char *format, ...) {
   va_start(arguments, format);
   bool fits = length >= 0 && (size_t)length < sizeof text, made = fits || vasprintf(&longer, format, arguments) >= 0;
   va_end(arguments);
-  if (!made)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a line of text");
+  GCONV_NEED_MEMORY(made, "no memory for a line of text");
   gconv_status status = gconv_sink_write(sink, fits ? text : longer, (size_t)length);
   free(longer);
   return status;
@@ -341,8 +338,7 @@ gconv_status gconv_sink_rename(gconv_sink *sink, const char *path) {
   char *target = realpath(path, NULL);
   if (!target)
     target = strdup(path);
-  if (!target)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  GCONV_NEED_MEMORY(target, "no memory for a file name");
   free(sink->path);
   sink->path = target;
   return GCONV_OK;

@@ -59,8 +59,7 @@ gconv_status gconv_source_open_member(const char *spec, gconv_source *source) {
   size_t length = gconv_member_split(spec);
   char *path = strndup(spec, length);
   *source = (gconv_source){.name = spec, .file = -1};
-  if (!path)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  GCONV_NEED_MEMORY(path, "no memory for a file name");
   gconv_status status = gconv_source_open(path, source);
   if (strcmp(path, "-") != 0 || spec[length] != '\0')
     source->name = spec;

@@ -53,13 +53,18 @@ GCONV_C_END
  * if all steps before it were GCONV_OK. */
 #define GCONV_THEN(status, expression) ((status) = (status) == GCONV_OK ? (expression) : (status))
 
-/* Lets `pointer` point to `count` new items, all of zeros, for free(). Without memory, the calling function returns
- * GCONV_NO_MEMORY with the formatted text. */
+/* After an allocation: if `made` is NULL or false, the calling function returns GCONV_NO_MEMORY with the formatted text. */
+#define GCONV_NEED_MEMORY(made, ...)                                                                                        \
+  do {                                                                                                                      \
+    if (!(made))                                                                                                            \
+      return gconv_fail(GCONV_NO_MEMORY, __VA_ARGS__);                                                                      \
+  } while (0)
+
+/* Lets `pointer` point to `count` new items, all of zeros, for free(), with GCONV_NEED_MEMORY(). */
 #define GCONV_NEW(pointer, count, ...)                                                                                      \
   do {                                                                                                                      \
     (pointer) = calloc(count, sizeof *(pointer));                                                                           \
-    if (!(pointer))                                                                                                         \
-      return gconv_fail(GCONV_NO_MEMORY, __VA_ARGS__);                                                                      \
+    GCONV_NEED_MEMORY(pointer, __VA_ARGS__);                                                                                \
   } while (0)
 
 #endif

@@ -136,8 +136,7 @@ static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at,
                                .method = (uint16_t)number(e + 10, 2),
                                .encrypted = e[8] & 1};
   *at = e + ENTRY_BYTES + name + extra + comment;
-  if (!member->name)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", archive->name);
+  GCONV_NEED_MEMORY(member->name, "%s: no memory for its directory", archive->name);
   if (!take_extra64(e + ENTRY_BYTES + name, extra, member))
     return fail_damaged(archive, "its directory is damaged");
   return GCONV_OK;

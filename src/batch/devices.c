@@ -234,17 +234,15 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   int gpus = gpu ? list_gpus(batch->device, devices->gpus) : 0;
   choose_workers(devices, gpus, decodes, most);
   devices->cpus = calloc((size_t)devices->pools + 1, sizeof(gconv_device *));
-  if (!devices->cpus)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(devices->cpus, "out of memory");
   if (gpu)
     begin_gpus(devices, gpus);
   return check(devices, gpu); /* last, as this may load a library */
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result) {
-  gconv_devices *devices = calloc(1, sizeof *devices);
-  if (!devices)
-    return gconv_no_memory();
+  gconv_devices *devices;
+  GCONV_NEW(devices, 1, "out of memory");
   devices->batch = batch;
   devices->threads = threads;
   pthread_mutex_init(&devices->lock, NULL);

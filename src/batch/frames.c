@@ -84,9 +84,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
                        .outcome.report.input = item->input};
   if (frame->shared) /* for what a writer holds, two frames of a pipe are as many as more */
     part->file_frames = frame->total > 0 ? (int32_t)frame->total : 2;
-  part->wanted = calloc(part->count, sizeof *part->wanted);
-  if (!part->wanted)
-    return gconv_no_memory();
+  GCONV_NEW(part->wanted, part->count, "out of memory");
   for (size_t n = 0; n < part->count; n++) {
     size_t place = frame->named ? n * frame->named + frame->number - 1 : n;
     if (!in_turn)

@@ -37,9 +37,7 @@ gconv_status gconv_holding_set_results(gconv_holding *holding, size_t count) {
   if (holding->result_count == count)
     return GCONV_OK;
   clear_results(holding);
-  holding->results = calloc(count, sizeof *holding->results);
-  if (!holding->results)
-    return gconv_no_memory();
+  GCONV_NEW(holding->results, count, "out of memory");
   holding->result_count = count;
   return GCONV_OK;
 }

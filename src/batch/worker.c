@@ -194,9 +194,7 @@ gconv_status gconv_worker_process(gconv_worker *worker, size_t number) {
   gconv_run *run = worker->run;
   gconv_group group = {.worker = worker, .range = &run->ranges[number], .lock = PTHREAD_MUTEX_INITIALIZER};
   worker->explains |= number == 0;
-  group.items = calloc(group.range->count, sizeof *group.items);
-  if (!group.items)
-    return gconv_no_memory();
+  GCONV_NEW(group.items, group.range->count, "out of memory");
   for (size_t i = 0; i < group.range->count; i++)
     group.count += gconv_item_begin(run, group.range->first + i, &group.items[group.count]);
   gconv_status status = group.count > 0 ? carry(&group) : GCONV_OK;

@@ -284,8 +284,7 @@ static gconv_status write_shared(gconv_group *group) {
   gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
   gconv_row_writer **writers = calloc(item->count, sizeof *writers);
-  if (!writers)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(writers, "out of memory");
   gconv_group_open_files(group, 0, item->count, &group->image, worker->threads, gconv_device_threads(worker->cpu), writers);
   for (size_t n = 0; n < item->count; n++) {
     gconv_status status = writers[n] ? gconv_group_add_rows(group, n, writers[n], &worker->memory.results[n], 0) : GCONV_OK;
@@ -319,8 +318,7 @@ gconv_status gconv_group_write(gconv_group *group) {
   for (size_t i = 0; i < group->count; i++)
     GCONV_TRY(check_frames(worker, &group->items[i]));
   writing w = {group, calloc(group->count + 1, sizeof *w.first), 1};
-  if (!w.first)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(w.first, "out of memory");
   for (size_t i = 0; i < group->count; i++)
     w.first[i + 1] = w.first[i] + group->items[i].count;
   size_t turns = w.first[group->count];

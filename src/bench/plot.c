@@ -263,8 +263,7 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
             .axes = axes ? axes : axes_of[kind],
             .labels = kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID,
             .points = calloc(bench->count + 1, sizeof *p.points)};
-  if (!p.points)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  GCONV_NEED_MEMORY(p.points, "out of memory");
   snprintf(p.title, sizeof p.title, "gconv on %s", gconv_device_get_info(bench->device)->description);
   if (kind == GCONV_PLOT_ROOFLINE) {
     p.slope = bench->machine.bytes_per_ms * 1e-9;

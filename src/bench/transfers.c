@@ -54,8 +54,7 @@ static gconv_status prepare(gconv_bench *bench, int32_t images, transfer *t) {
   const int runs = bench->settings->runs;
   t->times = calloc((size_t)runs, sizeof *t->times);
   t->numbers = calloc((size_t)runs, sizeof *t->numbers);
-  if (!t->times || !t->numbers)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  GCONV_NEED_MEMORY(t->times && t->numbers, "out of memory");
   GCONV_TRY(gconv_bench_make_layer(&shape, images, FILTERS, SIZE, &t->data));
   const gconv_layer layer = {.bank = &t->data.bank, .padding = GCONV_LAYER_VALID, .groups = 1};
   const gconv_network_options options = {.algorithm = "auto"};

@@ -180,8 +180,7 @@ gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const voi
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
-  if (!out)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
+  GCONV_NEED_MEMORY(out, "%s: no memory for it", path);
   put(out, context);
   gconv_status status = gconv_close_text(out, &text) ? gconv_file_write(path, text, size)
                                                      : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);

@@ -152,8 +152,7 @@ static gconv_status open_device(gconv_window_run *w) {
   w->worker_count = w->engine_count > 1 ? w->engine_count : STAGES;
   w->engines = calloc((size_t)w->engine_count, sizeof *w->engines);
   w->workers = calloc((size_t)w->worker_count, sizeof *w->workers);
-  if (!w->engines || !w->workers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %d threads", w->worker_count);
+  GCONV_NEED_MEMORY(w->engines && w->workers, "no memory for %d threads", w->worker_count);
   for (int i = 0; i < w->engine_count; i++)
     pthread_mutex_init(&w->engines[i].lock, NULL);
   return gconv_device_open(name, w->alone ? 1 : w->settings->common.threads, &w->device);

@@ -359,8 +359,7 @@ static void end(gconv_gpu_decoder *decoder) {
 
 static gconv_status create(int device, gconv_gpu_decoder **result) {
   gconv_gpu_decoder *decoder = (gconv_gpu_decoder *)calloc(1, sizeof *decoder);
-  if (!decoder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a decoder");
+  GCONV_NEED_MEMORY(decoder, "no memory for a decoder");
   decoder->device = device;
   decoder->last = &decoder->first;
   pthread_mutex_init(&decoder->lock, NULL);

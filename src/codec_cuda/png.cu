@@ -238,8 +238,7 @@ static gconv_status fill_checked(png_encoder *encoder, const png_job *job) {
 gconv_status gconv_png_create(const gconv_image *shape, gconv_gpu_png **result) {
   const png_job job = usual_job_of(shape);
   png_encoder *encoder = (png_encoder *)calloc(1, sizeof *encoder);
-  if (!encoder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG encoder");
+  GCONV_NEED_MEMORY(encoder, "no memory for a PNG encoder");
   gconv_status status = fill_checked(encoder, &job);
   if (status != GCONV_OK) {
     gconv_png_free(encoder);

@@ -43,8 +43,7 @@ static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t col
                                  int32_t anchor_column) {
   const size_t count = (size_t)rows * (size_t)columns; /* at most MOST_FRAMED_TAPS */
   float *taps = malloc(count * sizeof *taps);
-  if (!taps)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", rows, columns);
+  GCONV_NEED_MEMORY(taps, "no memory for a filter of %d x %d", rows, columns);
   for (size_t i = 0; i < count; i++)
     taps[i] = -0.0f;
   int32_t top = anchor_row - filter->anchor_row, left = anchor_column - filter->anchor_column;
@@ -157,8 +156,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
   gconv_options options = operation->options;
   char *without = name_inexact(options.without);
-  if (!without)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  GCONV_NEED_MEMORY(without, "no memory for an operation");
   options.without = without;
   gconv_status status = gconv_operation_filters(&operation->filters, &options, exact);
   free(without);
@@ -181,8 +179,7 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
   operation->options = *options;
   operation->options.algorithm = strdup(options->algorithm);
   operation->options.without = strdup(options->without ? options->without : "");
-  if (!operation->options.algorithm || !operation->options.without)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
+  GCONV_NEED_MEMORY(operation->options.algorithm && operation->options.without, "no memory for %zu filters", filters->count);
   GCONV_TRY(copy_filters(filters, &operation->filters));
   if (options->combine == GCONV_COMBINE_NONE || gconv_filters_have_one_frame(filters))
     return GCONV_OK;

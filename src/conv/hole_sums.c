@@ -18,8 +18,7 @@ static gconv_status find_factors(gconv_hole_summer *summer) {
   size_t taps = (size_t)problem->rows * (size_t)problem->columns, pair = (size_t)(problem->rows + problem->columns);
   bool all = problem->rows > 1 && problem->columns > 1;
   summer->factors = malloc((size_t)problem->filters * pair * sizeof *summer->factors);
-  if (!summer->factors)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for results of no data");
+  GCONV_NEED_MEMORY(summer->factors, "no memory for results of no data");
   for (int32_t k = 0; k < problem->filters && all; k++) {
     gconv_structure found = {0};
     GCONV_TRY(gconv_factor(summer->pass->weights + (size_t)k * taps, problem->rows, problem->columns, 1,
@@ -55,8 +54,7 @@ gconv_status gconv_hole_summer_make(const gconv_pass *pass, const gconv_holes *h
                    (size_t)(problem->columns - 1) * (size_t)problem->dilation_x + 1;
   summer->columns = malloc(summer->extent * sizeof *summer->columns);
   summer->ends = malloc((size_t)problem->filters * 2 * sizeof *summer->ends);
-  if (!summer->columns || !summer->ends)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for results of no data");
+  GCONV_NEED_MEMORY(summer->columns && summer->ends, "no memory for results of no data");
   for (size_t i = 0; i < summer->extent; i++)
     summer->columns[i] = (int32_t)gconv_border_index(problem->border, (int64_t)i - problem->pad_left, problem->width);
   find_ends(summer);

@@ -314,8 +314,7 @@ static gconv_status mend_output(mending *m, size_t k, gconv_image *image, uint8_
   const gconv_problem *problem = &m->pass->problem;
   bool combined = gconv_is_combined(problem);
   gconv_expected *expected = gconv_expected_make(m->plan, m->pass, m->convolved, m->holes, m->in_row, (int32_t)k);
-  if (!expected)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for results of no data");
+  GCONV_NEED_MEMORY(expected, "no memory for results of no data");
   m->image = image;
   m->expected = expected;
   m->first_filter = combined ? 0 : (int32_t)k;

@@ -114,8 +114,7 @@ static gconv_status make_passes(gconv_filter_plan *plan, FILE *reasons) {
   plan->passes = calloc(count, sizeof *plan->passes);
   plan->base.outputs = calloc(count, sizeof *plan->base.outputs);
   plan->raw_outputs = calloc(count, sizeof *plan->raw_outputs);
-  if (!plan->passes || !plan->base.outputs || !plan->raw_outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan of %zu filters", count);
+  GCONV_NEED_MEMORY(plan->passes && plan->base.outputs && plan->raw_outputs, "no memory for a plan of %zu filters", count);
   if (gconv_filters_have_one_frame(plan->filters))
     return make_pass(plan, plan->filters->items, count, reasons);
   for (size_t k = 0; k < count; k++)
@@ -195,13 +194,11 @@ static gconv_status decide(gconv_filter_plan *plan) {
   GCONV_TRY(gconv_before_header(like, &plan->options, &plan->convolved));
   size_t size = 0;
   FILE *reasons = open_memstream(&plan->reasons, &size);
-  if (!reasons)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(reasons, "no memory for a plan");
   gconv_status status = make_passes(plan, reasons);
   bool whole = gconv_close_text(reasons, &plan->reasons);
   GCONV_TRY(status);
-  if (!whole)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(whole, "no memory for a plan");
   fill_info(plan);
   return GCONV_OK;
 }

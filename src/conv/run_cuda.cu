@@ -161,8 +161,7 @@ static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                             void **result) {
   cuda_run *run = (cuda_run *)calloc(1, sizeof *run);
-  if (!run)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(run, "no memory for a plan");
   run->device = device;
   run->codec = gconv_gpu_codec_of(device->type->name);
   run->source = passes;

@@ -322,8 +322,7 @@ static void find_row_limits(void *context, size_t turn, int seat) {
 static gconv_status find_limits(row_check *check, int32_t frame) {
   const size_t height = (size_t)check->out->height;
   limits_job job = {check, frame, calloc(height, sizeof *job.rows)};
-  if (!job.rows)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  GCONV_NEED_MEMORY(job.rows, "no memory to verify with");
   gconv_threads_run(check->plan->base.device->threads, height, find_row_limits, &job);
   check->frame = job.rows[0];
   for (size_t y = 1; y < height; y++)

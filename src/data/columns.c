@@ -118,8 +118,7 @@ static gconv_status take_origins(gconv_table *table, const gconv_column_notes *l
   if (!like->origins || (like->count != table->columns && !table->sparse))
     return GCONV_OK;
   table->origins = malloc(like->count * sizeof *table->origins);
-  if (!table->origins)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, like->count);
+  GCONV_NEED_MEMORY(table->origins, "%s: no memory for %zu columns", table->path, like->count);
   memcpy(table->origins, like->origins, like->count * sizeof *table->origins);
   return GCONV_OK;
 }
@@ -128,8 +127,7 @@ gconv_status gconv_table_see(gconv_table *table, size_t column, double number) {
   enum { MOST = 1 << 16 }; /* a file of few bytes may have millions of columns */
   for (; column < MOST && table->spread_count <= column; table->spread_count++) {
     gconv_spread *spreads = gconv_grown(table->spreads, table->spread_count, sizeof *spreads);
-    if (!spreads)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, column + 1);
+    GCONV_NEED_MEMORY(spreads, "%s: no memory for %zu columns", table->path, column + 1);
     table->spreads = spreads;
     spreads[table->spread_count] = no_spread;
   }
@@ -145,8 +143,7 @@ static gconv_status finish_origins(gconv_table *table) {
       table->origins && table->columns > known ? realloc(table->origins, table->columns * sizeof *origins) : NULL;
   if (table->columns <= known || !table->origins)
     return GCONV_OK;
-  if (!origins)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, table->columns);
+  GCONV_NEED_MEMORY(origins, "%s: no memory for %zu columns", table->path, table->columns);
   for (size_t c = known; c < table->columns; c++)
     origins[c] = 0;
   table->origins = origins;
@@ -282,8 +279,7 @@ gconv_status gconv_dataset_fill(gconv_dataset *data) {
   data->fills = data->gaps ? malloc(notes->count * sizeof *data->fills) : NULL;
   if (!data->gaps)
     return GCONV_OK;
-  if (!data->fills)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", notes->count);
+  GCONV_NEED_MEMORY(data->fills, "no memory for the means of %zu columns", notes->count);
   for (size_t c = 0; c < notes->count; c++)
     data->fills[c] = (float)(notes->means[c] - (notes->origins ? notes->origins[c] : 0));
   return GCONV_OK;

@@ -14,8 +14,7 @@ static gconv_status add_field(gconv_csv *c, char *begin, char *end) {
   if (c->count == c->room) {
     size_t room = c->room ? 2 * c->room : 64;
     gconv_csv_field *fields = realloc(c->fields, room * sizeof *fields);
-    if (!fields)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a line of %zu fields", c->table->path, c->count);
+    GCONV_NEED_MEMORY(fields, "%s: no memory for a line of %zu fields", c->table->path, c->count);
     c->fields = fields;
     c->room = room;
   }

@@ -219,8 +219,7 @@ static gconv_status find_index(gconv_csv *c) {
 /* R's write.table() names all columns but the first, which numbers the rows. */
 static gconv_status add_first_name(gconv_csv *c) {
   char *name = strdup("");
-  if (!name)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
+  GCONV_NEED_MEMORY(name, "%s: no memory for its header", c->table->path);
   memmove(c->header + 1, c->header, c->header_count * sizeof *c->header);
   c->header[0] = name;
   c->width = ++c->header_count;

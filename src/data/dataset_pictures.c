@@ -147,8 +147,7 @@ static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset 
 /* Sets the class of the images from number `first` on. */
 static gconv_status set_class(picture_set *set, size_t first, size_t class) {
   size_t *classes = realloc(set->classes, set->inputs.count * sizeof *classes);
-  if (!classes)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of %zu images", set->inputs.count);
+  GCONV_NEED_MEMORY(classes, "no memory for the classes of %zu images", set->inputs.count);
   set->classes = classes;
   for (size_t i = first; i < set->inputs.count; i++)
     classes[i] = class;
@@ -233,8 +232,7 @@ static gconv_status count_patches(picture_set *set) {
   if (set->patch == 0)
     return GCONV_OK;
   set->ends = malloc(set->inputs.count * sizeof *set->ends);
-  if (!set->ends)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu images", set->inputs.count);
+  GCONV_NEED_MEMORY(set->ends, "no memory for %zu images", set->inputs.count);
   for (size_t i = 0; i < set->inputs.count; i++) {
     cases += (size_t)(set->inputs.items[i].height / set->patch) * (size_t)(set->inputs.items[i].width / set->patch);
     set->ends[i] = cases;

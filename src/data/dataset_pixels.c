@@ -215,8 +215,7 @@ static gconv_status find_colours(pixel_set *set) {
   if (set->palette.count == 0 || set->labels.known)
     return GCONV_OK;
   set->colours = malloc(3 * set->labels.count);
-  if (!set->colours)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the colours of classes");
+  GCONV_NEED_MEMORY(set->colours, "no memory for the colours of classes");
   for (unsigned value = 0; value < VALUES; value++)
     for (size_t c = 0; c < 3 && set->classes[value] >= 0; c++)
       set->colours[3 * (size_t)set->classes[value] + c] = value < 256 ? set->palette.colours[value][c] : UINT8_MAX;

@@ -128,8 +128,7 @@ static gconv_status join_rows(table_set *set) {
   set->input_cases = lists[0];
   set->target_cases = lists[1];
   set->rows = lists[2];
-  if (!lists[0] || !lists[1] || !lists[2])
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the numbers of its rows", inputs->path);
+  GCONV_NEED_MEMORY(lists[0] && lists[1] && lists[2], "%s: no memory for the numbers of its rows", inputs->path);
   for (size_t i = 0, k = 0; i < inputs->cases && k < targets->cases;) {
     const size_t a = row_of(inputs, i), b = row_of(targets, k);
     if (a == b) {

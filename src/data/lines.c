@@ -32,8 +32,7 @@ static gconv_status add_bytes(gconv_lines *lines, const uint8_t *bytes, size_t c
   size_t room = gconv_room(lines->size + count + 1);
   if (room > lines->room) {
     char *text = realloc(lines->text, room);
-    if (!text)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a line of %zu MB", lines->source->name, room >> 20);
+    GCONV_NEED_MEMORY(text, "%s: no memory for a line of %zu MB", lines->source->name, room >> 20);
     lines->text = text;
     lines->room = room;
   }
@@ -116,8 +115,7 @@ void gconv_lines_free(gconv_lines *lines) {
 
 gconv_status gconv_row_add(gconv_row *row, double number) {
   double *items = gconv_grown(row->items, row->count, sizeof *items);
-  if (!items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a row of %zu numbers", row->count);
+  GCONV_NEED_MEMORY(items, "no memory for a row of %zu numbers", row->count);
   row->items = items;
   items[row->count++] = number;
   return GCONV_OK;

@@ -245,8 +245,7 @@ static gconv_status convert(const gconv_pictures *pictures, const gconv_image *i
   size_t plane = (size_t)crop.height * (size_t)crop.width;
   size_t row_floats = 4 * (size_t)crop.width, turned = crop.turn ? (size_t)pictures->channels * plane : 0;
   float *memory = malloc((row_floats + turned) * sizeof *memory);
-  if (!memory)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a part of an image");
+  GCONV_NEED_MEMORY(memory, "no memory for a part of an image");
   float *straight = crop.turn ? memory + row_floats : samples;
   for (int32_t y = 0; y < crop.height; y++)
     convert_row(pictures, image, crop, y, memory, straight + (size_t)y * (size_t)crop.width, plane);

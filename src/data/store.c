@@ -61,8 +61,7 @@ static gconv_status make_room(gconv_store *store, size_t size) {
   if (room == store->room)
     return GCONV_OK;
   uint8_t *bytes = realloc(store->bytes, room);
-  if (!bytes)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu MB of numbers", room >> 20);
+  GCONV_NEED_MEMORY(bytes, "no memory for %zu MB of numbers", room >> 20);
   store->bytes = bytes;
   store->room = room;
   return GCONV_OK;

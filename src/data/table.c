@@ -44,8 +44,7 @@ static gconv_status keep_inputs(gconv_table *table) {
 
 static gconv_status note_row(gconv_table *table, size_t row) {
   size_t *rows = gconv_grown(table->rows, table->cases, sizeof *rows);
-  if (!rows)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the numbers of %zu rows", table->path, table->cases);
+  GCONV_NEED_MEMORY(rows, "%s: no memory for the numbers of %zu rows", table->path, table->cases);
   table->rows = rows;
   rows[table->cases] = row;
   return GCONV_OK;

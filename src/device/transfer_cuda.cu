@@ -50,8 +50,7 @@ static gconv_status make_block(gconv_slabs *slabs) {
 
 gconv_status gconv_slabs_create(int device, gconv_slabs **result) {
   gconv_slabs *slabs = (gconv_slabs *)calloc(1, sizeof *slabs);
-  if (!slabs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
+  GCONV_NEED_MEMORY(slabs, "no memory for a device");
   slabs->device = device;
   pthread_mutex_init(&slabs->lock, NULL);
   pthread_cond_init(&slabs->returned, NULL);

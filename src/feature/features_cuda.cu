@@ -149,8 +149,7 @@ static gconv_status fill(gconv_feature_gpu *gpu) {
 gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_list *list, const gconv_image *like,
                                       int32_t channels, gconv_feature_gpu **result) {
   gconv_feature_gpu *gpu = (gconv_feature_gpu *)calloc(1, sizeof *gpu);
-  if (!gpu)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for features");
+  GCONV_NEED_MEMORY(gpu, "no memory for features");
   gpu->device = device;
   gpu->list = list;
   gpu->like = *like;

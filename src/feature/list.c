@@ -67,8 +67,7 @@ static gconv_status make_scale(gconv_scale *scale) {
     scale->radius = 1;
   for (int d = 0; d < GCONV_SMOOTH_ORDERS; d++) {
     scale->taps[d] = malloc(((size_t)scale->radius + 1) * sizeof *scale->taps[d]);
-    if (!scale->taps[d])
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for features");
+    GCONV_NEED_MEMORY(scale->taps[d], "no memory for features");
     fill_taps(scale, d);
   }
   return GCONV_OK;
@@ -80,8 +79,7 @@ static gconv_status take_scale(gconv_feature_list *list, gconv_convention conven
     if (list->scales[*number].convention == convention && list->scales[*number].sigma == sigma)
       return GCONV_OK;
   gconv_scale *scales = gconv_grown(list->scales, list->scale_count, sizeof *scales);
-  if (!scales)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for features");
+  GCONV_NEED_MEMORY(scales, "no memory for features");
   list->scales = scales;
   scales[list->scale_count] = (gconv_scale){.convention = convention, .sigma = sigma};
   return make_scale(&scales[list->scale_count++]);
@@ -97,8 +95,7 @@ static gconv_status add_feature(gconv_feature_list *list, const gconv_feature_ki
   if (kind->second > 0)
     GCONV_TRY(take_scale(list, kind->convention, sigma * kind->second, &feature.second));
   gconv_feature *items = gconv_grown(list->items, list->count, sizeof *items);
-  if (!items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for features");
+  GCONV_NEED_MEMORY(items, "no memory for features");
   list->items = items;
   items[list->count++] = feature;
   list->outputs += kind->info.outputs;

@@ -300,8 +300,7 @@ static gconv_status begin(feature_plan *plan) {
   if (notes->count > 0) {
     tell_channels(plan);
     plan->look = gconv_feature_look_begin(notes);
-    if (!plan->look)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+    GCONV_NEED_MEMORY(plan->look, "no memory for a plan");
   }
   return begin_works(plan);
 }

@@ -96,8 +96,7 @@ static gconv_status grow(array *a) {
   if (a->used >= GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers; that is the limit", a->text->name, GCONV_FILTER_MAX_TAPS);
   double *values = gconv_grown(a->values, a->used, sizeof *values);
-  if (!values)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for an array", a->text->name);
+  GCONV_NEED_MEMORY(values, "%s: no memory for an array", a->text->name);
   a->values = values;
   return GCONV_OK;
 }

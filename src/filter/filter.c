@@ -37,8 +37,7 @@ gconv_status gconv_filters_name(gconv_filters *list, size_t first, const char *n
     gconv_filter *filter = &list->items[i];
     if (!filter->name)
       filter->name = several ? gconv_format_text("%s_%zu", name, i - first + 1) : gconv_format_text("%s", name);
-    if (!filter->name)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a filter");
+    GCONV_NEED_MEMORY(filter->name, "no memory for the name of a filter");
   }
   return GCONV_OK;
 }

@@ -31,8 +31,7 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers, which is the limit of a filter", where,
                       GCONV_FILTER_MAX_TAPS);
   float *values = gconv_grown(numbers->values, numbers->count, sizeof *values);
-  if (!values)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its numbers", where);
+  GCONV_NEED_MEMORY(values, "%s: no memory for its numbers", where);
   numbers->values = values;
   numbers->values[numbers->count++] = value;
   return GCONV_OK;

@@ -194,8 +194,7 @@ static bool is_inline_array(const char *spec) {
 
 static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gconv_filters *list) {
   char *copy = strdup(spec);
-  if (!copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an inline kernel");
+  GCONV_NEED_MEMORY(copy, "no memory for an inline kernel");
   size_t first = list->count;
   gconv_content content = {"inline kernel", (uint8_t *)copy, strlen(copy)};
   gconv_status status = syntax->parse(&content, list);
@@ -328,8 +327,7 @@ static gconv_status make_room(gconv_filters *list) {
   while (room < list->count)
     room *= 2;
   gconv_filter *items = gconv_multiply(room, sizeof *items, &bytes) ? realloc(list->items, bytes) : NULL;
-  if (!items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu filters", room);
+  GCONV_NEED_MEMORY(items, "no memory for a list of %zu filters", room);
   list->items = items;
   return GCONV_OK;
 }

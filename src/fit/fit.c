@@ -75,8 +75,7 @@ static gconv_status make_filter(const gconv_fit *fit, gconv_fit_result *result) 
   size_t taps = (size_t)fit->rows * (size_t)fit->columns;
   gconv_filter *filter = calloc(1, sizeof *filter);
   result->filters = (gconv_filters){.items = filter, .count = filter ? 1 : 0};
-  if (!filter)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory for the filter");
+  GCONV_NEED_MEMORY(filter, "out of memory for the filter");
   *filter = (gconv_filter){.rows = fit->rows,
                            .columns = fit->columns,
                            .anchor_row = fit->rows / 2,
@@ -85,8 +84,7 @@ static gconv_status make_filter(const gconv_fit *fit, gconv_fit_result *result) 
                            .offset = (float)(result->bias * fit->sums->white_before),
                            .name = gconv_format_text("fitted"),
                            .taps = malloc(taps * sizeof *filter->taps)};
-  if (!filter->name || !filter->taps)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory for the filter");
+  GCONV_NEED_MEMORY(filter->name && filter->taps, "out of memory for the filter");
   for (size_t i = 0; i < taps; i++)
     filter->taps[i] = (float)result->taps[i];
   return gconv_filter_check(filter);
@@ -95,8 +93,7 @@ static gconv_status make_filter(const gconv_fit *fit, gconv_fit_result *result) 
 static gconv_status solve(const gconv_fit *fit, gconv_threads *threads, gconv_fit_result *result) {
   const gconv_fit_sums *sums = fit->sums;
   result->taps = malloc(sums->fitted->taps * sizeof *result->taps);
-  if (!result->taps)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory for the taps");
+  GCONV_NEED_MEMORY(result->taps, "out of memory for the taps");
   GCONV_TRY(gconv_fit_equations(sums->fitted, fit->bias, fit->ridge, result->taps, &result->bias, &result->condition));
   result->fitted = gconv_fit_judge(sums->fitted, result->taps, result->bias);
   result->held = gconv_fit_judge(sums->held, result->taps, result->bias);

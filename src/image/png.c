@@ -119,8 +119,7 @@ static gconv_status create_png(png_session *session) {
   session->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, session, on_error, on_warning, session, allocate, release);
   if (session->png)
     session->info = png_create_info_struct(session->png);
-  if (!session->info)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  GCONV_NEED_MEMORY(session->info, "no memory for a PNG");
   return GCONV_OK;
 }
 

@@ -174,8 +174,7 @@ static gconv_status prepare_to_compress(struct state *state) {
   state->held_room = state->shape.strip_rows * (size_t)state->threads;
   state->slots = calloc(state->slot_count, sizeof *state->slots);
   state->encoders = calloc((size_t)state->threads, sizeof *state->encoders);
-  if (!state->slots || !state->encoders)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  GCONV_NEED_MEMORY(state->slots && state->encoders, "no memory for a PNG");
   for (int i = 0; i < state->threads; i++)
     GCONV_TRY(gconv_png_strip_encoder_create(&state->shape, &state->encoders[i]));
   for (size_t i = 0; i < state->slot_count; i++) {

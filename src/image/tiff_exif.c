@@ -138,8 +138,7 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
   if (!gconv_tiff_find_origin(source, &from))
     return GCONV_OK;
   target to = {.big_endian = from.big_endian, .wide = 4, .size = HEADER_BYTES};
-  if (!make_target(&to, source->size))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for EXIF");
+  GCONV_NEED_MEMORY(make_target(&to, source->size), "no memory for EXIF");
   memset(to.bytes, from.big_endian ? 'M' : 'I', 2);
   put(&to, 2, 42, 2);
   put(&to, 4, HEADER_BYTES, 4);
@@ -219,8 +218,7 @@ gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_
   gconv_source_of_bytes(file->name, bytes, header->exif_bytes, &block);
   const gconv_tiff_origin from = {.source = &block, .big_endian = bytes[0] == 'M', .wide = 4};
   target to = {.base = file->end, .big_endian = gconv_host_is_big_endian(), .wide = big ? 8 : 4};
-  if (!make_target(&to, header->exif_bytes))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for EXIF");
+  GCONV_NEED_MEMORY(make_target(&to, header->exif_bytes), "no memory for EXIF");
   gconv_status status = set_tags(&from, &to, file->handle, description);
   if (status == GCONV_OK && to.size > 0)
     status = gconv_tiff_append(file, to.bytes, to.size);

@@ -71,8 +71,7 @@ static void note_left_out(gconv_tiff_reading *s) {
 
 static gconv_status add_page(gconv_tiff_reading *s) {
   uint64_t *pages = s->page_count < INT32_MAX ? gconv_grown(s->pages, (size_t)s->page_count, sizeof *pages) : NULL;
-  if (!pages)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a TIFF");
+  GCONV_NEED_MEMORY(pages, "no memory for a TIFF");
   s->pages = pages;
   s->pages[s->page_count++] = gconv_tiff.TIFFCurrentDirOffset(s->seats[0].file.handle);
   return GCONV_OK;

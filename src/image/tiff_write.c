@@ -200,8 +200,7 @@ static gconv_status prepare(state *s) {
   s->slot_count = s->seat_count > 1 ? SLOTS_PER_THREAD * s->seat_count : 1;
   s->seats = calloc(s->seat_count, sizeof *s->seats);
   s->slots = calloc(s->slot_count, sizeof *s->slots);
-  if (!s->seats || !s->slots)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a TIFF");
+  GCONV_NEED_MEMORY(s->seats && s->slots, "no memory for a TIFF");
   for (size_t i = 0; i < s->seat_count; i++) {
     void *memory;
     GCONV_TRY(gconv_png_deflater_create(&s->seats[i].deflater));

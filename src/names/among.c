@@ -83,8 +83,7 @@ static bool is_no_result(const gconv_input *input, size_t i, void *user) {
 
 gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs) {
   struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
-  if (!earlier.known)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(earlier.known, "out of memory");
   for (size_t i = 0; i < outputs->paths.count; i++)
     earlier.count += gconv_path_identify(outputs->paths.items[i], &earlier.known[earlier.count]);
   qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);

@@ -171,8 +171,7 @@ static gconv_status refuse_known(gconv_identity *known, size_t count, const char
 static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs) {
   gconv_identity *known = calloc(inputs->count, sizeof *known);
   size_t count = 0;
-  if (!known)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(known, "out of memory");
   for (size_t i = 0; i < inputs->count; i++)
     count += gconv_path_identify(inputs->items[i].file, &known[count]);
   gconv_status status = refuse_known(known, count, "inputs", outputs);
@@ -200,8 +199,7 @@ static gconv_status check_filters(const gconv_texts *filters, bool banks, const 
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
   gconv_identity *known = calloc(filters->count + 1, sizeof *known);
   size_t count = 0;
-  if (!known)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(known, "out of memory");
   for (size_t i = 0; i < filters->count; i++)
     count +=
         gconv_path_identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
@@ -267,8 +265,7 @@ static gconv_status check_path(const char *path, bool make, char **folder) {
       return GCONV_OK;
   }
   char *own = gconv_path_folder(path);
-  if (!own)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(own, "out of memory");
   bool checked = *folder && strcmp(*folder, own) == 0;
   free(*folder);
   *folder = own;
@@ -296,8 +293,7 @@ static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool
   size_t fitting = 0;
   if (array)
     return check_length(outputs->paths.items[0]);
-  if (!fits)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(fits, "out of memory");
   for (size_t i = 0; i < inputs->count; i++) {
     gconv_status status = GCONV_OK;
     for (size_t n = outputs->first[i]; n < outputs->first[i + 1] && status == GCONV_OK; n++)

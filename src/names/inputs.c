@@ -56,8 +56,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
  * none. */
 static gconv_status find_results(gconv_search *search, const char *output) {
   char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
-  if (!folder)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(folder, "out of memory");
   search->has_results = stat(folder, &search->results) == 0 && S_ISDIR(search->results.st_mode);
   free(folder);
   return GCONV_OK;

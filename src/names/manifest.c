@@ -100,8 +100,7 @@ static bool parse_line(char *line, note *record) {
 
 static gconv_status add_record(gconv_manifest *manifest, note record) {
   note *records = gconv_grown(manifest->records, manifest->count, sizeof *records);
-  if (!records)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(records, "out of memory");
   manifest->records = records;
   record.path = strdup(record.path);
   record.relative = strdup(record.relative);
@@ -244,8 +243,7 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared) {
 /* Sets the folder of all results, and the path of the own manifest in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard) {
   manifest->folder = strdup(outputs->folder);
-  if (!manifest->folder)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(manifest->folder, "out of memory");
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
                           : asprintf(&manifest->path, "%s" NAME, manifest->folder);
   if (size < 0)

@@ -44,8 +44,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
   char *path = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&path, &size);
-  if (!out)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(out, "out of memory");
   gconv_status status = expand(namer, out, template, (size_t)(name - template), values);
   if (namer->outputs->mirrors)
     fprintf(out, "%.*s", (int)(inner - relative), relative);
@@ -248,8 +247,7 @@ static size_t count_frames(const struct namer *namer, size_t i) {
 /* Fills outputs->first. */
 static gconv_status count_results(const struct namer *namer) {
   size_t count = namer->inputs->count, *first = calloc(count + 1, sizeof *first);
-  if (!first)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(first, "out of memory");
   namer->outputs->first = first;
   for (size_t i = 0; i < count; i++)
     first[i + 1] = first[i] + namer->outputs->labels.count * count_frames(namer, i);
@@ -272,9 +270,7 @@ static const gconv_format_info *find_format(const gconv_input *input) {
 static gconv_status find_formats(struct namer *namer) {
   size_t count = namer->inputs->count;
   gconv_outputs *outputs = namer->outputs;
-  namer->of_inputs = calloc(count + 1, sizeof *namer->of_inputs);
-  if (!namer->of_inputs)
-    return gconv_no_memory();
+  GCONV_NEW(namer->of_inputs, count + 1, "out of memory");
   for (size_t i = 0; i < count; i++) {
     const gconv_input *input = &namer->inputs->items[i];
     if (outputs->same && strcmp(input->path, "-") == 0)
@@ -364,8 +360,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
     values.frame_count = frames;
     GCONV_TRY(make_path(namer, frames > 1 ? outputs->of_frames : outputs->pattern, namer->inputs->items[i].relative, &values,
                         &path));
-    if (!gconv_texts_add(&namer->outputs->paths, path))
-      return gconv_no_memory();
+    GCONV_NEED_MEMORY(gconv_texts_add(&namer->outputs->paths, path), "out of memory");
     outputs->formats[first[i] + n] = namer->of_inputs[i];
     GCONV_TRY(check_extension(namer, i, path));
   }
@@ -392,9 +387,7 @@ static gconv_status name_results(struct namer *namer) {
                           ? "make one of all filters (--combine magnitude or mosaic), or "
                           : "",
                       (int)strcspn(extension, " "), extension);
-  namer->outputs->formats = calloc(count, sizeof *namer->outputs->formats);
-  if (!namer->outputs->formats)
-    return gconv_no_memory();
+  GCONV_NEW(namer->outputs->formats, count, "out of memory");
   for (size_t i = 0; i < namer->inputs->count; i++)
     GCONV_TRY(name_results_of(namer, i));
   return GCONV_OK;

@@ -91,8 +91,7 @@ static gconv_status note_folder(matching *m, const char *folder) {
 static gconv_status take_entry(matching *m, const char *folder, const char *name, bool any, const char *pattern,
                                const char *rest) {
   char *path = gconv_path_join(folder, name);
-  if (!path)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(path, "out of memory");
   bool goes_in = (any || rest) && is_folder(path, !any) && !is_left_out(m, path, any);
   free(path);
   if (goes_in)

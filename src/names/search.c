@@ -22,8 +22,7 @@
 gconv_status gconv_search_add(gconv_search *search, const char *path, const char *relative, bool found) {
   gconv_inputs *inputs = search->inputs;
   gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
-  if (!items)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(items, "out of memory");
   inputs->items = items;
   gconv_input *input = &items[inputs->count++];
   *input = (gconv_input){
@@ -174,8 +173,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
 /* Notes that a folder was found. *first: it was not found before. */
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
-  if (!key)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(key, "out of memory");
   *key = (gconv_identity){status->st_dev, status->st_ino};
   gconv_identity **node = tsearch(key, &search->seen, gconv_identity_compare);
   *first = node && *node == key;

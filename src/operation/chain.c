@@ -396,8 +396,7 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   plan->stages = calloc(c->count, sizeof *plan->stages);
   plan->between = calloc(c->count, sizeof *plan->between);
   plan->rows = calloc(c->count, sizeof *plan->rows);
-  if (!plan->stages || !plan->between || !plan->rows)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(plan->stages && plan->between && plan->rows, "no memory for a plan");
   next.rows = 0;
   for (size_t i = 0; i + 1 < c->count && order->like->frames == 1; i++)
     if (c->stages[i]->type->strip) {

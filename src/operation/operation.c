@@ -66,8 +66,7 @@ gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operatio
   if (order->like->has_nodata && !operation->type->minds_nodata && order->extent == GCONV_PLAN_WHOLE)
     warn_of_nodata(order->like, operation);
   gconv_plan *plan = calloc(1, operation->type->plan_type->bytes);
-  if (!plan)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(plan, "no memory for a plan");
   plan->type = operation->type->plan_type;
   plan->device = order->device;
   plan->like = gconv_header_of(order->like);

@@ -130,8 +130,7 @@ static gconv_status end_outputs(outputs *o, gconv_status status) {
 
 static gconv_status begin_outputs(const gconv_plan *plan, gconv_image *images, outputs *o) {
   *o = (outputs){plan, images, calloc(plan->output_count, sizeof *o->fresh)};
-  if (!o->fresh)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+  GCONV_NEED_MEMORY(o->fresh, "no memory for %zu outputs", plan->output_count);
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++) {
     char what[32];
@@ -379,11 +378,9 @@ gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
   GCONV_NEED(plan);
   GCONV_NEED_AS(result, "text");
   FILE *text = open_memstream(&memory, &size);
-  if (!text)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  GCONV_NEED_MEMORY(text, "no memory for an explanation");
   plan->type->explain(plan, text);
-  if (!gconv_close_text(text, &memory))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  GCONV_NEED_MEMORY(gconv_close_text(text, &memory), "no memory for an explanation");
   *result = memory;
   return GCONV_OK;
 }

@@ -107,8 +107,7 @@ static void compare_row(void *context, size_t turn, int seat) {
 gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t frame, gconv_verification *result) {
   size_t rows = ((size_t)comparison->out->height - 1 + comparison->step - 1) / comparison->step + 1;
   row_job job = {comparison, frame, calloc(rows, sizeof *job.worst)};
-  if (!job.worst)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  GCONV_NEED_MEMORY(job.worst, "no memory to verify with");
   gconv_threads_run(comparison->threads, rows, compare_row, &job);
   for (size_t i = 0; i < rows; i++)
     merge(&job.worst[i], result);

@@ -18,8 +18,8 @@ gconv_status gconv_svm_cache_make(size_t count, size_t slots, gconv_svm_cache *c
   cache->member_of = malloc((slots + 1) * sizeof *cache->member_of);
   cache->newer = malloc((slots + 1) * sizeof *cache->newer);
   cache->older = malloc((slots + 1) * sizeof *cache->older);
-  if (!cache->slot_of || !cache->member_of || !cache->newer || !cache->older)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the cache of %zu rows", slots);
+  GCONV_NEED_MEMORY(cache->slot_of && cache->member_of && cache->newer && cache->older,
+                    "no memory for the cache of %zu rows", slots);
   gconv_svm_cache_forget(cache);
   return GCONV_OK;
 }

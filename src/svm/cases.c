@@ -34,8 +34,7 @@ gconv_status gconv_svm_cases_entry(gconv_svm_cases *cases, uint32_t column, floa
 
 gconv_status gconv_svm_cases_end_row(gconv_svm_cases *cases) {
   gconv_svm_row *rows = gconv_grown(cases->rows, cases->count, sizeof *rows);
-  if (!rows)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count + 1);
+  GCONV_NEED_MEMORY(rows, "no memory for %zu cases", cases->count + 1);
   cases->rows = rows;
   rows[cases->count++] = (gconv_svm_row){.count = cases->row_entries};
   cases->row_entries = 0;
@@ -150,8 +149,7 @@ static gconv_status find_fills(const gconv_svm_cases *cases, const size_t *membe
   }
   free(sums);
   free(left);
-  if (!enough)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", cases->columns);
+  GCONV_NEED_MEMORY(enough, "no memory for the means of %zu columns", cases->columns);
   return none == SIZE_MAX
              ? GCONV_OK
              : gconv_fail(GCONV_BAD_ARGUMENT,

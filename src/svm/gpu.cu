@@ -76,8 +76,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
                                   size_t count, size_t columns, gconv_svm_gpu **made) {
   gconv_svm_gpu *gpu = (gconv_svm_gpu *)calloc(1, sizeof *gpu);
   *made = NULL;
-  if (!gpu)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a support vector machine");
+  GCONV_NEED_MEMORY(gpu, "no memory for a support vector machine");
   gpu->device = device;
   gpu->formula = *formula;
   gpu->columns = columns;
@@ -186,8 +185,7 @@ static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *ord
   GCONV_TRY(allocate_rows(m, order));
   CUDA_TRY(cudaHostAlloc((void **)&m->staged, m->at.bytes, cudaHostAllocDefault));
   m->cases = (uint32_t *)malloc(m->count * sizeof *m->cases);
-  if (!m->cases)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", m->count);
+  GCONV_NEED_MEMORY(m->cases, "no memory for %zu cases", m->count);
   for (size_t i = 0; i < m->count; i++)
     m->cases[i] = (uint32_t)order->members[i];
   CUDA_TRY(
@@ -199,8 +197,7 @@ static gconv_status fill(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_order *ord
 gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu_order *order, gconv_svm_gpu_matrix **made) {
   gconv_svm_gpu_matrix *m = (gconv_svm_gpu_matrix *)calloc(1, sizeof *m);
   *made = NULL;
-  if (!m)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix");
+  GCONV_NEED_MEMORY(m, "no memory for a kernel matrix");
   m->gpu = gpu;
   m->count = order->count;
   m->padded = gconv_svm_padded(order->count);

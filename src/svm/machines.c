@@ -44,8 +44,7 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
                                      .watch = t->settings->watch};
   free(solution->b);
   solution->b = malloc(count * sizeof *solution->b);
-  if (!solution->b)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu variables", count);
+  GCONV_NEED_MEMORY(solution->b, "no memory for %zu variables", count);
   solution->steps = 0;
   GCONV_TRY(gconv_svm_matrix_create(&t->formula, t->cases, v->members, members, gconv_svm_working(count, members), &t->place,
                                     &matrix));
@@ -184,8 +183,7 @@ static gconv_status add_small(small_pairs *all, size_t pair) {
   all->count++;
   free(solution->b);
   solution->b = malloc(count * sizeof *solution->b);
-  if (!numbers || !solution->b)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu variables", count);
+  GCONV_NEED_MEMORY(numbers && solution->b, "no memory for %zu variables", count);
   GCONV_TRY(make_pair(t, pair, &own->variables));
   for (size_t k = 0; k < count; k++)
     numbers[k] = gconv_svm_diagonal(&t->formula, t->cases->rows[own->variables.members[k]].norm);
@@ -236,8 +234,7 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
 
 static gconv_status train_pairs(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
   t->firsts = malloc(2 * pairs * sizeof *t->firsts);
-  if (!t->firsts)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu pairs", pairs);
+  GCONV_NEED_MEMORY(t->firsts, "no memory for %zu pairs", pairs);
   t->seconds = t->firsts + pairs;
   for (size_t i = 0, k = 0; i < t->class_count; i++)
     for (size_t j = i + 1; j < t->class_count; j++, k++) {

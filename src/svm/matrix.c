@@ -90,8 +90,7 @@ static gconv_status allocate_lists(gconv_svm_matrix *m, size_t least, size_t slo
   m->to = malloc((least + 1) * sizeof *m->to);
   m->slots = malloc((least + 1) * sizeof *m->slots);
   m->absent = malloc((least + 1) * sizeof *m->absent);
-  if (!m->missing || !m->to || !m->slots || !m->absent)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a working set");
+  GCONV_NEED_MEMORY(m->missing && m->to && m->slots && m->absent, "no memory for a working set");
   return gconv_svm_cache_make(m->count, slots, &m->cache);
 }
 
@@ -166,8 +165,7 @@ gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gco
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part) {
   size_t *own = malloc((count + 1) * sizeof *own);
-  if (!own)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a kernel matrix of %zu cases", count);
+  GCONV_NEED_MEMORY(own, "no memory for a kernel matrix of %zu cases", count);
   for (size_t i = 0; i < count; i++)
     own[i] = whole->members[members[i]];
   const gconv_svm_place place = {.threads = whole->threads, .gpu = whole->gpu};

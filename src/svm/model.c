@@ -21,8 +21,7 @@ gconv_status gconv_svm_name_classes(gconv_svm *model, const char *const *names, 
   for (size_t i = 0; i < count && model->classes; i++)
     if (!(model->classes[i] = strdup(names[i])))
       return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of %zu classes", count);
-  if (!model->classes)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of %zu classes", count);
+  GCONV_NEED_MEMORY(model->classes, "no memory for the names of %zu classes", count);
   model->info.class_count = count;
   model->info.pair_count = count * (count - 1) / 2;
   return GCONV_OK;
@@ -61,8 +60,7 @@ static gconv_status prepare(gconv_svm *model) {
   model->formula = gconv_svm_formula_of(info->kernel, info->degree, info->gamma, info->coef0, largest);
   GCONV_TRY(gconv_svm_points_make(&model->vectors, NULL, vectors, &model->points));
   model->by_vector = malloc((vectors * rows + 1) * sizeof *model->by_vector);
-  if (!model->by_vector)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the coefficients of %zu support vectors", vectors);
+  GCONV_NEED_MEMORY(model->by_vector, "no memory for the coefficients of %zu support vectors", vectors);
   for (size_t i = 0; i < vectors; i++)
     for (size_t r = 0; r < rows; r++)
       model->by_vector[i * rows + r] = model->coefficients[r * vectors + i];

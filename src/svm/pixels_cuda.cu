@@ -74,8 +74,7 @@ static gconv_status fill(gconv_svm_there *there) {
   GCONV_TRY(gconv_timeline_make(&there->line));
   if (!fits || info->probabilities) {
     there->host = malloc(host_bytes(info));
-    if (!there->host)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
+    GCONV_NEED_MEMORY(there->host, "no memory for predictions");
   }
   return fits ? put_model(there) : GCONV_OK;
 }
@@ -83,8 +82,7 @@ static gconv_status fill(gconv_svm_there *there) {
 gconv_status gconv_svm_there_create(gconv_device *device, const gconv_svm *model, const gconv_svm_lean *form,
                                     gconv_svm_there **result) {
   gconv_svm_there *there = (gconv_svm_there *)calloc(1, sizeof *there);
-  if (!there)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+  GCONV_NEED_MEMORY(there, "no memory for a model");
   there->device = device;
   there->model = model;
   there->form = form;

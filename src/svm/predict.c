@@ -137,8 +137,7 @@ static gconv_status values_there(gconv_svm *model, gconv_device *device, const g
   const size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   double *sums = malloc((classes * wide * count + wide + 1) * sizeof *sums);
-  if (!sums)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
+  GCONV_NEED_MEMORY(sums, "no memory for %zu predictions", count);
   pthread_mutex_lock(&model->gpu_lock);
   gconv_status status = bring_model(model, device);
   GCONV_THEN(status, gconv_svm_gpu_sum(model->gpu, rows, count, sums));

@@ -172,8 +172,7 @@ static gconv_status fit_spread(const fitting *f, gconv_svm *model) {
   double mean = 0, sum = 0;
   size_t kept = 0;
   model->prob_a = malloc(sizeof *model->prob_a);
-  if (!model->prob_a)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the spread of errors");
+  GCONV_NEED_MEMORY(model->prob_a, "no memory for the spread of errors");
   for (size_t k = 0; k < f->count; k++)
     mean += fabs((double)f->cases->targets[f->members[k]] - f->values[k]) / (double)f->count;
   for (size_t k = 0; k < f->count; k++) {

@@ -267,8 +267,8 @@ static gconv_status allocate(solving *s) {
   s->wanted = malloc(q * sizeof *s->wanted);
   s->rows = malloc(3 * q * sizeof *s->rows);
   s->by = malloc(q * sizeof *s->by);
-  if (!s->working || !s->taken || !s->candidates || !s->wanted || !s->rows || !s->by)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a problem of %zu variables", n);
+  GCONV_NEED_MEMORY(s->working && s->taken && s->candidates && s->wanted && s->rows && s->by,
+                    "no memory for a problem of %zu variables", n);
   s->before = s->working + q;
   s->moved = s->rows + q;
   s->block_rows = s->rows + 2 * q;

@@ -60,8 +60,7 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
                                   .means = calloc(r->most_columns, sizeof *notes->means),
                                   .deviations = calloc(r->most_columns, sizeof *notes->deviations),
                                   .origins = calloc(r->most_columns, sizeof *notes->origins)};
-    if (!notes->names || !notes->means || !notes->deviations || !notes->origins)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+    GCONV_NEED_MEMORY(notes->names && notes->means && notes->deviations && notes->origins, "no memory for a model");
   }
   notes->means[r->noted] = numbers[0];
   notes->deviations[r->noted] = numbers[1];

@@ -265,8 +265,7 @@ static gconv_status take_colours(gconv_svm_reading *r) {
   if (r->colours.count == 0)
     return GCONV_OK;
   r->model->palette = malloc(r->colours.count);
-  if (!r->model->palette)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the colours of classes");
+  GCONV_NEED_MEMORY(r->model->palette, "no memory for the colours of classes");
   for (size_t i = 0; i < r->colours.count; i++)
     r->model->palette[i] = (uint8_t)r->colours.items[i];
   return GCONV_OK;
@@ -281,8 +280,7 @@ static gconv_status make_model(gconv_svm_reading *r) {
   GCONV_TRY(take_colours(r));
   model->coefficients = malloc((vectors * rows + 1) * sizeof *model->coefficients);
   model->class_vectors = calloc((size_t)r->classes + 1, sizeof *model->class_vectors);
-  if (!model->coefficients || !model->class_vectors)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu support vectors", vectors);
+  GCONV_NEED_MEMORY(model->coefficients && model->class_vectors, "no memory for %zu support vectors", vectors);
   for (size_t i = 0; i < vectors; i++)
     for (size_t k = 0; k < rows; k++)
       model->coefficients[k * vectors + i] = r->coefficients.items[i * rows + k];

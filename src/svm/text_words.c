@@ -33,8 +33,7 @@ bool gconv_svm_text_is_end(const char *at) {
 
 gconv_status gconv_svm_text_add(gconv_svm_numbers *l, double number) {
   double *items = gconv_grown(l->items, l->count, sizeof *items);
-  if (!items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of a model");
+  GCONV_NEED_MEMORY(items, "no memory for the numbers of a model");
   l->items = items;
   items[l->count++] = number;
   return GCONV_OK;

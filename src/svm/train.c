@@ -297,8 +297,7 @@ static gconv_status validate(validating *v, const size_t *members, size_t folds)
                         v->info->classes[c], in_class, in_class == 1 ? "" : "s");
   }
   v->fold = malloc(3 * count * sizeof *v->fold);
-  if (!v->fold)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for folds of %zu cases", count);
+  GCONV_NEED_MEMORY(v->fold, "no memory for folds of %zu cases", count);
   v->inside = v->fold + count;
   v->outside = v->inside + count;
   GCONV_TRY(gconv_svm_deal(v->cases, members, count, v->class_count, folds, v->settings->given.seed, 0, v->fold));
