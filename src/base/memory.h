@@ -7,6 +7,7 @@
 #include "base/status.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
@@ -31,6 +32,15 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
 
 /* NULL is allowed. */
 void gconv_release(void *memory);
+
+/* Before the declaration of a variable that has a value: wherever its scope ends, function(&variable) is called. */
+#define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))
+
+/* Before the declaration of a pointer that has a value: it is freed wherever its scope ends. */
+#define GCONV_FREED GCONV_ENDED_BY(gconv_free_at)
+static inline void gconv_free_at(void *pointer) {
+  free(*(void **)pointer);
+}
 
 /* Bytes of memory that the machine has, or the limit of the control group where that is less. Where Linux promises more than
  * there is, allocations succeed that end the process once they are used: what may be so large is compared with this. */

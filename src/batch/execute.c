@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/execute.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "batch/item.h"
 #include "image/metadata.h"
 
@@ -201,8 +202,6 @@ gconv_status gconv_group_execute(gconv_group *group) {
   GCONV_TRY(gconv_group_prepare_results(group));
   if (group->part == group->image.frames)
     return execute_whole(group);
-  gconv_image *outputs = calloc(group->worker->memory.result_count, sizeof *outputs);
-  gconv_status status = outputs ? execute_parts(group, outputs) : gconv_no_memory();
-  free(outputs);
-  return status;
+  GCONV_FREED gconv_image *outputs = calloc(group->worker->memory.result_count, sizeof *outputs);
+  return outputs ? execute_parts(group, outputs) : gconv_no_memory();
 }

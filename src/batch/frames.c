@@ -8,6 +8,7 @@
  * other formats each frame has files of its own. Their names are made beforehand. Only the images of a pipe, which cannot be
  * counted, get theirs in their turn: the first one has the name of a single image, until a second one follows.
  */
+#include "base/memory.h"
 #include "batch/carry.h"
 #include "batch/files.h"
 #include "batch/item.h"
@@ -101,10 +102,8 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
 
 /* Reads over a frame of which no result is wanted. */
 static gconv_status skip_frame(gconv_row_reader *reader) {
-  gconv_image pixels = {0};
-  gconv_status status = gconv_row_reader_image(reader, &pixels);
-  gconv_image_free(&pixels);
-  return status;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image pixels = {0};
+  return gconv_row_reader_image(reader, &pixels);
 }
 
 /* Carries the frame at hand all the way. */

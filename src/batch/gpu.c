@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A GPU decodes JPEG files, and sends results in parts: rows, or the PNG that it makes of them. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "batch/carry.h"
 #include "batch/cost.h"
 #include "batch/execute.h"
@@ -118,7 +119,7 @@ static gconv_status decode_and_convolve(gconv_group *group, const gconv_image *h
 
 gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *reader, double whole) {
   gconv_worker *worker = group->worker;
-  void *jpeg = NULL;
+  GCONV_FREED void *jpeg = NULL;
   size_t size = 0;
   if (!gconv_devices_decode(worker->run->devices, worker->index))
     return GCONV_OK;
@@ -128,8 +129,6 @@ gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *rea
   if (gconv_row_reader_jpeg(reader, &jpeg, &size) != GCONV_OK)
     return GCONV_OK;
   group->common.decode_ms += gconv_now_ms() - begin;
-  gconv_status status = gconv_group_take_plan(group, 0, false);
-  GCONV_THEN(status, decode_and_convolve(group, gconv_row_reader_header(reader), jpeg, size, parts > 0));
-  free(jpeg);
-  return status;
+  GCONV_TRY(gconv_group_take_plan(group, 0, false));
+  return decode_and_convolve(group, gconv_row_reader_header(reader), jpeg, size, parts > 0);
 }

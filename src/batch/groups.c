@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of the inputs, and which inputs are executed together. */
+#include "base/memory.h"
 #include "batch/carry.h"
 #include "batch/cost.h"
 #include "image/layout.h"
@@ -123,10 +124,8 @@ static gconv_status check_header(const gconv_run *run, const gconv_input *input,
                       "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
                       "(-o results/ --format npy)",
                       input->path);
-  gconv_image again = {0};
-  gconv_status status = gconv_image_read_header_as(input->path, &run->reading, &again);
-  gconv_image_free(&again);
-  return status;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image again = {0};
+  return gconv_image_read_header_as(input->path, &run->reading, &again);
 }
 
 /* Refuses inputs of different shapes for one array. */

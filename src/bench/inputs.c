@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images, filters and layers of random numbers: the same for every run of the program. */
+#include "base/memory.h"
 #include "bench/bench.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
  * with a sum of about 0.3, as gconv warns of those near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
-  char *text = malloc(bytes);
+  GCONV_FREED char *text = malloc(bytes);
   if (!text)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   uint32_t state = (uint32_t)size;
@@ -45,7 +46,5 @@ gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   for (size_t i = 0; i < taps; i++)
     used += (size_t)snprintf(text + used, bytes - used, "%s%.8f", i ? "," : " ",
                              ((double)next_random(&state) * 0x1p-32 - 0.425) * 4 / (double)taps);
-  gconv_status status = gconv_filters_read(text, NULL, filters);
-  free(text);
-  return status;
+  return gconv_filters_read(text, NULL, filters);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/page.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/learn.h"
 
@@ -177,13 +178,11 @@ gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_m
 }
 
 gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context) {
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   GCONV_NEED_MEMORY(out, "%s: no memory for it", path);
   put(out, context);
-  gconv_status status = gconv_close_text(out, &text) ? gconv_file_write(path, text, size)
-                                                     : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
-  free(text);
-  return status;
+  return gconv_close_text(out, &text) ? gconv_file_write(path, text, size)
+                                      : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/rows.h"
 #include "base/element.h"
+#include "base/memory.h"
 #include "base/npy_header.h"
 #include "base/printable.h"
 
@@ -59,10 +60,8 @@ static gconv_status write_quoted(gconv_sink *sink, const char *text) {
 }
 
 gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text) {
-  char *copy = terminal ? gconv_printable_copy(text, strlen(text)) : strdup(text);
-  gconv_status status = copy ? write_quoted(sink, copy) : gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
-  free(copy);
-  return status;
+  GCONV_FREED char *copy = terminal ? gconv_printable_copy(text, strlen(text)) : strdup(text);
+  return copy ? write_quoted(sink, copy) : gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
 }
 
 static gconv_status write_names(gconv_rows *rows, bool terminal, char *const *names) {

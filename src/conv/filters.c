@@ -155,12 +155,10 @@ static char *name_inexact(const char *without) {
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
   gconv_options options = operation->options;
-  char *without = name_inexact(options.without);
+  GCONV_FREED char *without = name_inexact(options.without);
   GCONV_NEED_MEMORY(without, "no memory for an operation");
   options.without = without;
-  gconv_status status = gconv_operation_filters(&operation->filters, &options, exact);
-  free(without);
-  return status;
+  return gconv_operation_filters(&operation->filters, &options, exact);
 }
 
 static const gconv_operation_type filters_type = {.name = "filters",

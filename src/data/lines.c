@@ -13,16 +13,14 @@
 
 gconv_status gconv_lines_fail(const gconv_lines *lines, const char *format, ...) {
   va_list arguments;
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   va_start(arguments, format);
   if (vasprintf(&text, format, arguments) < 0)
     text = NULL;
   va_end(arguments);
   gconv_make_printable(text);
-  gconv_status status = gconv_fail(GCONV_BAD_FILE, "%s:%llu: %s", lines->source->name, (unsigned long long)lines->line,
-                                   text ? text : "is wrong");
-  free(text);
-  return status;
+  return gconv_fail(GCONV_BAD_FILE, "%s:%llu: %s", lines->source->name, (unsigned long long)lines->line,
+                    text ? text : "is wrong");
 }
 
 static gconv_status add_bytes(gconv_lines *lines, const uint8_t *bytes, size_t count) {

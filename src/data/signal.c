@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/signal.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -18,11 +19,9 @@ static gconv_status read_all(gconv_samples *samples, gconv_signal *signal) {
 }
 
 gconv_status gconv_signal_read(const char *path, const char *syntax, gconv_signal *signal) {
-  gconv_samples samples = {0};
-  gconv_status status = gconv_samples_open(path, syntax, &samples);
-  GCONV_THEN(status, read_all(&samples, signal));
-  gconv_samples_close(&samples);
-  return status;
+  GCONV_ENDED_BY(gconv_samples_close) gconv_samples samples = {0};
+  GCONV_TRY(gconv_samples_open(path, syntax, &samples));
+  return read_all(&samples, signal);
 }
 
 void gconv_signal_get(const gconv_signal *signal, size_t first, size_t count, float *numbers) {

@@ -417,13 +417,10 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
 }
 
 gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table) {
-  gconv_zip zip = {0};
-  gconv_source member = {0};
-  gconv_status status = gconv_npz_open(archive, &zip, &member);
-  GCONV_THEN(status, gconv_table_read_source(&member, "npy", table));
-  gconv_source_close(&member);
-  gconv_zip_free(&zip);
-  return status;
+  GCONV_ENDED_BY(gconv_zip_free) gconv_zip zip = {0};
+  GCONV_ENDED_BY(gconv_source_close) gconv_source member = {0};
+  GCONV_TRY(gconv_npz_open(archive, &zip, &member));
+  return gconv_table_read_source(&member, "npy", table);
 }
 
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {

@@ -122,11 +122,9 @@ static gconv_status choose(gconv_source *source, bool wants_targets, const gconv
 }
 
 gconv_status gconv_npz_choose_of(gconv_source *source, bool wants_targets, gconv_npz *npz) {
-  gconv_zip zip = {0};
-  gconv_status status = gconv_zip_read(source, &zip);
-  GCONV_THEN(status, choose(source, wants_targets, &zip, npz));
-  gconv_zip_free(&zip);
-  return status;
+  GCONV_ENDED_BY(gconv_zip_free) gconv_zip zip = {0};
+  GCONV_TRY(gconv_zip_read(source, &zip));
+  return choose(source, wants_targets, &zip, npz);
 }
 
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz) {

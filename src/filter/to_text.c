@@ -98,13 +98,11 @@ static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
 }
 
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   GCONV_NEED(path);
   GCONV_NEED(filters);
   GCONV_TRY(gconv_filters_check(filters));
   GCONV_TRY(gconv_check_ending(path, "txt", "a filter", "gconv bank convert SPEC -o FILE.npy writes an array"));
   GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));
-  gconv_status status = gconv_file_write(path, text, strlen(text));
-  free(text);
-  return status;
+  return gconv_file_write(path, text, strlen(text));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/png_metadata.h"
 #include "base/checksum.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "image/metadata.h"
 #include "image/png_encode.h"
@@ -100,7 +101,7 @@ static bool is_ascii(const char *text) {
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
   if (chunk->utf8 || gconv_utf8_is_whole((const char *)chunk->text, chunk->size))
     return gconv_reader_add_comment(reader, chunk->text, chunk->size);
-  uint8_t *text = malloc(2 * chunk->size + 1);
+  GCONV_FREED uint8_t *text = malloc(2 * chunk->size + 1);
   size_t size = 0;
   if (!text)
     return no_memory();
@@ -110,9 +111,7 @@ static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) 
       text[size++] = (uint8_t)(0xc0 | letter >> 6);
     text[size++] = letter < 0x80 ? letter : (uint8_t)(0x80 | (letter & 0x3f));
   }
-  gconv_status status = gconv_reader_add_comment(reader, text, size);
-  free(text);
-  return status;
+  return gconv_reader_add_comment(reader, text, size);
 }
 
 /* ---- Raw profiles -------------------------------------------------------------------------------------------------- */
@@ -235,7 +234,7 @@ static bool is_known(const char *keyword) {
 static gconv_status take_text(gconv_reader *reader, const char *type, const uint8_t *data, size_t size) {
   text_chunk chunk;
   bool whole = parse_text(type, data, size, &chunk);
-  uint8_t *text = NULL;
+  GCONV_FREED uint8_t *text = NULL;
   if (whole && !is_known(chunk.keyword)) {
     lose_text(reader, "text", chunk.keyword);
     return GCONV_OK;
@@ -249,9 +248,7 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
     gconv_reader_note(reader, "a damaged text is left out");
     return GCONV_OK;
   }
-  gconv_status status = take_plain_text(reader, &chunk);
-  free(text);
-  return status;
+  return take_plain_text(reader, &chunk);
 }
 
 /* Names a chunk that is not read, unless it says nothing of a result. Names of chunks are letters. */

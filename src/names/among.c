@@ -2,6 +2,7 @@
 /* Results that lie among the inputs. Three things could go wrong: the next run filters results again, results of an earlier
  * run are filtered now, and a file that is no result is replaced. */
 #include "base/mark.h"
+#include "base/memory.h"
 #include "names/manifest.h"
 #include "names/outputs.h"
 
@@ -22,12 +23,9 @@ static const char *plain_path(const char *path) {
 
 /* Whether `path` lies in one of the folders, which are canonical and sorted. */
 static gconv_status lies_in(const gconv_texts *folders, const char *path, bool *is) {
-  char *own = gconv_path_folder(path), *canonical = own ? gconv_path_canonical(own) : NULL;
+  GCONV_FREED char *own = gconv_path_folder(path), *canonical = own ? gconv_path_canonical(own) : NULL;
   *is = canonical && bsearch(&canonical, folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
-  gconv_status status = canonical ? GCONV_OK : gconv_no_memory();
-  free(own);
-  free(canonical);
-  return status;
+  return canonical ? GCONV_OK : gconv_no_memory();
 }
 
 static bool is_matched(const gconv_texts *patterns, const char *path) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of the named results before the work begins: whether they can be written, and do no harm. */
+#include "base/memory.h"
 #include "names/outputs.h"
 
 #include <errno.h>
@@ -169,14 +170,12 @@ static gconv_status refuse_known(gconv_identity *known, size_t count, const char
 }
 
 static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs) {
-  gconv_identity *known = calloc(inputs->count, sizeof *known);
+  GCONV_FREED gconv_identity *known = calloc(inputs->count, sizeof *known);
   size_t count = 0;
   GCONV_NEED_MEMORY(known, "out of memory");
   for (size_t i = 0; i < inputs->count; i++)
     count += gconv_path_identify(inputs->items[i].file, &known[count]);
-  gconv_status status = refuse_known(known, count, "inputs", outputs);
-  free(known);
-  return status;
+  return refuse_known(known, count, "inputs", outputs);
 }
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
@@ -197,15 +196,13 @@ static bool identify_bank(const char *spec, gconv_identity *identity) {
 static gconv_status check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs) {
   GCONV_TRY(gconv_check_texts(filters, "filters"));
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
-  gconv_identity *known = calloc(filters->count + 1, sizeof *known);
+  GCONV_FREED gconv_identity *known = calloc(filters->count + 1, sizeof *known);
   size_t count = 0;
   GCONV_NEED_MEMORY(known, "out of memory");
   for (size_t i = 0; i < filters->count; i++)
     count +=
         gconv_path_identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
-  gconv_status status = refuse_known(known, count, "files of filters", outputs);
-  free(known);
-  return status;
+  return refuse_known(known, count, "files of filters", outputs);
 }
 
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,

@@ -20,7 +20,7 @@ static gconv_status find_standard_input(gconv_search *search) {
 
 /* Adds FILE:MEMBER, whose FILE has `length` bytes, under the name FILE_MEMBER. */
 static gconv_status add_member(gconv_search *search, const char *spec, size_t length) {
-  char *file = strndup(spec, length), *relative = NULL;
+  GCONV_FREED char *file = strndup(spec, length), *relative = NULL;
   const char *name = file ? gconv_path_name(file) : "";
   size_t stem = gconv_path_stem(name);
   if (!file || asprintf(&relative, "%.*s_%s%s", (int)stem, name, spec + length + 1, name + stem) < 0)
@@ -28,10 +28,7 @@ static gconv_status add_member(gconv_search *search, const char *spec, size_t le
   for (char *at = relative; at && *at; at++)
     if (*at == '/' || (unsigned char)*at < ' ')
       *at = '_';
-  gconv_status status = relative ? gconv_search_add(search, spec, relative, false) : gconv_no_memory();
-  free(relative);
-  free(file);
-  return status;
+  return relative ? gconv_search_add(search, spec, relative, false) : gconv_no_memory();
 }
 
 static gconv_status find_one(gconv_search *search, const char *spec) {

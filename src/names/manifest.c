@@ -155,12 +155,10 @@ static gconv_status read_manifest(gconv_manifest *manifest, const char *path) {
 }
 
 static gconv_status read_named(gconv_manifest *manifest, const char *name) {
-  char *path = NULL;
+  GCONV_FREED char *path = NULL;
   if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
     return gconv_no_memory();
-  gconv_status status = read_manifest(manifest, path);
-  free(path);
-  return status;
+  return read_manifest(manifest, path);
 }
 
 static int compare_records(const void *a, const void *b) {

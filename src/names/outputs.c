@@ -156,11 +156,8 @@ static gconv_status name_by_output(struct namer *namer) {
     outputs->mirrors = outputs->make_folders = true;
     return choose_format(namer, true);
   }
-  char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
-  gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_no_memory();
-  free(plain);
-  free(fixed);
-  return status;
+  GCONV_FREED char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
+  return fixed ? name_plainly(namer, plain, fixed) : gconv_no_memory();
 }
 
 /* ---- Filters and frames -------------------------------------------------------------------------------------------- */

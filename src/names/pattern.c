@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Patterns with * ? and [. The part ** stands for any folders, one in the other, or none. */
+#include "base/memory.h"
 #include "names/search.h"
 
 #include <dirent.h>
@@ -23,11 +24,8 @@ typedef struct matching {
 static gconv_status expand(matching *m, const char *folder, const char *pattern);
 
 static gconv_status expand_in(matching *m, const char *folder, const char *name, const char *pattern) {
-  char *inner = gconv_path_join(folder, name), *slash = inner ? gconv_path_join(inner, "") : NULL;
-  gconv_status status = slash ? expand(m, slash, pattern) : gconv_no_memory();
-  free(inner);
-  free(slash);
-  return status;
+  GCONV_FREED char *inner = gconv_path_join(folder, name), *slash = inner ? gconv_path_join(inner, "") : NULL;
+  return slash ? expand(m, slash, pattern) : gconv_no_memory();
 }
 
 static gconv_status add_found(matching *m, const char *folder, const char *name) {
