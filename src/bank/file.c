@@ -6,7 +6,6 @@
 #include "base/suggest.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,10 +161,7 @@ static size_t count_matches(const gconv_bank_file *file, const char *name, bool 
 static void append(char *text, size_t size, const char *format, ...) GCONV_PRINTF(3, 4);
 static void append(char *text, size_t size, const char *format, ...) {
   size_t used = strlen(text);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text + used, size - used, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text + used, size - used, format);
 }
 
 /* Writes "conv1.weight (64 x 3 x 7 x 7), ... and 12 more": the banks of the file, or all entries if there is no bank. */

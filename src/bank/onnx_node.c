@@ -5,7 +5,6 @@
 #include "base/printable.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,10 +120,7 @@ gconv_status gconv_onnx_fail_node(const gconv_onnx_node *n, gconv_status status,
   char text[512];
   const char *called = n->name && *n->name ? n->name : n->output ? n->output : "";
   char *name = gconv_printable_copy(called, SHOWN_BYTES), *type = gconv_printable_copy(n->type ? n->type : "", SHOWN_BYTES);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   gconv_make_printable(text);
   gconv_fail(status, "%s: node '%s' (%s) %s", n->file->path, name ? name : "", type ? type : "", text);
   free(name);

@@ -89,10 +89,7 @@ static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, co
 static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) {
   char text[512];
   char *name = gconv_printable_copy(t->name, SHOWN_BYTES);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' %s", file->path, name ? name : "", text);
   free(name);
   return GCONV_BAD_FILE;

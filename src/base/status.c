@@ -19,10 +19,7 @@ const char *gconv_last_error(void) {
 
 gconv_status gconv_fail(gconv_status status, const char *format, ...) {
   char text[TEXT_BYTES]; /* a copy, because the arguments may point into last_error */
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   gconv_name_fields(text);
   memcpy(last_error, text, sizeof text);
   return status;
@@ -37,10 +34,7 @@ static void append(char text[TEXT_BYTES], const char *more) {
 
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
   char text[TEXT_BYTES];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   append(text, ": ");
   append(text, last_error);
   gconv_name_fields(text);

@@ -7,6 +7,8 @@
 #include "base/both.h"
 #include "gconv.h"
 
+#include <stdarg.h>
+
 GCONV_C_BEGIN
 
 /* Sets this thread's last error to the formatted text. Returns `status`. */
@@ -52,6 +54,15 @@ GCONV_C_END
 /* A step of a function that frees something at its end: `status` becomes the result of `expression`, which is only evaluated
  * if all steps before it were GCONV_OK. */
 #define GCONV_THEN(status, expression) ((status) = (status) == GCONV_OK ? (expression) : (status))
+
+/* Writes what follows `format`, the last named argument of the calling function, into text[0 .. size) by that format. */
+#define GCONV_FORMAT(text, size, format)                                                                                    \
+  do {                                                                                                                      \
+    va_list gconv_arguments;                                                                                                \
+    va_start(gconv_arguments, format);                                                                                      \
+    vsnprintf(text, size, format, gconv_arguments);                                                                         \
+    va_end(gconv_arguments);                                                                                                \
+  } while (0)
 
 /* After an allocation: if `made` is NULL or false, the calling function returns GCONV_NO_MEMORY with the formatted text. */
 #define GCONV_NEED_MEMORY(made, ...)                                                                                        \

@@ -6,16 +6,12 @@
 #include "bench/make_plan.h"
 #include "operation/operation.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 void gconv_bench_say(const gconv_bench *bench, const char *format, ...) {
   char text[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   bench->say(text);
 }
 

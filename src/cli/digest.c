@@ -4,7 +4,6 @@
 #include "cli/job.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +15,7 @@ static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
 static void add_text(uint64_t *hash, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_text(uint64_t *hash, const char *format, ...) {
   char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   add_bytes(hash, text, strlen(text) + 1);
 }
 

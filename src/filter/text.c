@@ -2,7 +2,6 @@
 #include "filter/text.h"
 #include "filter/number.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,10 +100,7 @@ bool gconv_text_find_line(gconv_text *text) {
 gconv_status gconv_field_fail(const gconv_text *text, const gconv_field *field, gconv_status status, const char *format,
                               ...) {
   char message[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(message, sizeof message, format);
   return gconv_fail(status, "%s:%zu:%zu: %s", text->name, field->line, field->column, message);
 }
 

@@ -3,7 +3,6 @@
 #include "base/fields.h"
 #include "base/memory.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,7 @@ gconv_status gconv_complain(gconv_message *message, gconv_status status, const c
   char text[sizeof message->text];
   if (!message || !format)
     return status;
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  GCONV_FORMAT(text, sizeof text, format);
   gconv_name_fields(text);
   memcpy(message->text, text, sizeof text);
   return status;
