@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Photos from file to file on the CPU: gconv against OpenCV, vips and ImageMagick 7, in turns.
 
-usage: PYTHON tests/bench/files_against_peers.py GCONV PHOTO_OR_FOLDER WORK [--count N] [--rounds 7] [--threads N] [--format png]
+usage: [PYTHONPATH=BUILD/python] PYTHON tests/bench/files_against_peers.py GCONV PHOTO_OR_FOLDER WORK [--count N] [--rounds 7] [--threads N] [--format png]
                                                 [--only gconv,OpenCV,vips]
 
 PYTHON is one that has today's OpenCV and pyvips. WORK is a folder, best in memory (/dev/shm). Each photo goes through Sobel's
-3 x 3 to a file of the format. A photo: gconv is a whole process, and the others are calls in this one, which has started long
-ago. A folder, whose photos stand in WORK under --count names: gconv is one process, and the others are pools of so many
+3 x 3 to a file of the format. A photo: gconv is a whole process and, where Python has it, a call, gconv.run; the others are
+calls in this process, which has started long ago. A folder, whose photos stand in WORK under --count names: gconv is one process, and the others are pools of so many
 processes as threads, each with one thread, which have started, too. "as called" has no options of the writer; vips has
 compression=1 (PNG) besides, which is its fastest. Printed are medians of milliseconds, the bytes of the results, and how
-many times as long as gconv each takes.
+many times as long as the first each takes.
 """
 import argparse
 import multiprocessing
@@ -21,15 +21,21 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 
 import cv2
 import numpy as np
 
 try:
+    import gconv
+except ImportError:
+    gconv = None
+try:
     import pyvips
 except ImportError:
     pyvips = None
 
+REST = 0.003  # seconds before each: threads of the one before may still be awake
 TAPS = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float32)
 
 
@@ -55,8 +61,8 @@ def begin_process():
     cv2.setNumThreads(1)
 
 
-def run_gconv(gconv, source, out, threads):
-    subprocess.run([gconv, "-q", "-i", source, "-f", "sobel_x", "-o", out, "-d", "cpu", "--threads", str(threads)], check=True)
+def run_gconv(program, source, out, threads):
+    subprocess.run([program, "-q", "-i", source, "-f", "sobel_x", "-o", out, "-d", "cpu", "--threads", str(threads)], check=True)
 
 
 def peers(suffix, wanted):
@@ -84,6 +90,7 @@ def measure(calls, out, rounds):
             if out.suffix == "":
                 shutil.rmtree(out, ignore_errors=True)
                 out.mkdir()
+            time.sleep(REST)
             begin = time.perf_counter()
             call()
             if turn > 0:
@@ -103,6 +110,7 @@ def main():
     parser.add_argument("--format", default="png")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    warnings.simplefilter("ignore")
     options.work.mkdir(parents=True, exist_ok=True)
     cv2.setNumThreads(options.threads)
     chosen = peers(options.format, options.only.split(",") if options.only else [])
@@ -110,7 +118,9 @@ def main():
     threads = options.threads
     if options.source.is_file():
         out, source = options.work / f"out.{options.format}", str(options.source)
-        calls = {f"gconv {version}": lambda: run_gconv(options.gconv, source, str(out), threads)}
+        calls = {f"gconv {version}, a process": lambda: run_gconv(options.gconv, source, str(out), threads)}
+        if gconv:
+            calls[f"gconv {gconv.version()} called"] = lambda: gconv.run(source, "sobel_x", str(out), device="cpu", threads=threads)
         calls |= {name: lambda call=call: call(source, str(out)) for name, call in chosen.items()}
         found = measure(calls, out, options.rounds)
     else:
