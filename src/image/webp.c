@@ -3,8 +3,8 @@
  * WebP by libwebp, with and without loss, with alpha, ICC profile, EXIF and XMP. The frames of an animation are read as
  * whole canvases.
  *
- * The libraries are loaded when the first WebP is read or written. Files are read and written whole: the format has at most
- * 16383 x 16383 pixels.
+ * The libraries are loaded when the first WebP is read or written. Files are held and written whole: the format has at most
+ * 16383 x 16383 pixels. Rows of an image are decoded as they are wanted.
  */
 #include "base/library.h"
 #include "image/format.h"
@@ -71,6 +71,12 @@ typedef struct reading {
   size_t size;
   bool animated;
   int64_t first; /* the first frame that is wanted, from 0 */
+
+  /* Of an image that is decoded row by row. */
+  WebPIDecoder *decoder;
+  size_t given; /* bytes of the file that libwebp has */
+  const uint8_t *pixels;
+  int stride, ready; /* bytes from row to row; rows so far */
 } reading;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -118,7 +124,7 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   reading *r = reader->state;
   gconv_image *header = &reader->header;
   uint32_t flags = webp.WebPDemuxGetI(file, WEBP_FF_FORMAT_FLAGS), frames = webp.WebPDemuxGetI(file, WEBP_FF_FRAME_COUNT);
-  r->animated = (flags & ANIMATION_FLAG) != 0;
+  r->animated = reader->out_of_order = (flags & ANIMATION_FLAG) != 0;
   if (frames < 1)
     return damaged(reader, "it has no image");
   if (frames > MOST_FRAMES)
@@ -148,7 +154,6 @@ static gconv_status open_webp(gconv_reader *reader) {
   GCONV_TRY(gconv_format_state(sizeof(reading), "a WebP", &reader->state));
   GCONV_TRY(load(reader->source->name));
   reading *r = reader->state;
-  reader->out_of_order = true;
   GCONV_TRY(gconv_reader_read_all(reader, UINT32_MAX, &r->bytes, &r->size));
   uint64_t end = r->size >= RIFF_HEAD ? 8 + gconv_bytes_number(r->bytes + 4, 4, false) : UINT64_MAX;
   if (end < r->size)
@@ -168,8 +173,11 @@ static gconv_status open_webp(gconv_reader *reader) {
 
 static void close_webp(gconv_reader *reader) {
   const reading *r = reader->state;
-  if (r)
-    gconv_release(r->bytes);
+  if (!r)
+    return;
+  if (r->decoder)
+    webp.WebPIDelete(r->decoder);
+  gconv_release(r->bytes);
 }
 
 /* The canvases of the frames that are wanted: libwebpdemux draws each over the ones before it. */
@@ -219,8 +227,37 @@ static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_byt
   return read ? GCONV_OK : damaged(reader, "its pixels cannot be decoded");
 }
 
+/* Gives libwebp more of the file, which it decodes at once, until so many rows are there. The last row is there when the
+ * whole file is decoded. */
+static gconv_status decode_to(gconv_reader *reader, int32_t wanted) {
+  enum { PARTS = 32 };
+  reading *r = reader->state;
+  const gconv_image *header = &reader->header;
+  if (!r->decoder)
+    r->decoder = webp.WebPINewRGB(header->channels == 4 ? MODE_RGBA : MODE_RGB, NULL, 0, 0);
+  if (!r->decoder)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to decode a WebP", reader->source->name);
+  while (r->ready < wanted || (wanted == header->height && r->given < r->size)) {
+    size_t left = r->size - r->given, part = r->size / PARTS + 1;
+    r->given += left < part ? left : part;
+    VP8StatusCode code = webp.WebPIUpdate(r->decoder, r->bytes, r->given);
+    r->pixels = webp.WebPIDecGetRGB(r->decoder, &r->ready, NULL, NULL, &r->stride);
+    r->ready = r->pixels ? r->ready : 0;
+    if ((code != VP8_STATUS_OK && code != VP8_STATUS_SUSPENDED) || (r->given == r->size && r->ready < wanted))
+      return damaged(reader, "its pixels cannot be decoded");
+  }
+  return GCONV_OK;
+}
+
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  return gconv_reader_whole(reader, read_all, rows, row_bytes, count);
+  const reading *r = reader->state;
+  if (r->animated || count == reader->header.height)
+    return gconv_reader_whole(reader, read_all, rows, row_bytes, count);
+  GCONV_TRY(decode_to(reader, reader->rows_read + count));
+  const uint8_t *next = r->pixels + (size_t)reader->rows_read * (size_t)r->stride;
+  for (size_t i = 0; i < (size_t)count; i++)
+    memcpy((uint8_t *)rows + i * row_bytes, next + i * (size_t)r->stride, gconv_image_row_bytes(&reader->header));
+  return GCONV_OK;
 }
 
 /* ---- Writing ---- */

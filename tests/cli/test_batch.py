@@ -15,7 +15,7 @@ import unittest
 import numpy
 from PIL import Image
 
-from helper import GCONV, CommandTest
+from helper import GCONV, CommandTest, needs
 
 SANITIZED = "GCONV_SANITIZED" in os.environ  # by sanitizers, under which all takes ten times as long
 
@@ -431,6 +431,32 @@ class Overlapping(CommandTest):
             for threads in (1, 3):
                 self.gconv("-i", name, "-o", "b.png", "--threads", threads, *words)
                 self.assertEqual((self.folder / "b.png").read_bytes(), whole, (threads, words))
+
+    @needs("libwebp")
+    def test_webp(self):
+        self.large()
+        photo = Image.open(self.folder / "a.png")
+        with_alpha = photo.convert("RGBA")
+        with_alpha.putalpha(photo.getchannel(0))
+        for image, options in ((photo, {"method": 0}), (photo, {"lossless": True, "quality": 0, "method": 0}),
+                               (with_alpha, {"method": 0})):
+            image.save(self.folder / "a.webp", **options)
+            for threads in (1, 3):
+                self.gconv("-i", "a.webp", "-f", "identity", "-o", "b.png", "--threads", threads)
+                self.assert_pixels("b.png", self.pixels("a.webp"))
+            data = (self.folder / "a.webp").read_bytes()
+            damaged = data[: len(data) // 2] + bytes(2000) + data[len(data) // 2 + 2000 :]
+            for told, content in (("ends too early", data[: len(data) // 2]), ("damaged WebP", damaged)):
+                (self.folder / "bad.webp").write_bytes(content)
+                words = ("-i", "bad.webp", "-f", "identity", "--format", "png")
+                whole = self.gconv(*words, "-o", "-", status=(0, 1), text=False)
+                rows = self.gconv(*words, "-o", "out/", "--threads", "3", status=whole.returncode)
+                if whole.returncode == 0:  # libwebp makes something of many bits that are wrong
+                    self.assertEqual((self.folder / "out/bad.png").read_bytes(), whole.stdout)
+                    (self.folder / "out/bad.png").unlink()
+                    continue
+                self.assertIn(told, rows.stderr)
+                self.assertEqual(self.files("out"), [])
 
     def test_formats_that_are_written_by_one_thread(self):
         self.large()
