@@ -24,7 +24,7 @@ bool gconv_bank_print(const char *spec);
 bool gconv_model_is_one(const char *path);
 
 /* Reads the network that a file holds or, of an ONNX model, that is made of it, into *network, which must be empty. */
-gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_message *message);
+gconv_status gconv_network_load(const char *path, gconv_network *network);
 
 /* Prints what a network is: gconv_network_is_one(path). The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);
@@ -36,6 +36,6 @@ gconv_status gconv_svm_print(const char *path);
 gconv_status gconv_network_describe(const char *path, json_t **json);
 
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */
-gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message);
+gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank);
 
 #endif

@@ -212,10 +212,9 @@ bool gconv_bank_print(const char *spec) {
 static gconv_status inform_filters(struct info *info, char *spec) {
   gconv_texts specs = {&spec, 1};
   gconv_bank bank = {0};
-  gconv_message message;
-  gconv_status status = gconv_bank_load(&specs, info->syntax, &bank, &message);
+  gconv_status status = gconv_bank_load(&specs, info->syntax, &bank);
   if (status != GCONV_OK) {
-    gconv_say("%s", message.text);
+    gconv_say("%s", gconv_last_error());
     return status;
   }
   const uint64_t shape[] = {(uint64_t)bank.filters, 1, (uint64_t)bank.rows, (uint64_t)bank.columns};

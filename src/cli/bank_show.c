@@ -9,11 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-static int say_usage(const gconv_message *message) {
-  gconv_say("%s", message->text);
-  return GCONV_EXIT_USAGE;
-}
-
 static int say_failure(gconv_status status) {
   if (status == GCONV_OK)
     return GCONV_EXIT_OK;
@@ -72,12 +67,11 @@ static int show(void *record, const gconv_texts *specs) {
   show_settings *settings = record;
   gconv_bank bank = {0};
   gconv_image image = {0};
-  gconv_message message;
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!check_output(settings, specs))
     return GCONV_EXIT_USAGE;
-  if (gconv_bank_load(specs, settings->common.syntax, &bank, &message) != GCONV_OK)
-    return say_usage(&message);
+  if (gconv_bank_load(specs, settings->common.syntax, &bank) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_USAGE);
   settings->sheet.one_scale = settings->scale == 1;
   gconv_status status = gconv_bank_draw(&bank, &settings->sheet, &image);
   GCONV_THEN(status, write_picture(settings->common.output, &image));
@@ -145,15 +139,14 @@ static int convert_network(const convert_settings *settings, const char *path) {
 static int convert(void *record, const gconv_texts *specs) {
   const convert_settings *settings = record;
   gconv_bank bank = {0};
-  gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!gconv_command_may_write(specs, true, settings->common.output))
     return GCONV_EXIT_USAGE;
   if (makes_network(settings, specs))
     return convert_network(settings, specs->items[0]);
-  if (gconv_bank_load(specs, settings->common.syntax, &bank, &message) != GCONV_OK)
-    return say_usage(&message);
+  if (gconv_bank_load(specs, settings->common.syntax, &bank) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_USAGE);
   gconv_status status = gconv_bank_write(settings->common.output ? settings->common.output : "-", settings->format, &bank);
   gconv_bank_free(&bank);
   return say_failure(status);

@@ -12,25 +12,25 @@
 
 /* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_classify_check_outputs(const gconv_classifying *c, gconv_message *message) {
+gconv_status gconv_classify_check_outputs(const gconv_classifying *c) {
   const gconv_common *common = c->common;
   char *paths[] = {(char *)c->path, (char *)c->input};
   const gconv_texts read = {paths, 2};
   const char *outputs[] = {common->output, common->report};
   gconv_sandbox_files(common, outputs, 2, true);
-  GCONV_TRY(gconv_evaluation_check_report(common->report, c->evaluate, &read, message));
+  GCONV_TRY(gconv_evaluation_check_report(common->report, c->evaluate, &read));
   if (!common->output || strcmp(common->output, "-") == 0)
     return GCONV_OK;
-  return gconv_data_check_output("-o", common->output, "csv txt", "a list of predictions", &read, message);
+  return gconv_data_check_output("-o", common->output, "csv txt", "a list of predictions", &read);
 }
 
-gconv_status gconv_classify_open_output(gconv_classifying *c, gconv_message *message) {
+gconv_status gconv_classify_open_output(gconv_classifying *c) {
   const char *output = c->common->output;
   const bool standard = !output || strcmp(output, "-") == 0;
   c->terminal = standard && isatty(STDOUT_FILENO);
   if (!output && c->evaluate)
     return GCONV_OK;
-  return gconv_complain_last(gconv_sink_open(standard ? "-" : output, &c->sink), message);
+  return gconv_sink_open(standard ? "-" : output, &c->sink);
 }
 
 gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class) {
@@ -64,14 +64,14 @@ static bool open_without_labels(gconv_dataset_options options, const gconv_taken
 }
 
 gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
-                                      const gconv_taken_cases *taken, gconv_dataset **data, gconv_message *message) {
+                                      const gconv_taken_cases *taken, gconv_dataset **data) {
   const bool table = options.kind == GCONV_DATASET_TABLE;
   options.inputs = c->input;
   options.targets = c->cases->targets;
   options.missing = gconv_cases_missing(c->cases);
   options.unlabelled = !c->evaluate;
   options.others = c->evaluate;
-  gconv_status status = gconv_complain_last(gconv_dataset_open(&options, data), message);
+  gconv_status status = gconv_dataset_open(&options, data);
   if (status == GCONV_OK && fits(taken, *data))
     return GCONV_OK;
   if (options.unlabelled && !options.label && table && open_without_labels(options, taken, data)) {
@@ -82,9 +82,9 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
   GCONV_TRY(status);
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (!table)
-    return gconv_refuse(message, "%s: windows of %d samples of %d channels, where the network takes %d of %d",
-                        options.inputs, (int)info->width, (int)info->channels, (int)taken->width, (int)taken->channels);
-  return gconv_refuse(message, "%s: has %d columns%s, where the %s takes %d%s", options.inputs, (int)info->channels,
+    return gconv_refuse("%s: windows of %d samples of %d channels, where the network takes %d of %d", options.inputs,
+                        (int)info->width, (int)info->channels, (int)taken->width, (int)taken->channels);
+  return gconv_refuse("%s: has %d columns%s, where the %s takes %d%s", options.inputs, (int)info->channels,
                       c->evaluate ? " beside the labels" : "", taken->taker, (int)taken->channels,
                       options.label ? "" : "; --label names the column of labels");
 }
@@ -160,8 +160,8 @@ static gconv_status complete(gconv_classifying *c, bool pictures) {
   return common->report ? gconv_evaluation_write(common->report, &page) : GCONV_OK;
 }
 
-int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures, gconv_message *message) {
-  GCONV_THEN(status, gconv_complain_last(complete(c, pictures), message));
+int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures) {
+  GCONV_THEN(status, complete(c, pictures));
   gconv_sink_discard(c->sink);
   if (status == GCONV_OK && !c->common->quiet)
     gconv_confusion_tell_others(&c->confusion, c->input, c->unit);
@@ -173,5 +173,5 @@ int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures,
   gconv_confusion_free(&c->confusion);
   gconv_mistakes_free(&c->mistakes);
   gconv_device_close(c->device);
-  return gconv_say_end(status, message);
+  return gconv_say_end(status);
 }

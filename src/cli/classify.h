@@ -36,14 +36,14 @@ typedef struct gconv_taken_cases {
 } gconv_taken_cases;
 
 /* Gives rights up, and refuses outputs that cannot be made. */
-gconv_status gconv_classify_check_outputs(const gconv_classifying *c, gconv_message *message);
+gconv_status gconv_classify_check_outputs(const gconv_classifying *c);
 /* Opens c->sink, unless predictions are written nowhere. */
-gconv_status gconv_classify_open_output(gconv_classifying *c, gconv_message *message);
+gconv_status gconv_classify_open_output(gconv_classifying *c);
 
 /* Opens a table, or a signal, for a model that takes such cases. `options` say what the model knows of the data. A table
  * that is not compared may have its labels in a column behind the inputs, which then is passed over. */
 gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
-                                      const gconv_taken_cases *taken, gconv_dataset **data, gconv_message *message);
+                                      const gconv_taken_cases *taken, gconv_dataset **data);
 
 /* Notes an output that is no class, and its target. */
 void gconv_classify_note_number(gconv_classifying *c, double output, double target);
@@ -55,7 +55,7 @@ gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class);
 
 /* Ends a work of this status: completes the predictions, writes the report and prints what --evaluate found, or `message`;
  * frees all but the settings. `pictures`: names of mistakes are images. Returns what the program ends with. */
-int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures, gconv_message *message);
+int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures);
 
 /* Prints the JSON of what --evaluate found to `out`. */
 void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device);

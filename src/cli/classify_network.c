@@ -74,7 +74,7 @@ static bool is_of_windows(const networking *n) {
   return n->network.width > 1 || n->c->cases->windows.samples > 0;
 }
 
-static gconv_status open_data(const networking *n, gconv_dataset **data, gconv_message *message) {
+static gconv_status open_data(const networking *n, gconv_dataset **data) {
   const gconv_network *network = &n->network;
   const gconv_windows signal = n->c->cases->windows;
   const gconv_taken_cases taken = {"network", network->channels, network->height, network->width};
@@ -90,20 +90,20 @@ static gconv_status open_data(const networking *n, gconv_dataset **data, gconv_m
   options.regression = network->class_count == 0;
   options.usual_label = network->label;
   options.like = &network->notes;
-  return gconv_classify_open_data(n->c, options, &taken, data, message);
+  return gconv_classify_open_data(n->c, options, &taken, data);
 }
 
-static gconv_status classify_data(networking *n, gconv_message *message) {
+static gconv_status classify_data(networking *n) {
   gconv_classifying *c = n->c;
   gconv_dataset *data = NULL;
-  gconv_status status = open_data(n, &data, message);
+  gconv_status status = open_data(n, &data);
   if (status == GCONV_OK && is_of_windows(n)) {
     const int32_t hop = c->cases->windows.hop;
     c->unit = "sample";
     n->hop = (size_t)(hop > 0 ? hop : gconv_dataset_get_info(data)->width);
   }
   if (status == GCONV_OK) {
-    status = gconv_complain_last(gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n), message);
+    status = gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n);
     c->confusion.names = (const char *const *)n->network.classes; /* the data go */
   }
   gconv_dataset_free(data);
@@ -199,19 +199,18 @@ static gconv_status classify_image(networking *n, image_plan *p, const gconv_inp
   return put_prediction(n, &found);
 }
 
-static gconv_status classify_images(networking *n, gconv_message *message) {
+static gconv_status classify_images(networking *n) {
   gconv_inputs inputs = {0};
   image_plan p = {0};
   const gconv_network_options options = {.gray = n->c->cases->data.gray || n->network.channels == 1};
   char *input = (char *)n->c->input;
   const gconv_texts named = {&input, 1};
-  gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs, message);
+  gconv_status status = gconv_inputs_find_all(&named, true, "-", &inputs);
   if (status == GCONV_OK && n->c->evaluate)
-    status = gconv_complain_last(
-        gconv_confusion_begin((const char *const *)n->network.classes, n->network.class_count, &n->c->confusion), message);
-  GCONV_THEN(status, gconv_complain_last(gconv_operation_of_network(&n->network, &options, &p.operation), message));
+    status = gconv_confusion_begin((const char *const *)n->network.classes, n->network.class_count, &n->c->confusion);
+  GCONV_THEN(status, gconv_operation_of_network(&n->network, &options, &p.operation));
   for (size_t i = 0; i < inputs.count && status == GCONV_OK; i++)
-    status = gconv_complain_last(classify_image(n, &p, &inputs.items[i]), message);
+    status = classify_image(n, &p, &inputs.items[i]);
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
@@ -221,33 +220,31 @@ static gconv_status classify_images(networking *n, gconv_message *message) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status prepare(networking *n, gconv_message *message) {
+static gconv_status prepare(networking *n) {
   gconv_classifying *c = n->c;
   const gconv_common *common = c->common;
   const gconv_network *network = &n->network;
-  GCONV_TRY(gconv_classify_check_outputs(c, message));
-  GCONV_TRY(gconv_complain_last(gconv_network_read(c->path, &n->network), message));
+  GCONV_TRY(gconv_classify_check_outputs(c));
+  GCONV_TRY(gconv_network_read(c->path, &n->network));
   if (c->evaluate && network->class_count == 0 && network->height != 1)
-    return gconv_refuse(message, "%s: has no classes that --evaluate could compare", c->path);
+    return gconv_refuse("%s: has no classes that --evaluate could compare", c->path);
   if (common->report && network->class_count == 0)
-    return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
+    return gconv_refuse("--report: is about classes, and %s has none", c->path);
   const char *device = common->device ? common->device : "cpu";
-  GCONV_TRY(gconv_complain_last(gconv_device_open(device, gconv_settle_threads(common->threads, common->quiet), &c->device),
-                                message));
+  GCONV_TRY(gconv_device_open(device, gconv_settle_threads(common->threads, common->quiet), &c->device));
   gconv_device_choose(&c->chosen, gconv_device_get_info(c->device)->name,
                       common->device ? NULL : "networks run on the CPU, unless -d names another device");
   gconv_device_tell(common, &c->chosen);
-  return gconv_classify_open_output(c, message);
+  return gconv_classify_open_output(c);
 }
 
 int gconv_classify_network(gconv_classifying *c) {
   networking n = {.c = c};
-  gconv_message message;
-  gconv_status status = prepare(&n, &message);
+  gconv_status status = prepare(&n);
   const bool numbers = n.network.height == 1; /* a table or a signal, one number high */
   c->unit = numbers ? "case" : "image";
-  GCONV_THEN(status, numbers ? classify_data(&n, &message) : classify_images(&n, &message));
-  int result = gconv_classify_end(c, status, !numbers, &message);
+  GCONV_THEN(status, numbers ? classify_data(&n) : classify_images(&n));
+  int result = gconv_classify_end(c, status, !numbers);
   gconv_network_free(&n.network);
   return result;
 }

@@ -118,12 +118,12 @@ static gconv_status apply_all(applying *a) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status open_data(applying *a, gconv_message *message) {
+static gconv_status open_data(applying *a) {
   const gconv_cases *cases = a->c->cases;
   const gconv_taken_cases taken = {.taker = "model", .channels = (int32_t)a->info->columns};
   gconv_dataset_options options = cases->data;
   if (cases->windows.samples > 0 || cases->raw)
-    return gconv_refuse(message, "--windows and --raw are for networks: a support vector machine takes the rows of a table");
+    return gconv_refuse("--windows and --raw are for networks: a support vector machine takes the rows of a table");
   options.kind = GCONV_DATASET_TABLE;
   options.columns = a->info->columns;
   options.classes = a->info->classes;
@@ -131,7 +131,7 @@ static gconv_status open_data(applying *a, gconv_message *message) {
   options.regression = is_regression(a);
   options.usual_label = a->info->label;
   options.like = a->info->notes;
-  return gconv_classify_open_data(a->c, options, &taken, &a->data, message);
+  return gconv_classify_open_data(a->c, options, &taken, &a->data);
 }
 
 static gconv_status open_device(applying *a) {
@@ -150,27 +150,26 @@ static gconv_status open_device(applying *a) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(applying *a, gconv_message *message) {
+static gconv_status prepare(applying *a) {
   gconv_classifying *c = a->c;
-  GCONV_TRY(gconv_classify_check_outputs(c, message));
-  GCONV_TRY(gconv_complain_last(gconv_svm_read(c->path, &a->model), message));
+  GCONV_TRY(gconv_classify_check_outputs(c));
+  GCONV_TRY(gconv_svm_read(c->path, &a->model));
   a->info = gconv_svm_get_info(a->model);
   if (c->common->report && is_regression(a))
-    return gconv_refuse(message, "--report: is about classes, and %s has none", c->path);
-  GCONV_TRY(open_data(a, message));
-  GCONV_TRY(gconv_complain_last(open_device(a), message));
+    return gconv_refuse("--report: is about classes, and %s has none", c->path);
+  GCONV_TRY(open_data(a));
+  GCONV_TRY(open_device(a));
   if (c->evaluate && !is_regression(a))
-    GCONV_TRY(gconv_complain_last(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &c->confusion), message));
-  return gconv_classify_open_output(c, message);
+    GCONV_TRY(gconv_confusion_begin_data(gconv_dataset_get_info(a->data), &c->confusion));
+  return gconv_classify_open_output(c);
 }
 
 int gconv_classify_svm(gconv_classifying *c) {
   applying a = {.c = c};
-  gconv_message message;
   c->unit = "case";
-  gconv_status status = prepare(&a, &message);
-  GCONV_THEN(status, gconv_complain_last(apply_all(&a), &message));
-  int result = gconv_classify_end(c, status, false, &message);
+  gconv_status status = prepare(&a);
+  GCONV_THEN(status, apply_all(&a));
+  int result = gconv_classify_end(c, status, false);
   gconv_dataset_free(a.data);
   gconv_svm_free(a.model);
   return result;

@@ -29,18 +29,18 @@ bool gconv_model_is_one(const char *path) {
   return is;
 }
 
-gconv_status gconv_network_load(const char *path, gconv_network *network, gconv_message *message) {
+gconv_status gconv_network_load(const char *path, gconv_network *network) {
   if (!gconv_model_is_one(path)) {
     gconv_status status = gconv_network_read(path, network);
-    return gconv_complain_last(status, message);
+    return status;
   }
   gconv_status status = gconv_network_import(path, NULL, network);
   if (status == GCONV_OK)
     return status;
-  return gconv_complain(message, status, "%s%s", gconv_last_error(),
-                        strstr(gconv_last_error(), ":NAME") ? ""
-                                                            : "; its Conv nodes are banks, as -f FILE:NAME, and `gconv bank "
-                                                              "info` lists them");
+  return gconv_fail(status, "%s%s", gconv_last_error(),
+                    strstr(gconv_last_error(), ":NAME") ? ""
+                                                        : "; its Conv nodes are banks, as -f FILE:NAME, and `gconv bank "
+                                                          "info` lists them");
 }
 
 bool gconv_bank_is_meant(const char *spec, const char *syntax) {
@@ -60,17 +60,17 @@ gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax
   return status;
 }
 
-gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message) {
+gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
   size_t banks = 0;
   if (specs->count == 0)
-    return gconv_refuse(message, "name a bank, such as weights.safetensors:conv1.weight, or plain filters");
+    return gconv_refuse("name a bank, such as weights.safetensors:conv1.weight, or plain filters");
   for (size_t i = 0; i < specs->count; i++)
     banks += gconv_bank_is_meant(specs->items[i], syntax);
   if (banks > 0 && specs->count > 1)
-    return gconv_refuse(message, "one bank stands alone; several plain filters are stacked");
+    return gconv_refuse("one bank stands alone; several plain filters are stacked");
   gconv_status status =
       banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
-  return gconv_complain_last(status, message);
+  return status;
 }
 
 /* Without the name of a part, which is a command of its own. */

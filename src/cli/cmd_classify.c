@@ -9,18 +9,18 @@
 #include <string.h>
 
 /* Refuses an option of maps. What is wrong with the model is told first: a damaged one may be of pixels. */
-static gconv_status refuse_map_option(const char *path, const char *option, gconv_message *message) {
+static gconv_status refuse_map_option(const char *path, const char *option) {
   gconv_network network = {0};
   gconv_svm *machine = NULL;
   gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_read(path, &network);
   gconv_svm_free(machine);
   gconv_network_free(&network);
-  GCONV_TRY(gconv_complain_last(status, message));
-  return gconv_refuse(message, "--%s is for maps of classes, and %s does not classify pixels by features", option, path);
+  GCONV_TRY(status);
+  return gconv_refuse("--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
 
 /* Says what a file is that is neither a network nor a support vector machine, where that is known. */
-static gconv_status check_model(const char *path, gconv_message *message) {
+static gconv_status check_model(const char *path) {
   const char *dot = strrchr(path, '.');
   gconv_network network = {0};
   uint8_t bytes[16] = {0};
@@ -36,39 +36,37 @@ static gconv_status check_model(const char *path, gconv_message *message) {
     const gconv_status status = gconv_network_import(path, NULL, &network);
     gconv_network_free(&network);
     if (status != GCONV_OK)
-      return gconv_refuse(message, "%s: is an ONNX model, of which gconv makes no network: %s", path, gconv_last_error());
-    return gconv_refuse(message, "%s: is an ONNX model: gconv bank convert %s -o n.safetensors makes a network of it first",
-                        path, path);
+      return gconv_refuse("%s: is an ONNX model, of which gconv makes no network: %s", path, gconv_last_error());
+    return gconv_refuse("%s: is an ONNX model: gconv bank convert %s -o n.safetensors makes a network of it first", path,
+                        path);
   }
   if (printable == got)
     return gconv_refuse(
-        message,
         "%s: is a text, and neither a network nor a model: gconv classify MODEL -i DATA, where MODEL is a file of "
         "gconv train, gconv svm or LIBSVM",
         path);
   return GCONV_OK;
 }
 
-static gconv_status check_words(gconv_classifying *c, const gconv_classify_settings *settings, const gconv_texts *words,
-                                gconv_message *message) {
+static gconv_status check_words(gconv_classifying *c, const gconv_classify_settings *settings, const gconv_texts *words) {
   if (words->count < 1 || words->count > 2)
-    return gconv_refuse(message, "classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
+    return gconv_refuse("classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
   c->path = words->items[0];
-  GCONV_TRY(check_model(c->path, message));
+  GCONV_TRY(check_model(c->path));
   if (settings->job.common.inputs.count + words->count != 2)
-    return gconv_refuse(message, "%s: name one table, or one image or folder of images, with -i", c->path);
+    return gconv_refuse("%s: name one table, or one image or folder of images, with -i", c->path);
   c->input = words->count == 2 ? words->items[1] : settings->job.common.inputs.items[0];
   if (settings->job.common.json && !settings->evaluate)
-    return gconv_refuse(message, "--json prints what --evaluate finds; predictions are CSV");
+    return gconv_refuse("--json prints what --evaluate finds; predictions are CSV");
   const char *of_maps = settings->job.of_maps;
   if (!of_maps)
     of_maps = settings->job.common.recursive ? "recursive" : settings->job.common.max_pixels > 0 ? "max-pixels" : NULL;
   if (of_maps)
-    return refuse_map_option(c->path, of_maps, message);
+    return refuse_map_option(c->path, of_maps);
   if (settings->cases.targets && !settings->evaluate)
-    return gconv_refuse(message, "-t names labels, which --evaluate compares with");
-  GCONV_TRY(gconv_check_is_there(c->path, message));
-  return gconv_check_is_there(c->input, message);
+    return gconv_refuse("-t names labels, which --evaluate compares with");
+  GCONV_TRY(gconv_check_is_there(c->path));
+  return gconv_check_is_there(c->input);
 }
 
 static bool is_machine_of_pixels(const char *path) {
@@ -124,11 +122,10 @@ static int run(void *record, const gconv_texts *words) {
   if (is_of_pixels(words))
     return gconv_classify_pixels(settings, words);
   gconv_classifying c = {.common = common, .cases = &settings->cases, .evaluate = settings->evaluate};
-  gconv_message message;
   gconv_set_log(common->quiet ? NULL : gconv_say_warning, NULL);
-  gconv_status status = check_words(&c, settings, words, &message);
+  gconv_status status = check_words(&c, settings, words);
   if (status != GCONV_OK)
-    return gconv_say_end(status, &message);
+    return gconv_say_end(status);
   const bool is_machine = gconv_svm_is_one(c.path);
   if (is_machine && !common->device)
     common->device = "auto";

@@ -73,34 +73,34 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
-static gconv_status find_side(gconv_comparison *c, char *spec, gconv_inputs *side, gconv_message *message) {
+static gconv_status find_side(gconv_comparison *c, char *spec, gconv_inputs *side) {
   gconv_texts specs = {&spec, 1};
   const char *output = c->settings->common.output ? c->settings->common.output : "-";
-  GCONV_TRY(gconv_inputs_find_all(&specs, c->settings->common.recursive, output, side, message));
+  GCONV_TRY(gconv_inputs_find_all(&specs, c->settings->common.recursive, output, side));
   if (!c->folders && side->count != 1)
-    return gconv_refuse(message, "%s: is %zu files: name one image, or a folder", spec, side->count);
+    return gconv_refuse("%s: is %zu files: name one image, or a folder", spec, side->count);
   return GCONV_OK;
 }
 
-static gconv_status prepare(gconv_comparison *c, const gconv_texts *words, gconv_message *message) {
+static gconv_status prepare(gconv_comparison *c, const gconv_texts *words) {
   if (words->count != 2)
-    return gconv_refuse(message, "compare: name two images, or two folders: gconv compare A B");
+    return gconv_refuse("compare: name two images, or two folders: gconv compare A B");
   char *a = words->items[0], *b = words->items[1];
   c->folders = gconv_is_folder(a);
   if (gconv_is_folder(a) != gconv_is_folder(b))
-    return gconv_refuse(message, "%s is a folder, and %s is not: compare two images, or two folders", c->folders ? a : b,
+    return gconv_refuse("%s is a folder, and %s is not: compare two images, or two folders", c->folders ? a : b,
                         c->folders ? b : a);
   if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
-    return gconv_refuse(message, "-: standard input can be read only once");
-  GCONV_TRY(find_side(c, a, &c->sides[0], message));
-  GCONV_TRY(find_side(c, b, &c->sides[1], message));
-  GCONV_TRY(gconv_compare_find_pairs(c, message));
+    return gconv_refuse("-: standard input can be read only once");
+  GCONV_TRY(find_side(c, a, &c->sides[0]));
+  GCONV_TRY(find_side(c, b, &c->sides[1]));
+  GCONV_TRY(gconv_compare_find_pairs(c));
   if (c->settings->common.output)
-    GCONV_TRY(gconv_compare_name_pictures(c, message));
+    GCONV_TRY(gconv_compare_name_pictures(c));
   gconv_sandbox_outputs(&c->settings->common, &c->pictures);
   if (gconv_device_open("cpu", gconv_settle_threads(c->settings->common.threads, c->settings->common.quiet), &c->device) !=
       GCONV_OK)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
+    return GCONV_BAD_ARGUMENT;
   return GCONV_OK;
 }
 
@@ -153,14 +153,13 @@ static const gconv_option options[] = {
 static int run(void *record, const gconv_texts *words) {
   const gconv_compare_settings *settings = record;
   gconv_comparison c = {.settings = settings};
-  gconv_message message;
   int status = TROUBLE;
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   c.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
-  if (prepare(&c, words, &message) == GCONV_OK)
+  if (prepare(&c, words) == GCONV_OK)
     status = compare_all(&c);
   else
-    gconv_say("%s", message.text);
+    gconv_say("%s", gconv_last_error());
   gconv_sandbox_tidy();
   for (size_t i = 0; i < c.count; i++) {
     json_decref(c.pairs[i].frames);

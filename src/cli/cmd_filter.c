@@ -15,13 +15,13 @@
 
 /* ---- Before the images --------------------------------------------------------------------------------------------- */
 
-static gconv_status open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
-  return gconv_memory_limit_explain(job->common->memory, gconv_job_open_manifest(job, writes, message), message);
+static gconv_status open_manifest(gconv_main_job *job, bool writes) {
+  return gconv_memory_limit_explain(job->common->memory, gconv_job_open_manifest(job, writes));
 }
 
 /* The last step: from here on, memory is counted by images. */
-static gconv_status make_operation(gconv_main_job *job, gconv_message *message) {
-  gconv_status status = gconv_memory_limit_explain(job->common->memory, gconv_job_make_operation(job, message), message);
+static gconv_status make_operation(gconv_main_job *job) {
+  gconv_status status = gconv_memory_limit_explain(job->common->memory, gconv_job_make_operation(job));
   gconv_memory_limit_end();
   return status;
 }
@@ -59,10 +59,8 @@ static int race(gconv_main_job *job) {
   if (!writes_any(job)) /* nothing to race for: the batch says so */
     return GCONV_EXIT_OK;
   gconv_memory_limit_end();
-  if (gconv_race_run(&asked, &fastest, job->raced) != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
-    return GCONV_EXIT_FAILED;
-  }
+  if (gconv_race_run(&asked, &fastest, job->raced) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_FAILED);
   job->options.algorithm = job->network.algorithm = fastest;
   job->batch.device = job->raced;
   return GCONV_EXIT_OK;
@@ -81,25 +79,21 @@ static const char *remark_on(const gconv_main_job *job, const gconv_input *input
 }
 
 static int explain_first(gconv_main_job *job) {
-  gconv_message message;
   char *text = NULL, reason[192] = "";
-  gconv_status status = make_operation(job, &message);
-  GCONV_THEN(status, gconv_batch_explain_first(&job->batch, &text, reason, &message));
+  gconv_status status = make_operation(job);
+  GCONV_THEN(status, gconv_batch_explain_first(&job->batch, &text, reason, &(gconv_message){0}));
   if (status == GCONV_OK)
     gconv_job_print_explanation(text, reason);
   else
-    gconv_say("%s", message.text);
+    gconv_say("%s", gconv_last_error());
   free(text);
   return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
 }
 
 /* What would be read and written, and, with --explain, what would be done with the first image. */
 static int dry_run(gconv_main_job *job) {
-  gconv_message message;
-  if (open_manifest(job, false, &message) != GCONV_OK) {
-    gconv_say("%s", message.text);
-    return GCONV_EXIT_FAILED;
-  }
+  if (open_manifest(job, false) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_FAILED);
   for (size_t i = 0; i < job->inputs.count; i++) {
     const gconv_input *input = &job->inputs.items[i];
     bool one = job->batch.one_array; /* of all inputs */
@@ -120,17 +114,14 @@ static int exit_status(const gconv_batch_summary *summary) {
 
 static int work(gconv_main_job *job) {
   gconv_batch_summary summary = {0};
-  gconv_message message;
-  if (open_manifest(job, true, &message) != GCONV_OK) {
-    gconv_say("%s", message.text);
-    return GCONV_EXIT_FAILED;
-  }
+  if (open_manifest(job, true) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_FAILED);
   job->total.out = job->out;
   job->total.style = job->settings->timings;
   job->progress = job->inputs.count > 1 && !job->common->quiet && gconv_terminal_can_erase();
-  gconv_status status = make_operation(job, &message);
+  gconv_status status = make_operation(job);
   gconv_job_count_for_signals(job);
-  GCONV_THEN(status, gconv_batch_run(&job->batch, &summary, &message));
+  GCONV_THEN(status, gconv_batch_run(&job->batch, &summary, &(gconv_message){0}));
   gconv_job_count_for_signals(NULL);
   if (!job->device.name[0])
     gconv_device_choose(&job->device, summary.device.name, summary.device_reason);
@@ -139,7 +130,7 @@ static int work(gconv_main_job *job) {
     return exit_status(&summary);
   }
   gconv_progress_hide();
-  gconv_say("%s", message.text);
+  gconv_say("%s", gconv_last_error());
   if (summary.written + summary.passed > 0)
     return GCONV_EXIT_PARTLY;
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
@@ -153,27 +144,24 @@ static int remark_on_no_share(const gconv_main_job *job) {
 }
 
 /* Everything before the first image is filtered. Rights are given up as soon as it is known which are needed. */
-static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
+static gconv_status prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
-  GCONV_TRY(gconv_job_settings_finish(settings, message));
+  GCONV_TRY(gconv_job_settings_finish(settings));
   if (settings->dry_run)
     gconv_sandbox_outputs(&settings->common, NULL);
-  GCONV_TRY(gconv_job_prepare(job, message));
+  GCONV_TRY(gconv_job_prepare(job));
   if (job->inputs.count == 0) /* of this shard */
     return GCONV_OK;
   if (!settings->dry_run)
     gconv_sandbox_outputs(&settings->common, &job->outputs);
-  return gconv_job_read_mask(job, message);
+  return gconv_job_read_mask(job);
 }
 
 static int run_job(gconv_main_job *job) {
-  gconv_message message;
   gconv_memory_limit_begin(job->common->memory);
   gconv_set_log(gconv_log_of(job->common->quiet, job->common->verbose), NULL);
-  if (gconv_memory_limit_explain(job->common->memory, prepare(job, &message), &message) != GCONV_OK) {
-    gconv_say("%s", message.text);
-    return GCONV_EXIT_USAGE;
-  }
+  if (gconv_memory_limit_explain(job->common->memory, prepare(job)) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_USAGE);
   job->out = strcmp(job->common->output, "-") == 0 ? stderr : stdout;
   if (job->settings->dry_run) {
     int status = dry_run(job);
@@ -200,14 +188,12 @@ int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job
 
 static int run(void *record, const gconv_texts *words) {
   gconv_job_settings *settings = record;
-  gconv_message message;
-  if (gconv_job_settings_take_words(settings, words, &message) == GCONV_OK) {
+  if (gconv_job_settings_take_words(settings, words) == GCONV_OK) {
     if (settings->common.output)
       gconv_end_when_unread(settings->common.output);
     return settings->windows.samples > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
   }
-  gconv_say("%s", message.text);
-  return GCONV_EXIT_USAGE;
+  return gconv_say_failed(GCONV_EXIT_USAGE);
 }
 
 /* What the values of options mean, where lines show it. */

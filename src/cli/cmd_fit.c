@@ -13,28 +13,28 @@
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
-static gconv_status check_given(const gconv_fit_settings *s, gconv_message *message) {
+static gconv_status check_given(const gconv_fit_settings *s) {
   if (s->common.inputs.count == 0)
-    return gconv_refuse(message, "fit: no image before the filter: name one, or a folder, with -i");
+    return gconv_refuse("fit: no image before the filter: name one, or a folder, with -i");
   if (s->targets.count == 0)
-    return gconv_refuse(message, "fit: no image after the filter: name one, or a folder, with -t");
+    return gconv_refuse("fit: no image after the filter: name one, or a folder, with -t");
   if (s->fit.rows == 0)
-    return gconv_refuse(message, "fit: how large is the filter? Say --size 7, or --size ROWSxCOLUMNS");
+    return gconv_refuse("fit: how large is the filter? Say --size 7, or --size ROWSxCOLUMNS");
   size_t standard_input = 0;
   for (size_t i = 0; i < s->common.inputs.count; i++)
     standard_input += strcmp(s->common.inputs.items[i], "-") == 0;
   for (size_t i = 0; i < s->targets.count; i++)
     standard_input += strcmp(s->targets.items[i], "-") == 0;
   if (standard_input > 1)
-    return gconv_refuse(message, "-: standard input can be read only once");
+    return gconv_refuse("-: standard input can be read only once");
   return GCONV_OK;
 }
 
 /* A file that the user named has a partner, or is a mistake; of folders, those without one are counted. */
-static gconv_status find_pairs(gconv_fitting *f, gconv_message *message) {
+static gconv_status find_pairs(gconv_fitting *f) {
   const gconv_inputs *before = &f->sides[0], *after = &f->sides[1];
   bool one = before->count == 1 && after->count == 1 && !before->many && !after->many;
-  GCONV_TRY(gconv_pairs_find(before, after, !one, NULL, &f->matched, &f->count, message));
+  GCONV_TRY(gconv_pairs_find(before, after, !one, NULL, &f->matched, &f->count));
   for (size_t i = 0; i < f->count; i++) {
     const gconv_input *alone = !f->matched[i].a ? f->matched[i].b : !f->matched[i].b ? f->matched[i].a : NULL;
     f->pairs += !alone;
@@ -42,12 +42,12 @@ static gconv_status find_pairs(gconv_fitting *f, gconv_message *message) {
     if (alone && !f->alone_one)
       f->alone_one = alone;
     if (alone && !alone->found)
-      return gconv_refuse(message, "%s: has no partner among the images of %s: pairs have one name, but for the extension",
+      return gconv_refuse("%s: has no partner among the images of %s: pairs have one name, but for the extension",
                           alone->path, f->matched[i].a ? "-t" : "-i");
   }
   if (f->pairs == 0)
-    return gconv_refuse(message, "fit: no pair: none of %zu files before and %zu after have one name, such as %s",
-                        before->count, after->count, f->alone_one->path);
+    return gconv_refuse("fit: no pair: none of %zu files before and %zu after have one name, such as %s", before->count,
+                        after->count, f->alone_one->path);
   return GCONV_OK;
 }
 
@@ -56,30 +56,30 @@ static bool is_same_file(const char *a, const char *b) {
   return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static gconv_status check_output(const gconv_fitting *f, gconv_message *message) {
+static gconv_status check_output(const gconv_fitting *f) {
   const char *output = f->settings->common.output;
   if (!output || strcmp(output, "-") == 0)
     return GCONV_OK;
   if (gconv_check_ending(output, "txt", "a filter", "gconv bank convert FILE.txt -o FILE.npy makes an array of it") !=
       GCONV_OK)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "-o %s", gconv_last_error());
+    return gconv_fail(GCONV_BAD_ARGUMENT, "-o %s", gconv_last_error());
   for (size_t side = 0; side < 2; side++)
     for (size_t i = 0; i < f->sides[side].count; i++)
       if (is_same_file(output, f->sides[side].items[i].file))
-        return gconv_refuse(message, "%s: the filter would replace an image: choose another name with -o", output);
+        return gconv_refuse("%s: the filter would replace an image: choose another name with -o", output);
   if (f->settings->common.no_clobber && gconv_output_exists(output))
-    return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", output);
+    return gconv_fail(GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", output);
   return GCONV_OK;
 }
 
-static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
+static gconv_status prepare(gconv_fitting *f) {
   const gconv_fit_settings *s = f->settings;
   const char *output = s->common.output ? s->common.output : "-";
-  GCONV_TRY(check_given(s, message));
-  GCONV_TRY(gconv_inputs_find_all(&s->common.inputs, s->common.recursive, output, &f->sides[0], message));
-  GCONV_TRY(gconv_inputs_find_all(&s->targets, s->common.recursive, output, &f->sides[1], message));
-  GCONV_TRY(find_pairs(f, message));
-  GCONV_TRY(check_output(f, message));
+  GCONV_TRY(check_given(s));
+  GCONV_TRY(gconv_inputs_find_all(&s->common.inputs, s->common.recursive, output, &f->sides[0]));
+  GCONV_TRY(gconv_inputs_find_all(&s->targets, s->common.recursive, output, &f->sides[1]));
+  GCONV_TRY(find_pairs(f));
+  GCONV_TRY(check_output(f));
   f->fit = s->fit;
   f->fit.whole = s->border.given;
   f->fit.border = s->border.border;
@@ -88,7 +88,7 @@ static gconv_status prepare(gconv_fitting *f, gconv_message *message) {
   f->by_rows = floor((double)f->pairs * s->holdout) < 1;
   gconv_sandbox_file(&s->common, s->common.output);
   if (gconv_device_open("cpu", gconv_settle_threads(s->common.threads, s->common.quiet), &f->device) != GCONV_OK)
-    return gconv_complain_last(GCONV_BAD_ARGUMENT, message);
+    return GCONV_BAD_ARGUMENT;
   return GCONV_OK;
 }
 
@@ -162,11 +162,10 @@ static const gconv_option options[] = {
 static int run(void *record, const gconv_texts *words) {
   const gconv_fit_settings *settings = record;
   gconv_fitting f = {.settings = settings};
-  gconv_message message;
   (void)words;
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   f.out = settings->common.output && strcmp(settings->common.output, "-") != 0 ? stdout : stderr;
-  int status = gconv_say_end(prepare(&f, &message), &message);
+  int status = gconv_say_end(prepare(&f));
   if (status == GCONV_EXIT_OK)
     status = fit(&f);
   gconv_sandbox_tidy();

@@ -178,11 +178,10 @@ static gconv_status complain(const telling *t, const char *word, gconv_status st
 
 /* Standard input can be read only once: it is an image, unless the syntax of filters is given. */
 static gconv_status inform_standard_input(const telling *t) {
-  gconv_message message;
   if (inform_image(t, "-") == GCONV_OK)
     return GCONV_OK;
-  gconv_complain(&message, GCONV_BAD_FILE, "%s; for a filter, give its --filter-format", gconv_last_error());
-  return complain(t, "-", GCONV_BAD_FILE, message.text);
+  gconv_fail(GCONV_BAD_FILE, "%s; for a filter, give its --filter-format", gconv_last_error());
+  return complain(t, "-", GCONV_BAD_FILE, gconv_last_error());
 }
 
 /* Networks, models and banks have texts of their own. */
@@ -242,9 +241,8 @@ static gconv_status inform(const telling *t, const char *word) {
 static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
   const gconv_texts specs = {&word, 1};
   gconv_inputs images = {0};
-  gconv_message message;
-  if (gconv_inputs_find(&specs, t->settings->recursive, "-", &images, &message) != GCONV_OK)
-    gconv_tally_add(tally, word, complain(t, word, GCONV_BAD_ARGUMENT, message.text));
+  if (gconv_inputs_find(&specs, t->settings->recursive, "-", &images, &(gconv_message){0}) != GCONV_OK)
+    gconv_tally_add(tally, word, complain(t, word, GCONV_BAD_ARGUMENT, gconv_last_error()));
   for (size_t i = 0; i < images.count; i++) {
     char *path = images.items[i].path;
     gconv_status status = inform_image(t, path);

@@ -12,15 +12,14 @@ static const gconv_option options[] = {
     GCONV_OPTIONS_END,
 };
 
-static gconv_status read(const gconv_common *settings, const gconv_texts *specs, gconv_filters *filters,
-                         gconv_message *message) {
+static gconv_status read(const gconv_common *settings, const gconv_texts *specs, gconv_filters *filters) {
   if (specs->count == 0)
-    return gconv_refuse(message, "make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
+    return gconv_refuse("make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
   for (size_t i = 0; i < specs->count; i++) {
     if (!settings->syntax && gconv_bank_is_one(specs->items[i]))
-      return gconv_refuse(message, "make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
+      return gconv_refuse("make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
     if (gconv_filters_read(specs->items[i], settings->syntax, filters) != GCONV_OK)
-      return gconv_refuse(message, "%s", gconv_last_error());
+      return GCONV_BAD_ARGUMENT;
   }
   return GCONV_OK;
 }
@@ -28,10 +27,9 @@ static gconv_status read(const gconv_common *settings, const gconv_texts *specs,
 static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
   gconv_filters filters = {0};
-  gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(settings, settings->output);
-  int result = gconv_say_end(read(settings, specs, &filters, &message), &message);
+  int result = gconv_say_end(read(settings, specs, &filters));
   if (result == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
     result = GCONV_EXIT_USAGE;
   if (result == GCONV_EXIT_OK)

@@ -16,21 +16,20 @@
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
-static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words) {
   const gconv_svm_settings *s = run->settings;
   for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
     if (access(words->items[i], F_OK) != 0)
-      return gconv_refuse(message,
-                          "svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
+      return gconv_refuse("svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
                           "gconv svm TABLE -b -o FILE.model",
                           words->items[i]);
   if (words->count == 2 || s->common.inputs.count > 0)
-    return gconv_refuse(message, "svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
-                                 "--features default -o FILE.model");
+    return gconv_refuse("svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
+                        "--features default -o FILE.model");
   if (words->count != 1)
-    return gconv_refuse(message, "svm: name one table: gconv svm TABLE -o FILE.model");
+    return gconv_refuse("svm: name one table: gconv svm TABLE -o FILE.model");
   if (s->cases.samples > 0 || s->cases.data.gray)
-    return gconv_refuse(message, "--%s is for the pixels of images, which --features learns",
+    return gconv_refuse("--%s is for the pixels of images, which --features learns",
                         s->cases.data.gray ? "gray" : "samples");
   run->data_options.kind = GCONV_DATASET_TABLE;
   run->path = words->items[0];
@@ -39,20 +38,18 @@ static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words, gco
 }
 
 /* Images and masks are two words, or what -i and -t name. */
-static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words) {
   enum { DEFAULT_SAMPLES = 10000 };
   const gconv_svm_settings *s = run->settings;
   const gconv_cases *cases = &s->cases;
   const bool named = s->common.inputs.count == 1 && cases->targets && words->count == 0;
   if (!named && (words->count != 2 || s->common.inputs.count > 0 || cases->targets))
-    return gconv_refuse(message,
-                        "svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
+    return gconv_refuse("svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
                         "--features %s -o FILE.model",
                         cases->data.features);
   if (cases->data.label || cases->data.syntax || cases->data.separator || cases->missing || cases->data.regression ||
       cases->data.classification)
-    return gconv_refuse(message,
-                        "--label, --table-format, --separator, --missing, --regression and --classification are for "
+    return gconv_refuse("--label, --table-format, --separator, --missing, --regression and --classification are for "
                         "tables");
   run->data_options.kind = GCONV_DATASET_PIXELS;
   run->data_options.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
@@ -62,20 +59,19 @@ static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words, gc
   return GCONV_OK;
 }
 
-static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
   const gconv_svm_settings *s = run->settings;
-  GCONV_TRY(s->cases.data.features ? name_images(run, words, message) : name_table(run, words, message));
+  GCONV_TRY(s->cases.data.features ? name_images(run, words) : name_table(run, words));
   if (!s->common.output && s->folds == 0 && !s->grid)
-    return gconv_refuse(message,
-                        "svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
+    return gconv_refuse("svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
                         "judged by");
   if (!s->grid && (s->grid_cost.step != 0 || s->grid_gamma.step != 0))
-    return gconv_refuse(message, "--log2c and --log2g are for --grid");
+    return gconv_refuse("--log2c and --log2g are for --grid");
   if (s->grid && s->options.kernel == GCONV_SVM_LINEAR && s->grid_gamma.step != 0)
-    return gconv_refuse(message, "--log2g: the linear kernel has no gamma");
+    return gconv_refuse("--log2g: the linear kernel has no gamma");
   if (!s->grid && s->common.plot)
-    return gconv_refuse(message, "--plot is the picture of --grid");
-  GCONV_TRY(gconv_check_is_there(run->path, message));
+    return gconv_refuse("--plot is the picture of --grid");
+  GCONV_TRY(gconv_check_is_there(run->path));
   run->options = s->options;
   run->options.scaling = s->scaling > 0           ? (gconv_svm_scaling)(s->scaling - 1)
                          : s->cases.data.features ? GCONV_SVM_SCALE_STANDARD
@@ -86,18 +82,18 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words, gc
     run->options.type = GCONV_SVM_EPSILON_SVR;
   run->regression = run->options.type == GCONV_SVM_EPSILON_SVR;
   if (run->regression && s->cases.data.classification)
-    return gconv_refuse(message, "--classification and --regression: give one of them");
+    return gconv_refuse("--classification and --regression: give one of them");
   if (run->regression && s->cases.data.features)
-    return gconv_refuse(message, "--type epsilon-svr: masks tell classes, not numbers");
+    return gconv_refuse("--type epsilon-svr: masks tell classes, not numbers");
   if (run->regression && s->cases.class_weights.count > 0)
-    return gconv_refuse(message, "--weight is for classes");
-  GCONV_TRY(gconv_class_weights_read(&s->cases.class_weights, &run->weights, message));
+    return gconv_refuse("--weight is for classes");
+  GCONV_TRY(gconv_class_weights_read(&s->cases.class_weights, &run->weights));
   run->options.weights = run->weights;
   run->options.weight_count = s->cases.class_weights.count;
   return GCONV_OK;
 }
 
-static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
+static gconv_status open_data(gconv_svm_run *run) {
   const gconv_cases *cases = &run->settings->cases;
   gconv_dataset_options data = cases->data;
   data.kind = run->data_options.kind;
@@ -108,25 +104,25 @@ static gconv_status open_data(gconv_svm_run *run, gconv_message *message) {
   data.regression = run->regression;
   data.missing = gconv_cases_missing(cases);
   data.classification |= cases->class_weights.count > 0;
-  GCONV_TRY(gconv_complain_last(gconv_dataset_open(&data, &run->data), message));
+  GCONV_TRY(gconv_dataset_open(&data, &run->data));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;
   return GCONV_OK;
 }
 
-static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words, gconv_message *message) {
+static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words) {
   const gconv_svm_settings *s = run->settings;
   const char *output = s->common.output, *outputs[] = {output, s->common.plot};
-  GCONV_TRY(check_words(run, words, message));
+  GCONV_TRY(check_words(run, words));
   char *paths[] = {(char *)run->path, (char *)run->targets};
   const gconv_texts read = {paths, run->targets ? 2 : 1};
   gconv_sandbox_files(&s->common, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
-    GCONV_TRY(gconv_data_check_output("-o", output, "model txt", "a model", &read, message));
+    GCONV_TRY(gconv_data_check_output("-o", output, "model txt", "a model", &read));
   if (s->common.plot)
-    GCONV_TRY(gconv_data_check_output("--plot", s->common.plot, "svg", "the picture of a grid", &read, message));
-  GCONV_TRY(open_data(run, message));
-  return gconv_svm_open_device(run, message);
+    GCONV_TRY(gconv_data_check_output("--plot", s->common.plot, "svg", "the picture of a grid", &read));
+  GCONV_TRY(open_data(run));
+  return gconv_svm_open_device(run);
 }
 
 /* ---- Reports --------------------------------------------------------------------------------------------------------- */
@@ -180,11 +176,10 @@ static json_t *model_json(const gconv_svm *model, double seconds) {
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
-static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *message) {
+static gconv_status validate(gconv_svm_run *run, json_t *json) {
   gconv_svm_validation found;
   gconv_svm_begin_progress(run, &run->options);
-  GCONV_TRY(gconv_complain_last(
-      gconv_svm_validate(&run->options, run->data, (size_t)run->settings->folds, run->device, &found), message));
+  GCONV_TRY(gconv_svm_validate(&run->options, run->data, (size_t)run->settings->folds, run->device, &found));
   gconv_svm_note_device(run, found.on_gpu);
   if (run->settings->common.json)
     json_object_set_new(json, "validation", validation_json(&found));
@@ -193,7 +188,7 @@ static gconv_status validate(gconv_svm_run *run, json_t *json, gconv_message *me
   return GCONV_OK;
 }
 
-static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *message) {
+static gconv_status train(gconv_svm_run *run, json_t *json) {
   gconv_svm *model = NULL;
   gconv_svm_begin_progress(run, &run->options);
   double begin = gconv_now_ms();
@@ -208,10 +203,10 @@ static gconv_status train(gconv_svm_run *run, json_t *json, gconv_message *messa
   else if (status == GCONV_OK && !run->settings->common.quiet)
     print_model(run, model, seconds);
   gconv_svm_free(model);
-  return gconv_complain_last(status, message);
+  return status;
 }
 
-static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *message) {
+static gconv_status work(gconv_svm_run *run, json_t *json) {
   const gconv_svm_settings *s = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   char text[200];
@@ -222,10 +217,10 @@ static gconv_status work(gconv_svm_run *run, json_t *json, gconv_message *messag
   if (!s->common.quiet && !s->common.json && run->data_options.kind == GCONV_DATASET_PIXELS)
     gconv_data_print_pixels(run->targets, info);
   if (s->grid)
-    GCONV_TRY(gconv_svm_search(run, json, message));
+    GCONV_TRY(gconv_svm_search(run, json));
   else if (s->folds > 0)
-    GCONV_TRY(validate(run, json, message));
-  return s->common.output ? train(run, json, message) : GCONV_OK;
+    GCONV_TRY(validate(run, json));
+  return s->common.output ? train(run, json) : GCONV_OK;
 }
 
 static const gconv_synonym svm_type_words[] = {
@@ -301,17 +296,16 @@ static const gconv_option options[] = {
 static int run_svm(void *record, const gconv_texts *words) {
   gconv_svm_settings *settings = record;
   gconv_svm_run run = {.settings = settings};
-  gconv_message message;
   if (!settings->common.device)
     settings->common.device = "auto";
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   run.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
   json_t *json = json_object();
-  gconv_status status = prepare(&run, words, &message);
+  gconv_status status = prepare(&run, words);
   gconv_interrupt_say(settings->common.quiet    ? NULL
                       : settings->common.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
-  GCONV_THEN(status, work(&run, json, &message));
+  GCONV_THEN(status, work(&run, json));
   if (status == GCONV_OK && settings->common.json) {
     json_object_set_new(json, "device", json_string(gconv_svm_device_name(&run)));
     if (run.why[0])
@@ -321,7 +315,7 @@ static int run_svm(void *record, const gconv_texts *words) {
   gconv_progress_hide();
   if (status == GCONV_OK && settings->common.json)
     gconv_json_print(run.out, json, JSON_INDENT(2));
-  int result = gconv_say_end(status, &message);
+  int result = gconv_say_end(status);
   json_decref(json);
   gconv_class_weights_free(run.weights, settings->cases.class_weights.count);
   gconv_dataset_free(run.data);

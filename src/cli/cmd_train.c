@@ -31,46 +31,44 @@ static bool ends_in(const char *path, const char *ending) {
   return length > end && strcmp(path + length - end, ending) == 0;
 }
 
-static gconv_status check_options(const gconv_train_settings *settings, gconv_message *message) {
+static gconv_status check_options(const gconv_train_settings *settings) {
   const char *output = settings->common.output;
   if (!settings->net)
-    return gconv_refuse(message, "no network: say with --net which layers it has, such as --net 'dense 63 tanh, dense 26 "
-                                 "softmax' for 26 classes; gconv train --help has more");
+    return gconv_refuse("no network: say with --net which layers it has, such as --net 'dense 63 tanh, dense 26 "
+                        "softmax' for 26 classes; gconv train --help has more");
   if (!output)
-    return gconv_refuse(message, "no output: name the file of the trained network with -o FILE.safetensors");
+    return gconv_refuse("no output: name the file of the trained network with -o FILE.safetensors");
   if (strcmp(output, "-") == 0)
-    return gconv_refuse(message, "-o -: a network is a file: name one, FILE.safetensors");
+    return gconv_refuse("-o -: a network is a file: name one, FILE.safetensors");
   if (!ends_in(output, ".safetensors"))
-    return gconv_refuse(message, "-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
+    return gconv_refuse("-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
   if (settings->common.plot && !ends_in(settings->common.plot, ".svg"))
-    return gconv_refuse(message, "--plot %s: the curves are drawn as SVG: --plot %s.svg", settings->common.plot,
+    return gconv_refuse("--plot %s: the curves are drawn as SVG: --plot %s.svg", settings->common.plot,
                         settings->common.plot);
   return GCONV_OK;
 }
 
-static gconv_status check_outputs(const gconv_train_settings *settings, const gconv_texts *inputs, gconv_message *message) {
-  GCONV_TRY(gconv_data_check_output("-o", settings->common.output, "safetensors", "a network", inputs, message));
+static gconv_status check_outputs(const gconv_train_settings *settings, const gconv_texts *inputs) {
+  GCONV_TRY(gconv_data_check_output("-o", settings->common.output, "safetensors", "a network", inputs));
   if (settings->common.plot)
-    GCONV_TRY(gconv_data_check_output("--plot", settings->common.plot, "svg", "a plot", inputs, message));
+    GCONV_TRY(gconv_data_check_output("--plot", settings->common.plot, "svg", "a plot", inputs));
   if (settings->common.report)
-    GCONV_TRY(gconv_page_check(settings->common.report, inputs, message));
+    GCONV_TRY(gconv_page_check(settings->common.report, inputs));
   return GCONV_OK;
 }
 
 /* ---- Preparing -------------------------------------------------------------------------------------------------------- */
 
 /* Images have any size where patches are learned, and in pairs. */
-static gconv_status make_network(gconv_training_run *run, gconv_message *message) {
+static gconv_status make_network(gconv_training_run *run) {
   const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = settings->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || settings->cases.data.patch > 0;
-  return gconv_complain_last(gconv_network_make(settings->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
-                                                pairs ? 0 : info->outputs, (uint64_t)settings->cases.seed, &run->network),
-                             message);
+  return gconv_network_make(settings->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+                            pairs ? 0 : info->outputs, (uint64_t)settings->cases.seed, &run->network);
 }
 
-static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
-                                   gconv_message *message) {
+static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer) {
   const gconv_train_settings *settings = run->settings;
   gconv_training_options options = settings->training;
   options.epochs = (size_t)settings->epochs;
@@ -86,32 +84,28 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.weight_count = settings->cases.class_weights.count;
   bool resume = run->settings->resume, there = access(checkpoint, F_OK) == 0;
   if (resume && !there && access(run->settings->common.output, F_OK) == 0)
-    return gconv_refuse(message, "--resume: there is no %s, which a run that is stopped leaves, and %s is complete",
-                        checkpoint, run->settings->common.output);
+    return gconv_refuse("--resume: there is no %s, which a run that is stopped leaves, and %s is complete", checkpoint,
+                        run->settings->common.output);
   if (resume && !there)
     gconv_say("--resume: there is no %s: training begins", checkpoint);
   resume = resume && there;
-  return gconv_complain_last(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
-                                                  run->data.validation, resume ? checkpoint : NULL, trainer),
-                             message);
+  return gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data), run->data.validation,
+                              resume ? checkpoint : NULL, trainer);
 }
 
-static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
-                            gconv_message *message) {
+static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer) {
   const gconv_train_settings *settings = run->settings;
   const char *device = settings->common.device ? settings->common.device : "cpu";
   const char *outputs[] = {settings->common.output, checkpoint, settings->common.plot, settings->common.report};
   gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
-  GCONV_TRY(gconv_complain_last(
-      gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device),
-      message));
+  GCONV_TRY(gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device));
   if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
     gconv_memory_limit_begin(settings->common.memory);
-  GCONV_TRY(gconv_data_open(settings, &run->data, message));
-  GCONV_TRY(check_outputs(settings, &run->data.paths, message));
-  GCONV_TRY(make_network(run, message));
-  GCONV_TRY(gconv_class_weights_read(&settings->cases.class_weights, &run->weights, message));
-  return create_trainer(run, checkpoint, trainer, message);
+  GCONV_TRY(gconv_data_open(settings, &run->data));
+  GCONV_TRY(check_outputs(settings, &run->data.paths));
+  GCONV_TRY(make_network(run));
+  GCONV_TRY(gconv_class_weights_read(&settings->cases.class_weights, &run->weights));
+  return create_trainer(run, checkpoint, trainer);
 }
 
 /* ---- Epochs ----------------------------------------------------------------------------------------------------------- */
@@ -293,10 +287,8 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
   GCONV_THEN(status, write_results(run));
-  if (status != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
-    return GCONV_EXIT_FAILED;
-  }
+  if (status != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_FAILED);
   if (access(checkpoint, F_OK) == 0) /* it would lead back */
     unlink(checkpoint);
   if (run->settings->common.json)
@@ -324,22 +316,20 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
     gconv_say("warning: %s is there, of a run that was stopped: --resume would go on with it", checkpoint);
 }
 
-static int run_training(gconv_training_run *run, const char *checkpoint, gconv_message *message) {
+static int run_training(gconv_training_run *run, const char *checkpoint) {
   gconv_trainer *trainer = NULL;
   bool resumed = run->settings->resume && access(checkpoint, F_OK) == 0;
-  gconv_status status =
-      gconv_memory_limit_explain(run->settings->common.memory, prepare(run, checkpoint, &trainer, message), message);
-  if (status != GCONV_OK) {
-    gconv_say("%s", message->text);
-    return status == GCONV_BAD_ARGUMENT || status == GCONV_UNSUPPORTED ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
-  }
+  gconv_status status = gconv_memory_limit_explain(run->settings->common.memory, prepare(run, checkpoint, &trainer));
+  if (status != GCONV_OK)
+    return gconv_say_failed(status == GCONV_UNSUPPORTED || status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE
+                                                                                        : GCONV_EXIT_FAILED);
   print_beginning(run, checkpoint);
   gconv_interrupt_catch(true);
   status = train(run, trainer);
   int result = GCONV_EXIT_FAILED;
-  status = gconv_memory_limit_explain(run->settings->common.memory, gconv_complain_last(status, message), message);
+  status = gconv_memory_limit_explain(run->settings->common.memory, status);
   if (status != GCONV_OK)
-    gconv_say("%s", message->text);
+    gconv_say("%s", gconv_last_error());
   else if (!run->ended)
     result = stop(run, trainer, checkpoint);
   else {
@@ -435,17 +425,16 @@ static const gconv_option options[] = {
 static int run(void *record, const gconv_texts *words) {
   gconv_train_settings *settings = record;
   gconv_training_run training = {.settings = settings};
-  gconv_message message;
   int result = GCONV_EXIT_USAGE;
   gconv_set_log(gconv_log_of(settings->common.quiet, settings->common.verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->common.output ? settings->common.output : "");
-  gconv_status status = checkpoint ? gconv_data_take_words(settings, words, &message) : gconv_complain_memory(&message);
-  GCONV_THEN(status, check_options(settings, &message));
-  GCONV_THEN(status, gconv_data_choose(settings, &message));
+  gconv_status status = checkpoint ? gconv_data_take_words(settings, words) : gconv_no_memory();
+  GCONV_THEN(status, check_options(settings));
+  GCONV_THEN(status, gconv_data_choose(settings));
   if (status == GCONV_OK)
-    result = run_training(&training, checkpoint, &message);
+    result = run_training(&training, checkpoint);
   else
-    gconv_say("%s", message.text);
+    gconv_say("%s", gconv_last_error());
   gconv_class_weights_free(training.weights, settings->cases.class_weights.count);
   gconv_confusion_free(&training.confusion);
   gconv_network_free(&training.network);

@@ -11,34 +11,32 @@
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output) {
   char *paths[] = {(char *)output};
   gconv_outputs outputs = {.paths = {paths, output ? 1 : 0}};
-  gconv_message message;
-  if (gconv_outputs_check_filters(specs, banks, &outputs, &message) == GCONV_OK)
+  if (gconv_outputs_check_filters(specs, banks, &outputs, &(gconv_message){0}) == GCONV_OK)
     return true;
-  gconv_say("%s", message.text);
+  gconv_say("%s", gconv_last_error());
   return false;
 }
 
-static int end(gconv_status status, const char *text) {
-  if (status == GCONV_OK)
-    return GCONV_EXIT_OK;
-  gconv_say("%s", text);
-  return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+int gconv_say_failed(int exit_status) {
+  gconv_say("%s", gconv_last_error());
+  return exit_status;
 }
 
-int gconv_say_end(gconv_status status, const gconv_message *message) {
-  return end(status, message->text);
+int gconv_say_end(gconv_status status) {
+  if (status == GCONV_OK)
+    return GCONV_EXIT_OK;
+  return gconv_say_failed(status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED);
 }
 
 int gconv_command_end(gconv_status status, bool failed) {
-  return status == GCONV_OK && failed ? GCONV_EXIT_FAILED : end(status, gconv_last_error());
+  return status == GCONV_OK && failed ? GCONV_EXIT_FAILED : gconv_say_end(status);
 }
 
 void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status) {
-  gconv_message message;
   bool failed = status != GCONV_OK;
   tally->done++;
   tally->failed += failed;
-  tally->wrong += failed && (status == GCONV_BAD_ARGUMENT || gconv_check_is_there(path, &message) != GCONV_OK);
+  tally->wrong += failed && (status == GCONV_BAD_ARGUMENT || gconv_check_is_there(path) != GCONV_OK);
 }
 
 int gconv_tally_end(const gconv_tally *tally) {
@@ -49,7 +47,7 @@ int gconv_tally_end(const gconv_tally *tally) {
   return tally->wrong == tally->done ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
-gconv_status gconv_check_is_there(const char *path, gconv_message *message) {
+gconv_status gconv_check_is_there(const char *path) {
   const char *colon = strrchr(path, ':');
   if (access(path, F_OK) == 0 || strcmp(path, "-") == 0)
     return GCONV_OK;
@@ -57,5 +55,5 @@ gconv_status gconv_check_is_there(const char *path, gconv_message *message) {
   char *file = colon ? strndup(path, (size_t)(colon - path)) : NULL;
   bool there = file && access(file, F_OK) == 0;
   free(file);
-  return there ? GCONV_OK : gconv_refuse(message, "%s: cannot find this input: %s", path, strerror(error));
+  return there ? GCONV_OK : gconv_refuse("%s: cannot find this input: %s", path, strerror(error));
 }

@@ -88,12 +88,15 @@ size_t gconv_filters_list(const gconv_texts *words);
  * False, and it is said, if it would replace one of their files. */
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
+/* Says the last error. Returns the exit status that is given. */
+int gconv_say_failed(int exit_status);
+
 /* Returns the exit status of a command. If `status` is a failure, says the last error first; GCONV_BAD_ARGUMENT is a mistake
  * in the request. `failed`: something else failed, and that was said before. */
 int gconv_command_end(gconv_status status, bool failed);
 
-/* The same with the message of the failure. */
-int gconv_say_end(gconv_status status, const gconv_message *message);
+/* The same, where nothing else can have failed. */
+int gconv_say_end(gconv_status status);
 
 /* How a command went that does several things, each for itself. Failures are told of before. */
 typedef struct gconv_tally {
@@ -105,6 +108,6 @@ void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status);
 int gconv_tally_end(const gconv_tally *tally);
 
 /* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
-gconv_status gconv_check_is_there(const char *path, gconv_message *message);
+gconv_status gconv_check_is_there(const char *path);
 
 #endif

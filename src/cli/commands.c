@@ -57,14 +57,13 @@ const gconv_option *gconv_command_options(const gconv_command *command) {
 static bool parse(const gconv_command *command, int count, char *const *words, gconv_parsed *parsed, int *status) {
   const char *lists_all =
       command == &gconv_command_filter ? "gconv help filter" : "--help"; /* gconv --help lists commands */
-  gconv_message message;
   *status = GCONV_EXIT_OK;
   for (int i = 0; command->words == GCONV_WORDS_ALL && i < count; i++)
     gconv_texts_add(&parsed->operands, strdup(words[i]));
   if (command->words == GCONV_WORDS_ALL)
     return true;
-  if (gconv_options_parse(gconv_command_options(command), lists_all, count, words, parsed, &message) != GCONV_OK) {
-    gconv_say("%s", message.text);
+  if (gconv_options_parse(gconv_command_options(command), lists_all, count, words, parsed) != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
     *status = GCONV_EXIT_USAGE;
   } else if (parsed->help) {
     gconv_end_when_unread(NULL);

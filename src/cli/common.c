@@ -7,10 +7,6 @@
 
 const gconv_option gconv_no_options[] = {GCONV_OPTIONS_END};
 
-gconv_status gconv_complain_last(gconv_status status, gconv_message *message) {
-  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
 /* ---- Words of values ------------------------------------------------------------------------------------------------- */
 
 const char *gconv_word_border_at(size_t i) {
@@ -116,16 +112,15 @@ bool gconv_has_gpu(void) {
   return false;
 }
 
-gconv_status gconv_check_device(const char *value, gconv_message *message) {
+gconv_status gconv_check_device(const char *value) {
   static const gconv_option names = {.name = "device", .words = "auto|cpu|cuda"};
   if (strncmp(value, "cuda:", 5) == 0 && are_gpus(value + 5))
     return GCONV_OK;
   if (strncmp(value, "cuda:", 5) == 0)
-    return gconv_refuse(message,
-                        "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
+    return gconv_refuse("cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
                         "cuda:all");
   int index;
-  return gconv_option_find_word(&names, value, &index, message);
+  return gconv_option_find_word(&names, value, &index);
 }
 
 int gconv_settle_threads(int wanted, bool quiet) {

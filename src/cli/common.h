@@ -20,9 +20,6 @@ typedef struct gconv_common {
 /* The size of a record, for gconv_command: the gconv_common must be its beginning. */
 #define GCONV_RECORD_BYTES(record_, common_) (sizeof(record_) + 0 * sizeof(char[offsetof(record_, common_) == 0 ? 1 : -1]))
 
-/* Takes what gconv_last_error() tells into the message, unless the status is GCONV_OK; returns the status. */
-gconv_status gconv_complain_last(gconv_status status, gconv_message *message);
-
 /* ---- Rows ---- */
 
 #define GCONV_COMMON_OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
@@ -79,7 +76,7 @@ extern const gconv_synonym gconv_border_words[], gconv_device_words[], gconv_mat
 /* ---- Devices ---- */
 
 /* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
-gconv_status gconv_check_device(const char *value, gconv_message *message);
+gconv_status gconv_check_device(const char *value);
 
 /* How many threads the library will use where `wanted` are asked for (0: not given). Says so, unless `quiet`, if that is
  * fewer. */

@@ -38,10 +38,10 @@ typedef struct gconv_comparison {
 
 /* Fills c->pairs from c->sides: of folders, files of the same name, or of the same name but for the extension; each file
  * without a partner is a pair by itself. Pairs of folders are sorted by their names. */
-gconv_status gconv_compare_find_pairs(gconv_comparison *c, gconv_message *message);
+gconv_status gconv_compare_find_pairs(gconv_comparison *c);
 
 /* Names a picture for each pair, as -o says. */
-gconv_status gconv_compare_name_pictures(gconv_comparison *c, gconv_message *message);
+gconv_status gconv_compare_name_pictures(gconv_comparison *c);
 
 /* ---- compare_report.c ---- */
 

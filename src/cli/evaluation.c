@@ -181,11 +181,10 @@ gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_pag
   return gconv_page_write(path, put_page, page);
 }
 
-gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read,
-                                           gconv_message *message) {
+gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read) {
   if (!path)
     return GCONV_OK;
   if (!evaluates)
-    return gconv_refuse(message, "--report %s: is a page of what --evaluate finds", path);
-  return gconv_page_check(path, read, message);
+    return gconv_refuse("--report %s: is a page of what --evaluate finds", path);
+  return gconv_page_check(path, read);
 }

@@ -40,8 +40,7 @@ typedef struct gconv_evaluation_page {
 
 /* Refuses a --report, `path` or NULL, that comes without --evaluate, is no page of HTML, or cannot be written. `read`: the
  * files that are read. */
-gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read,
-                                           gconv_message *message);
+gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read);
 
 /* Writes the page whole or not at all. */
 gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_page *page);

@@ -17,21 +17,19 @@
 enum { MOST_LIST_BYTES = 1 << 28 };
 
 /* Takes one name. One that is no file or folder is left out, and told of. */
-static gconv_status take_name(gconv_job_settings *settings, const char *name, gconv_message *message) {
-  gconv_message missing;
-  bool there = gconv_check_is_there(name, &missing) == GCONV_OK;
+static gconv_status take_name(gconv_job_settings *settings, const char *name) {
+  bool there = gconv_check_is_there(name) == GCONV_OK;
   if (strcmp(name, "-") == 0)
-    return gconv_refuse(message, "--files-from %s: has the name -, which is standard input: name it with -i",
-                        settings->files_from);
+    return gconv_refuse("--files-from %s: has the name -, which is standard input: name it with -i", settings->files_from);
   bool taken = there ? gconv_texts_add(&settings->common.inputs, strdup(name))
-                     : gconv_texts_add(&settings->missed, strdup(missing.text));
-  return taken ? GCONV_OK : gconv_complain_memory(message);
+                     : gconv_texts_add(&settings->missed, strdup(gconv_last_error()));
+  return taken ? GCONV_OK : gconv_no_memory();
 }
 
 /* Takes the names of a text, which ends with a 0 byte. */
-static gconv_status take_names(gconv_job_settings *settings, char *text, size_t size, gconv_message *message) {
+static gconv_status take_names(gconv_job_settings *settings, char *text, size_t size) {
   if (!settings->null_ends && memchr(text, '\0', size))
-    return gconv_refuse(message, "--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
+    return gconv_refuse("--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
   for (char *at = text, *end = text + size; at < end;) {
     size_t length = settings->null_ends ? strlen(at) : strcspn(at, "\n");
     char *next = at + length + 1;
@@ -39,7 +37,7 @@ static gconv_status take_names(gconv_job_settings *settings, char *text, size_t 
     if (!settings->null_ends && length > 0 && at[length - 1] == '\r') /* a list from Windows */
       at[length - 1] = '\0';
     if (at[0])
-      GCONV_TRY(take_name(settings, at, message));
+      GCONV_TRY(take_name(settings, at));
     at = next;
   }
   return GCONV_OK;
@@ -53,22 +51,20 @@ static gconv_status read_list(const char *path, uint8_t **text, size_t *size) {
   return status;
 }
 
-static gconv_status take_list(gconv_job_settings *settings, gconv_message *message) {
+static gconv_status take_list(gconv_job_settings *settings) {
   uint8_t *text = NULL;
   size_t size = 0;
   if (!settings->files_from)
-    return settings->null_ends ? gconv_refuse(message, "-0: says how the names of --files-from end: name the list")
-                               : GCONV_OK;
+    return settings->null_ends ? gconv_refuse("-0: says how the names of --files-from end: name the list") : GCONV_OK;
   if (read_list(settings->files_from, &text, &size) != GCONV_OK)
-    return gconv_refuse(message, "--files-from: %s", gconv_last_error());
-  gconv_status status = take_names(settings, (char *)text, size, message);
+    return gconv_refuse("--files-from: %s", gconv_last_error());
+  gconv_status status = take_names(settings, (char *)text, size);
   gconv_release(text);
   if (status == GCONV_OK && settings->common.inputs.count == 0 && settings->missed.count > 0)
-    return gconv_refuse(message, "--files-from %s: none of its files is there: %s", settings->files_from,
-                        settings->missed.items[0]);
+    return gconv_refuse("--files-from %s: none of its files is there: %s", settings->files_from, settings->missed.items[0]);
   return status != GCONV_OK || settings->common.inputs.count > 0
              ? status
-             : gconv_refuse(message, "--files-from %s: has no names", settings->files_from);
+             : gconv_refuse("--files-from %s: has no names", settings->files_from);
 }
 
 /* ---- Words that stand without an option: gconv FILTER INPUT... OUTPUT ------------------------------------------------ */
@@ -93,43 +89,39 @@ static bool is_taken(const char *word) {
   return !folder || entries > 2; /* . and .. */
 }
 
-static gconv_status take_filter(gconv_job_settings *settings, const char *word, gconv_message *message) {
+static gconv_status take_filter(gconv_job_settings *settings, const char *word) {
   bool file = access(word, F_OK) == 0;
   if (file && gconv_word_is_filter(word))
-    return gconv_refuse(message,
-                        "%s: is a file here, and also the name of a filter: write ./%s for the file, %s: with a colon for "
+    return gconv_refuse("%s: is a file here, and also the name of a filter: write ./%s for the file, %s: with a colon for "
                         "the filter, or use -i and -f",
                         word, word, word);
   if (is_image(word))
-    return gconv_refuse(message,
-                        "%s: is an image or a folder, where a filter is expected: gconv FILTER INPUT... OUTPUT, or "
+    return gconv_refuse("%s: is an image or a folder, where a filter is expected: gconv FILTER INPUT... OUTPUT, or "
                         "gconv INPUT... -f FILTER -o OUTPUT",
                         word);
-  return gconv_filters_split(word, &settings->last.filters) ? GCONV_OK : gconv_complain_memory(message);
+  return gconv_filters_split(word, &settings->last.filters) ? GCONV_OK : gconv_no_memory();
 }
 
-static gconv_status take_output(gconv_job_settings *settings, const char *word, gconv_message *message) {
+static gconv_status take_output(gconv_job_settings *settings, const char *word) {
   if (strcmp(word, "-") != 0 && is_taken(word))
-    return gconv_refuse(message, "%s: exists, and may be meant as an input: name the result with -o, as in -o %s", word,
-                        word);
+    return gconv_refuse("%s: exists, and may be meant as an input: name the result with -o, as in -o %s", word, word);
   settings->common.output = word;
   return GCONV_OK;
 }
 
-gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words, gconv_message *message) {
-  GCONV_TRY(take_list(settings, message));
+gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words) {
+  GCONV_TRY(take_list(settings));
   bool inputs = settings->common.inputs.count > 0, filters = settings->last.filters.count + settings->before_count > 0;
   size_t first = 0, last = words->count;
   if (first < last && !filters)
-    GCONV_TRY(take_filter(settings, words->items[first++], message));
+    GCONV_TRY(take_filter(settings, words->items[first++]));
   if (!settings->common.output && last - first >= (inputs ? 1 : 2))
-    GCONV_TRY(take_output(settings, words->items[--last], message));
+    GCONV_TRY(take_output(settings, words->items[--last]));
   if (first < last && inputs)
-    return gconv_refuse(message, "%s: unexpected argument: images follow -i, filters -f, and the result -o",
-                        words->items[first]);
+    return gconv_refuse("%s: unexpected argument: images follow -i, filters -f, and the result -o", words->items[first]);
   for (; first < last; first++)
     if (!gconv_texts_add(&settings->common.inputs, strdup(words->items[first])))
-      return gconv_complain_memory(message);
+      return gconv_no_memory();
   return GCONV_OK;
 }
 
@@ -156,20 +148,19 @@ size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet) {
   return inputs->missed.count;
 }
 
-gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
-                                   gconv_message *message) {
-  GCONV_TRY(gconv_inputs_find(specs, recursive, output, inputs, message));
-  return inputs->missed.count == 0 ? GCONV_OK : gconv_refuse(message, "%s", inputs->missed.items[0]);
+gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs) {
+  GCONV_TRY(gconv_inputs_find(specs, recursive, output, inputs, &(gconv_message){0}));
+  return inputs->missed.count == 0 ? GCONV_OK : gconv_refuse("%s", inputs->missed.items[0]);
 }
 
-gconv_status gconv_job_find_inputs(gconv_main_job *job, gconv_message *message) {
+gconv_status gconv_job_find_inputs(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   job->inputs.exclude = &settings->exclude;
   GCONV_TRY(gconv_inputs_find(&settings->common.inputs, settings->common.recursive, settings->common.output, &job->inputs,
-                              message));
+                              &(gconv_message){0}));
   job->inputs.many |= settings->files_from != NULL;
   for (size_t i = 0; i < settings->missed.count; i++)
     if (!gconv_texts_add(&job->inputs.missed, strdup(settings->missed.items[i])))
-      return gconv_complain_memory(message);
+      return gconv_no_memory();
   return GCONV_OK;
 }

@@ -18,63 +18,62 @@ static int choose_combine(const gconv_filters *filters, int asked) {
 }
 
 /* Why it could not be read. Where memory is missing, the text may not name it. */
-static gconv_status complain_spec(const char *spec, gconv_status status, gconv_message *message) {
+static gconv_status complain_spec(const char *spec, gconv_status status) {
   bool named = status != GCONV_NO_MEMORY || strncmp(gconv_last_error(), spec, strlen(spec)) == 0;
-  return gconv_complain(message, status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ",
-                        gconv_last_error());
+  return gconv_fail(status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ", gconv_last_error());
 }
 
-static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters, gconv_message *message) {
+static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters) {
   for (size_t i = 0; i < stage->filters.count; i++) {
     gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
     if (status != GCONV_OK)
-      return complain_spec(stage->filters.items[i], status, message);
+      return complain_spec(stage->filters.items[i], status);
   }
   return GCONV_OK;
 }
 
-static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
+static gconv_status read_filters(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   job->before = calloc(job->before_count + 1, sizeof *job->before);
   if (!job->before)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   for (size_t i = 0; i < settings->before_count; i++) {
     if (job->networks[i].layers)
       continue;
-    GCONV_TRY(read_stage(&settings->before[i], &job->before[i], message));
+    GCONV_TRY(read_stage(&settings->before[i], &job->before[i]));
     if (job->before[i].count != 1 && !job->before[i].gradient)
-      return gconv_refuse(message, "--then: %zu filters stand before it, and the next ones take one image: name one there",
+      return gconv_refuse("--then: %zu filters stand before it, and the next ones take one image: name one there",
                           job->before[i].count);
   }
   if (settings->before_count > 0 && gconv_job_settings_want_race(settings))
-    return gconv_refuse(message, "--algorithm all times the filters of one image: leave out --then");
-  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters, message);
+    return gconv_refuse("--algorithm all times the filters of one image: leave out --then");
+  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters);
 }
 
 /* The bank of one layer. */
-static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank, gconv_message *message) {
+static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank) {
   const gconv_texts *specs = &layer->filters;
   bool is_bank = gconv_bank_is_own_syntax(layer->syntax) || gconv_bank_is_one(specs->items[0]);
   for (size_t i = 1; i < specs->count; i++)
     if (is_bank || gconv_bank_is_one(specs->items[i]))
-      return gconv_refuse(message, "-f %s -f %s: a layer has one bank: put --then between them to apply one after the other",
+      return gconv_refuse("-f %s -f %s: a layer has one bank: put --then between them to apply one after the other",
                           specs->items[0], specs->items[i]);
   gconv_status status =
       is_bank ? gconv_bank_read(specs->items[0], layer->syntax, bank) : gconv_bank_stack_specs(specs, layer->syntax, bank);
-  return status == GCONV_OK ? GCONV_OK : complain_spec(specs->items[0], status, message);
+  return status == GCONV_OK ? GCONV_OK : complain_spec(specs->items[0], status);
 }
 
-static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
+static gconv_status read_banks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   size_t count = settings->before_count + 1;
   job->banks = calloc(count, sizeof *job->banks);
   job->layers = calloc(count, sizeof *job->layers);
   if (!job->banks || !job->layers)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   job->layer_count = count;
   for (size_t i = 0; i < count; i++) {
     const gconv_layer_settings *layer = i < settings->before_count ? &settings->before[i] : &settings->last;
-    GCONV_TRY(read_bank(layer, &job->banks[i], message));
+    GCONV_TRY(read_bank(layer, &job->banks[i]));
     job->layers[i] = layer->layer;
     job->layers[i].bank = &job->banks[i];
     job->layers[i].border = settings->border.border;
@@ -184,29 +183,28 @@ static bool has_use_for_border(const gconv_main_job *job) {
 }
 
 /* Refuses options that plain filters alone have and, in a race, layers with an algorithm of their own. */
-static gconv_status check_bank_options(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_bank_options(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const gconv_options *options = &job->options;
   if (settings->border.given && !has_use_for_border(job))
-    return gconv_refuse(message, "--border: %s says for each layer what lies outside its input: leave it out",
+    return gconv_refuse("--border: %s says for each layer what lies outside its input: leave it out",
                         settings->last.filters.items[0]);
   const char *option = options->linear                           ? "--linear"
                        : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
                                                                  : NULL;
   if (option)
-    return gconv_refuse(message, "%s is not for banks: apply it in a run of its own", option);
+    return gconv_refuse("%s is not for banks: apply it in a run of its own", option);
   for (size_t i = 0; i < settings->before_count && gconv_job_settings_want_race(settings); i++)
     if (settings->before[i].layer.algorithm)
-      return gconv_refuse(message, "--algorithm all times all layers together, but layer %zu has an --algorithm of its own",
-                          i + 1);
+      return gconv_refuse("--algorithm all times all layers together, but layer %zu has an --algorithm of its own", i + 1);
   return GCONV_OK;
 }
 
 /* ---- The mask --------------------------------------------------------------------------------------------------------- */
 
 /* Refuses a mask that --memory has no room for: its picture, twice where that is turned or put together, and its weights. */
-static gconv_status check_mask_memory(const gconv_job_settings *settings, gconv_message *message) {
+static gconv_status check_mask_memory(const gconv_job_settings *settings) {
   const double program = 10e6;
   gconv_image header = {0};
   if (settings->common.memory == 0 || strcmp(settings->mask, "-") == 0 ||
@@ -217,57 +215,57 @@ static gconv_status check_mask_memory(const gconv_job_settings *settings, gconv_
   gconv_image_free(&header);
   if (bytes <= (double)settings->common.memory)
     return GCONV_OK;
-  return gconv_complain(message, GCONV_TOO_LARGE,
-                        "--mask %s: takes about %.0f MB of memory, and --memory allows %.0f MB: raise it to %.0fM",
-                        settings->mask, ceil(bytes / 1e6), ceil((double)settings->common.memory / 1e6), ceil(bytes / 1e6));
+  return gconv_fail(GCONV_TOO_LARGE,
+                    "--mask %s: takes about %.0f MB of memory, and --memory allows %.0f MB: raise it to %.0fM",
+                    settings->mask, ceil(bytes / 1e6), ceil((double)settings->common.memory / 1e6), ceil(bytes / 1e6));
 }
 
-static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
+static gconv_status read_mask(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const gconv_read_options options = {.max_pixels = settings->common.max_pixels, .max_bytes = settings->common.memory};
-  GCONV_TRY(check_mask_memory(settings, message));
+  GCONV_TRY(check_mask_memory(settings));
   gconv_status status = gconv_image_read(settings->mask, &options, &job->mask);
-  return status == GCONV_OK ? status : gconv_complain(message, status, "--mask %s", gconv_last_error());
+  return status == GCONV_OK ? status : gconv_fail(status, "--mask %s", gconv_last_error());
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status read_operation(gconv_main_job *job, gconv_message *message) {
+static gconv_status read_operation(gconv_main_job *job) {
   if (!job->has_banks || job->has_networks)
-    return read_filters(job, message);
-  return read_banks(job, message);
+    return read_filters(job);
+  return read_banks(job);
 }
 
-gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
+gconv_status gconv_job_prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   job->before_count = settings->before_count;
-  GCONV_TRY(gconv_job_read_networks(job, message));
+  GCONV_TRY(gconv_job_read_networks(job));
   job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_job_settings_want_banks(settings);
   job->combine_given = settings->combine >= 0;
   if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
-    return gconv_refuse(message, "--combine argmax and mosaic are for what a bank or a network makes, not for filters");
-  GCONV_TRY(read_operation(job, message));
+    return gconv_refuse("--combine argmax and mosaic are for what a bank or a network makes, not for filters");
+  GCONV_TRY(read_operation(job));
   settings->combine = choose_combine(&job->filters, settings->combine);
   make_batch(job);
   if (job->has_banks)
-    GCONV_TRY(check_bank_options(job, message));
-  GCONV_TRY(gconv_job_find_inputs(job, message));
-  GCONV_TRY(gconv_job_name_results(job, message));
-  GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
+    GCONV_TRY(check_bank_options(job));
+  GCONV_TRY(gconv_job_find_inputs(job));
+  GCONV_TRY(gconv_job_name_results(job));
+  GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, &(gconv_message){0}));
   job->missed = gconv_inputs_tell(&job->inputs, settings->common.quiet);
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */
   settings->naming.same = job->outputs.same;
   if (job->outputs.earlier > 0 && !settings->common.quiet)
     gconv_say("%zu result%s of an earlier run %s among the inputs, and passed over", job->outputs.earlier,
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
-  GCONV_TRY(gconv_job_check_results(job, message));
+  GCONV_TRY(gconv_job_check_results(job));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);
   return GCONV_OK;
 }
 
-gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
+gconv_status gconv_job_read_mask(gconv_main_job *job) {
   if (job->settings->mask)
-    GCONV_TRY(read_mask(job, message));
+    GCONV_TRY(read_mask(job));
   gconv_job_warn(job);
   return GCONV_OK;
 }
@@ -365,7 +363,7 @@ static gconv_status restrict_operation(gconv_main_job *job) {
   return status;
 }
 
-gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message) {
+gconv_status gconv_job_make_operation(gconv_main_job *job) {
   if (job->operation)
     return GCONV_OK;
   job->options.format = job->outputs.format;
@@ -376,17 +374,18 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   job->batch.operation = job->operation;
   /* int16 has the levels of the file, which are its own where nothing is rescaled. */
   job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters) && job->batch.store != GCONV_STORE_I16;
-  return gconv_complain_last(status, message);
+  return status;
 }
 
-gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
+gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes) {
   const gconv_job_settings *settings = job->settings;
   if (!settings->resume || job->manifest)
     return GCONV_OK;
   uint64_t number;
   size_t removed = 0;
-  GCONV_TRY(gconv_job_digest(job, &number, message));
-  GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes ? &removed : NULL, &job->manifest, message));
+  GCONV_TRY(gconv_job_digest(job, &number));
+  GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes ? &removed : NULL, &job->manifest,
+                                &(gconv_message){0}));
   job->batch.manifest = job->manifest;
   job->leftovers = removed;
   return GCONV_OK;

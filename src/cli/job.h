@@ -58,16 +58,16 @@ typedef struct gconv_main_job {
 /* Everything that can be known before the first image is read, of settings that are finished: reads filters or banks, finds
  * the inputs, names the outputs, for which it looks into headers, keeps those of this shard, and makes job->batch of it all.
  */
-gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_prepare(gconv_main_job *job);
 
 /* Reads the image of --mask, if there is one, and warns: of dark rims, of which it may have none, and of surprises. */
-gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_read_mask(gconv_main_job *job);
 
 /* Makes job->batch.operation of what the job has: behind everything that can change its options. */
-gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_make_operation(gconv_main_job *job);
 
 /* Opens the manifest, where --resume wants one and it is not open yet. With `writes` it goes on, else it is only read. */
-gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message);
+gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes);
 
 /* What cmd_filter.c does for another command: runs the job of settings whose words were taken, and calls `then`, unless it
  * is NULL, if all went well, whose status counts then. Returns what the program ends with. */
@@ -79,18 +79,17 @@ void gconv_job_free(gconv_main_job *job);
 /* ---- job_results.c ---- */
 
 /* Names the results, and decides how those of banks are shown. */
-gconv_status gconv_job_name_results(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_name_results(gconv_main_job *job);
 /* Refuses options that do not go with these results. */
-gconv_status gconv_job_check_results(const gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_check_results(const gconv_main_job *job);
 
 /* ---- inputs.c ---- */
 
 /* Finds job->inputs. */
-gconv_status gconv_job_find_inputs(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_find_inputs(gconv_main_job *job);
 
 /* As gconv_inputs_find(), for commands that do all or nothing: what could not be looked at is an error. */
-gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
-                                   gconv_message *message);
+gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs);
 
 /* Tells what a search has passed over, unless `quiet`, and what it could not look at. Returns how many are of the last kind:
  * where there is any, not all was done. */
@@ -99,7 +98,7 @@ size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 /* ---- networks.c ---- */
 
 /* Reads the networks that -f names, and refuses what does not go with them. */
-gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message);
+gconv_status gconv_job_read_networks(gconv_main_job *job);
 
 /* The network behind the last --then; NULL if that is none. */
 const gconv_network *gconv_job_last_network(const gconv_main_job *job);
@@ -121,7 +120,7 @@ void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, u
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
 /* Decides what results of the last network or machine are, where --combine does not: sets the presentation, or the
  * combination, of job->network; else they are maps, as those of banks. */
-gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message);
+gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format);
 
 /* ---- job_warnings.c ---- */
 
@@ -161,6 +160,6 @@ char *gconv_job_describe_settings(const gconv_job_settings *settings);
 /* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of
  * the program, the coefficients of the filters or of the layers' banks (with the geometry that their files have), and the
  * options that change results. Where it is computed, and by how many threads, has no part in it. GCONV_NO_MEMORY. */
-gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv_message *message);
+gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest);
 
 #endif

@@ -24,12 +24,11 @@ gconv_status gconv_take_alpha(const gconv_given *given) {
 }
 
 /* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */
-static gconv_status parse_pads(const char *value, int most, gconv_layer *layer, gconv_message *message) {
+static gconv_status parse_pads(const char *value, int most, gconv_layer *layer) {
   int32_t pad[4];
   int count = gconv_parse_integers(value, 4, 0, most, pad);
   if (count == 0 || count == 3)
-    return gconv_refuse(message,
-                        "this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT; of banks also "
+    return gconv_refuse("this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT; of banks also "
                         "same-upper and same-lower",
                         most);
   layer->padding = GCONV_LAYER_EXPLICIT;
@@ -44,10 +43,9 @@ gconv_status gconv_take_padding(const gconv_given *given) {
   static const gconv_layer_padding paddings[] = {GCONV_LAYER_SAME, GCONV_LAYER_VALID, GCONV_LAYER_FULL,
                                                  GCONV_LAYER_SAME_UPPER, GCONV_LAYER_SAME_LOWER};
   gconv_layer *layer = given->field;
-  gconv_message unknown;
   int index;
-  if (gconv_option_find_word(given->option, given->value, &index, &unknown) != GCONV_OK)
-    return parse_pads(given->value, given->option->most, layer, given->message);
+  if (gconv_option_find_word(given->option, given->value, &index) != GCONV_OK)
+    return parse_pads(given->value, given->option->most, layer);
   layer->padding = paddings[index];
   bool of_banks = layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
   if (of_banks && !settings_of(given)->of_banks)
@@ -67,10 +65,10 @@ gconv_status gconv_take_activation(const gconv_given *given) {
   bool leaky = strncmp(given->value, "leaky:", 6) == 0, sigmoid = strncmp(given->value, "sigmoid:", 8) == 0;
   const char *word = leaky ? "leaky" : sigmoid ? "sigmoid" : given->value;
   if (leaky && !gconv_parse_float(given->value + 6, &slope))
-    return gconv_refuse(given->message, "leaky takes the slope below 0, such as leaky:0.1");
+    return gconv_refuse("leaky takes the slope below 0, such as leaky:0.1");
   if (sigmoid && (!gconv_parse_float(given->value + 8, &slope) || slope == 0))
-    return gconv_refuse(given->message, "sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
-  GCONV_TRY(gconv_option_find_word(given->option, word, &index, given->message));
+    return gconv_refuse("sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
+  GCONV_TRY(gconv_option_find_word(given->option, word, &index));
   layer->activation = (gconv_activation)index;
   layer->slope = !leaky && index == GCONV_ACTIVATION_LEAKY ? 0.01F : (float)slope;
   return GCONV_OK;
@@ -82,7 +80,7 @@ void gconv_print_activation(FILE *out, const void *field) {
 }
 
 gconv_status gconv_take_then(const gconv_given *given) {
-  return gconv_job_settings_begin_layer(settings_of(given), given->message);
+  return gconv_job_settings_begin_layer(settings_of(given));
 }
 
 gconv_status gconv_take_format(const gconv_given *given) {
@@ -98,7 +96,7 @@ gconv_status gconv_take_format(const gconv_given *given) {
     return GCONV_OK;
   }
   if (!naming->same && (!format || !format->writes))
-    return gconv_option_find_word(given->option, given->value, &index, given->message);
+    return gconv_option_find_word(given->option, given->value, &index);
   naming->format = naming->same ? NULL : format;
   return GCONV_OK;
 }
@@ -111,27 +109,27 @@ void gconv_print_format(FILE *out, const void *field) {
 /* A name, or several with commas between, for a race. */
 gconv_status gconv_take_algorithm(const gconv_given *given) {
   bool several = strchr(given->value, ',') != NULL;
-  const gconv_given all = {given->option, "all", given->record, given->field, given->message};
+  const gconv_given all = {given->option, "all", given->record, given->field};
   settings_of(given)->racers = several ? given->value : NULL;
   if (several)
-    GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
+    GCONV_TRY(gconv_option_find_words(given->option, given->value));
   return gconv_take_name(several ? &all : given);
 }
 
 gconv_status gconv_take_without(const gconv_given *given) {
   if (given->value[0])
-    GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
+    GCONV_TRY(gconv_option_find_words(given->option, given->value));
   *(const char **)given->field = given->value;
   return GCONV_OK;
 }
 
 gconv_status gconv_take_device(const gconv_given *given) {
   *(const char **)given->field = given->value;
-  return gconv_check_device(given->value, given->message);
+  return gconv_check_device(given->value);
 }
 
 gconv_status gconv_take_shard(const gconv_given *given) {
-  return gconv_shard_parse(given->value, given->field, given->message);
+  return gconv_shard_parse(given->value, given->field, &(gconv_message){0});
 }
 
 /* The sign and the digits of an offset, which end at `end`. */
@@ -157,15 +155,14 @@ gconv_status gconv_take_region(const gconv_given *given) {
   snprintf(width, sizeof width, "%.*s", (int)(cross - value), value);
   snprintf(height, sizeof height, "%.*s", *cross ? (int)(x - cross - 1) : 0, *cross ? cross + 1 : "");
   if (area->width > 0)
-    return gconv_refuse(given->message,
-                        "given twice: it is one rectangle; for several, give a picture that is white in them "
+    return gconv_refuse("given twice: it is one rectangle; for several, give a picture that is white in them "
                         "as --mask, or filter one after the other");
   bool good = cross - value < 16 && x - cross < 16 && gconv_parse_integer(width, 1, LARGEST, &w) &&
               gconv_parse_integer(height, 1, LARGEST, &h) && parse_offset(x, y, &area->x) &&
               parse_offset(y, y + strlen(y), &area->y);
   if (!good)
-    return gconv_refuse(given->message, "this takes WIDTHxHEIGHT+X+Y in pixels, such as 640x480+100+50: a rectangle whose "
-                                        "left column is X and whose top row is Y, counted from 0");
+    return gconv_refuse("this takes WIDTHxHEIGHT+X+Y in pixels, such as 640x480+100+50: a rectangle whose "
+                        "left column is X and whose top row is Y, counted from 0");
   area->width = (int32_t)w;
   area->height = (int32_t)h;
   return GCONV_OK;
@@ -181,7 +178,7 @@ gconv_status gconv_take_verify(const gconv_given *given) {
   gconv_batch *batch = given->field;
   batch->verify = true;
   if (given->value && (!gconv_parse_number(given->value, &batch->tolerance) || batch->tolerance < 0))
-    return gconv_refuse(given->message, "this takes the largest difference allowed, from 0 on");
+    return gconv_refuse("this takes the largest difference allowed, from 0 on");
   return GCONV_OK;
 }
 

@@ -17,7 +17,7 @@ static bool add_label(gconv_filters *labels, const char *name) {
 
 /* What {filter} stands for: with a result for each, the names of the filters, or their numbers, with as many digits as the
  * last one has; else the name of the bank. */
-static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters *labels, gconv_message *message) {
+static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters *labels) {
   int digits = snprintf(NULL, 0, "%d", bank->filters - 1);
   labels->items = calloc(each ? (size_t)bank->filters : 1, sizeof *labels->items);
   bool good = labels->items;
@@ -28,7 +28,7 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
   }
   if (good && !each)
     good = add_label(labels, bank->name && bank->name[0] ? bank->name : "bank");
-  return good ? GCONV_OK : gconv_complain_memory(message);
+  return good ? GCONV_OK : gconv_no_memory();
 }
 
 static gconv_presentation choose_presentation(const gconv_job_settings *settings, const gconv_format_info *format) {
@@ -60,12 +60,12 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
 
 /* Refuses options that turn values into samples where there are none: arrays hold raw values, and label maps have fixed
  * colours. */
-static gconv_status check_tone(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_tone(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
        labels = job->network.presentation == GCONV_PRESENT_LABELS || job->network.presentation == GCONV_PRESENT_CLASSES;
   if (options->scale == 0)
-    return gconv_refuse(message, "--scale 0: leaves nothing of what a bank or a network makes");
+    return gconv_refuse("--scale 0: leaves nothing of what a bank or a network makes");
   const char *option = options->scale != 1                                                 ? "--scale"
                        : options->offset != 0                                              ? "--offset"
                        : options->range != GCONV_RANGE_CLAMP                               ? "--range"
@@ -73,15 +73,13 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
                                                                                            : NULL;
   if (!option || (!tensor && !labels))
     return GCONV_OK;
-  return gconv_refuse(message,
-                      tensor ? "%s is for the pictures of banks: arrays hold the outputs as they are, in float32"
+  return gconv_refuse(tensor ? "%s is for the pictures of banks: arrays hold the outputs as they are, in float32"
                              : "%s is for values: in pictures, --combine argmax gives each pixel the colour of a filter",
                       option);
 }
 
 /* {filter} is the name of a network's file, or, with a picture for each output, that of its class. */
-static gconv_status make_network_labels(const gconv_main_job *job, bool each, gconv_filters *labels,
-                                        gconv_message *message) {
+static gconv_status make_network_labels(const gconv_main_job *job, bool each, gconv_filters *labels) {
   const gconv_network *network = gconv_job_last_network(job);
   const char *path = job->settings->last.filters.items[0], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t length = strcspn(name, ".");
@@ -96,8 +94,8 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   }
   outputs.name = strndup(name, length > 0 ? length : strlen(name));
   if (!outputs.name)
-    return gconv_complain_memory(message);
-  gconv_status status = make_labels(&outputs, each, labels, message);
+    return gconv_no_memory();
+  gconv_status status = make_labels(&outputs, each, labels);
   free(outputs.name);
   return status;
 }
@@ -115,16 +113,16 @@ static int32_t planes_of_first(const gconv_main_job *job) {
 }
 
 /* Names the results of banks, and finds out whether all inputs go into one array. */
-static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
+static gconv_status name_of_banks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
   bool one_file, whole = gconv_job_last_network(job) || job->svm;
   const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
   if (whole)
-    GCONV_TRY(gconv_job_present_network(job, format, message));
+    GCONV_TRY(gconv_job_present_network(job, format));
   if (job->network.presentation != GCONV_PRESENT_IMAGE && job->network.presentation != GCONV_PRESENT_CLASSES)
     job->network.presentation = choose_presentation(settings, format);
-  GCONV_TRY(check_tone(job, message));
+  GCONV_TRY(check_tone(job));
   batch->one_array = job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && one_file;
   gconv_inputs named = job->inputs;
   if (batch->one_array)
@@ -135,11 +133,11 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   naming.filters = &labels;
   naming.planes = planes_of_first(job);
   naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
-  gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels, message)
-                              : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
-  GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, message));
+  gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels)
+                              : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels);
+  GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0}));
   if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
-    status = gconv_refuse(message, "--format same, {ext}: results of banks are not like their inputs: name a format");
+    status = gconv_refuse("--format same, {ext}: results of banks are not like their inputs: name a format");
   if (status == GCONV_OK)
     job->network.tone = choose_tone(job);
   gconv_filters_free(&labels);
@@ -159,7 +157,7 @@ static int32_t channels_of_first(const gconv_main_job *job) {
 
 /* The weights of a depthwise layer look like plain filters: then the error hints at --groups, with as many groups as the
  * input has channels. */
-static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status, gconv_message *message) {
+static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status) {
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
   bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
@@ -167,97 +165,95 @@ static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status statu
   int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
   if (channels < 1 || job->filters.count % (size_t)channels != 0)
     return status;
-  return gconv_complain(message, status,
-                        "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
-                        "layer, say --groups %d",
-                        message->text, filters->items[0], (int)channels);
+  return gconv_fail(status,
+                    "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
+                    "layer, say --groups %d",
+                    gconv_last_error(), filters->items[0], (int)channels);
 }
 
-static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
+static gconv_status name_of_filters(gconv_main_job *job) {
   gconv_naming naming = job->settings->naming;
   naming.keeps = job->common->no_clobber || job->settings->skip_existing;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
-  gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, message);
-  return status == GCONV_OK ? status : hint_at_groups(job, status, message);
+  gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, &(gconv_message){0});
+  return status == GCONV_OK ? status : hint_at_groups(job, status);
 }
 
-gconv_status gconv_job_name_results(gconv_main_job *job, gconv_message *message) {
-  return job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message);
+gconv_status gconv_job_name_results(gconv_main_job *job) {
+  return job->has_banks ? name_of_banks(job) : name_of_filters(job);
 }
 
 /* ---- Checks with names ------------------------------------------------------------------------------------------------ */
 
 /* Results must not replace a file of filters. */
-static gconv_status check_filters(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_filters(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   bool banks = job->has_banks || job->has_networks;
-  GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, banks, &job->outputs, message));
+  GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, banks, &job->outputs, &(gconv_message){0}));
   for (size_t i = 0; i < settings->before_count; i++)
-    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, banks, &job->outputs, message));
+    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, banks, &job->outputs, &(gconv_message){0}));
   return GCONV_OK;
 }
 
 /* Every result must have the depth that is asked for. */
-static gconv_status check_depth(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_depth(const gconv_main_job *job) {
   static const char *const depths[] = {"8", "16", "float", "int16", "float16"}; /* as settings->depth */
   int depth = job->settings->depth;
   for (size_t i = 0; depth >= 0 && i < job->outputs.paths.count; i++) {
     const gconv_format_info *format = job->outputs.formats[i];
     if (depth > GCONV_F32 && !format->stores)
-      return gconv_refuse(message, "--depth %s: the format %s cannot hold that, but npy can: --format npy", depths[depth],
+      return gconv_refuse("--depth %s: the format %s cannot hold that, but npy can: --format npy", depths[depth],
                           format->name);
     if (depth <= GCONV_F32 && !format->holds[depth])
-      return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format%s",
-                          depths[depth], format->name, depth == GCONV_F32 ? ", such as tiff, pfm or npy" : "");
+      return gconv_refuse("--depth %s: the format %s cannot hold that: choose another with --format%s", depths[depth],
+                          format->name, depth == GCONV_F32 ? ", such as tiff, pfm or npy" : "");
   }
   return GCONV_OK;
 }
 
 /* --region and --mask are for filters, and no result may replace the mask. */
-static gconv_status check_area(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_area(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   char *path = (char *)settings->mask;
   if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE && (path || settings->area.width > 0))
-    return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input",
-                        path ? "--mask" : "--region");
-  return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message) : GCONV_OK;
+    return gconv_refuse("%s is not for banks: their outputs are no images like the input", path ? "--mask" : "--region");
+  return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, &(gconv_message){0}) : GCONV_OK;
 }
 
 /* Options that only some formats have. */
-static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_format(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const gconv_format_info *format = job->outputs.format; /* NULL: of several, of which some may have them */
-  GCONV_TRY(check_depth(job, message));
+  GCONV_TRY(check_depth(job));
   if (!format)
     return GCONV_OK;
   if (settings->png_level >= 0 && !format->level)
-    return gconv_refuse(message, "--png-level: the results are %s, not PNG", format->name);
+    return gconv_refuse("--png-level: the results are %s, not PNG", format->name);
   if (settings->job.quality && !format->quality)
-    return gconv_refuse(message, "--quality: the results are %s, not JPEG or WebP", format->name);
+    return gconv_refuse("--quality: the results are %s, not JPEG or WebP", format->name);
   if (settings->job.lossless && !format->lossless)
-    return gconv_refuse(message, "--lossless: the results are %s, not WebP", format->name);
+    return gconv_refuse("--lossless: the results are %s, not WebP", format->name);
   if (settings->job.tiff_compression != GCONV_TIFF_NONE && !format->compression)
-    return gconv_refuse(message, "--tiff-compression: the results are %s, not TIFF", format->name);
+    return gconv_refuse("--tiff-compression: the results are %s, not TIFF", format->name);
   return GCONV_OK;
 }
 
 /* What banks cannot do. */
-static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *message) {
+static gconv_status check_bank_job(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   if (job->batch.one_array && settings->shard.count > 1)
-    return gconv_refuse(message, "--shard: one array of all results cannot be divided: name a folder");
+    return gconv_refuse("--shard: one array of all results cannot be divided: name a folder");
   if (job->batch.one_array && settings->resume)
-    return gconv_refuse(message,
-                        "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
+    return gconv_refuse("--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
   if (job->batch.decoder == GCONV_DECODER_GPU)
-    return gconv_complain(message, GCONV_UNSUPPORTED, "banks are applied to what the CPU decodes: leave --decode gpu out");
+    return gconv_fail(GCONV_UNSUPPORTED, "banks are applied to what the CPU decodes: leave --decode gpu out");
   return GCONV_OK;
 }
 
-gconv_status gconv_job_check_results(const gconv_main_job *job, gconv_message *message) {
-  GCONV_TRY(check_filters(job, message));
-  GCONV_TRY(check_format(job, message));
-  GCONV_TRY(check_area(job, message));
-  return job->has_banks ? check_bank_job(job, message) : GCONV_OK;
+gconv_status gconv_job_check_results(const gconv_main_job *job) {
+  GCONV_TRY(check_filters(job));
+  GCONV_TRY(check_format(job));
+  GCONV_TRY(check_area(job));
+  return job->has_banks ? check_bank_job(job) : GCONV_OK;
 }

@@ -79,7 +79,7 @@ void gconv_job_settings_begin(void *settings);
 void gconv_job_settings_end(void *settings);
 
 /* Puts what was given of the layer so far aside, and begins the next. */
-gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings, gconv_message *message);
+gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings);
 
 /* Whether --algorithm all was given, which is no algorithm but a race of them. */
 bool gconv_job_settings_want_race(const gconv_job_settings *settings);
@@ -91,11 +91,11 @@ bool gconv_job_settings_have_bank(const gconv_job_settings *settings);
 bool gconv_job_settings_want_banks(const gconv_job_settings *settings);
 
 /* Takes the names in the list of --files-from, and words that stand without an option for what the options of the main job
- * have not named: FILTER INPUT... OUTPUT. On failure the message says which word may mean different things, and how to say
- * each. */
-gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words, gconv_message *message);
+ * have not named: FILTER INPUT... OUTPUT. On failure gconv_last_error() says which word may mean different things, and how
+ * to say each. */
+gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words);
 
 /* Checks what the options of the main job come to together, and settles device and threads. */
-gconv_status gconv_job_settings_finish(gconv_job_settings *settings, gconv_message *message);
+gconv_status gconv_job_settings_finish(gconv_job_settings *settings);
 
 #endif

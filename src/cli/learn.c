@@ -21,18 +21,18 @@ const char *gconv_cases_missing(const gconv_cases *cases) {
 /* ---- Weights of classes ------------------------------------------------------------------------------------------------
  */
 
-gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights, gconv_message *message) {
+gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights) {
   *weights = calloc(texts->count + 1, sizeof **weights);
   for (size_t i = 0; i < texts->count && *weights; i++) {
     const char *text = texts->items[i], *colon = strrchr(text, ':');
     gconv_class_weight *weight = &(*weights)[i];
     if (!colon || colon == text || !gconv_parse_number(colon + 1, &weight->weight) || !(weight->weight > 0))
-      return gconv_refuse(message, "--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
+      return gconv_refuse("--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
     weight->class_name = strndup(text, (size_t)(colon - text));
     if (!weight->class_name)
-      return gconv_complain_memory(message);
+      return gconv_no_memory();
   }
-  return *weights ? GCONV_OK : gconv_complain_memory(message);
+  return *weights ? GCONV_OK : gconv_no_memory();
 }
 
 void gconv_class_weights_free(gconv_class_weight *weights, size_t count) {
@@ -44,24 +44,24 @@ void gconv_class_weights_free(gconv_class_weight *weights, size_t count) {
 /* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *endings, const char *content,
-                                     const gconv_texts *inputs, gconv_message *message) {
+                                     const gconv_texts *inputs) {
   struct stat own, other;
   const char *slash = strrchr(path, '/');
   char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-  gconv_status status = folder ? GCONV_OK : gconv_complain_memory(message);
+  gconv_status status = folder ? GCONV_OK : gconv_no_memory();
   bool there = stat(path, &own) == 0;
   if (status == GCONV_OK && there && S_ISDIR(own.st_mode))
-    status = gconv_refuse(message, "%s %s: is a folder: name a file", what, path);
+    status = gconv_refuse("%s %s: is a folder: name a file", what, path);
   else if (status == GCONV_OK && (!there || S_ISREG(own.st_mode)) && access(folder, F_OK) != 0)
-    status = gconv_refuse(message, "%s %s: there is no folder %s", what, path, folder);
+    status = gconv_refuse("%s %s: there is no folder %s", what, path, folder);
   else if (status == GCONV_OK && (!there || S_ISREG(own.st_mode)) && access(folder, W_OK) != 0)
-    status = gconv_refuse(message, "%s %s: cannot write into the folder %s: %s", what, path, folder, strerror(errno));
+    status = gconv_refuse("%s %s: cannot write into the folder %s: %s", what, path, folder, strerror(errno));
   for (size_t i = 0; i < inputs->count && there && status == GCONV_OK; i++)
     if (stat(inputs->items[i], &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino)
-      status = gconv_refuse(message, "%s %s: would replace a file that is read: name another", what, path);
+      status = gconv_refuse("%s %s: would replace a file that is read: name another", what, path);
   free(folder);
   if (status == GCONV_OK && gconv_check_ending(path, endings, content, "") != GCONV_OK)
-    status = gconv_complain(message, GCONV_BAD_ARGUMENT, "%s %s", what, gconv_last_error());
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s %s", what, gconv_last_error());
   return status;
 }
 

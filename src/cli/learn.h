@@ -75,7 +75,7 @@ const char *gconv_cases_missing(const gconv_cases *cases);
 /* Refuses an output that cannot be made, would replace one of the files that are read, or promises another format by its
  * name than it gets. `what` is the option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *own, const char *content,
-                                     const gconv_texts *inputs, gconv_message *message);
+                                     const gconv_texts *inputs);
 
 /* "20,000 cases of 16 numbers, 26 classes". */
 void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size);
@@ -86,7 +86,7 @@ void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info);
 void gconv_data_print_features(FILE *out);
 
 /* Reads weights of classes, "CLASS:W", into *weights, which gconv_class_weights_free() frees. */
-gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights, gconv_message *message);
+gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights);
 void gconv_class_weights_free(gconv_class_weight *weights, size_t count);
 
 /* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */

@@ -57,8 +57,8 @@ void gconv_memory_limit_end(void) {
   limited = false;
 }
 
-gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status, gconv_message *message) {
+gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status) {
   if (!limited || status != GCONV_NO_MEMORY)
     return status;
-  return gconv_complain(message, status, "%s: --memory allows %.0f MB: raise it", message->text, ceil((double)memory / 1e6));
+  return gconv_fail(status, "%s: --memory allows %.0f MB: raise it", gconv_last_error(), ceil((double)memory / 1e6));
 }

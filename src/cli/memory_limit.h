@@ -20,7 +20,7 @@ void gconv_memory_limit_begin(uint64_t memory);
 /* From now on, images are counted. The next call does nothing. */
 void gconv_memory_limit_end(void);
 
-/* Returns `status`. Where the limit may be the cause of it, the message gets what to do about that. */
-gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status, gconv_message *message);
+/* Returns `status`. Where the limit may be the cause of it, gconv_last_error() tells what to do about that. */
+gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status);
 
 #endif

@@ -25,7 +25,7 @@ static bool is_network(const gconv_layer_settings *stage) {
 }
 
 /* How its layers are applied stands in the file of a network. */
-static gconv_status check_layer_options(const gconv_layer_settings *stage, gconv_message *message) {
+static gconv_status check_layer_options(const gconv_layer_settings *stage) {
   const gconv_layer *layer = &stage->layer;
   const char *option = layer->padding != GCONV_LAYER_DEFAULT        ? "--padding"
                        : layer->stride_y || layer->stride_x         ? "--stride"
@@ -37,36 +37,31 @@ static gconv_status check_layer_options(const gconv_layer_settings *stage, gconv
   if (!option)
     return GCONV_OK;
   const char *path = stage->filters.items[0];
-  return gconv_refuse(message,
-                      "%s: %s is a network, whose file says how each layer is applied: leave it out, or name a layer, "
+  return gconv_refuse("%s: %s is a network, whose file says how each layer is applied: leave it out, or name a layer, "
                       "as %s:%s",
                       option, path, path, gconv_network_is_one(path) ? "l0" : "NAME");
 }
 
 /* What stands beside a network: other networks and plain filters. */
-static gconv_status check_beside(const gconv_layer_settings *stage, gconv_message *message) {
+static gconv_status check_beside(const gconv_layer_settings *stage) {
   for (size_t i = 0; i < stage->filters.count; i++)
     if (gconv_bank_is_own_syntax(stage->syntax) || gconv_bank_is_one(stage->filters.items[i]))
-      return gconv_refuse(message,
-                          "-f %s: a bank beside a network: a network takes an image and makes one, a bank makes maps; apply "
+      return gconv_refuse("-f %s: a bank beside a network: a network takes an image and makes one, a bank makes maps; apply "
                           "them in runs of their own, with .npy between",
                           stage->filters.items[i]);
   return GCONV_OK;
 }
 
 /* What classifies pixels stands at the end. */
-static gconv_status check_features(gconv_main_job *job, size_t i, gconv_message *message) {
+static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
   const char *path = stage_at(settings, i)->filters.items[0];
   if (i < settings->before_count)
-    return gconv_refuse(message, "%s: names the classes of pixels, which are no image for what follows --then: put it last",
-                        path);
+    return gconv_refuse("%s: names the classes of pixels, which are no image for what follows --then: put it last", path);
   if (gconv_job_settings_want_race(settings))
-    return gconv_refuse(message, "%s: classifies pixels by features, which have one algorithm: leave out --algorithm all",
-                        path);
+    return gconv_refuse("%s: classifies pixels by features, which have one algorithm: leave out --algorithm all", path);
   if (settings->job.verify)
-    return gconv_refuse(message, "%s: classifies pixels by features, which are never whole in memory: leave out --verify",
-                        path);
+    return gconv_refuse("%s: classifies pixels by features, which are never whole in memory: leave out --verify", path);
   if (settings->common.device && strcmp(settings->common.device, "auto") == 0 && !gconv_has_gpu()) {
     settings->common.device = "cpu"; /* which then may go by rows */
     gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
@@ -89,48 +84,48 @@ static gconv_status digest_file(const char *path, uint64_t *digest) {
 }
 
 /* Reads the support vector machine that -f names behind the last --then, if it is one. */
-static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found, gconv_message *message) {
+static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found) {
   const gconv_layer_settings *stage = stage_at(job->settings, i);
   *found = stage->filters.count == 1 && !stage->syntax && gconv_svm_is_one(stage->filters.items[0]);
   if (!*found)
     return GCONV_OK;
   const char *path = stage->filters.items[0];
-  GCONV_TRY(check_layer_options(stage, message));
-  GCONV_TRY(check_features(job, i, message));
+  GCONV_TRY(check_layer_options(stage));
+  GCONV_TRY(check_features(job, i));
   gconv_status status = gconv_svm_read(path, &job->svm);
   GCONV_THEN(status, digest_file(path, &job->svm_digest));
-  GCONV_TRY(gconv_complain_last(status, message));
+  GCONV_TRY(status);
   if (!gconv_svm_get_info(job->svm)->features)
-    return gconv_refuse(message, "%s: is a support vector machine for tables: gconv classify applies it", path);
+    return gconv_refuse("%s: is a support vector machine for tables: gconv classify applies it", path);
   return GCONV_OK;
 }
 
-gconv_status gconv_job_read_networks(gconv_main_job *job, gconv_message *message) {
+gconv_status gconv_job_read_networks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
   size_t found = 0;
   job->networks = calloc(count, sizeof *job->networks);
   if (!job->networks)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   for (size_t i = 0; i < count; i++) {
     const gconv_layer_settings *stage = stage_at(settings, i);
     bool machine;
-    GCONV_TRY(read_machine(job, i, &machine, message));
+    GCONV_TRY(read_machine(job, i, &machine));
     found += machine;
     if (machine || !is_network(stage))
       continue;
-    GCONV_TRY(check_layer_options(stage, message));
-    GCONV_TRY(gconv_network_load(stage->filters.items[0], &job->networks[i], message));
+    GCONV_TRY(check_layer_options(stage));
+    GCONV_TRY(gconv_network_load(stage->filters.items[0], &job->networks[i]));
     if (job->networks[i].features)
-      GCONV_TRY(check_features(job, i, message));
+      GCONV_TRY(check_features(job, i));
     found++;
   }
   job->has_networks = found > 0;
   for (size_t i = 0; i < count && found > 0; i++)
     if (!job->networks[i].layers && !(job->svm && i + 1 == count))
-      GCONV_TRY(check_beside(stage_at(settings, i), message));
+      GCONV_TRY(check_beside(stage_at(settings, i)));
   if (found > 0 && settings->before_count > 0 && gconv_job_settings_want_race(settings))
-    return gconv_refuse(message, "--algorithm all times the layers of one network: leave out --then");
+    return gconv_refuse("--algorithm all times the layers of one network: leave out --then");
   return GCONV_OK;
 }
 
@@ -214,8 +209,7 @@ void gconv_classifier_colour(const gconv_classifier *by, size_t class, uint8_t c
 }
 
 /* Settles presentation, type and palette of maps of classes, and refuses what does not go with them. */
-static gconv_status present_classes(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
-                                    gconv_message *message) {
+static gconv_status present_classes(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format) {
   uint16_t *values = calloc(by->class_count, sizeof *values);
   gconv_status status = values ? gconv_class_values(by->classes, by->class_count, values) : GCONV_NO_MEMORY;
   unsigned most = 0;
@@ -227,18 +221,17 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
   }
   free(values);
   if (!values)
-    return gconv_complain_memory(message);
-  GCONV_TRY(gconv_complain_last(status, message));
+    return gconv_no_memory();
+  GCONV_TRY(status);
   job->palette.count = 256;
   job->network.tone.type = most > UINT8_MAX ? GCONV_U16 : GCONV_U8;
   job->network.presentation = GCONV_PRESENT_CLASSES;
   job->settings->combine = job->network.combine = GCONV_COMBINE_ARGMAX;
   if (format->quality && !job->settings->job.lossless)
-    return gconv_refuse(message,
-                        "%s changes pixels, and a map of classes would have wrong ones: -o with .png, .tif or .npy%s",
+    return gconv_refuse("%s changes pixels, and a map of classes would have wrong ones: -o with .png, .tif or .npy%s",
                         format->name, format->lossless ? ", or --lossless" : "");
   if (!format->holds[job->network.tone.type])
-    return gconv_refuse(message, "the maps have numbers up to %u, which %s cannot hold: -o with .png, .tif or .npy", most,
+    return gconv_refuse("the maps have numbers up to %u, which %s cannot hold: -o with .png, .tif or .npy", most,
                         format->name);
   if (most <= UINT8_MAX)
     job->batch.palette = &job->palette;
@@ -248,16 +241,15 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
 }
 
 /* Maps of classes, or, with --probabilities, a number for each class. */
-static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format,
-                                   gconv_message *message) {
+static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format) {
   gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
   if (job->combine_given)
-    return gconv_refuse(message, "--combine: %s names the classes of pixels; --probabilities yields its outputs", path);
+    return gconv_refuse("--combine: %s names the classes of pixels; --probabilities yields its outputs", path);
   if (!settings->probabilities && by->class_count > 0)
-    return present_classes(job, by, format, message);
+    return present_classes(job, by, format);
   if (job->svm && !gconv_svm_get_info(job->svm)->probabilities)
-    return gconv_refuse(message, "--probabilities: %s yields none: train it with them, gconv svm -b", path);
+    return gconv_refuse("--probabilities: %s yields none: train it with them, gconv svm -b", path);
   settings->range = GCONV_RANGE_CLAMP; /* they are not stretched */
   if (settings->depth < 0) {
     job->options.sets_type = true;
@@ -266,15 +258,15 @@ static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *
   return GCONV_OK;
 }
 
-gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format, gconv_message *message) {
+gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format) {
   const gconv_network *network = gconv_job_last_network(job);
   const gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
   gconv_classifier by;
   if (gconv_job_find_classifier(job, &by))
-    return present_pixels(job, &by, format, message);
+    return present_pixels(job, &by, format);
   if (settings->probabilities)
-    return gconv_refuse(message, "--probabilities: %s does not classify pixels by features", path);
+    return gconv_refuse("--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))
     return GCONV_OK; /* as of a bank */
   switch (find_makes(network)) {
@@ -282,8 +274,7 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
     job->network.presentation = GCONV_PRESENT_IMAGE;
     return GCONV_OK;
   case GCONV_MAKES_NUMBERS:
-    return gconv_refuse(message,
-                        network->class_count > 0
+    return gconv_refuse(network->class_count > 0
                             ? "%s: names a class for an image, which is no picture: `gconv classify` tells it; -o FILE.npy "
                               "gets the numbers of all classes"
                             : "%s: makes numbers of an image, and no picture: -o FILE.npy gets them",

@@ -93,15 +93,13 @@ static bool are_flags(const gconv_option *table, const char *word) {
   return true;
 }
 
-static gconv_status complain_unknown(const gconv_option *table, const char *lists_all, const char *word, int length,
-                                     gconv_message *message) {
+static gconv_status complain_unknown(const gconv_option *table, const char *lists_all, const char *word, int length) {
   if (are_flags(table, word))
-    return gconv_refuse(message, "unknown option %s: options of one letter stand apart: -%c -%c%s", word, word[1], word[2],
+    return gconv_refuse("unknown option %s: options of one letter stand apart: -%c -%c%s", word, word[1], word[2],
                         word[3] ? " ..." : "");
   const gconv_option *glued = word[1] == '-' ? NULL : find_letter(table, word[1]);
   if (glued && gconv_option_takes_value(glued))
-    return gconv_refuse(message, "unknown option %s: the value stands apart: -%c %s", word, word[1],
-                        word + 2 + (word[2] == '='));
+    return gconv_refuse("unknown option %s: the value stands apart: -%c %s", word, word[1], word + 2 + (word[2] == '='));
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_suggestion best = {.any = true};
@@ -109,10 +107,10 @@ static gconv_status complain_unknown(const gconv_option *table, const char *list
   if (word[1] == '-')
     find_meant(table, name, &best);
   if (elsewhere && best.name[0] == '\0')
-    return gconv_refuse(message, "%.*s: %s", length, word, elsewhere);
+    return gconv_refuse("%.*s: %s", length, word, elsewhere);
   if (best.name[0])
-    return gconv_refuse(message, "unknown option %.*s: did you mean --%s?", length, word, best.name);
-  return gconv_refuse(message, "unknown option %.*s: %s lists all", length, word, lists_all);
+    return gconv_refuse("unknown option %.*s: did you mean --%s?", length, word, best.name);
+  return gconv_refuse("unknown option %.*s: %s lists all", length, word, lists_all);
 }
 
 typedef struct parsing {
@@ -125,11 +123,11 @@ typedef struct parsing {
   size_t given_count;
 } parsing;
 
-static gconv_status take_value(parsing *p, const gconv_option *option, const char *value, gconv_message *message) {
+static gconv_status take_value(parsing *p, const gconv_option *option, const char *value) {
   void *record = p->parsed->record;
   if (value)
-    GCONV_TRY(gconv_option_meaning(option, value, &p->parsed->meanings, &value, message));
-  const gconv_given given = {option, value, record, (char *)record + option->field, message};
+    GCONV_TRY(gconv_option_meaning(option, value, &p->parsed->meanings, &value));
+  const gconv_given given = {option, value, record, (char *)record + option->field};
   return option->kind->parse(&given);
 }
 
@@ -147,32 +145,31 @@ static void note(void *record, const gconv_option *option) {
 }
 
 /* Parses the option that begins at words[*at], and leaves *at at its last word. */
-static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
+static gconv_status parse_option(parsing *p, int *at) {
   const char *word = p->words[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
   int length = equals ? (int)(equals - word) : (int)strlen(word);
   const gconv_option *option = gconv_option_find(p->table, word, (size_t)length);
   if (!option)
-    return complain_unknown(p->table, p->lists_all, word, length, message);
+    return complain_unknown(p->table, p->lists_all, word, length);
   p->parsed->help = !option->kind;
   if (p->parsed->help)
     return GCONV_OK;
   const char *value = equals ? equals + 1 : NULL;
   if (value && !option->value)
-    return gconv_refuse(message, "%.*s takes no value, and got %s", length, word, value);
+    return gconv_refuse("%.*s takes no value, and got %s", length, word, value);
   if (!value && gconv_option_takes_value(option)) {
     if (*at + 1 >= p->count)
-      return gconv_refuse(message, "%s needs a value: %s %s", word, word, option->value);
+      return gconv_refuse("%s needs a value: %s %s", word, word, option->value);
     value = p->words[++*at];
   }
   bool may_follow = option->kind == &gconv_value_file_or_output && *at + 1 < p->count;
   if (!value && may_follow && !is_option(p->words[*at + 1]))
     value = p->words[++*at];
-  gconv_status status = take_value(p, option, value, message);
+  gconv_status status = take_value(p, option, value);
   while (status == GCONV_OK && !equals && *at + 1 < p->count && is_further_value(option, p->words[*at + 1]))
-    status = take_value(p, option, value = p->words[++*at], message);
+    status = take_value(p, option, value = p->words[++*at]);
   if (status != GCONV_OK)
-    return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "",
-                          message->text);
+    return gconv_fail(status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "", gconv_last_error());
   if (option->noted > 0)
     note(p->parsed->record, option);
   if (p->given_count < sizeof p->given / sizeof *p->given)
@@ -181,32 +178,32 @@ static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
 }
 
 /* Refuses options that exclude each other. */
-static gconv_status check_excluded(const parsing *p, gconv_message *message) {
+static gconv_status check_excluded(const parsing *p) {
   for (size_t i = 0; i < p->given_count; i++)
     for (size_t j = 0; j < p->given_count; j++) {
       const gconv_option *option = p->given[i], *other = p->given[j];
       if (!is_among(option->excludes, other->name, strlen(other->name)))
         continue;
       if (option->excluded)
-        return gconv_refuse(message, option->excluded, other->name);
-      return gconv_refuse(message, "--%s and --%s exclude each other", option->name, other->name);
+        return gconv_refuse(option->excluded, other->name);
+      return gconv_refuse("--%s and --%s exclude each other", option->name, other->name);
     }
   return GCONV_OK;
 }
 
 gconv_status gconv_options_parse(const gconv_option *table, const char *lists_all, int count, char *const *words,
-                                 gconv_parsed *parsed, gconv_message *message) {
+                                 gconv_parsed *parsed) {
   parsing p = {.table = table, .lists_all = lists_all, .count = count, .words = words, .parsed = parsed};
   bool options = true;
   for (int i = 0; i < count && !parsed->help; i++) {
     if (options && strcmp(words[i], "--") == 0)
       options = false;
     else if (options && is_option(words[i]))
-      GCONV_TRY(parse_option(&p, &i, message));
+      GCONV_TRY(parse_option(&p, &i));
     else if (!gconv_texts_add(&parsed->operands, strdup(words[i])))
-      return gconv_complain_memory(message);
+      return gconv_no_memory();
   }
-  return parsed->help ? GCONV_OK : check_excluded(&p, message);
+  return parsed->help ? GCONV_OK : check_excluded(&p);
 }
 
 void gconv_options_release(const gconv_option *table, void *record) {

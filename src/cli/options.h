@@ -13,9 +13,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* For requests that are wrong: the message says why. */
-#define gconv_refuse(message, ...) gconv_complain(message, GCONV_BAD_ARGUMENT, __VA_ARGS__)
-#define gconv_complain_memory(message) gconv_complain(message, GCONV_NO_MEMORY, "out of memory")
+/* For requests that are wrong: gconv_last_error() says why. */
+#define gconv_refuse(...) gconv_fail(GCONV_BAD_ARGUMENT, __VA_ARGS__)
 
 typedef struct gconv_option gconv_option;
 
@@ -33,12 +32,12 @@ typedef struct gconv_given {
   const char *value; /* NULL if it takes none, or was given without an optional one; lives as long as the record */
   void *record;      /* of the command */
   void *field;       /* in the record: where the value belongs */
-  gconv_message *message;
 } gconv_given;
 
 /* A kind of value: how it is read from a command line, and written so that equal values have equal texts. */
 typedef struct gconv_kind {
-  /* Stores the value. On failure the message says what would be right; the option's name is put in front by the caller. */
+  /* Stores the value. On failure gconv_last_error() says what would be right; the option's name is put in front by the
+   * caller. */
   gconv_status (*parse)(const gconv_given *given);
   void (*print)(FILE *out, const void *field); /* NULL: values of the kind change no results */
   void (*release)(void *field);                /* frees what parse() put there; NULL: nothing */
@@ -140,17 +139,16 @@ bool gconv_option_word(const gconv_option *option, size_t index, char word[64]);
 
 /* GCONV_OK and what `value` is called here: `value` itself where it is no synonym, else a new text, which *owned keeps, too.
  * The message says what an unclear word may mean. */
-gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning,
-                                  gconv_message *message);
+gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning);
 
 /* Whether the word is one of the values, or of their synonyms. */
 bool gconv_option_has_value(const gconv_option *option, const char *word);
 
-/* GCONV_OK if each name of a list with commas is a word of the option, else a message. */
-gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message);
+/* GCONV_OK if each name of a list with commas is a word of the option, else a failure. */
+gconv_status gconv_option_find_words(const gconv_option *option, const char *list);
 
-/* GCONV_OK and the index of `value` among the words of the option, or a message that lists them. */
-gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message);
+/* GCONV_OK and the index of `value` among the words of the option, or a failure that lists them. */
+gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index);
 
 /* ---- Numbers as people write them, strictly: the whole word or nothing (numbers.c) ---- */
 
@@ -204,7 +202,7 @@ typedef struct gconv_parsed {
  * --name=VALUE; "--" ends the options; of an option given twice, the last counts, unless its kind refuses.
  * GCONV_BAD_ARGUMENT names the word that is wrong; `lists_all` is the command that lists the options. */
 gconv_status gconv_options_parse(const gconv_option *table, const char *lists_all, int count, char *const *words,
-                                 gconv_parsed *parsed, gconv_message *message);
+                                 gconv_parsed *parsed);
 
 /* Frees what options have put into the record. */
 void gconv_options_release(const gconv_option *table, void *record);

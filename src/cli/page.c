@@ -171,10 +171,10 @@ static bool is_page(const char *path) {
   return dot && dot > path && (strcmp(dot, ".html") == 0 || strcmp(dot, ".htm") == 0);
 }
 
-gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_message *message) {
+gconv_status gconv_page_check(const char *path, const gconv_texts *read) {
   if (!is_page(path))
-    return gconv_refuse(message, "--report %s: the report is a page of HTML: --report %s.html", path, path);
-  return gconv_data_check_output("--report", path, "html htm", "a report", read, message);
+    return gconv_refuse("--report %s: the report is a page of HTML: --report %s.html", path, path);
+  return gconv_data_check_output("--report", path, "html htm", "a report", read);
 }
 
 gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context) {

@@ -26,7 +26,7 @@ void gconv_page_confusion(FILE *out, const gconv_confusion *confusion);
 void gconv_svg_begin(FILE *out, int width, int height, bool inside);
 
 /* Refuses a path of --report that is no page of HTML, cannot be written, or would replace a file that is read. */
-gconv_status gconv_page_check(const char *path, const gconv_texts *read, gconv_message *message);
+gconv_status gconv_page_check(const char *path, const gconv_texts *read);
 
 /* Writes what put() prints into a file, whole or not at all. */
 gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context);

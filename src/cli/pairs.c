@@ -57,7 +57,7 @@ static bool match_names(const gconv_inputs *a, const gconv_inputs *b, const char
 }
 
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
-                              gconv_matched **pairs, size_t *count, gconv_message *message) {
+                              gconv_matched **pairs, size_t *count) {
   gconv_matched *all = calloc(a->count + b->count + 1, sizeof *all);
   bool good = all != NULL;
   if (good && by_name) {
@@ -68,7 +68,7 @@ gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool
   }
   if (!good) {
     free(all);
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   }
   *pairs = all;
   return GCONV_OK;

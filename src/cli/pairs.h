@@ -15,6 +15,6 @@ typedef struct gconv_matched {
  * free()d by the caller; names and files are those of the inputs. Files whose stem ends in `suffix` are pictures of an
  * earlier run, and left out; NULL: none are. Not `by_name`: the first file of each side are the only pair. */
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
-                              gconv_matched **pairs, size_t *count, gconv_message *message);
+                              gconv_matched **pairs, size_t *count);
 
 #endif

@@ -62,32 +62,29 @@ static void note_worst(evaluation *e, const compared *new) {
 }
 
 /* A number of a mask that is no class of the model. */
-static gconv_status find_other(evaluation *e, unsigned number, size_t *class, gconv_message *message) {
+static gconv_status find_other(evaluation *e, unsigned number, size_t *class) {
   char name[12];
   const int length = snprintf(name, sizeof name, "%u", number);
-  return gconv_complain_last(gconv_confusion_find_other(&e->found, name, (size_t)length, class), message);
+  return gconv_confusion_find_other(&e->found, name, (size_t)length, class);
 }
 
 /* Counts the pixels that the mask labels. */
-static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, compared *c,
-                                 gconv_message *message) {
+static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, compared *c) {
   const char *path = c->mask;
   if (map->height != mask->height || map->width != mask->width)
-    return gconv_complain(message, GCONV_BAD_FILE,
-                          "%s: has %d x %d pixels, and the image %d x %d: a mask has the size of its image", path,
-                          (int)mask->width, (int)mask->height, (int)map->width, (int)map->height);
+    return gconv_fail(GCONV_BAD_FILE, "%s: has %d x %d pixels, and the image %d x %d: a mask has the size of its image",
+                      path, (int)mask->width, (int)mask->height, (int)map->width, (int)map->height);
   for (int32_t y = 0; y < mask->height; y++)
     for (int32_t x = 0; x < mask->width; x++) {
       unsigned wanted = gconv_overlay_number(mask, y, x), got = gconv_overlay_number(map, y, x);
       if (wanted == 0)
         continue;
       if (got != 0 && e->classes[got] == UNKNOWN)
-        return gconv_complain(message, GCONV_BAD_FILE,
-                              "%s: the map has %u in column %d of row %d, which is no class of the model", path, got, (int)x,
-                              (int)y);
+        return gconv_fail(GCONV_BAD_FILE, "%s: the map has %u in column %d of row %d, which is no class of the model", path,
+                          got, (int)x, (int)y);
       size_t class = (size_t)e->classes[wanted];
       if (e->classes[wanted] == UNKNOWN)
-        GCONV_TRY(find_other(e, wanted, &class, message));
+        GCONV_TRY(find_other(e, wanted, &class));
       gconv_confusion_add(&e->found, class, got == 0 ? SIZE_MAX : (size_t)e->classes[got]);
       c->labelled++;
       c->wrong += wanted != got;
@@ -121,7 +118,7 @@ static gconv_status get_map(evaluation *e, const compared *c, gconv_image *map) 
   return c->map ? read_numbers(c->map, e->settings, map) : make_map(e, c->image, map);
 }
 
-static gconv_status compare_pair(evaluation *e, compared *c, gconv_message *message) {
+static gconv_status compare_pair(evaluation *e, compared *c) {
   gconv_image map = {0}, mask = {0};
   gconv_status status = get_map(e, c, &map);
   const char *path = c->map ? c->map : c->image;
@@ -130,10 +127,10 @@ static gconv_status compare_pair(evaluation *e, compared *c, gconv_message *mess
     status = read_numbers(c->mask, e->settings, &mask);
   }
   if (status != GCONV_OK)
-    gconv_complain(message, status, "%s%s%s", strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : path,
-                   strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : ": ", gconv_last_error());
+    gconv_fail(status, "%s%s%s", strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : path,
+               strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : ": ", gconv_last_error());
   else
-    status = count_pixels(e, &map, &mask, c, message);
+    status = count_pixels(e, &map, &mask, c);
   gconv_image_free(&map);
   gconv_image_free(&mask);
   return status;
@@ -148,10 +145,10 @@ static void show_progress(const evaluation *e, size_t done, size_t count) {
 
 /* Compares all maps of the inputs. `outputs`: where the maps are; NULL: they are not written. */
 static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const gconv_outputs *outputs,
-                                const gconv_inputs *masks, gconv_message *message) {
+                                const gconv_inputs *masks) {
   gconv_matched *pairs = NULL;
   size_t count = 0;
-  GCONV_TRY(gconv_pairs_find(inputs, masks, inputs->many || masks->many, NULL, &pairs, &count, message));
+  GCONV_TRY(gconv_pairs_find(inputs, masks, inputs->many || masks->many, NULL, &pairs, &count));
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
     const gconv_input *input = pairs[i].a, *mask = pairs[i].b;
@@ -160,9 +157,8 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
     show_progress(e, i, count);
     compared c = {.image = input->path, .mask = mask ? mask->path : NULL};
     c.map = outputs ? outputs->paths.items[outputs->first[input - inputs->items]] : NULL;
-    status = mask ? compare_pair(e, &c, message)
-                  : gconv_complain(message, GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path,
-                                   e->masks.items[0]);
+    status = mask ? compare_pair(e, &c)
+                  : gconv_fail(GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->masks.items[0]);
   }
   gconv_progress_hide();
   free(pairs);
@@ -254,24 +250,24 @@ static gconv_status find_colours(evaluation *e) {
 
 /* Compares the maps of a job, which are written or not, and tells of it. */
 static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *inputs,
-                                 const gconv_outputs *outputs, gconv_message *message) {
+                                 const gconv_outputs *outputs) {
   gconv_inputs masks = {0};
   gconv_job_find_classifier(job, &e->by);
   if (e->by.class_count == 0)
-    return gconv_refuse(message, "--evaluate: %s has no classes to compare", e->settings->job.last.filters.items[0]);
-  GCONV_TRY(gconv_complain_last(find_classes(e, &e->by), message));
-  GCONV_TRY(gconv_complain_last(find_colours(e), message));
-  GCONV_TRY(gconv_complain_last(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found), message));
+    return gconv_refuse("--evaluate: %s has no classes to compare", e->settings->job.last.filters.items[0]);
+  GCONV_TRY(find_classes(e, &e->by));
+  GCONV_TRY(find_colours(e));
+  GCONV_TRY(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found));
   if (!e->found.counts)
-    return gconv_complain(message, GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
-  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks, message);
-  GCONV_THEN(status, compare_all(e, inputs, outputs, &masks, message));
+    return gconv_fail(GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
+  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks);
+  GCONV_THEN(status, compare_all(e, inputs, outputs, &masks));
   if (status == GCONV_OK && e->found.cases == 0)
-    status = gconv_complain(message, GCONV_BAD_FILE,
-                            "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
-                            e->masks.items[0]);
+    status = gconv_fail(GCONV_BAD_FILE,
+                        "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
+                        e->masks.items[0]);
   if (status == GCONV_OK && e->settings->job.common.report)
-    status = gconv_complain_last(write_report(e, e->settings->job.common.inputs.items[0]), message);
+    status = write_report(e, e->settings->job.common.inputs.items[0]);
   gconv_inputs_free(&masks);
   if (status == GCONV_OK && !e->settings->job.common.quiet)
     gconv_confusion_tell_others(&e->found, e->masks.items[0], "labelled pixel");
@@ -291,19 +287,18 @@ static void free_evaluation(evaluation *e) {
 
 static int evaluate(const gconv_main_job *job, void *user) {
   evaluation *e = user;
-  gconv_message message;
   if (e->settings->job.dry_run)
     return GCONV_EXIT_OK;
   e->chosen = job->device;
-  gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs, &message);
-  return status == GCONV_OK ? GCONV_EXIT_OK : (gconv_say_end(status, &message), GCONV_EXIT_FAILED);
+  gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs);
+  return status == GCONV_OK ? GCONV_EXIT_OK : (gconv_say_end(status), GCONV_EXIT_FAILED);
 }
 
 /* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
-static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_message *message) {
+static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
   const char *report = e->settings->job.common.report;
   gconv_sandbox_files(&e->settings->job.common, &report, 1, false);
-  GCONV_TRY(gconv_job_read_networks(job, message));
+  GCONV_TRY(gconv_job_read_networks(job));
   job->network.presentation = GCONV_PRESENT_CLASSES;
   job->network.combine = GCONV_COMBINE_ARGMAX;
   job->network.tone = (gconv_tone){.scale = 1, .type = GCONV_U16};
@@ -312,7 +307,7 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
   GCONV_THEN(status, gconv_device_open(e->settings->job.common.device,
                                        gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet),
                                        &e->device));
-  GCONV_TRY(gconv_complain_last(status, message));
+  GCONV_TRY(status);
   e->chosen = job->device;
   if (!e->chosen.name[0]) {
     const bool any = strcmp(e->settings->job.common.device, "auto") == 0;
@@ -326,66 +321,62 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job, gconv_messag
 static int evaluate_only(evaluation *e) {
   gconv_main_job *job = &e->own;
   gconv_inputs inputs = {0};
-  gconv_message message;
   gconv_set_log(e->settings->job.common.quiet ? NULL : gconv_say_warning, NULL);
   job->settings = &e->settings->job;
   job->common = &e->settings->job.common;
-  gconv_status status = prepare_own(e, job, &message);
-  GCONV_THEN(status, gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs,
-                                           &message));
-  GCONV_THEN(status, evaluate_all(e, job, &inputs, NULL, &message));
+  gconv_status status = prepare_own(e, job);
+  GCONV_THEN(status,
+             gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs));
+  GCONV_THEN(status, evaluate_all(e, job, &inputs, NULL));
   gconv_plan_free(e->plan);
   e->plan = NULL;
   gconv_inputs_free(&inputs);
   gconv_job_free(job);
-  return gconv_say_end(status, &message);
+  return gconv_say_end(status);
 }
 
 /* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
  */
-static gconv_status sort_words(gconv_classify_settings *settings, const gconv_texts *words, gconv_message *message) {
+static gconv_status sort_words(gconv_classify_settings *settings, const gconv_texts *words) {
   const bool given = settings->job.common.inputs.count > 0;
   size_t end = words->count;
   if (settings->evaluate && !settings->cases.targets && end > (given ? 1 : 2))
     settings->cases.targets = words->items[--end];
   if (given && end > 1)
-    return gconv_refuse(message,
-                        "%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
+    return gconv_refuse("%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
                         words->items[words->count - 1]);
   for (size_t i = 1; i < end; i++)
     if (!gconv_texts_add(&settings->job.common.inputs, strdup(words->items[i])))
-      return gconv_complain_memory(message);
+      return gconv_no_memory();
   return GCONV_OK;
 }
 
-static gconv_status check(gconv_classify_settings *settings, const gconv_texts *words, evaluation *e,
-                          gconv_message *message) {
+static gconv_status check(gconv_classify_settings *settings, const gconv_texts *words, evaluation *e) {
   const char *network = words->items[0];
   struct stat status;
-  GCONV_TRY(sort_words(settings, words, message));
+  GCONV_TRY(sort_words(settings, words));
   if (settings->job.common.inputs.count == 0)
-    return gconv_refuse(message, "%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
+    return gconv_refuse("%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
   if (!settings->job.common.output && !settings->evaluate)
-    return gconv_refuse(message, "%s: names the class of each pixel: say with -o where the maps go, a file or a folder",
-                        network);
+    return gconv_refuse("%s: names the class of each pixel: say with -o where the maps go, a file or a folder", network);
   const char *of_maps = settings->job.common.output ? NULL : settings->job.of_maps;
   if (of_maps)
-    return gconv_refuse(message, "--%s is for maps that are written: say with -o where they go", of_maps);
+    return gconv_refuse("--%s is for maps that are written: say with -o where they go", of_maps);
   if (settings->cases.targets && !settings->evaluate)
-    return gconv_refuse(message, "-t names masks, which --evaluate compares with");
+    return gconv_refuse("-t names masks, which --evaluate compares with");
   if (settings->evaluate && !settings->cases.targets)
-    return gconv_refuse(message, "--evaluate: name the masks to compare with: --evaluate masks/");
+    return gconv_refuse("--evaluate: name the masks to compare with: --evaluate masks/");
   const bool piped = settings->job.common.output && strcmp(settings->job.common.output, "-") == 0;
   if (settings->evaluate && (settings->job.probabilities || piped))
-    return gconv_refuse(message, "--evaluate reads the maps of classes again: leave out %s",
+    return gconv_refuse("--evaluate reads the maps of classes again: leave out %s",
                         settings->job.probabilities ? "--probabilities" : "-o -");
   if (settings->evaluate && stat(settings->cases.targets, &status) != 0)
-    return gconv_refuse(message, "--evaluate %s: there is no such file or folder", settings->cases.targets);
+    return gconv_refuse("--evaluate %s: there is no such file or folder", settings->cases.targets);
   char *paths[] = {(char *)network, settings->job.common.inputs.items[0], (char *)settings->cases.targets};
   const gconv_texts read = {paths, settings->cases.targets ? 3 : 2};
-  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read, message));
+  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read));
   if (settings->job.common.json && !settings->evaluate)
-    return gconv_refuse(message, "--json prints what --evaluate finds");
+    return gconv_refuse("--json prints what --evaluate finds");
   settings->job.windows = settings->cases.windows;
   settings->job.raw = settings->cases.raw;
   settings->job.options.gray = false; /* the network's features tell */
@@ -393,16 +384,15 @@ static gconv_status check(gconv_classify_settings *settings, const gconv_texts *
     settings->job.common.device = "auto";
   if (!gconv_texts_add(&settings->job.last.filters, strdup(network)) ||
       (settings->cases.targets && !gconv_texts_add(&e->masks, strdup(settings->cases.targets))))
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   return GCONV_OK;
 }
 
 int gconv_classify_pixels(gconv_classify_settings *settings, const gconv_texts *words) {
   evaluation e = {.settings = settings};
-  gconv_message message;
   int result = GCONV_EXIT_USAGE;
-  if (check(settings, words, &e, &message) != GCONV_OK)
-    gconv_say("%s", message.text);
+  if (check(settings, words, &e) != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
   else if (settings->job.common.output)
     result = gconv_job_run(&settings->job, settings->evaluate ? evaluate : NULL, &e);
   else

@@ -20,7 +20,7 @@ static bool is_pipe(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
-gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format, gconv_message *message) {
+gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format) {
   static const struct {
     const char *extension;
     gconv_rows_format format;
@@ -30,7 +30,7 @@ gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *fo
   if (asked && strcmp(asked->name, "npy") == 0)
     *format = GCONV_ROWS_NPY;
   else if (asked || naming->same)
-    return gconv_refuse(message, "--format %s is for images: --windows writes rows of numbers: csv, npy or f32le",
+    return gconv_refuse("--format %s is for images: --windows writes rows of numbers: csv, npy or f32le",
                         asked ? asked->name : "same");
   for (size_t i = 0; *format == GCONV_ROWS_UNKNOWN && dot && i < sizeof known / sizeof *known; i++)
     if (strcasecmp(dot, known[i].extension) == 0)
@@ -38,8 +38,7 @@ gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *fo
   if (*format == GCONV_ROWS_UNKNOWN && is_pipe(path))
     *format = GCONV_ROWS_CSV;
   if (*format == GCONV_ROWS_UNKNOWN)
-    return gconv_refuse(message,
-                        "-o %s: --windows writes rows of numbers: name a file that ends in .csv, .npy or .f32le, or say "
+    return gconv_refuse("-o %s: --windows writes rows of numbers: name a file that ends in .csv, .npy or .f32le, or say "
                         "--format csv, npy or f32le",
                         path);
   return GCONV_OK;

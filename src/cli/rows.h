@@ -20,7 +20,7 @@ typedef struct gconv_rows {
 
 /* *format, what --format asks for or GCONV_ROWS_UNKNOWN, becomes that of the output, by its extension if need be; what is no
  * file gets CSV. `naming` has the output, and a --format that is one of images. */
-gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format, gconv_message *message);
+gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format);
 
 /* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;
  * UINT64_MAX: unknown, then .npy needs a file. In any case, gconv_rows_discard() frees what gconv_rows_commit() did not. */

@@ -75,7 +75,7 @@ typedef struct gconv_svm_effort {
 bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,
                       size_t size);
 /* Opens the device that trains. */
-gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
+gconv_status gconv_svm_open_device(gconv_svm_run *run);
 
 /* ---- svm_plot.c, svm_grid.c ---- */
 
@@ -83,6 +83,6 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message);
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path);
 
 /* Cross-validates over C and gamma, prints a table, or puts it into *json, and sets the best in run->options. */
-gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message);
+gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json);
 
 #endif

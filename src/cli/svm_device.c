@@ -81,7 +81,7 @@ static gconv_svm_effort measure(const gconv_svm_run *run) {
                             (double)info->channels * (double)info->height * (double)info->width, pairs};
 }
 
-gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
+gconv_status gconv_svm_open_device(gconv_svm_run *run) {
   const gconv_svm_settings *s = run->settings;
   const gconv_svm_effort effort = measure(run);
   const int threads = gconv_settle_threads(s->common.threads, s->common.quiet);
@@ -92,5 +92,5 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run, gconv_message *message) {
     name = "cpu";
   }
   gconv_svm_choose(name, &effort, threads, &name, run->why, sizeof run->why);
-  return gconv_complain_last(gconv_device_open(name, threads, &run->device), message);
+  return gconv_device_open(name, threads, &run->device);
 }

@@ -11,7 +11,7 @@ static bool is_better(const gconv_svm_run *run, double score, double best) {
   return run->regression ? score < best : score > best;
 }
 
-static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *message) {
+static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g) {
   const size_t folds = gconv_svm_grid_folds(run);
   for (size_t r = 0; r < g->rows; r++)
     for (size_t c = 0; c < g->columns; c++) {
@@ -21,7 +21,7 @@ static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g, gconv_message *m
       options.cost = exp2(gconv_svm_exponent(&g->costs, c));
       if (options.kernel != GCONV_SVM_LINEAR)
         options.gamma = exp2(gconv_svm_exponent(&g->gammas, r));
-      GCONV_TRY(gconv_complain_last(gconv_svm_validate(&options, run->data, folds, run->device, &found), message));
+      GCONV_TRY(gconv_svm_validate(&options, run->data, folds, run->device, &found));
       gconv_svm_note_device(run, found.on_gpu);
       size_t at = r * g->columns + c;
       g->scores[at] = run->regression ? found.mse : 100 * found.accuracy;
@@ -67,12 +67,12 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
   json_object_set_new(json, "grid", rows);
 }
 
-gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *message) {
+gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json) {
   gconv_svm_grid g = gconv_svm_grid_of(run);
   g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
   if (!g.scores)
-    return gconv_complain_memory(message);
-  gconv_status status = fill(run, &g, message);
+    return gconv_no_memory();
+  gconv_status status = fill(run, &g);
   if (status == GCONV_OK) {
     if (run->settings->common.json)
       add_json(run, &g, json);
@@ -83,7 +83,7 @@ gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json, gconv_message *m
       run->options.gamma = exp2(gconv_svm_exponent(&g.gammas, g.best / g.columns));
   }
   if (status == GCONV_OK && run->settings->common.plot)
-    status = gconv_complain_last(gconv_svm_write_plot(run, &g, run->settings->common.plot), message);
+    status = gconv_svm_write_plot(run, &g, run->settings->common.plot);
   free(g.scores);
   return status;
 }

@@ -47,13 +47,13 @@ typedef struct gconv_training_run {
 
 /* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder is images by class, another file
  * than a picture a table, or, with --windows, a signal. A second word is the targets. */
-gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words, gconv_message *message);
+gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words);
 
 /* GCONV_OK if the options name one kind of data, with the kind and paths in settings->cases.data. */
-gconv_status gconv_data_choose(gconv_train_settings *settings, gconv_message *message);
+gconv_status gconv_data_choose(gconv_train_settings *settings);
 
 /* Opens what the options name. */
-gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data, gconv_message *message);
+gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data);
 /* The cases that are learned. */
 const gconv_dataset *gconv_data_cases(const gconv_data *data);
 void gconv_data_close(gconv_data *data);

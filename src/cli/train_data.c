@@ -20,7 +20,7 @@ static bool is_picture(const char *path) {
   return is;
 }
 
-gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words, gconv_message *message) {
+gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words) {
   gconv_cases *cases = &settings->cases;
   const char *path = words->count > 0 ? words->items[0] : NULL;
   struct stat status;
@@ -28,8 +28,7 @@ gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_t
     return GCONV_OK;
   if (settings->table || settings->classes || settings->signal || settings->common.inputs.count > 0 || words->count > 2 ||
       (words->count == 2 && cases->targets))
-    return gconv_refuse(message,
-                        "%s: one word too many: name the data, and their targets if they are by themselves: gconv "
+    return gconv_refuse("%s: one word too many: name the data, and their targets if they are by themselves: gconv "
                         "train TABLE, gconv train FOLDER, gconv train IMAGES WANTED",
                         words->items[words->count - 1]);
   cases->targets = words->count == 2 ? words->items[1] : cases->targets;
@@ -41,7 +40,7 @@ gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_t
   else if (!folder && !cases->data.features && !(there && S_ISREG(status.st_mode) && is_picture(path)))
     settings->table = path;
   else if (!gconv_texts_add(&settings->common.inputs, strdup(path)))
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   return GCONV_OK;
 }
 
@@ -54,36 +53,36 @@ static bool ends_in_softmax(const char *net) {
   return length >= sizeof word - 1 && strncmp(net + length - (sizeof word - 1), word, sizeof word - 1) == 0;
 }
 
-gconv_status gconv_data_choose(gconv_train_settings *settings, gconv_message *message) {
+gconv_status gconv_data_choose(gconv_train_settings *settings) {
   gconv_cases *cases = &settings->cases;
   gconv_dataset_options *data = &cases->data;
   const char *pairs = settings->common.inputs.count > 0 ? settings->common.inputs.items[0] : NULL;
   int sources = (settings->table != NULL) + (settings->classes != NULL) + (settings->signal != NULL) + (pairs != NULL);
   if (sources == 0)
     return gconv_refuse(
-        message, "no data: name a table, FILE or --table FILE; images by class, FOLDER or --classes FOLDER, or in pairs, -i "
-                 "BEFORE -t AFTER; or a signal, --signal FILE --windows S");
+        "no data: name a table, FILE or --table FILE; images by class, FOLDER or --classes FOLDER, or in pairs, -i "
+        "BEFORE -t AFTER; or a signal, --signal FILE --windows S");
   if (sources > 1 || settings->common.inputs.count > 1)
-    return gconv_refuse(message, "--table, --classes, --signal and -i name data of different kinds: give one of them, once");
+    return gconv_refuse("--table, --classes, --signal and -i name data of different kinds: give one of them, once");
   if (pairs && !cases->targets)
-    return gconv_refuse(message, "-i %s: name what is wanted of these images, too, with -t", pairs);
+    return gconv_refuse("-i %s: name what is wanted of these images, too, with -t", pairs);
   if (settings->classes && cases->targets)
-    return gconv_refuse(message, "-t: of images by class, the folders tell the classes");
+    return gconv_refuse("-t: of images by class, the folders tell the classes");
   if (settings->signal && cases->windows.samples == 0)
-    return gconv_refuse(message, "--signal: say with --windows S:HOP how many samples a case has");
+    return gconv_refuse("--signal: say with --windows S:HOP how many samples a case has");
   if (!settings->signal && (cases->windows.samples > 0 || cases->raw))
-    return gconv_refuse(message, "--windows and --raw are for --signal");
+    return gconv_refuse("--windows and --raw are for --signal");
   bool images = pairs || settings->classes;
   if (data->features && (!pairs || data->patch > 0 || data->augment))
-    return gconv_refuse(message, data->patch > 0 || data->augment
-                                     ? "--patch and --augment are for whole images: --features learns pixels"
-                                     : "--features is for the pixels of images: -i IMAGES -t MASKS");
+    return gconv_refuse(data->patch > 0 || data->augment
+                            ? "--patch and --augment are for whole images: --features learns pixels"
+                            : "--features is for the pixels of images: -i IMAGES -t MASKS");
   if (cases->samples > 0 && !data->features)
-    return gconv_refuse(message, "--samples is for pixels, which --features learns");
+    return gconv_refuse("--samples is for pixels, which --features learns");
   if (!images && (data->patch > 0 || data->augment || data->gray))
-    return gconv_refuse(message, "--patch, --augment and --gray are for images");
+    return gconv_refuse("--patch, --augment and --gray are for images");
   if (images && data->label)
-    return gconv_refuse(message, "--label is for tables");
+    return gconv_refuse("--label is for tables");
   data->kind = settings->table     ? GCONV_DATASET_TABLE
                : settings->classes ? GCONV_DATASET_CLASSES
                : settings->signal  ? GCONV_DATASET_WINDOWS
@@ -96,7 +95,7 @@ gconv_status gconv_data_choose(gconv_train_settings *settings, gconv_message *me
   data->targets = cases->targets;
   data->classification |= cases->class_weights.count > 0;
   if (data->classification && data->regression)
-    return gconv_refuse(message, "--classification and --regression: give one of them");
+    return gconv_refuse("--classification and --regression: give one of them");
   data->classification |= !data->regression && settings->net && ends_in_softmax(settings->net);
   data->syntax = settings->signal ? cases->raw : data->syntax;
   data->missing = gconv_cases_missing(cases);
@@ -108,13 +107,12 @@ gconv_status gconv_data_choose(gconv_train_settings *settings, gconv_message *me
   return GCONV_OK;
 }
 
-static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset **set, gconv_texts *paths,
-                             gconv_message *message) {
+static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset **set, gconv_texts *paths) {
   if (!gconv_texts_add(paths, strdup(options->inputs)) ||
       (options->targets && !gconv_texts_add(paths, strdup(options->targets))))
-    return gconv_complain_memory(message);
-  GCONV_TRY(gconv_check_is_there(options->inputs, message));
-  return gconv_complain_last(gconv_dataset_open(options, set), message);
+    return gconv_no_memory();
+  GCONV_TRY(gconv_check_is_there(options->inputs));
+  return gconv_dataset_open(options, set);
 }
 
 /* Where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
@@ -125,13 +123,13 @@ static const char *find_targets(const char *text) {
 }
 
 /* "PATH" or "PATH:TARGETS". */
-static gconv_status open_validation(const gconv_train_settings *settings, gconv_data *data, gconv_message *message) {
+static gconv_status open_validation(const gconv_train_settings *settings, gconv_data *data) {
   gconv_dataset_options options = settings->cases.data;
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
   const char *text = settings->validate, *colon = find_targets(text);
   char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
   if (!inputs)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   options.inputs = inputs;
   options.targets = colon ? colon + 1 : NULL;
   options.classes = info->classes;
@@ -141,26 +139,25 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   options.columns = options.kind == GCONV_DATASET_TABLE ? (size_t)info->channels : 0;
   gconv_status status;
   if (settings->cases.data.targets && !options.targets)
-    status =
-        gconv_refuse(message, "--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
+    status = gconv_refuse("--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
   else
-    status = open_set(&options, &data->validation, &data->paths, message);
+    status = open_set(&options, &data->validation, &data->paths);
   free(inputs);
   return status;
 }
 
-gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data, gconv_message *message) {
+gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data) {
   double share;
-  GCONV_TRY(open_set(&settings->cases.data, &data->all, &data->paths, message));
+  GCONV_TRY(open_set(&settings->cases.data, &data->all, &data->paths));
   if (!settings->validate)
     return GCONV_OK;
   if (!gconv_parse_share(settings->validate, &share))
-    return open_validation(settings, data, message);
+    return open_validation(settings, data);
   if (!(share > 0 && share < 1))
-    return gconv_refuse(message, "--validate %s: this takes a share between 0%% and 100%%, or a file", settings->validate);
+    return gconv_refuse("--validate %s: this takes a share between 0%% and 100%%, or a file", settings->validate);
   gconv_status status =
       gconv_dataset_split(data->all, share, (uint64_t)settings->cases.seed, &data->first, &data->validation);
-  return status == GCONV_OK ? status : gconv_refuse(message, "--validate %s: %s", settings->validate, gconv_last_error());
+  return status == GCONV_OK ? status : gconv_refuse("--validate %s: %s", settings->validate, gconv_last_error());
 }
 
 const gconv_dataset *gconv_data_cases(const gconv_data *data) {

@@ -36,12 +36,12 @@ void gconv_print_text(FILE *out, const void *field) {
 gconv_status gconv_take_once(const gconv_given *given) {
   const char *before = *(const char **)given->field;
   if (before)
-    return gconv_refuse(given->message, "given twice, before with %s", before);
+    return gconv_refuse("given twice, before with %s", before);
   return gconv_take_text(given);
 }
 
 gconv_status gconv_take_texts(const gconv_given *given) {
-  return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_complain_memory(given->message);
+  return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_no_memory();
 }
 
 /* ---- Filters --------------------------------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ bool gconv_filters_split(const char *list, gconv_texts *specs) {
 }
 
 gconv_status gconv_take_filters(const gconv_given *given) {
-  return gconv_filters_split(given->value, given->field) ? GCONV_OK : gconv_complain_memory(given->message);
+  return gconv_filters_split(given->value, given->field) ? GCONV_OK : gconv_no_memory();
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ gconv_status gconv_take_number(const gconv_given *given) {
   if (gconv_parse_float(given->value, given->field))
     return GCONV_OK;
   bool is_number = gconv_parse_number(given->value, &other);
-  return gconv_refuse(given->message, "this takes a number%s, such as 0.5, 1/8 or 1e-3",
+  return gconv_refuse("this takes a number%s, such as 0.5, 1/8 or 1e-3",
                       is_number ? " that float32 has, 0 or from 1e-45 to 3.4e38" : "");
 }
 
@@ -104,9 +104,7 @@ gconv_status gconv_take_numbers(const gconv_given *given) {
   free(good ? numbers->items : found.items);
   if (good)
     *numbers = found;
-  return good ? GCONV_OK
-              : gconv_refuse(given->message,
-                             "this takes a number (up to 3.4e38), or one for each channel with commas between");
+  return good ? GCONV_OK : gconv_refuse("this takes a number (up to 3.4e38), or one for each channel with commas between");
 }
 
 void gconv_print_numbers(FILE *out, const void *field) {
@@ -122,8 +120,8 @@ gconv_status gconv_take_integer(const gconv_given *given) {
     return GCONV_OK;
   }
   if (given->option->takes)
-    return gconv_refuse(given->message, "this takes %s", given->option->takes);
-  return gconv_refuse(given->message, "this takes an integer from %d to %d", given->option->least, given->option->most);
+    return gconv_refuse("this takes %s", given->option->takes);
+  return gconv_refuse("this takes an integer from %d to %d", given->option->least, given->option->most);
 }
 
 void gconv_print_integer(FILE *out, const void *field) {
@@ -134,7 +132,7 @@ gconv_status gconv_take_pair(const gconv_given *given) {
   int32_t numbers[2], *pair = given->field;
   int count = gconv_parse_integers(given->value, 2, 1, given->option->most, numbers);
   if (count == 0)
-    return gconv_refuse(given->message, "this takes one or two integers from 1 to %d: N or Y,X", given->option->most);
+    return gconv_refuse("this takes one or two integers from 1 to %d: N or Y,X", given->option->most);
   pair[0] = numbers[0];
   pair[1] = numbers[count - 1];
   return GCONV_OK;
@@ -148,7 +146,7 @@ void gconv_print_pair(FILE *out, const void *field) {
 gconv_status gconv_take_count(const gconv_given *given) {
   uint64_t count;
   if (!gconv_parse_count(given->value, &count))
-    return gconv_refuse(given->message, "this takes %s (there are k, M and G)", given->option->takes);
+    return gconv_refuse("this takes %s (there are k, M and G)", given->option->takes);
   *(uint64_t *)given->field = count;
   return GCONV_OK;
 }
@@ -160,21 +158,21 @@ void gconv_print_count(FILE *out, const void *field) {
 gconv_status gconv_take_share(const gconv_given *given) {
   double *share = given->field;
   if (!gconv_parse_share(given->value, share) || !(*share > 0 && *share < 1))
-    return gconv_refuse(given->message, "this takes a share above 0 and below 100%%, such as 20%% or 0.2");
+    return gconv_refuse("this takes a share above 0 and below 100%%, such as 20%% or 0.2");
   return GCONV_OK;
 }
 
 gconv_status gconv_take_positive(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || !(*number > 0))
-    return gconv_refuse(given->message, "this takes a number above 0");
+    return gconv_refuse("this takes a number above 0");
   return GCONV_OK;
 }
 
 gconv_status gconv_take_from_zero(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || *number < 0)
-    return gconv_refuse(given->message, "this takes %s", given->option->takes);
+    return gconv_refuse("this takes %s", given->option->takes);
   return GCONV_OK;
 }
 
@@ -200,8 +198,7 @@ static const gconv_synonym *find_synonym(const gconv_option *option, const char 
   return NULL;
 }
 
-gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning,
-                                  gconv_message *message) {
+gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning) {
   size_t length = strcspn(value, ":");
   const gconv_synonym *found = find_synonym(option, value, length);
   char *text = NULL;
@@ -209,14 +206,14 @@ gconv_status gconv_option_meaning(const gconv_option *option, const char *value,
   if (!found)
     return GCONV_OK;
   if (found->unclear)
-    return gconv_refuse(message, "%s", found->unclear);
+    return gconv_refuse("%s", found->unclear);
   if (asprintf(&text, "%s%s", found->value, value + length) < 0)
-    return gconv_complain_memory(message);
+    return gconv_no_memory();
   *meaning = text;
-  return gconv_texts_add(owned, text) ? GCONV_OK : gconv_complain_memory(message);
+  return gconv_texts_add(owned, text) ? GCONV_OK : gconv_no_memory();
 }
 
-gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message) {
+gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index) {
   gconv_suggestion best = {0};
   char list[512] = "", word[64];
   size_t used = 0;
@@ -231,10 +228,10 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
   }
   const char *lack = option->lack ? option->lack(value) : NULL;
   if (lack)
-    return gconv_refuse(message, "%s", lack);
+    return gconv_refuse("%s", lack);
   if (best.name[0])
-    return gconv_refuse(message, "did you mean %s? There are %s", best.name, list);
-  return gconv_refuse(message, "there are %s", list);
+    return gconv_refuse("did you mean %s? There are %s", best.name, list);
+  return gconv_refuse("there are %s", list);
 }
 
 bool gconv_option_has_value(const gconv_option *option, const char *word) {
@@ -245,29 +242,29 @@ bool gconv_option_has_value(const gconv_option *option, const char *word) {
   return found;
 }
 
-gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message) {
+gconv_status gconv_option_find_words(const gconv_option *option, const char *list) {
   for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
     char word[64];
     int index;
     snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-    gconv_status status = gconv_option_find_word(option, word, &index, message);
+    gconv_status status = gconv_option_find_word(option, word, &index);
     if (status != GCONV_OK)
-      return gconv_complain(message, status, "there is no algorithm '%s': %s", word, message->text);
+      return gconv_fail(status, "there is no algorithm '%s': %s", word, gconv_last_error());
   }
-  return list[0] ? GCONV_OK : gconv_refuse(message, "this takes names with commas between");
+  return list[0] ? GCONV_OK : gconv_refuse("this takes names with commas between");
 }
 
 gconv_status gconv_take_word(const gconv_given *given) {
   int index = 0;
   if (given->value)
-    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index));
   *(int *)given->field = given->option->least + index;
   return GCONV_OK;
 }
 
 gconv_status gconv_take_name(const gconv_given *given) {
   int index;
-  GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+  GCONV_TRY(gconv_option_find_word(given->option, given->value, &index));
   *(const char **)given->field = given->option->word_at(index >= 0 ? (size_t)index : 0);
   return GCONV_OK;
 }
@@ -279,11 +276,11 @@ gconv_status gconv_take_border(const gconv_given *given) {
   int index = GCONV_BORDER_CONSTANT;
   if (strncmp(given->value, "constant:", 9) == 0) {
     if (!gconv_parse_float(given->value + 9, &border->value))
-      return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
+      return gconv_refuse("constant takes a number, such as constant:0.5");
   } else {
-    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index));
     if (index == GCONV_BORDER_CONSTANT)
-      return gconv_refuse(given->message, "constant takes a value, such as constant:0.5");
+      return gconv_refuse("constant takes a value, such as constant:0.5");
   }
   border->border = (gconv_border)index;
   border->given = true;
@@ -305,8 +302,8 @@ gconv_status gconv_take_windows(const gconv_given *given) {
   free(window);
   *windows = (gconv_windows){(int32_t)samples, (int32_t)hop};
   return good ? GCONV_OK
-              : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
-                                             "distance from one to the next: 200:50");
+              : gconv_refuse("this takes numbers of samples: a window, and behind a colon the "
+                             "distance from one to the next: 200:50");
 }
 
 /* ---- Of learning ----------------------------------------------------------------------------------------------------- */
@@ -314,7 +311,7 @@ gconv_status gconv_take_windows(const gconv_given *given) {
 gconv_status gconv_take_batch(const gconv_given *given) {
   uint64_t count = SIZE_MAX;
   if (strcmp(given->value, "full") != 0 && !gconv_parse_count(given->value, &count))
-    return gconv_refuse(given->message, "this takes a number of cases from 1 on, or full");
+    return gconv_refuse("this takes a number of cases from 1 on, or full");
   *(size_t *)given->field = (size_t)count;
   return GCONV_OK;
 }
@@ -326,15 +323,14 @@ gconv_status gconv_take_elimination(const gconv_given *given) {
   bool good = lambda && gconv_parse_float(lambda, &training->elimination) &&
               (!colon || (gconv_parse_float(colon + 1, &training->elimination_scale) && training->elimination_scale > 0));
   free(lambda);
-  return good ? GCONV_OK
-              : gconv_refuse(given->message, "this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
+  return good ? GCONV_OK : gconv_refuse("this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
 }
 
 gconv_status gconv_take_separator(const gconv_given *given) {
   bool tab = strcmp(given->value, "tab") == 0 || strcmp(given->value, "\\t") == 0;
   char letter = tab ? '\t' : given->value[0];
   if (!letter || (!tab && given->value[1]) || strchr("\"\n\r.+-0123456789", letter))
-    return gconv_refuse(given->message, "this takes one character, such as ';', or tab");
+    return gconv_refuse("this takes one character, such as ';', or tab");
   *(char *)given->field = letter;
   return GCONV_OK;
 }
@@ -351,8 +347,7 @@ gconv_status gconv_take_size(const gconv_given *given) {
     count = gconv_parse_integers(text, 2, 1, given->option->most, size);
   }
   if (count == 0)
-    return gconv_refuse(given->message, "this takes a size from 1 to %d, such as 7, or ROWSxCOLUMNS, such as 5x9",
-                        given->option->most);
+    return gconv_refuse("this takes a size from 1 to %d, such as 7, or ROWSxCOLUMNS, such as 5x9", given->option->most);
   size[1] = count == 1 ? size[0] : size[1];
   return GCONV_OK;
 }
@@ -360,7 +355,7 @@ gconv_status gconv_take_size(const gconv_given *given) {
 gconv_status gconv_take_tube(const gconv_given *given) {
   double *number = given->field;
   if (!gconv_parse_number(given->value, number) || !(*number >= 0))
-    return gconv_refuse(given->message, "this takes a number from 0 on");
+    return gconv_refuse("this takes a number from 0 on");
   if (*number == 0)
     *number = -1;
   return GCONV_OK;
@@ -370,7 +365,7 @@ gconv_status gconv_take_megabytes(const gconv_given *given) {
   const double most = 1e9; /* which no machine has */
   double number;
   if (!gconv_parse_number(given->value, &number) || !(number > 0 && number <= most))
-    return gconv_refuse(given->message, "this takes a number of megabytes above 0, such as 1000");
+    return gconv_refuse("this takes a number of megabytes above 0, such as 1000");
   *(uint64_t *)given->field = (uint64_t)fmax(1, number * 1e6);
   return GCONV_OK;
 }
@@ -390,6 +385,5 @@ gconv_status gconv_take_powers(const gconv_given *given) {
   }
   good = good && powers->step != 0 && (powers->last - powers->first) / powers->step >= 0 &&
          (powers->last - powers->first) / powers->step < MOST_POWERS;
-  return good ? GCONV_OK
-              : gconv_refuse(given->message, "this takes exponents of 2: the first, the last and the step, such as -5:15:2");
+  return good ? GCONV_OK : gconv_refuse("this takes exponents of 2: the first, the last and the step, such as -5:15:2");
 }

@@ -216,5 +216,5 @@ gconv_status gconv_window_run_workers(gconv_window_run *w) {
   work(&w->workers[0]);
   for (int i = 1; i < started; i++)
     pthread_join(w->workers[i].thread, NULL);
-  return w->status;
+  return w->status == GCONV_OK ? GCONV_OK : gconv_set_error(w->status, w->message.text);
 }

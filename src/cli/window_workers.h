@@ -69,8 +69,7 @@ typedef struct gconv_window_run {
 /* Makes the plan of a group for so many windows. */
 gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g);
 
-/* Does the work. If the system refuses to start a thread, those that it has started do it; this one is the first. On
- * failure, w->message has the text. */
+/* Does the work. If the system refuses to start a thread, those that it has started do it; this one is the first. */
 gconv_status gconv_window_run_workers(gconv_window_run *w);
 
 #endif

@@ -29,54 +29,53 @@ typedef struct batch_size {
 static const batch_size of_one_thread = {96, 1 << 18}; /* 1 MiB, which the near cache of a core about holds */
 static const batch_size of_all_threads = {1024, 1 << 20};
 
-static gconv_status check_words(gconv_window_run *w, gconv_message *message) {
+static gconv_status check_words(gconv_window_run *w) {
   const gconv_job_settings *settings = w->settings;
   if (settings->common.inputs.count != 1)
-    return gconv_refuse(message, "--windows takes one signal: %s and %s are several", settings->common.inputs.items[0],
+    return gconv_refuse("--windows takes one signal: %s and %s are several", settings->common.inputs.items[0],
                         settings->common.inputs.items[1]);
   if (settings->last.filters.count != 1)
-    return gconv_refuse(message, "--windows takes one network: %s and %s are several", settings->last.filters.items[0],
+    return gconv_refuse("--windows takes one network: %s and %s are several", settings->last.filters.items[0],
                         settings->last.filters.items[1]);
   if (gconv_job_settings_want_race(settings))
-    return gconv_refuse(message, "--algorithm all is a race on one image: --windows takes auto, or one algorithm");
+    return gconv_refuse("--algorithm all is a race on one image: --windows takes auto, or one algorithm");
   if (gconv_devices_are_several(settings->common.device))
-    return gconv_refuse(message, "--device %s: --windows uses one device", settings->common.device);
+    return gconv_refuse("--device %s: --windows uses one device", settings->common.device);
   w->input_path = settings->common.inputs.items[0];
   w->network_path = settings->last.filters.items[0];
   if (settings->common.no_clobber && strcmp(settings->common.output, "-") != 0 &&
       gconv_output_exists(settings->common.output))
-    return gconv_complain(message, GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", settings->common.output);
+    return gconv_fail(GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", settings->common.output);
   return GCONV_OK;
 }
 
-static gconv_status read_network(gconv_window_run *w, gconv_message *message) {
+static gconv_status read_network(gconv_window_run *w) {
   if (!gconv_network_is_one(w->network_path) && !gconv_model_is_one(w->network_path))
-    return gconv_refuse(message,
-                        "-f %s: is no file of a network, which --windows runs: `gconv train --signal` trains one, and "
+    return gconv_refuse("-f %s: is no file of a network, which --windows runs: `gconv train --signal` trains one, and "
                         "`gconv bank convert` makes one of a model of PyTorch or ONNX",
                         w->network_path);
-  GCONV_TRY(gconv_network_load(w->network_path, &w->network, message));
+  GCONV_TRY(gconv_network_load(w->network_path, &w->network));
   if (w->network.height <= 1)
     return GCONV_OK;
-  return gconv_refuse(message, "%s: takes images of %d x %d pixels, and no windows of a signal", w->network_path,
+  return gconv_refuse("%s: takes images of %d x %d pixels, and no windows of a signal", w->network_path,
                       (int)w->network.width, (int)w->network.height);
 }
 
 /* Finds how the network sees a window: as samples side by side, or, as it does rows of a table, each as a channel. */
-static gconv_status find_shape(gconv_window_run *w, gconv_message *message) {
+static gconv_status find_shape(gconv_window_run *w) {
   const gconv_network *network = &w->network;
   const char *name = w->samples.source.name;
   bool samples = (size_t)network->channels == w->channels && (network->width == 0 || (size_t)network->width == w->window);
   bool columns = (size_t)network->channels == w->input_floats && network->width == 1;
   if (!samples && !columns && network->width == 1)
-    return gconv_refuse(message, "--windows %zu: %s takes %d numbers, and a window of %s with its %zu channel%s has %zu",
-                        w->window, w->network_path, (int)network->channels, name, w->channels, w->channels == 1 ? "" : "s",
+    return gconv_refuse("--windows %zu: %s takes %d numbers, and a window of %s with its %zu channel%s has %zu", w->window,
+                        w->network_path, (int)network->channels, name, w->channels, w->channels == 1 ? "" : "s",
                         w->input_floats);
   if (!samples && !columns && (size_t)network->channels != w->channels)
-    return gconv_refuse(message, "%s: has %zu channel%s, and %s takes %d", name, w->channels, w->channels == 1 ? "" : "s",
+    return gconv_refuse("%s: has %zu channel%s, and %s takes %d", name, w->channels, w->channels == 1 ? "" : "s",
                         w->network_path, (int)network->channels);
   if (!samples && !columns)
-    return gconv_refuse(message, "--windows %zu: %s takes windows of %d samples: --windows %d", w->window, w->network_path,
+    return gconv_refuse("--windows %zu: %s takes windows of %d samples: --windows %d", w->window, w->network_path,
                         (int)network->width, (int)network->width);
   w->like = (gconv_image){.type = GCONV_F32, .planar = true, .frames = 1, .height = 1};
   w->like.width = samples ? (int32_t)w->window : 1;
@@ -200,27 +199,26 @@ static gconv_status open_signal(gconv_window_run *w) {
   return count_windows(w) == 0 ? fail_short(w, w->samples.count) : GCONV_OK;
 }
 
-static gconv_status prepare(gconv_window_run *w, gconv_job_settings *settings, gconv_message *message) {
+static gconv_status prepare(gconv_window_run *w, gconv_job_settings *settings) {
   gconv_rows_format format = settings->rows;
   gconv_image out;
-  GCONV_TRY(gconv_job_settings_finish(settings, message));
-  GCONV_TRY(check_words(w, message));
-  GCONV_TRY(gconv_rows_choose(&settings->naming, &format, message));
+  GCONV_TRY(gconv_job_settings_finish(settings));
+  GCONV_TRY(check_words(w));
+  GCONV_TRY(gconv_rows_choose(&settings->naming, &format));
   const char *output = settings->common.output;
   char *paths[] = {settings->common.inputs.items[0], settings->last.filters.items[0]};
   gconv_sandbox_files(&settings->common, &output, 1, true);
   if (strcmp(output, "-") != 0)
-    GCONV_TRY(
-        gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}, message));
-  GCONV_TRY(read_network(w, message));
-  GCONV_TRY(gconv_complain_last(open_signal(w), message));
-  GCONV_TRY(find_shape(w, message));
-  GCONV_TRY(gconv_complain_last(open_device(w), message));
-  GCONV_TRY(gconv_complain_last(make_operation(w), message));
-  GCONV_TRY(gconv_complain_last(make_plans(w, &out), message));
-  GCONV_TRY(gconv_complain_last(allocate(w, &out), message));
+    GCONV_TRY(gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}));
+  GCONV_TRY(read_network(w));
+  GCONV_TRY(open_signal(w));
+  GCONV_TRY(find_shape(w));
+  GCONV_TRY(open_device(w));
+  GCONV_TRY(make_operation(w));
+  GCONV_TRY(make_plans(w, &out));
+  GCONV_TRY(allocate(w, &out));
   char *const *names = w->network.class_count == w->output_floats ? w->network.classes : NULL;
-  return gconv_complain_last(gconv_rows_open(output, format, w->output_floats, names, count_windows(w), &w->rows), message);
+  return gconv_rows_open(output, format, w->output_floats, names, count_windows(w), &w->rows);
 }
 
 /* ---- After ----------------------------------------------------------------------------------------------------------- */
@@ -272,13 +270,14 @@ int gconv_windows_run(gconv_job_settings *settings) {
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.changed, NULL);
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
-  gconv_status status = prepare(&w, settings, &w.message);
+  gconv_status status = prepare(&w, settings);
   bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
   GCONV_THEN(status, gconv_window_run_workers(&w));
-  GCONV_THEN(status, gconv_complain_last(finish(&w), &w.message));
+  GCONV_THEN(status, finish(&w));
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
   release(&w);
   if (status == GCONV_OK)
     return GCONV_EXIT_OK;
-  gconv_say("%s", w.message.text);
   return done_nothing ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
