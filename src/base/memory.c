@@ -60,6 +60,17 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
   return allocate(bytes, HUGE_PAGE / 8, what, memory);
 }
 
+void gconv_make_pages(void *memory, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)memory + page - 1) / page * page,
+                  end = ((uintptr_t)memory + bytes) / page * page;
+  if (end > first)
+    madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
 void gconv_release(void *memory) {
   free(memory);
 }

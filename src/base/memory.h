@@ -30,6 +30,10 @@ gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
  * need fewer entries of the processor's page tables. For many blocks that would take too much memory. */
 gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory);
 
+/* Has the system make the pages that lie wholly in this memory, which it would do one by one as they are written to. The
+ * contents stay, whoever writes meanwhile. Does nothing where the system cannot do this. */
+void gconv_make_pages(void *memory, size_t bytes);
+
 /* NULL is allowed. */
 void gconv_release(void *memory);
 

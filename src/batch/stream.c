@@ -350,21 +350,20 @@ static bool has_read_nothing(flow *f) {
   return nothing;
 }
 
-/* Touches the memory of the outputs until the first strip is read: so the system makes pages while the processor of this
- * thread would wait. */
-static void touch_outputs(flow *f) {
-  enum { PAGE = 4096, LOOK = 1 << 18 };
+/* Has the system make the pages of the outputs until the first strip is read: the processor of this thread would only wait.
+ */
+static void make_pages(flow *f) {
+  const size_t part = (size_t)1 << 20;
   for (size_t k = 0; k < f->count; k++) {
-    volatile uint8_t *bytes = f->outputs[k].data;
-    size_t count = bytes ? gconv_image_bytes(&f->outputs[k]) : 0;
-    for (size_t i = 0; i < count && (i % LOOK != 0 || has_read_nothing(f)); i += PAGE)
-      bytes[i] = 0;
+    size_t count = f->outputs[k].data ? gconv_image_bytes(&f->outputs[k]) : 0;
+    for (size_t i = 0; i < count && has_read_nothing(f); i += part)
+      gconv_make_pages((uint8_t *)f->outputs[k].data + i, count - i < part ? count - i : part);
   }
 }
 
 static void *write_all(void *argument) {
   flow *f = argument;
-  touch_outputs(f);
+  make_pages(f);
   for (int32_t i = 0, count; i < f->strips && (count = write_strips(f, i)) > 0; i += count) {
   }
   return NULL;

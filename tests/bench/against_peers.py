@@ -358,7 +358,6 @@ def main():
     arguments = parser.parse_args()
     gconv.set_threads(arguments.threads)
     cv2.setNumThreads(arguments.threads)
-    os.environ["VIPS_CONCURRENCY"] = str(arguments.threads)
     print(", ".join(f"{program} {version}" for program, version in versions().items()) +
           f"; {gconv.devices()[0]['description']}; {arguments.threads} threads; {WIDTH} x {HEIGHT}; medians of {arguments.rounds}; Gsample/s")
     generator = np.random.default_rng(0)

@@ -432,6 +432,15 @@ class Overlapping(CommandTest):
                 self.gconv("-i", name, "-o", "b.png", "--threads", threads, *words)
                 self.assertEqual((self.folder / "b.png").read_bytes(), whole, (threads, words))
 
+    def test_threads_that_meet_in_other_ways(self):
+        """A file that is read in no time: each run has its threads in another order."""
+        self.large()
+        self.gconv("-i", "a.png", "-f", "identity", "-o", "a.ppm")
+        photo = (self.folder / "a.ppm").read_bytes()
+        for turn in range(8 if SANITIZED else 60):
+            self.gconv("-i", "a.ppm", "-f", "identity", "-o", "b.ppm", "-d", "cpu", "--threads", 2 + turn % 3)
+            self.assertTrue((self.folder / "b.ppm").read_bytes() == photo, turn)
+
     @needs("libwebp")
     def test_webp(self):
         self.large()
