@@ -255,12 +255,13 @@ static void pack(gconv_type type, bool wrap, float *values, size_t count, uint8_
     pack_singly(GCONV_U16, values + i, count - i, to + 2 * i);
 }
 
-GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, float *restrict values, size_t count) {
+GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, const float *values, size_t count, float *to) {
   const gconv_epilogue local = *epilogue; /* a copy, so that the compiler knows that it does not change */
   for (size_t i = 0; i < count; i++)
-    values[i] = gconv_finish(values[i], &local);
+    to[i] = gconv_finish(values[i], &local);
 }
-GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, float *restrict values, size_t count), (epilogue, values, count))
+GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, const float *values, size_t count, float *to),
+                 (epilogue, values, count, to))
 
 /* Whether the epilogue changes values, before they are rounded. */
 static bool changes(const gconv_epilogue *e) {
@@ -270,12 +271,13 @@ static bool changes(const gconv_epilogue *e) {
 /* Puts values, which are destroyed, through the epilogue into adjacent samples. Skips an epilogue that changes nothing but
  * -0, which integers do not tell from +0. */
 static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
-  if (changes(e) || type == GCONV_F32)
-    finish(e, values, count);
-  if (type == GCONV_F32)
-    memcpy(samples, values, count * sizeof *values);
-  else
-    pack(type, e->wrap, values, count, samples);
+  if (type == GCONV_F32) {
+    finish(e, values, count, (float *)(void *)samples);
+    return;
+  }
+  if (changes(e))
+    finish(e, values, count, values);
+  pack(type, e->wrap, values, count, samples);
 }
 
 static void store_sample(gconv_type type, float value, uint8_t *to) {

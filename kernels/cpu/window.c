@@ -43,21 +43,29 @@ gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t 
   return layout;
 }
 
-/* ---- Workspace: ring, sums, row pointers, offsets, flags, and the algorithm's part ---- */
+/* ---- Workspace: ring, a row of the border's constant, sums, row pointers, offsets, flags, and the algorithm's part ---- */
 
 typedef struct places {
-  size_t sums, rows, offsets, flags, extra, end;
+  size_t constant, sums, rows, lines, offsets, flags, extra, end;
 } places;
 
 static size_t row_pointers(const gconv_problem *problem, const gconv_layout *layout) {
   return (size_t)(layout->band - 1) * (size_t)layout->step + (size_t)problem->rows;
 }
 
+/* Whether rows of floats can be used where they are: the ring is then for the pieces at the left and right end alone. */
+static bool is_in_place(const gconv_problem *problem) {
+  return problem->in_type == GCONV_F32 && problem->stride_x == 1;
+}
+
 static places places_of(const gconv_problem *problem, const gconv_layout *layout, size_t extra) {
   places at;
-  at.sums = layout->ring_rows * layout->row * sizeof(float);
+  const size_t pointers = gconv_round_up(row_pointers(problem, layout) * sizeof(float *), GCONV_ALIGNMENT);
+  at.constant = layout->ring_rows * layout->row * sizeof(float);
+  at.sums = at.constant + (is_in_place(problem) ? layout->row * sizeof(float) : 0);
   at.rows = at.sums + (size_t)problem->filters * (size_t)layout->band * layout->piece * sizeof(float);
-  at.offsets = at.rows + gconv_round_up(row_pointers(problem, layout) * sizeof(float *), GCONV_ALIGNMENT);
+  at.lines = at.rows + pointers;
+  at.offsets = at.lines + pointers;
   at.flags = at.offsets + gconv_round_up((size_t)problem->columns * sizeof(int64_t), GCONV_ALIGNMENT);
   at.extra = at.flags + gconv_round_up(layout->ring_rows, GCONV_ALIGNMENT);
   at.end = at.extra + extra;
@@ -66,7 +74,7 @@ static places places_of(const gconv_problem *problem, const gconv_layout *layout
 
 size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layout, size_t extra) {
   size_t sums = gconv_product(4, (size_t[]){(size_t)problem->filters, (size_t)layout->band, layout->piece, sizeof(float)});
-  size_t ring = gconv_product(3, (size_t[]){layout->ring_rows, layout->row, sizeof(float)});
+  size_t ring = gconv_product(3, (size_t[]){layout->ring_rows + 1, layout->row, sizeof(float)});
   if (sums > SIZE_MAX / 8 || ring > SIZE_MAX / 8 || extra > SIZE_MAX / 8)
     return SIZE_MAX;
   return places_of(problem, layout, extra).end;
@@ -77,9 +85,12 @@ size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layo
 typedef struct walk {
   gconv_window window;
   const gconv_problem *problem;
-  float *ring;
-  const float **rows;
-  bool *flags; /* for each row of the ring: whether it is finite */
+  float *ring, *constant;
+  const float **rows;  /* in the ring */
+  const float **lines; /* in the image, or to the constant row */
+  bool in_place;
+  size_t inside, beyond; /* samples of the block: the pieces from `inside` to `beyond` use `lines` */
+  bool *flags;           /* for each row of the ring: whether it is finite */
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
   int64_t loaded;     /* all lattice rows below this one have been in the ring */
@@ -103,15 +114,27 @@ static bool is_finite(const float *row, size_t count) {
   return sum == 0.0f;
 }
 
-/* Converts a lattice row into the ring. */
+/* The image's row of a lattice row; it may be outside. */
+static int64_t row_of(const walk *w, int64_t lattice) {
+  const gconv_problem *problem = w->problem;
+  return w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
+}
+
+/* Converts a lattice row into the ring; if rows are used in place, only what lies under the other pieces. */
 static void load(walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
-  const size_t slot = w->slot;
-  int64_t y = w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
-  int64_t left = (int64_t)w->first_pixel * problem->stride_x - problem->pad_left;
-  size_t count = w->pixels + gconv_window_halo(problem) / (size_t)problem->channels;
+  const size_t slot = w->slot, channels = (size_t)problem->channels, halo = gconv_window_halo(problem);
+  const int64_t y = row_of(w, lattice), left = (int64_t)w->first_pixel * problem->stride_x - problem->pad_left;
+  const size_t count = w->pixels + halo / channels;
   float *row = w->ring + slot * layout->row + w->shift;
+  if (w->inside < w->beyond) {
+    const size_t end = w->inside > 0 ? (w->inside + halo) / channels : 0, begin = w->beyond / channels;
+    gconv_load_pixels(w->window.execution, y, left, 1, (int64_t)end, row);
+    if (w->beyond < w->pixels * channels)
+      gconv_load_pixels(w->window.execution, y, left + (int64_t)begin, 1, (int64_t)(count - begin), row + w->beyond);
+    return;
+  }
   for (size_t f = 0; f < layout->phases; f++) {
     int64_t residue = (int64_t)f * problem->dilation_x % problem->stride_x;
     gconv_load_pixels(w->window.execution, y, left + residue, problem->stride_x, (int64_t)count, row + f * layout->phase);
@@ -119,7 +142,32 @@ static void load(walk *w, int64_t lattice) {
   if (w->check_finite) {
     w->flags[slot] = true;
     for (size_t f = 0; f < layout->phases && problem->in_type == GCONV_F32; f++)
-      w->flags[slot] = w->flags[slot] && is_finite(row + f * layout->phase, count * (size_t)problem->channels);
+      w->flags[slot] = w->flags[slot] && is_finite(row + f * layout->phase, count * channels);
+  }
+}
+
+/* Finds the pieces under which all samples are those of the image, with some to spare on both sides. */
+static void find_inside(walk *w) {
+  const size_t channels = (size_t)w->problem->channels, piece = w->window.layout.piece, width = w->pixels * channels;
+  const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * w->problem->channels;
+  const int64_t right = (int64_t)w->problem->width * w->problem->channels - GCONV_WINDOW_SLACK - LINE;
+  w->inside = w->beyond = 0;
+  for (size_t x = 0; w->in_place && x < width; x += piece) {
+    const size_t samples = gconv_round_up(width - x < piece ? width - x : piece, UNIT);
+    if (left + (int64_t)x < LINE || left + (int64_t)(x + samples + gconv_window_halo(w->problem)) > right)
+      continue;
+    w->inside = w->beyond == 0 ? x : w->inside;
+    w->beyond = x + piece < width ? x + piece : width;
+  }
+}
+
+/* Points to lattice rows `top` and those after it where they are, so that sample 0 of the block has the index 0. */
+static void find_lines(walk *w, int64_t top) {
+  const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * w->problem->channels;
+  for (size_t i = 0; i < row_pointers(w->problem, &w->window.layout); i++) {
+    const int64_t y = gconv_border_index(w->problem->border, row_of(w, top + (int64_t)i), w->problem->height);
+    const float *row = (const void *)(y == GCONV_OUTSIDE ? NULL : gconv_input_row(w->window.execution, y));
+    w->lines[i] = row ? row + left : w->constant;
   }
 }
 
@@ -132,12 +180,10 @@ static void expect_next(const walk *w) {
   const gconv_layout *layout = &w->window.layout;
   if (layout->step > FORESEEN_STEP)
     return;
-  int64_t top = w->first_row * problem->stride_y - problem->pad_top;
   int64_t left = (int64_t)(w->first_pixel + w->window.first / (size_t)problem->channels) * problem->stride_x;
   int64_t pixels = (int64_t)(w->window.samples / (size_t)problem->channels) * problem->stride_x;
   for (int64_t i = 0; i < (int64_t)layout->band * layout->step; i++)
-    gconv_expect_load(w->window.execution, top + (w->loaded + i) * problem->dilation_y,
-                      left - problem->pad_left + problem->anchor_x, pixels);
+    gconv_expect_load(w->window.execution, row_of(w, w->loaded + i), left - problem->pad_left + problem->anchor_x, pixels);
 }
 
 /* Loads the rows that output rows j .. j + count - 1 of the class need, and sets pointers to them. */
@@ -159,6 +205,8 @@ static void load_band(walk *w, int64_t j, int32_t count) {
     if (w->check_finite && i < (size_t)needed)
       w->window.finite = w->window.finite && w->flags[slot];
   }
+  if (w->inside < w->beyond)
+    find_lines(w, top);
   w->window.count = count;
 }
 
@@ -180,6 +228,7 @@ static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
     for (int32_t i = 0; i < window->count; i++)
       gconv_expect_store(window->execution, output_row(w, j + i), pixel, pixels);
     expect_next(w);
+    window->rows = window->first >= w->inside && window->first < w->beyond ? w->lines : w->rows;
     make_piece(window);
     for (int32_t i = 0; i < window->count; i++)
       gconv_store_samples(window->execution, output_row(w, j + i), sample, window->samples,
@@ -211,7 +260,10 @@ void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bo
   const float **rows = (void *)(memory + at.rows);
   walk w = {.problem = problem,
             .ring = (void *)memory,
+            .constant = (void *)(memory + at.constant),
             .rows = rows,
+            .lines = (void *)(memory + at.lines),
+            .in_place = is_in_place(problem) && !check_finite,
             .flags = (void *)(memory + at.flags),
             .check_finite = check_finite,
             .window = {.execution = execution,
@@ -221,12 +273,15 @@ void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bo
                        .sums = (void *)(memory + at.sums),
                        .extra = memory + at.extra}};
   fill_offsets(problem, layout, offsets);
+  for (size_t i = 0; i < layout->row && w.in_place; i++)
+    w.constant[i] = problem->border_level;
   size_t block = layout->block / (size_t)problem->channels, width = (size_t)problem->out_width;
   for (w.first_pixel = 0; w.first_pixel < width; w.first_pixel += block) {
     w.pixels = width - w.first_pixel < block ? width - w.first_pixel : block;
     w.shift = w.first_pixel == 0 && layout->phases == 1
                   ? (LINE - (size_t)problem->pad_left * (size_t)problem->channels % LINE) % LINE
                   : 0;
+    find_inside(&w);
     for (int32_t c = 0; c < layout->classes && execution->first_row + c < execution->end_row; c++) {
       w.first_row = execution->first_row + c;
       walk_class(&w, (execution->end_row - w.first_row - 1) / layout->classes + 1, make_piece);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop that algorithms of the CPU share. Input rows are converted to float32 once, with their borders, into a ring of
- * rows that stays in cache. Sums are made for a few output rows at a time, and go through the epilogue while they are in L1.
+ * rows that stays in cache. Rows of floats are used where they are, but for their ends. Sums are made for a few output rows
+ * at a time, and go through the epilogue while they are in L1.
  *
  * Columns are divided into blocks, so narrow that the ring stays in L2 for any width of the image and any height of the
  * filter. A block is divided into pieces, so narrow that the sums stay in L1. Strides and dilations are resolved here:
