@@ -23,9 +23,9 @@ typedef struct gconv_svm_reading {
       coefficients;                       /* coefficients: vectors x rows of coefficients */
   gconv_svm_numbers least, most, colours; /* least, most: of columns; colours: red, green and blue of classes */
   bool has_scale, promises_notes;
-  size_t most_columns, named, noted; /* the most columns; the number of classes, and of columns, with notes */
-  char **names;                      /* owned: of classes, from the notes */
-  int32_t features;                  /* features of a channel */
+  size_t most_columns, named; /* the most columns; the number of classes with names */
+  char **names;               /* owned: of classes, from the notes */
+  int32_t features;           /* features of a channel */
 } gconv_svm_reading;
 
 /* Follows "SV" on its line if notes and a line "# end" follow the vectors. */

@@ -43,31 +43,38 @@ static gconv_status read_label(gconv_svm_reading *r, const char *at) {
   return r->model->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
 }
 
-/* "column I MEAN DEVIATION ORIGIN NAME" */
+/* Makes room for one more column. */
+#define GROW(array)                                                                                                         \
+  do {                                                                                                                      \
+    void *grown = gconv_grown(notes->array, notes->count, sizeof *notes->array);                                            \
+    GCONV_NEED_MEMORY(grown, "no memory for a model");                                                                      \
+    notes->array = grown;                                                                                                   \
+  } while (0)
+
+/* "column I MEAN DEVIATION ORIGIN NAME"; memory grows with the lines, whatever number of columns the vectors have. */
 static gconv_status read_column(gconv_svm_reading *r, char *at) {
   gconv_column_notes *notes = &r->model->notes;
   uint64_t index;
   double numbers[3];
-  bool good = gconv_svm_text_count(&at, r->most_columns, &index) && index == r->noted + 1;
+  bool good = gconv_svm_text_count(&at, r->most_columns, &index) && index == notes->count + 1;
   for (int k = 0; k < 3 && good; k++)
     good = gconv_svm_text_number(&at, &numbers[k]);
   if (!good || !(numbers[1] >= 0))
     return gconv_lines_fail(
-        &r->lines, "expected the number of the column, %zu, its mean, deviation and origin, and its name", r->noted + 1);
-  if (!notes->names) {
-    *notes = (gconv_column_notes){.count = r->most_columns,
-                                  .names = calloc(r->most_columns, sizeof *notes->names),
-                                  .means = calloc(r->most_columns, sizeof *notes->means),
-                                  .deviations = calloc(r->most_columns, sizeof *notes->deviations),
-                                  .origins = calloc(r->most_columns, sizeof *notes->origins)};
-    GCONV_NEED_MEMORY(notes->names && notes->means && notes->deviations && notes->origins, "no memory for a model");
-  }
-  notes->means[r->noted] = numbers[0];
-  notes->deviations[r->noted] = numbers[1];
-  notes->origins[r->noted] = numbers[2];
-  notes->names[r->noted] = copy_name(at + (*at == ' '));
-  return notes->names[r->noted++] ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+        &r->lines, "expected the number of the column, %zu, its mean, deviation and origin, and its name", notes->count + 1);
+  GROW(names);
+  GROW(means);
+  GROW(deviations);
+  GROW(origins);
+  char *name = copy_name(at + (*at == ' '));
+  GCONV_NEED_MEMORY(name, "no memory for a model");
+  notes->means[notes->count] = numbers[0];
+  notes->deviations[notes->count] = numbers[1];
+  notes->origins[notes->count] = numbers[2];
+  notes->names[notes->count++] = name;
+  return GCONV_OK;
 }
+#undef GROW
 
 /* The text has empty names if there are no names, and zeros if there are no origins. */
 static void settle_columns(gconv_column_notes *notes) {
@@ -158,7 +165,7 @@ static gconv_status read_note(gconv_svm_reading *r) {
   char *at = text + 10;
   if (strncmp(text, "# columns ", 10) == 0) {
     if (!gconv_svm_text_count(&at, GCONV_MOST_COLUMNS, &columns) || !gconv_svm_text_is_end(at) ||
-        columns < r->most_columns || r->has_scale || r->noted > 0)
+        columns < r->most_columns || r->has_scale || r->model->notes.count > 0)
       return gconv_lines_fail(&r->lines, "expected a number of columns, no less than the %zu that the vectors have",
                               r->most_columns);
     r->most_columns = (size_t)columns;
@@ -202,9 +209,9 @@ gconv_status gconv_svm_text_notes(gconv_svm_reading *r) {
   if (r->has_scale && r->least.count != r->most_columns)
     return gconv_fail(GCONV_BAD_FILE, "%s: ranges of %zu columns, where there are %zu: the file is cut off",
                       r->lines.source->name, r->least.count, r->most_columns);
-  if (r->noted != r->model->notes.count)
+  if (r->model->notes.count > 0 && r->model->notes.count != r->most_columns)
     return gconv_fail(GCONV_BAD_FILE, "%s: notes of %zu columns, where there are %zu: the file is cut off",
-                      r->lines.source->name, r->noted, r->model->notes.count);
+                      r->lines.source->name, r->model->notes.count, r->most_columns);
   settle_columns(&r->model->notes);
   if (r->named > 0 && r->named != r->classes)
     return gconv_fail(GCONV_BAD_FILE, "%s: names of %zu classes, where nr_class is %llu: the file is cut off",
