@@ -130,8 +130,7 @@ static void draw_filter(const gconv_bank *bank, const layout *l, int64_t k, doub
 
 gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *sheet, gconv_image *image) {
   static const gconv_bank_sheet defaults = {0};
-  GCONV_NEED(bank);
-  GCONV_NEED(image);
+  GCONV_NEED(bank, image);
   GCONV_TRY(gconv_bank_check(bank));
   sheet = sheet ? sheet : &defaults;
   if (sheet->zoom < 0 || sheet->columns < 0 || sheet->zoom > GCONV_BANK_MAX_ZOOM)

@@ -229,8 +229,7 @@ static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name
 }
 
 gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name, size_t *index) {
-  GCONV_NEED(file);
-  GCONV_NEED(index);
+  GCONV_NEED(file, index);
   size_t matches = count_matches(file, name, true, index);
   if (matches == 0 && name)
     matches = count_matches(file, name, false, index);
@@ -238,8 +237,7 @@ gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name,
 }
 
 gconv_status gconv_bank_file_read(gconv_bank_file *file, size_t index, gconv_bank *bank) {
-  GCONV_NEED(file);
-  GCONV_NEED(bank);
+  GCONV_NEED(file, bank);
   if (index >= file->count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no bank number %zu", file->path, index);
   const gconv_bank_entry *entry = &file->entries[index];

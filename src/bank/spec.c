@@ -43,8 +43,7 @@ static gconv_status split(const char *spec, char **path, const char **name) {
 gconv_status gconv_bank_file_open(const char *spec, const char *syntax, gconv_bank_file **file, const char **name) {
   char *path;
   const char *rest;
-  GCONV_NEED(spec);
-  GCONV_NEED(file);
+  GCONV_NEED(spec, file);
   GCONV_TRY(split(spec, &path, &rest));
   gconv_status status = gconv_bank_file_open_path(path, syntax, file);
   free(path);

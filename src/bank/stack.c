@@ -61,8 +61,7 @@ static gconv_status check_growth(gconv_bank_shape shape, uint64_t taps) {
 gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank) {
   reach rows = {0, 0}, columns = {0, 0};
   uint64_t taps = 0;
-  GCONV_NEED(filters);
-  GCONV_NEED(bank);
+  GCONV_NEED(filters, bank);
   if (filters->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a bank needs at least one filter");
   GCONV_TRY(gconv_filters_check(filters));

@@ -42,8 +42,7 @@ static gconv_status check_losses(const char *path, const gconv_bank_syntax *synt
 gconv_status gconv_bank_write(const char *path, const char *format, const gconv_bank *bank) {
   const gconv_bank_syntax *syntax = NULL;
   gconv_sink *sink = NULL;
-  GCONV_NEED(path);
-  GCONV_NEED(bank);
+  GCONV_NEED(path, bank);
   GCONV_TRY(find_format(path, format, &syntax));
   GCONV_TRY(gconv_bank_check(bank));
   if (syntax != &gconv_bank_syntax_text)

@@ -4,9 +4,16 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-gconv_status gconv_check_given(const void *pointer, const char *name, const char *function) {
-  return pointer ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s(): %s is NULL", function, name);
+gconv_status gconv_check_given(const void *const *pointers, size_t count, const char *names, const char *function) {
+  for (size_t i = 0; i < count; i++) {
+    int length = (int)strcspn(names, ",");
+    if (!pointers[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s(): %.*s is NULL", function, length, names);
+    names += names[length] ? length + 2 : length;
+  }
+  return GCONV_OK;
 }
 
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most) {

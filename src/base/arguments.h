@@ -12,13 +12,15 @@
 
 GCONV_C_BEGIN
 
-/* Fails in the calling function if a pointer is NULL: "gconv_image_read(): path is NULL". */
-#define GCONV_NEED(pointer) GCONV_TRY(gconv_check_given(pointer, #pointer, __func__))
+/* Fails in the calling function if one of the pointers is NULL: "gconv_image_read(): path is NULL". */
+#define GCONV_NEED(...) GCONV_TRY(gconv_check_given(GCONV_POINTERS(__VA_ARGS__), #__VA_ARGS__, __func__))
+#define GCONV_POINTERS(...) (const void *const[]){__VA_ARGS__}, sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)
 
 /* The same for a pointer that has another name in the header. */
-#define GCONV_NEED_AS(pointer, name) GCONV_TRY(gconv_check_given(pointer, name, __func__))
+#define GCONV_NEED_AS(pointer, name) GCONV_TRY(gconv_check_given(GCONV_POINTERS(pointer), name, __func__))
 
-gconv_status gconv_check_given(const void *pointer, const char *name, const char *function);
+/* `names`: of all pointers, with ", " between. */
+gconv_status gconv_check_given(const void *const *pointers, size_t count, const char *names, const char *function);
 
 /* Fails if a number, or the value of an enumeration, is not from least to most: "stride is 0: it must be 1 to 10". */
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most);

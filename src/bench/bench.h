@@ -163,6 +163,9 @@ void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data
 /* The median of at least one number; sorts them. */
 double gconv_bench_median(double *numbers, int count);
 
+/* Sets the median of at least one time, and the distance of the quartiles around it; sorts the times. */
+void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs);
+
 /* `runs`; or fewer, but at least 3, where so many are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 

@@ -25,6 +25,11 @@ double gconv_bench_median(double *numbers, int count) {
   return numbers[count / 2];
 }
 
+void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs) {
+  row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
+  row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
+}
+
 /* Algorithms estimated at more than this many times the best are not worth measuring. */
 static const double HOPELESS = 6;
 

@@ -129,8 +129,7 @@ static gconv_bench_row make_row(const gconv_bench *bench, const transfer *t, con
            CHANNELS, SIDE, SIDE, FILTERS, SIZE, SIZE, 1e3 * up, 1e3 * down);
   for (int i = 0; i < runs; i++)
     t->numbers[i] = part == UP ? t->times[i].up_ms : part == DOWN ? t->times[i].down_ms : t->times[i].whole_ms;
-  row.ms = gconv_bench_median(t->numbers, runs); /* which sorts them */
-  row.spread_ms = t->numbers[3 * runs / 4] - t->numbers[runs / 4];
+  gconv_bench_take_times(&row, t->numbers, runs);
   return row;
 }
 

@@ -187,8 +187,7 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
 }
 
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
-  GCONV_NEED(filters);
-  GCONV_NEED(options);
+  GCONV_NEED(filters, options);
   GCONV_NEED_AS(result, "operation");
   GCONV_TRY(gconv_filters_check(filters));
   const gconv_options filled = gconv_options_filled(options);

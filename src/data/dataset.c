@@ -15,8 +15,7 @@ gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, co
   GCONV_NEED(dataset);
   if (count == 0)
     return GCONV_OK;
-  GCONV_NEED(cases);
-  GCONV_NEED(inputs);
+  GCONV_NEED(cases, inputs);
   for (size_t i = 0; i < count; i++)
     if (cases[i] >= dataset->info.cases)
       return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu of a data set of %zu: cases are counted from 0 on", cases[i],
@@ -61,8 +60,7 @@ bool gconv_dataset_is_sparse(const gconv_dataset *dataset) {
 }
 
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset) {
-  GCONV_NEED(options);
-  GCONV_NEED(dataset);
+  GCONV_NEED(options, dataset);
   GCONV_NEED_AS(options->inputs, "options->inputs");
   GCONV_TRY(gconv_check_value("options->kind", options->kind, GCONV_DATASET_TABLE, GCONV_DATASET_PIXELS));
   GCONV_TRY(gconv_check_value("options->window", options->window, options->kind == GCONV_DATASET_WINDOWS, 1 << 24));

@@ -64,8 +64,7 @@ static gconv_status count_floats(const char *path, gconv_image *mask) {
 }
 
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask) {
-  GCONV_NEED(path);
-  GCONV_NEED(mask);
+  GCONV_NEED(path, mask);
   GCONV_TRY(check_format(path));
   GCONV_TRY(gconv_image_read(path, options, mask));
   const char *wrong = mask->frames != 1 ? "holds several images, and a mask is one"

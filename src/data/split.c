@@ -182,9 +182,7 @@ static gconv_status split(const gconv_dataset *dataset, drawing *d, double fract
 
 gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,
                                  gconv_dataset **second) {
-  GCONV_NEED(dataset);
-  GCONV_NEED(first);
-  GCONV_NEED(second);
+  GCONV_NEED(dataset, first, second);
   if (!(fraction > 0 && fraction < 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "fraction is %g: it must be between 0 and 1", fraction);
   size_t cases = dataset->info.cases;

@@ -168,8 +168,7 @@ static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms
 }
 
 gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) {
-  GCONV_NEED(device);
-  GCONV_NEED(machine);
+  GCONV_NEED(device, machine);
   gconv_machine measured = device->machine;
   double count, milliseconds;
   GCONV_TRY(measure_bandwidth(device, &measured.bytes_per_ms));

@@ -127,8 +127,7 @@ static gconv_status find_rank(const gconv_filter *f, int32_t *rank) {
 /* ---- The public function ---- */
 
 gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis) {
-  GCONV_NEED(filter);
-  GCONV_NEED(analysis);
+  GCONV_NEED(filter, analysis);
   GCONV_TRY(gconv_filter_check(filter));
   gconv_filter_analysis a = {0};
   size_t taps = (size_t)filter->rows * (size_t)filter->columns;

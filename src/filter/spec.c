@@ -333,8 +333,7 @@ static gconv_status make_room(gconv_filters *list) {
 }
 
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list) {
-  GCONV_NEED(spec);
-  GCONV_NEED(list);
+  GCONV_NEED(spec, list);
   if (list->count > 0 && !list->items)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the list has %zu filters, and its items are NULL", list->count);
   size_t before = list->count;

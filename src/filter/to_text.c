@@ -71,8 +71,7 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
   const gconv_syntax *syntax = NULL, *found = NULL;
   char *plain = NULL;
   size_t size = 0;
-  GCONV_NEED(filter);
-  GCONV_NEED(text);
+  GCONV_NEED(filter, text);
   GCONV_TRY(gconv_filter_check(filter));
   GCONV_TRY(choose_syntax(filter, &syntax));
   GCONV_TRY(write_text(filter, 1, syntax, false, &plain, &size));
@@ -99,8 +98,7 @@ static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
 
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {
   GCONV_FREED char *text = NULL;
-  GCONV_NEED(path);
-  GCONV_NEED(filters);
+  GCONV_NEED(path, filters);
   GCONV_TRY(gconv_filters_check(filters));
   GCONV_TRY(gconv_check_ending(path, "txt", "a filter", "gconv bank convert SPEC -o FILE.npy writes an array"));
   GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));

@@ -55,8 +55,7 @@ static gconv_status make_sums(gconv_fit *fit) {
 
 gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_compared *before, const gconv_compared *after,
                            double held) {
-  GCONV_NEED(fit);
-  GCONV_NEED(device);
+  GCONV_NEED(fit, device);
   GCONV_TRY(check_fit(fit));
   GCONV_TRY(check_image(before, "before"));
   GCONV_TRY(check_image(after, "after"));
@@ -108,9 +107,7 @@ static gconv_status solve(const gconv_fit *fit, gconv_threads *threads, gconv_fi
 }
 
 gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_fit_result *result) {
-  GCONV_NEED(fit);
-  GCONV_NEED(device);
-  GCONV_NEED(result);
+  GCONV_NEED(fit, device, result);
   GCONV_TRY(check_fit(fit));
   if (!fit->sums)
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_solve(): no pair was added");

@@ -58,8 +58,7 @@ static gconv_status copy_block(const void *bytes, size_t size, const char *what,
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
   gconv_image copy = {0};
   void *xmp = NULL, *comment = NULL;
-  GCONV_NEED(to);
-  GCONV_NEED(from);
+  GCONV_NEED(to, from);
   if (to == from)
     return GCONV_OK;
   gconv_metadata_lend(&copy, from);

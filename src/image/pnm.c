@@ -379,6 +379,11 @@ static void close_pnm(gconv_reader *reader) {
   gconv_release(state ? state->bits : NULL);
 }
 
+/* What both formats have. */
+#define BOTH                                                                                                                \
+  .members = true, .open = open_pnm, .read_rows = read_rows, .next = next_of_pipe, .unround = unround, .close = close_pnm,  \
+  .start = gconv_pnm_start, .write_rows = gconv_pnm_write_rows, .add_frame = gconv_pnm_add_frame
+
 const gconv_format gconv_format_pnm = {
     .info = {.name = "pnm",
              .extensions = "pnm ppm pgm pbm",
@@ -388,16 +393,8 @@ const gconv_format gconv_format_pnm = {
              .holds = {true, true, false},
              .multiframe = true},
     .alpha = false,
-    .members = true,
     .sniff = sniff_pnm,
-    .open = open_pnm,
-    .read_rows = read_rows,
-    .next = next_of_pipe,
-    .unround = unround,
-    .close = close_pnm,
-    .start = gconv_pnm_start,
-    .write_rows = gconv_pnm_write_rows,
-    .add_frame = gconv_pnm_add_frame,
+    BOTH,
 };
 
 const gconv_format gconv_format_pam = {
@@ -409,14 +406,6 @@ const gconv_format gconv_format_pam = {
              .holds = {true, true, false},
              .multiframe = true},
     .alpha = true,
-    .members = true,
     .sniff = sniff_pam,
-    .open = open_pnm,
-    .read_rows = read_rows,
-    .next = next_of_pipe,
-    .unround = unround,
-    .close = close_pnm,
-    .start = gconv_pnm_start,
-    .write_rows = gconv_pnm_write_rows,
-    .add_frame = gconv_pnm_add_frame,
+    BOTH,
 };

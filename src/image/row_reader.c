@@ -312,8 +312,7 @@ static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *
 
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
-  GCONV_NEED(path);
-  GCONV_NEED(image);
+  GCONV_NEED(path, image);
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
@@ -351,8 +350,7 @@ static gconv_status read_header(const char *path, const gconv_read_options *opti
 }
 
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
-  GCONV_NEED(path);
-  GCONV_NEED(image);
+  GCONV_NEED(path, image);
   return read_header(path, &(gconv_read_options){0}, image, format);
 }
 

@@ -88,8 +88,7 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
 
 /* The format's start() checks limits of its own, such as the largest size. */
 gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
-  GCONV_NEED(info);
-  GCONV_NEED(image);
+  GCONV_NEED(info, image);
   GCONV_TRY(gconv_check_value("the type of the image", image->type, GCONV_U8, GCONV_F32)); /* sizes may not be known yet */
   if (!info->writes)
     return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
@@ -435,8 +434,7 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
 
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
   gconv_row_writer *rows = NULL;
-  GCONV_NEED(path);
-  GCONV_NEED(image);
+  GCONV_NEED(path, image);
   GCONV_TRY(gconv_check_pixels(image, path));
   if ((image->icc_bytes && !image->icc) || (image->exif_bytes && !image->exif) || (image->xmp_bytes && !image->xmp) ||
       (image->tags_bytes && !image->tags))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Results that lie among the inputs. Three things could go wrong: the next run filters results again, results of an earlier
  * run are filtered now, and a file that is no result is replaced. */
+#include "base/folders.h"
 #include "base/mark.h"
 #include "base/memory.h"
 #include "names/manifest.h"
@@ -171,7 +172,7 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
   *takes_marks = false;
   if (!outputs->alike && !outputs->among)
     return GCONV_OK;
-  GCONV_TRY(gconv_path_make_folders(outputs->folder));
+  GCONV_TRY(gconv_make_folders(outputs->folder, 0777));
   GCONV_TRY(probe(outputs, &ignores_case, takes_marks));
   if (!outputs->alike || !ignores_case)
     return GCONV_OK;

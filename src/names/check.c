@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of the named results before the work begins: whether they can be written, and do no harm. */
+#include "base/folders.h"
 #include "base/memory.h"
 #include "names/outputs.h"
 
@@ -62,7 +63,7 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
   gconv_status status = root && real ? check_place(outputs, root, path, real) : gconv_no_memory();
   free(root);
   free(real);
-  return status == GCONV_OK ? gconv_path_make_folders(path) : status;
+  return status == GCONV_OK ? gconv_make_folders(path, 0777) : status;
 }
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */

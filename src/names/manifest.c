@@ -2,6 +2,7 @@
 #include "names/manifest.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/folders.h"
 #include "base/memory.h"
 #include "names/paths.h"
 
@@ -220,7 +221,7 @@ static gconv_status begin_line(const gconv_manifest *manifest) {
 }
 
 static gconv_status open_own(gconv_manifest *manifest, bool shared) {
-  GCONV_TRY(gconv_path_make_folders(manifest->path));
+  GCONV_TRY(gconv_make_folders(manifest->path, 0777));
   int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   off_t bytes;
   manifest->file = open(manifest->path, flags, 0666);

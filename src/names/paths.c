@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/paths.h"
-#include "base/folders.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -99,9 +98,4 @@ int gconv_identity_compare(const void *a, const void *b) {
   if (left->device != right->device)
     return left->device < right->device ? -1 : 1;
   return (left->inode > right->inode) - (left->inode < right->inode);
-}
-
-gconv_status gconv_path_make_folders(const char *path) {
-  gconv_status status = gconv_make_folders(path, 0777);
-  return status == GCONV_OK ? status : gconv_fail(status, "%s", gconv_last_error());
 }

@@ -44,7 +44,4 @@ typedef struct gconv_identity {
 bool gconv_path_identify(const char *path, gconv_identity *identity);
 /* Orders two identities, for qsort(), bsearch() and tsearch(). */
 int gconv_identity_compare(const void *a, const void *b);
-/* Makes the folders that lead to `path` where they are missing. Thread-safe. */
-gconv_status gconv_path_make_folders(const char *path);
-
 #endif

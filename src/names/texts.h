@@ -28,7 +28,8 @@ void gconv_keys_sort(gconv_key *keys, size_t count);
 void gconv_keys_free(gconv_key *keys, size_t count);
 
 /* Fails in the calling function, which has a `message`, if a pointer is NULL. */
-#define GCONV_NEED_TOLD(pointer, message) GCONV_TRY(gconv_tell(gconv_check_given(pointer, #pointer, __func__), message))
+#define GCONV_NEED_TOLD(pointer, message)                                                                                   \
+  GCONV_TRY(gconv_tell(gconv_check_given(GCONV_POINTERS(pointer), #pointer, __func__), message))
 
 /* Fails if one of the texts is missing. `name` of the list is for the error. */
 gconv_status gconv_check_texts(const gconv_texts *texts, const char *name);

@@ -82,9 +82,7 @@ gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, 
                                        size_t output_count, void *stream) {
   gconv_image image;
   gconv_plan *own;
-  GCONV_NEED(plan);
-  GCONV_NEED(in);
-  GCONV_NEED(outputs);
+  GCONV_NEED(plan, in, outputs);
   if (!plan->type->execute_device)
     return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
   GCONV_TRY(see_image(in, &plan->like, "the input", &image));

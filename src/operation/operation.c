@@ -95,10 +95,7 @@ static gconv_status create(gconv_device *device, const gconv_image *like, const 
 
 gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
                                gconv_plan **plan) {
-  GCONV_NEED(device);
-  GCONV_NEED(like);
-  GCONV_NEED(operation);
-  GCONV_NEED(plan);
+  GCONV_NEED(device, like, operation, plan);
   return create(device, like, operation, rows, GCONV_PLAN_WHOLE, plan);
 }
 

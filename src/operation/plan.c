@@ -200,8 +200,7 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gco
 
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, size_t output_count,
                                 gconv_timings *timings) {
-  GCONV_NEED(plan);
-  GCONV_NEED(in);
+  GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_TRY(check_pixels(plan, in));
   for (size_t i = 0; i < output_count && i < plan->output_count; i++)
@@ -350,8 +349,7 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *images, size_t output_count, gconv_timings *timings) {
   gconv_timings local = {0};
-  GCONV_NEED(plan);
-  GCONV_NEED(window);
+  GCONV_NEED(plan, window);
   if (!plan->pass.surveys) /* a survey has no outputs */
     GCONV_NEED_AS(images, "outputs");
   timings = timings ? timings : &local;
@@ -418,8 +416,7 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
 
 gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, size_t output_count,
                                double tolerance, gconv_verification *result) {
-  GCONV_NEED(plan);
-  GCONV_NEED(in);
+  GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_NEED(result);
   if (isnan(tolerance))

@@ -481,9 +481,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 
 gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result) {
   gconv_image mask = {0};
-  GCONV_NEED(operation);
-  GCONV_NEED(area);
-  GCONV_NEED(result);
+  GCONV_NEED(operation, area, result);
   if (area->mask)
     GCONV_TRY(gconv_check_pixels(area->mask, "the mask"));
   if (area->width < 0 || area->height < 0 || (area->width == 0) != (area->height == 0))

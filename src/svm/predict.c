@@ -305,9 +305,7 @@ static gconv_status predict_part(const gconv_svm *model, gconv_device *device, c
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                int32_t *classes, double *values, double *probabilities) {
   enum { MOST = 4096, VALUES = 1 << 24 };
-  GCONV_NEED(model);
-  GCONV_NEED(device);
-  GCONV_NEED(rows);
+  GCONV_NEED(model, device, rows);
   const gconv_svm_info *info = &model->info;
   if (classes && info->type != GCONV_SVM_C_SVC)
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_svm_predict(): classes of a model of regression, which yields values");

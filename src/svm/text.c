@@ -143,8 +143,7 @@ static gconv_status put_notes(gconv_sink *sink, const gconv_svm *model) {
 }
 
 gconv_status gconv_svm_write(const char *path, const gconv_svm *model) {
-  GCONV_NEED(path);
-  GCONV_NEED(model);
+  GCONV_NEED(path, model);
   gconv_sink *sink;
   GCONV_TRY(gconv_sink_open(path, &sink));
   gconv_status status = put_header(sink, model);

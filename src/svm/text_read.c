@@ -329,8 +329,7 @@ gconv_status gconv_svm_read_source(gconv_source *source, gconv_svm **model) {
 }
 
 gconv_status gconv_svm_read(const char *path, gconv_svm **model) {
-  GCONV_NEED(path);
-  GCONV_NEED(model);
+  GCONV_NEED(path, model);
   *model = NULL;
   gconv_source source;
   gconv_status status = gconv_source_open(path, &source);

@@ -186,9 +186,7 @@ static gconv_status note_data(const gconv_dataset_info *info, gconv_svm *model) 
 
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model) {
-  GCONV_NEED(data);
-  GCONV_NEED(device);
-  GCONV_NEED(model);
+  GCONV_NEED(data, device, model);
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   gconv_svm_settings settings;
   gconv_svm_cases cases = {0};
@@ -318,9 +316,7 @@ static gconv_status validate(validating *v, const size_t *members, size_t folds)
 
 gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
                                 gconv_device *device, gconv_svm_validation *result) {
-  GCONV_NEED(data);
-  GCONV_NEED(device);
-  GCONV_NEED(result);
+  GCONV_NEED(data, device, result);
   if (folds < 2)
     return gconv_fail(GCONV_BAD_ARGUMENT, "folds is %zu: cross-validation takes at least 2", folds);
   gconv_svm_settings settings;

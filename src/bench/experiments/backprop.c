@@ -251,18 +251,14 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
 /* ---- Times ---- */
 
 static gconv_status time_runs(const learner *l, int runs, int epochs, gconv_bench_row *row) {
-  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
-  gconv_status status = milliseconds ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  for (int i = 0; status == GCONV_OK && i < runs; i++) {
-    status = train(l, epochs, &milliseconds[i]);
+  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  GCONV_NEED_MEMORY(milliseconds, "out of memory");
+  for (int i = 0; i < runs; i++) {
+    GCONV_TRY(train(l, epochs, &milliseconds[i]));
     milliseconds[i] /= epochs;
   }
-  if (status == GCONV_OK) {
-    row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
-    row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
-  }
-  free(milliseconds);
-  return status;
+  gconv_bench_take_times(row, milliseconds, runs);
+  return GCONV_OK;
 }
 
 /* Times runs of more and more epochs, until their times agree; fails if they never do. A run that takes hardly any time does

@@ -124,10 +124,8 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
     status = gconv_rbf_run(rbf, turns, &milliseconds[i]);
     milliseconds[i] /= turns;
   }
-  if (status == GCONV_OK) {
-    row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
-    row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
-  }
+  if (status == GCONV_OK)
+    gconv_bench_take_times(row, milliseconds, runs);
   gconv_rbf_free(rbf);
   gconv_device_leave(bench->device);
   free(milliseconds);
@@ -158,8 +156,7 @@ static gconv_status measure_core(gconv_bench *bench, problem *p, bool extrema) {
       make_row(p);
     milliseconds[i] = gconv_now_ms() - start;
   }
-  row.ms = gconv_bench_median(milliseconds, RUNS);
-  row.spread_ms = milliseconds[3 * RUNS / 4] - milliseconds[RUNS / 4];
+  gconv_bench_take_times(&row, milliseconds, RUNS);
   gconv_bench_end_row(bench, &row, GCONV_OK);
   return GCONV_OK;
 }

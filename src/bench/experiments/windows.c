@@ -82,16 +82,12 @@ static gconv_status time_runs(gconv_plan *plan, const stream *s, int32_t togethe
   for (int i = 0; i < 2; i++) /* to warm up, and to see how long it takes */
     GCONV_TRY(run_stream(plan, s, together, &ms));
   runs = gconv_bench_affordable_runs(ms, runs);
-  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
-  gconv_status status = milliseconds ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  for (int i = 0; status == GCONV_OK && i < runs; i++)
-    status = run_stream(plan, s, together, &milliseconds[i]);
-  if (status == GCONV_OK) {
-    row->ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
-    row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
-  }
-  free(milliseconds);
-  return status;
+  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  GCONV_NEED_MEMORY(milliseconds, "out of memory");
+  for (int i = 0; i < runs; i++)
+    GCONV_TRY(run_stream(plan, s, together, &milliseconds[i]));
+  gconv_bench_take_times(row, milliseconds, runs);
+  return GCONV_OK;
 }
 
 /* Outputs are held to those of one core, which come first. */
