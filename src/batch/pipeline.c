@@ -187,8 +187,7 @@ static gconv_status begin(gconv_run *run) {
   run->outcomes = calloc(batch->inputs->count + 1, sizeof *run->outcomes);
   bool once = run->operation->type->shares || batch->memory > 0;
   run->plans = gconv_plans_create((once ? 1 : 2) * (size_t)gconv_devices_pools(run->devices));
-  if (!run->outcomes || !run->plans)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(run->outcomes && run->plans, "out of memory");
   return gconv_groups_make(run);
 }
 

@@ -134,8 +134,7 @@ static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
 
 static gconv_status make(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan) {
   entry *e = add(plans, request);
-  if (!e)
-    return gconv_set_error(GCONV_NO_MEMORY, "no memory for a plan");
+  GCONV_NEED_MEMORY(e, "no memory for a plan");
   pthread_mutex_unlock(&plans->lock);
   gconv_status status = gconv_plan_create(request->device, request->like, request->operation, request->rows, plan);
   pthread_mutex_lock(&plans->lock);

@@ -17,9 +17,7 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
                          .width = shape->width,
                          .channels = shape->channels,
                          .planar = shape->planar};
-  gconv_status status = gconv_image_allocate(image);
-  if (status != GCONV_OK)
-    return status;
+  GCONV_TRY(gconv_image_allocate(image));
   uint32_t state = 1;
   size_t samples = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
   for (size_t i = 0; i < samples; i++) {
@@ -39,8 +37,7 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
   GCONV_FREED char *text = malloc(bytes);
-  if (!text)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  GCONV_NEED_MEMORY(text, "out of memory");
   uint32_t state = (uint32_t)size;
   size_t used = (size_t)snprintf(text, bytes, "%dx%d+%d+%d:", size, size, size / 2, size / 2);
   for (size_t i = 0; i < taps; i++)

@@ -120,9 +120,7 @@ static json_t *describe_filter(const gconv_filter *filter, const gconv_filter_an
 
 static gconv_status tell_filter(const telling *t, const gconv_filter *filter) {
   gconv_filter_analysis found;
-  gconv_status status = gconv_filter_analyze(filter, &found);
-  if (status != GCONV_OK)
-    return status;
+  GCONV_TRY(gconv_filter_analyze(filter, &found));
   if (t->list) {
     json_array_append_new(t->list, describe_filter(filter, &found));
     return GCONV_OK;
@@ -156,9 +154,7 @@ static gconv_status inform_filter(const telling *t, const char *spec) {
 static gconv_status inform_image(const telling *t, const char *word) {
   gconv_image image = {0};
   const gconv_format_info *format = NULL;
-  gconv_status status = gconv_image_read_header(word, &image, &format);
-  if (status != GCONV_OK)
-    return status;
+  GCONV_TRY(gconv_image_read_header(word, &image, &format));
   if (t->list)
     json_array_append_new(t->list, describe_image(word, &image, format));
   else

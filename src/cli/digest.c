@@ -81,8 +81,7 @@ static void add_mask(uint64_t *hash, const gconv_image *mask) {
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {
   uint64_t hash = GCONV_FNV1A_BASIS;
   char *settings = gconv_job_describe_settings(job->settings);
-  if (!settings)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(settings, "out of memory");
   add_text(&hash, "gconv %s", gconv_version());
   add_filters(&hash, &job->filters);
   for (size_t i = 0; i < job->before_count && job->before; i++)

@@ -18,8 +18,7 @@ gconv_status gconv_mistakes_add(gconv_mistakes *mistakes, const char *name, size
   if (!is_wanted(mistakes, certainty))
     return GCONV_OK;
   gconv_mistake new = {strdup(name), class, taken_for, certainty};
-  if (!new.name)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  GCONV_NEED_MEMORY(new.name, "out of memory");
   if (mistakes->count == GCONV_MISTAKES)
     free(mistakes->items[--mistakes->count].name);
   size_t at = mistakes->count++;

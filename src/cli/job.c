@@ -34,9 +34,7 @@ static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters 
 
 static gconv_status read_filters(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
-  job->before = calloc(job->before_count + 1, sizeof *job->before);
-  if (!job->before)
-    return gconv_no_memory();
+  GCONV_NEW(job->before, job->before_count + 1, "out of memory");
   for (size_t i = 0; i < settings->before_count; i++) {
     if (job->networks[i].layers)
       continue;
@@ -68,8 +66,7 @@ static gconv_status read_banks(gconv_main_job *job) {
   size_t count = settings->before_count + 1;
   job->banks = calloc(count, sizeof *job->banks);
   job->layers = calloc(count, sizeof *job->layers);
-  if (!job->banks || !job->layers)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(job->banks && job->layers, "out of memory");
   job->layer_count = count;
   for (size_t i = 0; i < count; i++) {
     const gconv_layer_settings *layer = i < settings->before_count ? &settings->before[i] : &settings->last;

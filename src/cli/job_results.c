@@ -93,8 +93,7 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
     outputs.names = (char **)gconv_svm_get_info(job->svm)->classes;
   }
   outputs.name = strndup(name, length > 0 ? length : strlen(name));
-  if (!outputs.name)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(outputs.name, "out of memory");
   gconv_status status = make_labels(&outputs, each, labels);
   free(outputs.name);
   return status;

@@ -39,8 +39,7 @@ gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings) {
   if (gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all stands before it, but times all layers together: put it behind the last --then");
   gconv_layer_settings *layers = gconv_grown(settings->before, settings->before_count, sizeof *layers);
-  if (!layers)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(layers, "out of memory");
   settings->before = layers;
   layers[settings->before_count++] = settings->last;
   settings->last = (gconv_layer_settings){0};

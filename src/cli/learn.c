@@ -29,8 +29,7 @@ gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weig
     if (!colon || colon == text || !gconv_parse_number(colon + 1, &weight->weight) || !(weight->weight > 0))
       return gconv_refuse("--weight %s: this takes a class, a colon and a number above 0: --weight spam:2.5", text);
     weight->class_name = strndup(text, (size_t)(colon - text));
-    if (!weight->class_name)
-      return gconv_no_memory();
+    GCONV_NEED_MEMORY(weight->class_name, "out of memory");
   }
   return *weights ? GCONV_OK : gconv_no_memory();
 }

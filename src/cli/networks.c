@@ -104,9 +104,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
   size_t found = 0;
-  job->networks = calloc(count, sizeof *job->networks);
-  if (!job->networks)
-    return gconv_no_memory();
+  GCONV_NEW(job->networks, count, "out of memory");
   for (size_t i = 0; i < count; i++) {
     const gconv_layer_settings *stage = stage_at(settings, i);
     bool machine;
@@ -220,8 +218,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
     gconv_classifier_colour(by, k, job->palette.colours[values[k]]);
   }
   free(values);
-  if (!values)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(values, "out of memory");
   GCONV_TRY(status);
   job->palette.count = 256;
   job->network.tone.type = most > UINT8_MAX ? GCONV_U16 : GCONV_U8;

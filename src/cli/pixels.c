@@ -241,8 +241,7 @@ static gconv_status find_classes(evaluation *e, const gconv_classifier *by) {
 
 static gconv_status find_colours(evaluation *e) {
   e->colours = malloc(3 * e->by.class_count + 1);
-  if (!e->colours)
-    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  GCONV_NEED_MEMORY(e->colours, "out of memory");
   for (size_t k = 0; k < e->by.class_count; k++)
     gconv_classifier_colour(&e->by, k, e->colours + 3 * k);
   return GCONV_OK;

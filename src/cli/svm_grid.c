@@ -70,8 +70,7 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
 gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json) {
   gconv_svm_grid g = gconv_svm_grid_of(run);
   g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
-  if (!g.scores)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(g.scores, "out of memory");
   gconv_status status = fill(run, &g);
   if (status == GCONV_OK) {
     if (run->settings->common.json)

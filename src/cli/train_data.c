@@ -128,8 +128,7 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
   const char *text = settings->validate, *colon = find_targets(text);
   char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
-  if (!inputs)
-    return gconv_no_memory();
+  GCONV_NEED_MEMORY(inputs, "out of memory");
   options.inputs = inputs;
   options.targets = colon ? colon + 1 : NULL;
   options.classes = info->classes;
