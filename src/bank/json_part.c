@@ -92,6 +92,55 @@ gconv_status gconv_json_take_text(const gconv_json_part *p, const char *key, cha
   return GCONV_OK;
 }
 
+/* *list is the list of a key, or NULL if there is none, and *items an array with an item of `size` bytes for each of its. */
+static gconv_status find_list(const gconv_json_part *p, const char *key, size_t count, size_t size, const json_t **list,
+                              void *items) {
+  const json_t *value = json_object_get(p->json, key);
+  const size_t length = json_array_size(value);
+  *list = NULL;
+  if (!value || json_is_null(value))
+    return GCONV_OK;
+  if (length == 0 || length > INT32_MAX || (count > 0 && length != count))
+    return count == 0 ? gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of one or more", key)
+                      : gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of %zu", key, count);
+  void *made = calloc(length, size);
+  memcpy(items, &made, sizeof made);
+  *list = value;
+  return made ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+}
+
+gconv_status gconv_json_take_texts(const gconv_json_part *p, const char *key, size_t count, char ***texts, size_t *found) {
+  const json_t *list;
+  GCONV_TRY(find_list(p, key, count, sizeof **texts, &list, texts));
+  for (*found = 0; *found < json_array_size(list); ++*found) {
+    const char *text = json_string_value(json_array_get(list, *found));
+    if (!text)
+      return gconv_json_fail(p, GCONV_BAD_FILE, "number %zu of its '%s' is no text", *found + 1, key);
+    if (!((*texts)[*found] = strdup(text)))
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_json_take_list(const gconv_json_part *p, const char *key, size_t count, bool single, void *numbers,
+                                  size_t *found) {
+  const json_t *list;
+  void *items = NULL;
+  GCONV_TRY(find_list(p, key, count, single ? sizeof(float) : sizeof(double), &list, &items));
+  memcpy(numbers, &items, sizeof items);
+  *found = json_array_size(list);
+  for (size_t i = 0; i < *found; i++) {
+    const double number = json_number_value(json_array_get(list, i));
+    if (!json_is_number(json_array_get(list, i)) || (single && !isfinite((float)number)))
+      return gconv_json_fail(p, GCONV_BAD_FILE, "number %zu of its '%s' is no finite number", i + 1, key);
+    if (single)
+      ((float *)items)[i] = (float)number;
+    else
+      ((double *)items)[i] = number;
+  }
+  return GCONV_OK;
+}
+
 void gconv_json_drop_keys(const gconv_json_part *p, const char *const *keys) {
   const char *key, *first = NULL;
   size_t unknown = 0;

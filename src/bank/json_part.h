@@ -33,6 +33,12 @@ gconv_status gconv_json_take_number(const gconv_json_part *part, const char *key
 /* Copies a text, for free(). */
 gconv_status gconv_json_take_text(const gconv_json_part *part, const char *key, char **text);
 
+/* Reads a list of `count` texts or finite numbers, for free(); if count is 0, a list of any number from 1 on. *found: how
+ * many there are; of texts, how many were read. Numbers are floats if `single`, else doubles. */
+gconv_status gconv_json_take_texts(const gconv_json_part *part, const char *key, size_t count, char ***texts, size_t *found);
+gconv_status gconv_json_take_list(const gconv_json_part *part, const char *key, size_t count, bool single, void *numbers,
+                                  size_t *found);
+
 /* A list of keys, which ends with NULL. */
 #define GCONV_KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

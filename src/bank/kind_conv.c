@@ -60,6 +60,17 @@ bool gconv_activation_has_slope(gconv_activation activation) {
   return false;
 }
 
+bool gconv_activation_find(const char *begin, const char *end, gconv_activation *activation, const char **sign) {
+  const size_t all = (size_t)(end - begin), cut = strcspn(begin, "=:"), length = cut < all ? cut : all;
+  *sign = cut < all ? begin + cut : NULL;
+  for (int i = 0; i < GCONV_ACTIVATIONS; i++)
+    if (strlen(gconv_activation_words[i]) == length && strncmp(begin, gconv_activation_words[i], length) == 0) {
+      *activation = (gconv_activation)i;
+      return true;
+    }
+  return false;
+}
+
 /* ---- Reading and writing JSON ---- */
 
 static gconv_status take_padding(const gconv_json_part *p, gconv_layer *layer) {

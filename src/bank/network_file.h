@@ -69,6 +69,9 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
 /* The names of the activations in files and texts of networks, by gconv_activation. */
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
+/* Finds the activation that the word begin .. end names, which may have a slope behind a sign: "leaky=0.1", "leaky:0.1".
+ * *sign is NULL if there is none. */
+bool gconv_activation_find(const char *begin, const char *end, gconv_activation *activation, const char **sign);
 /* Whether gconv_layer.slope is of this activation. */
 bool gconv_activation_has_slope(gconv_activation activation);
 

@@ -19,28 +19,6 @@ static const char *const losses[] = {GCONV_EACH_LOSS(GCONV_NAMED)};
 static const char *const kinds[] = {GCONV_EACH_LAYER_KIND(GCONV_NAMED_AS)};
 #define COUNT(array) (sizeof array / sizeof *array)
 
-/* ---- Reading lists ---- */
-
-/* Reads a list of floats, if it is there. */
-static gconv_status take_floats(const gconv_json_part *p, const char *key, float **floats, int32_t *count) {
-  const json_t *value = json_object_get(p->json, key);
-  size_t size = json_array_size(value);
-  if (!value || json_is_null(value))
-    return GCONV_OK;
-  if (size < 1 || size > INT32_MAX)
-    return gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of numbers", key);
-  *floats = calloc(size, sizeof **floats);
-  if (!*floats)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
-  *count = (int32_t)size;
-  for (size_t i = 0; i < size; i++) {
-    if (!gconv_json_is_finite(json_array_get(value, i)))
-      return gconv_json_fail(p, GCONV_BAD_FILE, "number %zu of its '%s' is no finite number", i + 1, key);
-    (*floats)[i] = (float)json_number_value(json_array_get(value, i));
-  }
-  return GCONV_OK;
-}
-
 /* Keeps an object as text. */
 static gconv_status take_object(const gconv_json_part *p, const char *key, char **text) {
   const json_t *value = json_object_get(p->json, key);
@@ -121,26 +99,6 @@ static gconv_status take_input(const gconv_json_part *p, gconv_network *network)
   return GCONV_OK;
 }
 
-static gconv_status take_classes(const gconv_json_part *p, gconv_network *network) {
-  const json_t *classes = json_object_get(p->json, "classes");
-  size_t count = json_array_size(classes);
-  if (!classes || json_is_null(classes))
-    return GCONV_OK;
-  if (count == 0)
-    return gconv_json_fail(p, GCONV_BAD_FILE, "its 'classes' are no list of texts");
-  network->classes = calloc(count, sizeof *network->classes);
-  if (!network->classes)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
-  for (; network->class_count < count; network->class_count++) {
-    const char *name = json_string_value(json_array_get(classes, network->class_count));
-    if (!name)
-      return gconv_json_fail(p, GCONV_BAD_FILE, "number %zu of its 'classes' is no text", network->class_count + 1);
-    if (!(network->classes[network->class_count] = strdup(name)))
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
-  }
-  return GCONV_OK;
-}
-
 /* The colours of the classes, each three numbers from 0 to 255. */
 static gconv_status take_palette(const gconv_json_part *p, gconv_network *network) {
   const json_t *palette = json_object_get(p->json, "palette");
@@ -160,42 +118,19 @@ static gconv_status take_palette(const gconv_json_part *p, gconv_network *networ
                                 "its 'palette' is no list of colours, [R, G, B] from 0 to 255, one a class");
 }
 
-/* A list of `count` numbers, if it is there. */
-static gconv_status take_doubles(const gconv_json_part *p, const char *key, size_t count, double **numbers) {
-  const json_t *list = json_object_get(p->json, key);
-  bool good = !list || json_array_size(list) == count;
-  if (!list)
-    return GCONV_OK;
-  *numbers = good ? malloc(count * sizeof **numbers) : NULL;
-  if (good && !*numbers)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
-  for (size_t i = 0; i < count && good; i++) {
-    good = json_is_number(json_array_get(list, i));
-    (*numbers)[i] = json_number_value(json_array_get(list, i));
-  }
-  return good ? GCONV_OK : gconv_json_fail(p, GCONV_BAD_FILE, "its columns' '%s' is no list of %zu numbers", key, count);
-}
-
 /* Of the columns of the table that it was trained on: {"names": [...], "means": [...] ...}. */
 static gconv_status take_notes(const gconv_json_part *whole, gconv_network *network) {
   const gconv_json_part p = {whole->where, 0, json_object_get(whole->json, "columns")};
-  const json_t *names = json_object_get(p.json, "names");
   gconv_column_notes *notes = &network->notes;
   const size_t count = (size_t)network->channels;
-  bool good = !names || json_array_size(names) == count;
+  size_t found;
   if (!p.json || json_is_null(p.json))
     return GCONV_OK;
   notes->count = count;
-  notes->names = names && good ? calloc(count, sizeof *notes->names) : NULL;
-  for (size_t i = 0; notes->names && i < count && good; i++) {
-    const char *name = json_string_value(json_array_get(names, i));
-    good = name && (notes->names[i] = strdup(name));
-  }
-  if (!good || (names && !notes->names))
-    return gconv_json_fail(whole, GCONV_BAD_FILE, "the 'names' of its 'columns' are no list of %zu texts", count);
-  GCONV_TRY(take_doubles(&p, "means", count, &notes->means));
-  GCONV_TRY(take_doubles(&p, "deviations", count, &notes->deviations));
-  return take_doubles(&p, "origins", count, &notes->origins);
+  GCONV_TRY(gconv_json_take_texts(&p, "names", count, &notes->names, &found));
+  GCONV_TRY(gconv_json_take_list(&p, "means", count, false, &notes->means, &found));
+  GCONV_TRY(gconv_json_take_list(&p, "deviations", count, false, &notes->deviations, &found));
+  return gconv_json_take_list(&p, "origins", count, false, &notes->origins, &found);
 }
 
 /* A number of 64 bits; those that JSON's integers here cannot hold are a text of digits. */
@@ -213,12 +148,14 @@ static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
 
 static gconv_status take_all(const gconv_json_part *p, gconv_network *network) {
   int loss = GCONV_LOSS_DEFAULT;
+  size_t means, deviations;
   GCONV_TRY(take_version(p));
   GCONV_TRY(take_input(p, network));
   GCONV_TRY(take_layers(p, network));
-  GCONV_TRY(take_floats(p, "mean", &network->mean, &network->mean_count));
-  GCONV_TRY(take_floats(p, "std", &network->std, &network->std_count));
-  GCONV_TRY(take_classes(p, network));
+  GCONV_TRY(gconv_json_take_list(p, "mean", 0, true, &network->mean, &means));
+  GCONV_TRY(gconv_json_take_list(p, "std", 0, true, &network->std, &deviations));
+  network->mean_count = (int32_t)means, network->std_count = (int32_t)deviations;
+  GCONV_TRY(gconv_json_take_texts(p, "classes", 0, &network->classes, &network->class_count));
   GCONV_TRY(gconv_json_take_text(p, "label", &network->label));
   GCONV_TRY(gconv_json_take_text(p, "features", &network->features));
   GCONV_TRY(take_palette(p, network));

@@ -37,21 +37,18 @@ static bool add_step(gconv_net_item *item, gconv_net_step step) {
 /* An item has one activation at most. */
 static bool take_activation(const char *word, gconv_net_item *item) {
   gconv_layer *layer = &item->layer;
-  size_t length = strcspn(word, ":=");
-  for (int i = 0; i < GCONV_ACTIVATIONS; i++)
-    if (strlen(gconv_activation_words[i]) == length && strncmp(word, gconv_activation_words[i], length) == 0) {
-      bool sloped = gconv_activation_has_slope((gconv_activation)i);
-      char *end = (char *)word + length;
-      if (layer->activation != GCONV_ACTIVATION_NONE ||
-          (i != GCONV_ACTIVATION_NONE && !add_step(item, (gconv_net_step){.does = GCONV_NET_ACTIVATION})))
-        return false;
-      layer->activation = (gconv_activation)i;
-      layer->slope = i == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
-      if (word[length] && sloped)
-        layer->slope = strtof(word + length + 1, &end);
-      return *end == '\0' && isfinite(layer->slope) && (!word[length] || end > word + length + 1);
-    }
-  return false;
+  const char *end = word + strlen(word), *sign;
+  gconv_activation found;
+  if (layer->activation != GCONV_ACTIVATION_NONE || !gconv_activation_find(word, end, &found, &sign) ||
+      (found != GCONV_ACTIVATION_NONE && !add_step(item, (gconv_net_step){.does = GCONV_NET_ACTIVATION})))
+    return false;
+  layer->activation = found;
+  layer->slope = found == GCONV_ACTIVATION_LEAKY ? 0.01F : 0;
+  if (!sign)
+    return true;
+  char *stop = NULL;
+  layer->slope = strtof(sign + 1, &stop);
+  return gconv_activation_has_slope(found) && stop > sign + 1 && *stop == '\0' && isfinite(layer->slope);
 }
 
 /* By the names of borders, and those that padding_mode of PyTorch has for them. */

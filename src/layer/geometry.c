@@ -211,13 +211,18 @@ gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *wher
 
 /* ---- Weights ---- */
 
-static void copy_weights(const gconv_layer *layer, float *weights) {
+void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
+  if (!flip)
+    memcpy(to, from, planes * plane * sizeof *to);
+  for (size_t i = 0; flip && i < planes; i++)
+    for (size_t t = 0; t < plane; t++)
+      to[i * plane + t] = from[i * plane + plane - 1 - t];
+}
+
+void gconv_layer_copy_weights(const gconv_layer *layer, float *weights) {
   const gconv_bank *bank = layer->bank;
   size_t plane = (size_t)bank->rows * (size_t)bank->columns, planes = (size_t)bank->filters * (size_t)bank->channels;
-  memcpy(weights, bank->weights, planes * plane * sizeof *weights);
-  for (size_t i = 0; i < planes && layer->flip; i++)
-    for (size_t t = 0; t < plane; t++)
-      weights[i * plane + t] = bank->weights[i * plane + plane - 1 - t];
+  gconv_layer_copy_planes(bank->weights, planes, plane, layer->flip, weights);
   for (int32_t k = 0; k < bank->filters; k++)
     weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
 }
@@ -234,6 +239,6 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
   step->weights = memory;
   step->weight_count = plain + prepared;
   memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap after the biases */
-  copy_weights(layer, step->weights);
+  gconv_layer_copy_weights(layer, step->weights);
   return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
 }

@@ -120,25 +120,6 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
          image->plane_bytes == row * (size_t)input->height;
 }
 
-static void fill_plain_info(gconv_step *step) {
-  const gconv_layer_problem *p = &step->whole;
-  step->info = (gconv_layer_info){.algorithm = step->pads ? "padding" : gconv_layer_kind_name(step->kind),
-                                  .math = gconv_math_name(GCONV_MATH_FP32),
-                                  .exact = true,
-                                  .images = step->images,
-                                  .channels = p->channels,
-                                  .height = p->height,
-                                  .width = p->width,
-                                  .filters = p->filters,
-                                  .rows = p->rows,
-                                  .columns = p->columns,
-                                  .groups = p->groups,
-                                  .out_height = p->out_height,
-                                  .out_width = p->out_width,
-                                  .batch = step->images,
-                                  .flop = (double)step->images * p->channels * p->height * p->width};
-}
-
 /* `input` has the shape of the layer's input, without what pads it. */
 static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   const gconv_layer_problem *problem = &step->problem;
@@ -146,9 +127,12 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   all.images = step->images;
   bool each = step->info.each;
   double estimate = step->info.estimate_ms;
-  step->info = (gconv_layer_info){.algorithm = step->algorithm->info.name,
-                                  .math = gconv_math_name(problem->math),
-                                  .exact = step->algorithm->info.exact,
+  const gconv_layer_algorithm *algorithm = step->algorithm;
+  step->info = (gconv_layer_info){.algorithm = algorithm    ? algorithm->info.name
+                                               : step->pads ? "padding"
+                                                            : gconv_layer_kind_name(step->kind),
+                                  .math = gconv_math_name(algorithm ? problem->math : GCONV_MATH_FP32),
+                                  .exact = !algorithm || algorithm->info.exact,
                                   .each = each,
                                   .images = step->images,
                                   .channels = problem->channels,
@@ -161,10 +145,11 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
                                   .out_height = all.out_height,
                                   .out_width = problem->out_width,
                                   .batch = problem->images,
-                                  .flop = gconv_layer_flop(&all),
+                                  .flop = algorithm ? gconv_layer_flop(&all)
+                                                    : (double)step->images * all.channels * all.height * all.width,
                                   .workspace_bytes = step->workspace_bytes,
-                                  .error_bound = step->algorithm->error_bound(problem),
-                                  .bound_of_largest = step->algorithm->bound_of_largest,
+                                  .error_bound = algorithm ? algorithm->error_bound(problem) : 0,
+                                  .bound_of_largest = algorithm && algorithm->bound_of_largest,
                                   .estimate_ms = estimate};
 }
 
@@ -211,7 +196,7 @@ static const gconv_layer_problem *unpadded(const gconv_network_plan *network, co
 static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
   if (step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
-    fill_plain_info(step);
+    fill_info(step, &step->whole);
     return GCONV_OK;
   }
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", step->layer + 1, step->problem.filters,

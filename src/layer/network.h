@@ -152,6 +152,10 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
  */
 gconv_status gconv_layer_check_rounding(const gconv_step *step, bool is_auto);
 
+/* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
+void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to);
+/* Copies the weights as problems have them, K x C x R x S, rotated if the layer says so, and K biases. */
+void gconv_layer_copy_weights(const gconv_layer *layer, float *weights);
 /* gconv_step.weights: the bank's, turned if asked for, and what the algorithm prepares. */
 gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 

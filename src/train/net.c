@@ -157,30 +157,14 @@ void gconv_learn_net_free(gconv_learn_net *net) {
 
 /* ---- Weights ---- */
 
-/* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
-static void copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
-  if (!flip)
-    memcpy(to, from, planes * plane * sizeof *to);
-  for (size_t i = 0; flip && i < planes; i++)
-    for (size_t t = 0; t < plane; t++)
-      to[i * plane + t] = from[i * plane + plane - 1 - t];
-}
-
 static size_t planes_of(const gconv_bank *bank) {
   return (size_t)bank->filters * (size_t)bank->channels;
 }
 
 void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *network, float *parameters) {
-  for (size_t i = 0; i < net->count; i++) {
-    const gconv_bank *bank = network->layers[i].bank;
-    float *to = parameters + net->layers[i].weights;
-    if (!network->layers[i].bank)
-      continue;
-    size_t plane = (size_t)bank->rows * (size_t)bank->columns, filters = (size_t)bank->filters;
-    copy_planes(bank->weights, planes_of(bank), plane, network->layers[i].flip, to);
-    for (size_t k = 0; k < filters; k++)
-      to[planes_of(bank) * plane + k] = bank->biases ? bank->biases[k] : 0;
-  }
+  for (size_t i = 0; i < net->count; i++)
+    if (network->layers[i].bank)
+      gconv_layer_copy_weights(&network->layers[i], parameters + net->layers[i].weights);
 }
 
 void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, gconv_network *network) {
@@ -190,7 +174,7 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
     if (!network->layers[i].bank)
       continue;
     size_t plane = (size_t)bank->rows * (size_t)bank->columns;
-    copy_planes(from, planes_of(bank), plane, network->layers[i].flip, bank->weights);
+    gconv_layer_copy_planes(from, planes_of(bank), plane, network->layers[i].flip, bank->weights);
     memcpy(bank->biases, from + planes_of(bank) * plane, (size_t)bank->filters * sizeof *bank->biases);
   }
 }

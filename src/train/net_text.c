@@ -154,18 +154,14 @@ static gconv_status read_size(reader *r, spec *s) {
 
 /* Reads the word begin .. end if it is an activation, such as "leaky=0.1". */
 static gconv_status read_activation(const reader *r, const char *begin, const char *end, spec *s, bool *is_one) {
-  const char *equals = begin + strcspn(begin, "=:"), *end_name = equals < end ? equals : end;
-  bool given = equals < end;
-  int found = find_word(begin, end_name, gconv_activation_words, GCONV_ACTIVATIONS);
-  *is_one = found >= 0;
-  if (found < 0)
+  const char *equals = NULL;
+  *is_one = gconv_activation_find(begin, end, &s->activation, &equals);
+  if (!*is_one)
     return GCONV_OK;
-  s->activation = (gconv_activation)found;
-  bool sloped = gconv_activation_has_slope(s->activation);
   double slope = s->activation == GCONV_ACTIVATION_LEAKY ? 0.01 : s->activation == GCONV_ACTIVATION_SIGMOID ? 1 : 0;
-  if (given && !sloped)
+  if (equals && !gconv_activation_has_slope(s->activation))
     return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "only leaky and sigmoid have a slope");
-  if (given && (gconv_number_read(equals + 1, end, &slope) || !((float)slope > 0)))
+  if (equals && (gconv_number_read(equals + 1, end, &slope) || !((float)slope > 0)))
     return fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "the slope is a number above 0, as in leaky=0.1");
   s->slope = (float)slope;
   return GCONV_OK;
