@@ -4,6 +4,7 @@
 #ifndef GCONV_KERNELS_LAYER_PLANES_H
 #define GCONV_KERNELS_LAYER_PLANES_H
 
+#include "base/both.h"
 #include "kernels/layer_problem.h"
 
 /* Tensors are float32, N x C x H x W, without gaps. */
@@ -23,12 +24,13 @@ typedef struct gconv_layer_gpu {
   void (*backward)(const gconv_layer_problem *problem, int64_t cases, const float *dz, float *dx, void *stream);
 } gconv_layer_gpu;
 
+GCONV_C_BEGIN
 /* kernels/cuda/kinds/<name>.cu */
-#ifdef __cplusplus
-#define GCONV_LAYER_GPU_ROW(name, value) extern "C" const gconv_layer_gpu gconv_layer_gpu_##name;
-#else
 #define GCONV_LAYER_GPU_ROW(name, value) extern const gconv_layer_gpu gconv_layer_gpu_##name;
-#endif
 GCONV_EACH_LAYER_KIND(GCONV_LAYER_GPU_ROW)
+
+/* Replaces what a layer yields by its softmax (kernels/cuda/kinds/softmax.cu). */
+void gconv_layer_gpu_soften(const gconv_layer_problem *problem, int64_t images, float *tensor, void *stream);
+GCONV_C_END
 
 #endif

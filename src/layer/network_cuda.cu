@@ -295,15 +295,6 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
   return GCONV_OK;
 }
 
-static gconv_status run_softmax(const network_run *run, const route &way, size_t i) {
-  const gconv_step *step = &run->network->steps[i];
-  const int64_t plane = (int64_t)step->problem.out_height * step->problem.out_width, places = step->images * plane;
-  make_softmax<<<blocks_for(places), THREADS, 0, way.stream>>>(tensor_of(run, way, i + 1), step->problem.filters, plane,
-                                                               places);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
-}
-
 static gconv_status run_step(const network_run *run, const route &way, size_t i) {
   const gconv_network_plan *network = run->network;
   const gconv_step *step = &network->steps[i];
@@ -381,8 +372,10 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
     GCONV_TRY(step->pads        ? run_padding(run, way, i, first)
               : step->algorithm ? run_step(run, way, i)
                                 : run_plain(run, way, i, first));
-    if (network->steps[i].softmax)
-      GCONV_TRY(run_softmax(run, way, i));
+    if (network->steps[i].softmax) {
+      gconv_layer_gpu_soften(&network->steps[i].problem, network->steps[i].images, tensor_of(run, way, i + 1), way.stream);
+      CUDA_TRY(cudaGetLastError());
+    }
     if (network->by_rows && i + 1 < network->count)
       GCONV_TRY(clear_outside(run, i, first));
   }

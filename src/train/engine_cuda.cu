@@ -362,7 +362,7 @@ gconv_status run_forward(engine *e, const gconv_learn_cases *cases, size_t first
       gconv_layer_work_of(own->layer.kind)->gpu->forward(&planes, e->stream);
     }
     if (own->layer.problem.activation == GCONV_ACTIVATION_SOFTMAX)
-      gconv_learn_cuda_soften(own, (int64_t)count, e->values[i + 1], e->stream);
+      gconv_layer_gpu_soften(&own->layer.problem, (int64_t)count, e->values[i + 1], e->stream);
   }
   return GCONV_OK;
 }

@@ -30,13 +30,13 @@ __global__ static void spread_means(const float *dz, float *dx, int64_t plane, i
 
 static void forward(const gconv_layer_planes *p, void *stream) {
   const int64_t plane = (int64_t)p->problem->height * p->problem->width, planes = p->images * p->problem->channels;
-  make_means<<<(unsigned)(planes < KIND_MOST_BLOCKS ? planes : (int64_t)KIND_MOST_BLOCKS), GCONV_MEAN_LANES, 0,
+  make_means<<<(unsigned)(planes < MOST_BLOCKS ? planes : (int64_t)MOST_BLOCKS), GCONV_MEAN_LANES, 0,
                (cudaStream_t)stream>>>(p->x, p->y, plane, planes);
 }
 
 static void backward(const gconv_layer_problem *p, int64_t cases, const float *dz, float *dx, void *stream) {
   const int64_t plane = (int64_t)p->height * p->width, count = cases * p->channels * plane;
-  spread_means<<<blocks_for(count), KIND_THREADS, 0, (cudaStream_t)stream>>>(dz, dx, plane, count);
+  spread_means<<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(dz, dx, plane, count);
 }
 
 const gconv_layer_gpu gconv_layer_gpu_mean = {forward, backward};

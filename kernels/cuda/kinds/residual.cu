@@ -10,8 +10,7 @@ __global__ static void add_input(const float *x, const float *input, int64_t inp
 
 static void forward(const gconv_layer_planes *p, void *stream) {
   const int64_t plane = (int64_t)p->problem->height * p->problem->width, count = p->images * p->problem->channels * plane;
-  add_input<<<blocks_for(count), KIND_THREADS, 0, (cudaStream_t)stream>>>(p->x, p->input, p->input_plane, p->y, plane,
-                                                                          count);
+  add_input<<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(p->x, p->input, p->input_plane, p->y, plane, count);
 }
 
 static void backward(const gconv_layer_problem *p, int64_t cases, const float *dz, float *dx, void *stream) {

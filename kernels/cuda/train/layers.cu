@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers in training: the kernels around their products (operands.cuh), and what starts them. */
+#include "../kinds/kinds.cuh"
 #include "layers.h"
 #include "operands.cuh"
 
 namespace {
 
-enum { BLOCK = 256, GROUP = 32, MOST_GROUPS = 16 };
-
-unsigned blocks_of(int64_t count) {
-  const int64_t blocks = (count + BLOCK - 1) / BLOCK;
-  return (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20); /* kernels stride over the rest */
-}
-
-/* For each i < count that belongs to this thread. */
-#define FOR_OWN(i, count)                                                                                                   \
-  for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < (count); i += (int64_t)gridDim.x * BLOCK)
+enum { GROUP = 32, MOST_GROUPS = 16 };
 
 /* ---- Kernels around products ---- */
 
@@ -22,13 +14,6 @@ __global__ void take_cases(const float *data, const size_t *numbers, int64_t cas
   FOR_OWN (i, cases * floats) {
     const int64_t n = i / floats;
     x[i] = data[(int64_t)numbers[n] * floats + i - n * floats];
-  }
-}
-
-__global__ void apply_softmax(float *y, int64_t cases, int32_t filters, int64_t places) {
-  FOR_OWN (i, cases * places) {
-    const int64_t n = i / places;
-    gconv_softmax(y + n * filters * places + i - n * places, filters, places);
   }
 }
 
@@ -69,8 +54,8 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
 }
 
 /* Losses of many outputs: one block a case. Its threads compute the terms, and one thread adds them in their order. */
-__global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
-                                                          int64_t outputs, double *losses, uint32_t *hits) {
+__global__ void __launch_bounds__(THREADS) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
+                                                            int64_t outputs, double *losses, uint32_t *hits) {
   enum { TERMS = 2048 };
   __shared__ double terms[TERMS];
   const int64_t n = blockIdx.x;
@@ -78,7 +63,7 @@ __global__ void __launch_bounds__(BLOCK) find_long_losses(gconv_learn_net net, c
   for (int64_t first = 0; first < outputs; first += TERMS) {
     const int count = (int)min((int64_t)TERMS, outputs - first);
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < count; i += BLOCK) {
+    for (int i = (int)threadIdx.x; i < count; i += THREADS) {
       const double d = (double)y[n * outputs + first + i] - (double)target_of(net, targets, n, first + i, outputs);
       terms[i] = gconv_learn_loss_term(net.loss, d);
     }
@@ -230,7 +215,7 @@ void gconv_learn_make_taps(const gconv_layer_problem *p, gconv_learn_tap *taps) 
 
 void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
                            cudaStream_t stream) {
-  take_cases<<<blocks_of(cases * floats), BLOCK, 0, stream>>>(data, numbers, cases, floats, x);
+  take_cases<<<blocks_for(cases * floats), THREADS, 0, stream>>>(data, numbers, cases, floats, x);
 }
 
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
@@ -242,25 +227,19 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
                  activated{p, gconv_layer_biases(&p, weights), y}, p.filters / p.groups, cases * places, p.groups, stream);
 }
 
-void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream) {
-  const gconv_layer_problem &p = own->layer.problem;
-  const int64_t places = (int64_t)p.out_height * p.out_width;
-  apply_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, cases, p.filters, places);
-}
-
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  if (outputs > BLOCK && net->loss != GCONV_LOSS_CROSS_ENTROPY && cases <= INT32_MAX)
-    find_long_losses<<<(unsigned)cases, BLOCK, 0, stream>>>(*net, y, targets, outputs, losses, hits);
+  if (outputs > THREADS && net->loss != GCONV_LOSS_CROSS_ENTROPY && cases <= INT32_MAX)
+    find_long_losses<<<(unsigned)cases, THREADS, 0, stream>>>(*net, y, targets, outputs, losses, hits);
   else
-    find_losses<<<blocks_of(cases), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
+    find_losses<<<blocks_for(cases), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
 }
 
 void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
                               float *dy, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  find_gradients<<<blocks_of(cases * outputs), BLOCK, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
+  find_gradients<<<blocks_for(cases * outputs), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
 }
 
 void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
@@ -273,9 +252,9 @@ void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, 
   const gconv_layer_problem &p = own->layer.problem;
   const int64_t places = (int64_t)p.out_height * p.out_width, count = cases * p.filters * places;
   if (p.activation == GCONV_ACTIVATION_SOFTMAX)
-    differentiate_softmax<<<blocks_of(cases * places), BLOCK, 0, stream>>>(y, dy, cases, p.filters, places);
+    differentiate_softmax<<<blocks_for(cases * places), THREADS, 0, stream>>>(y, dy, cases, p.filters, places);
   else if (p.activation != GCONV_ACTIVATION_NONE)
-    differentiate_each<<<blocks_of((count + 3) / 4), BLOCK, 0, stream>>>(p, y, dy, count);
+    differentiate_each<<<blocks_for((count + 3) / 4), THREADS, 0, stream>>>(p, y, dy, count);
 }
 
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
@@ -315,6 +294,6 @@ void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, in
 void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
                              float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
                              cudaStream_t stream) {
-  update_each<<<blocks_of(count), BLOCK, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second, stop,
-                                                      bad);
+  update_each<<<blocks_for(count), THREADS, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second,
+                                                         stop, bad);
 }

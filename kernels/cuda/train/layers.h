@@ -40,8 +40,6 @@ void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cas
 /* Computes y from x by a layer with weights, without softmax. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
                               cudaStream_t stream);
-/* Replaces the sums y by their softmax. */
-void gconv_learn_cuda_soften(const gconv_learn_own *own, int64_t cases, float *y, cudaStream_t stream);
 /* losses[n]: the loss of case n; hits[n]: 1 if its largest output is that of its class. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
