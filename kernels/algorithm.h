@@ -4,14 +4,15 @@
 
 #include "kernels/problem.h"
 
-/* Where the output of filter k begins, or what is combined of all, and the distances within it, in bytes. */
+/* Where the output of a filter begins, or the one output of combined filters; and the distances within it, in bytes. */
 typedef struct gconv_target {
   uint8_t *base;
   int64_t image, plane, row;
 } gconv_target;
 
 /* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. On CUDA,
- * rows of input and output begin at multiples of 16 bytes, but for stacked channels of interleaved outputs. */
+ * rows of input and output begin at multiples of 16 bytes, unless filters are stacked as channels of one interleaved
+ * output. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
   const float *weights;      /* taps, divisors, biases, and what prepare() wrote (problem.h) */
@@ -23,8 +24,8 @@ typedef struct gconv_execution {
 
   /* Output sample (k, n, m, p, q, c): out[k].base + n * out[k].image + m * out[k].plane + p * out[k].row + q * out_pixel +
    * c * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c *
-   * out_channel, and is written once a filter, or only for k = 0 if stacked. The array is in host memory; on CUDA the bases
-   * lie at equal distances, and the rest is the same for all k. */
+   * out_channel. Each filter writes it; if filters are stacked, only filter 0 does. The array is in host memory; on CUDA the
+   * bases lie at equal distances, and the rest is the same for all k. */
   const gconv_target *out;
   int64_t out_pixel, out_channel, out_alpha;
 
@@ -47,7 +48,7 @@ typedef struct gconv_algorithm {
   /* NULL if the algorithm can solve the problem, else why not: "filters larger than 32 x 32". */
   const char *(*supports)(const gconv_problem *problem);
 
-  /* On the CPU: of each thread. May be NULL: none. */
+  /* The bytes of workspace that execute() needs; on the CPU, that each thread needs. NULL: none. */
   size_t (*workspace_bytes)(const gconv_problem *problem);
 
   /* Called only after supports() said yes; allocates nothing. */
@@ -56,17 +57,17 @@ typedef struct gconv_algorithm {
   /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
   double (*cost)(const gconv_problem *problem, const gconv_machine *machine);
 
-  /* May be NULL. Else the algorithm that execute() leaves the problem to, or NULL if none: what was measured of that one
-   * corrects the estimate. */
+  /* May be NULL. Returns the algorithm that execute() hands the problem to, or NULL if it does the work itself. The estimate
+   * is corrected by the measurements of the algorithm that does the work. */
   const struct gconv_algorithm *(*leaves_to)(const gconv_problem *problem);
 
-  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. Floats below FLT_MIN have fewer bits: there, a
-   * response may be off by its last bits besides, and may be lost if rounding spreads (`spreads`). */
+  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. Below FLT_MIN, where floats have fewer bits,
+   * a response may also be off by its last bits. If rounding spreads (`spreads`), it may even be lost entirely. */
   double (*error_bound)(const gconv_problem *problem);
 
-  /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants after the weights,
-   * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. prepare alone may be NULL:
-   * then acquire() writes them, on the device. */
+  /* Both are NULL for algorithms that take the taps as they are. Else prepared_floats() returns how many floats the
+   * algorithm wants after the weights. prepare() writes them once, on the host, from taps[k][r][s]. Both are called only
+   * after supports() said yes. prepare alone may be NULL: then acquire() writes the floats, on the device. */
   size_t (*prepared_floats)(const gconv_problem *problem);
   gconv_status (*prepare)(const gconv_problem *problem, const float *taps, float *prepared);
 
@@ -83,8 +84,8 @@ typedef struct gconv_algorithm {
   /* The algorithm is there to learn from (kernels/cuda/classic). `auto` never takes it. */
   bool classic;
 
-  /* CUDA: samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. On the CPU they always are:
-   * gconv_store_samples() makes sums anew that are not finite. */
+  /* CUDA: samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. On the CPU, all algorithms
+   * leave them out: gconv_store_samples() computes sums that are not finite again, by the definition. */
   bool leaves_out_marks;
 
   /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:
@@ -103,14 +104,17 @@ extern "C" {
 /* The algorithms of this build in the order of algorithms.def; NULL past the end. */
 const gconv_algorithm *gconv_algorithm_row(size_t index);
 
-/* The bound of a chain of n operations, each rounded once: n * u / (1 - n * u), u = 2^-24 (Higham, Accuracy and Stability of
- * Numerical Algorithms, 3.1); that of a chain of the problem's taps, as fused multiply-adds; and that of their sum in
- * float64, which is rounded once at the end. */
+/* Bounds of rounding errors:
+ *   gconv_rounding_bound    a chain of n operations, each rounded once: n * u / (1 - n * u), u = 2^-24 (Higham, Accuracy and
+ *                           Stability of Numerical Algorithms, 3.1)
+ *   gconv_chain_bound       a chain of fused multiply-adds over the problem's taps
+ *   gconv_float64_bound     the sum over these taps in float64, rounded to float32 at the end */
 double gconv_rounding_bound(double roundings);
 double gconv_chain_bound(const gconv_problem *problem);
 double gconv_float64_bound(const gconv_problem *problem);
 
-/* Whether the algorithm leaves out places that are no taps, or needs not: there are none, or all samples are finite. */
+/* Returns whether the algorithm leaves out places that are no taps. It is also true if the filters have no such places, or
+ * if the samples are integers. */
 bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem);
 
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */

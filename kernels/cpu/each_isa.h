@@ -2,14 +2,14 @@
 /*
  * Vector code for each kind of processor from one text. This file includes the file TEMPLATE, a macro, once for each kind,
  * with the macros below. They are undefined afterwards. GCONV_CALL_ISA(name, (arguments)) calls the function that was
- * defined for this processor; OF_THIS_PROCESSOR(x) is the x that was.
+ * defined for this processor; OF_THIS_PROCESSOR(x) is the object x for this processor, such as x_avx2.
  *
  *   NAME(x)    x with the kind appended: _avx512, _avx2, _plain (which is NEON on 64-bit ARM)
  *   TARGET     the attribute that lets the compiler use the instructions of this kind
  *   VECTOR     the type of a vector of LANES floats; + - * work on it. There are REGISTERS of them
  *   VECTORS    how many vectors gconv_tile_rows() uses side by side (tile.c)
  *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
- *   LOAD_U8(p) LOAD_U16(p)    as many bytes, or words of 16 bits, as floats
+ *   LOAD_U8(p) LOAD_U16(p)    load LANES bytes, or words of 16 bits, and convert them to floats
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
  *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN

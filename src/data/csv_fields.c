@@ -115,8 +115,8 @@ static bool are_points(const char *text, size_t size) {
   return true;
 }
 
-/* The separator that the first lines have most often, and all equally often. Semicolons come first, and so do tabs if commas
- * may be decimal commas. */
+/* Of the separators that all first lines have equally often, returns the most frequent. Semicolons come first, and so do
+ * tabs if commas may be decimal commas. */
 static char find_separator(const char *text, size_t size, bool all) {
   static const char candidates[] = {';', ',', '\t', ' '};
   char found = ',';

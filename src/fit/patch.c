@@ -13,14 +13,14 @@ static const double FAR = 0.75; /* pixels from the anchor to the taps' centre; m
                                    whose anchor is not in the middle, have up to 0.71 */
 static const double USEFUL_R2 = 0.5; /* below it, the taps of a filter mean little */
 static const double CLEAR_R2 = 0.8;  /* what a filter at another place must explain at least */
-static const double CLEARER = 0.5;   /* and it may leave at most this part of the variance that ours leaves */
-static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the least share of the rim */
-static const double UNUSUAL = 1.5;   /* and its least ratio to the share in a filter of equal taps */
+static const double CLEARER = 0.5;   /* the largest residual variance of that filter, as a share of the fitted filter's */
+static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut needs a larger share at the rim, */
+static const double UNUSUAL = 1.5;   /* and more than this many times the share in a filter of equal taps */
 
-/* The windows of a patch for a filter that is shifted by `down` and `across`; without a shift, its anchor is at rows / 2,
- * columns / 2. The height is below 1 if there are no windows. */
+/* The windows of a patch for a filter whose tap (rows / 2, columns / 2) lies `down` rows and `across` columns from the
+ * target. The height is below 1 if there are no windows. */
 static gconv_windows count_windows(const gconv_fit_patch *p, int32_t rows, int32_t columns, int32_t down, int32_t across) {
-  int32_t y = p->top + down - rows / 2, x = p->left + across - columns / 2; /* of the first tap for the first target */
+  int32_t y = p->top + down - rows / 2, x = p->left + across - columns / 2; /* the first target's first tap, in p->x */
   int32_t first_row = y < 0 ? -y : 0, first_column = x < 0 ? -x : 0;
   int32_t last_row = p->x_height - rows - y, last_column = p->x_width - columns - x;
   gconv_windows w = {.x_stride = (size_t)p->x_width, .t_stride = (size_t)p->width};
@@ -117,7 +117,7 @@ static double equal_share_of_rim(int32_t rows, int32_t columns) {
 
 /* ---- Shifts ---------------------------------------------------------------------------------------------------------- */
 
-/* The filter at a place that explains the patches best. */
+/* Of the filters tried at several places, the one that explains the patches best: its r2, and where its centre is. */
 typedef struct probe {
   int32_t rows, columns;
   double r2, down, across;

@@ -31,7 +31,7 @@ static void release(equations *e) {
   gconv_release(e->work);
 }
 
-/* Fills the equations with means; with a bias, with covariances. */
+/* Fills the equations with means of products. If there is a bias, covariances take their place. */
 static void fill(const gconv_moments *m, bool has_bias, double ridge, equations *e) {
   double count = (double)m->samples, square = 0;
   for (size_t a = 0; a < e->n; a++)
@@ -70,7 +70,7 @@ static bool factorize(equations *e) {
   return true;
 }
 
-/* x = L^-1 x, L'^-1 x, L' x, L x. */
+/* The next four functions replace x by L^-1 x, L'^-1 x, L' x and L x. */
 static void solve_lower(const equations *e, double *x) {
   for (size_t i = 0; i < e->n; i++) {
     const double *row = e->matrix + i * e->n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories of TIFF, and of EXIF, which is laid out like a small TIFF: their entries as they are in the file, for tags of
- * which libtiff does not know. The file may be damaged or made to do harm: each position and size is checked. */
+/* Reads the entries of TIFF directories as they are in the file, for tags that libtiff does not know. EXIF is laid out like
+ * a small TIFF. The file may be damaged or made to do harm: each position and size is checked. */
 #ifndef GCONV_IMAGE_DIRECTORY_H
 #define GCONV_IMAGE_DIRECTORY_H
 
@@ -19,7 +19,7 @@ enum {
   GCONV_TIFF_TYPES = 19
 };
 
-enum { GCONV_TIFF_NODATA = 42113 /* the tag of GDAL: a text, the number by which samples of no data are named */ };
+enum { GCONV_TIFF_NODATA = 42113 /* GDAL's tag: a number as text; samples equal to it have no data */ };
 
 /* Bytes of a value of each type; 0: there is no such type. */
 extern const uint8_t gconv_tiff_type_bytes[GCONV_TIFF_TYPES];

@@ -61,9 +61,9 @@ static uint8_t next_byte(j_decompress_ptr read) {
   return *read->src->next_input_byte++;
 }
 
-/* Puts the segment at hand behind those that were kept, as jpeg_save_markers() does; but that goes through the list from its
- * beginning each time, and a file may have a segment every five bytes. Nor has it a limit: beyond GCONV_MOST_METADATA, all
- * segments are passed over. */
+/* Appends the current segment to the list of those kept. libjpeg's jpeg_save_markers() would do so, too, but walks the whole
+ * list each time, which is slow for a file of many tiny segments. It also has no limit. Here, segments are skipped once
+ * GCONV_MOST_METADATA bytes are kept. */
 static boolean keep_marker(j_decompress_ptr read) {
   jpeg_session *session = (jpeg_session *)read->err;
   size_t high = next_byte(read), size = high << 8 | next_byte(read);
@@ -100,7 +100,7 @@ static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t 
   return marker->marker == GCONV_JPEG_EXIF && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
 }
 
-/* CIPA DC-007: the number of pictures, of which all but the first stand behind this one: views, previews, maps of gain. */
+/* Returns how many pictures the file has (CIPA DC-007). The first is this one; views, previews or gain maps follow it. */
 static int64_t count_pictures(const uint8_t *bytes, size_t size) {
   enum { NUMBER_OF_IMAGES = 0xb001, HEAD_BYTES = 8, ENTRY_BYTES = 12 };
   if (size < HEAD_BYTES)
@@ -122,7 +122,7 @@ static bool has_iptc(jpeg_saved_marker_ptr marker) {
   return marker->marker == PHOTOSHOP_MARKER && memmem(marker->data, marker->data_length, resource, sizeof resource);
 }
 
-/* Names a segment of an application that is not read: APP1 to APP15 but APP13 and APP14. Ducky is a quality of Photoshop. */
+/* Reports a segment that is not read, of APP1 to APP12. Ducky has only Photoshop's quality: it is not reported. */
 static void lose_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker) {
   int number = marker->marker - JPEG_APP0;
   size_t length = 0;
@@ -170,14 +170,14 @@ static void read_metadata(jpeg_session *session) {
   session->reader->bytes += session->saved;
   session->reader->held = session->saved;
   if (session->enough)
-    gconv_reader_has_room(session->reader, GCONV_MOST_METADATA + 1); /* a note */
+    gconv_reader_has_room(session->reader, GCONV_MOST_METADATA + 1); /* adds a note to the reader */
   if (left_out > 0)
     gconv_reader_note(session->reader, "%zu further segment%s of its EXIF or XMP %s left out: the first of each is kept",
                       left_out, left_out > 1 ? "s" : "", left_out > 1 ? "are" : "is");
 }
 
-/* The quality by which libjpeg's own tables would be as coarse as the file's: the average ratio of their numbers is that of
- * jpeg_quality_scaling(). Encoders with tables of other kinds get the quality that is nearest. */
+/* Returns the quality at which libjpeg's table for brightness is nearest to the file's, by the sum of absolute differences;
+ * 0 if the file has no such table. */
 static int estimate_quality(struct jpeg_decompress_struct *read) {
   static const uint8_t brightness[DCTSIZE2] = {16, 11, 10, 16, 24,  40,  51,  61,  12, 12, 14, 19, 26,  58,  60,  55,
                                                14, 13, 16, 24, 40,  57,  69,  56,  14, 17, 22, 29, 51,  87,  80,  62,
@@ -245,7 +245,8 @@ static bool is_cmyk(const jpeg_session *session) {
   return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
 }
 
-/* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of colour. */
+/* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of chroma
+ * subsampling. */
 static const char *find_obstacle(jpeg_session *session) {
   struct jpeg_decompress_struct *read = &session->read;
   const jpeg_component_info *parts = read->comp_info;
@@ -294,7 +295,7 @@ static void read_header(jpeg_session *session) {
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
 }
 
-/* What the first image of a file tells of all. */
+/* Sets what the first image of a file decides for all its images. */
 static void take_header(jpeg_session *session) {
   gconv_reader *reader = session->reader;
   reader->header = session->header;
@@ -389,8 +390,8 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return GCONV_OK;
 }
 
-/* Of several images that lie one behind the other, each is a file of its own. They have the shape of the first, whose
- * metadata count. What libjpeg has not used of the bytes that it got is given back first. */
+/* A source may have several JPEG files, one behind the other. All must have the shape of the first; only its metadata are
+ * kept. Bytes that libjpeg got and did not use are first given back to the source. */
 static gconv_status next_image(gconv_reader *reader, bool *more) {
   jpeg_session *session = reader->state;
   reader->source->begin -= session->source.bytes_in_buffer;

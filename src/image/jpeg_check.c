@@ -38,7 +38,7 @@ bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
   for (int expected = 0; (next = memchr(next, MARK, (size_t)(end - next))) && end - next >= 2;) {
     uint8_t kind = *++next;
     if (kind == END)
-      return next + 1 == end; /* the rest of the data may follow */
+      return next + 1 == end; /* an end mark in the middle may be damage, with data behind it */
     if (restarts && kind == FIRST_RESTART + expected)
       expected = (expected + 1) % 8;
     else if (kind != 0 && kind != MARK)
@@ -55,7 +55,8 @@ typedef struct piece {
   uint8_t bytes[1 << 16];
 } piece;
 
-/* Finds the mark at or behind `at` that is none of the coded data: *kind, and the position behind it; 0 at the end. */
+/* Finds the first mark from *at on that does not belong to coded data. *kind is its second byte, *at the position behind it;
+ * both are 0 if the file ends first. */
 static gconv_status find_mark(const gconv_source *source, piece *p, uint64_t *at, uint8_t *kind) {
   *kind = 0;
   for (uint64_t from = *at;;) {

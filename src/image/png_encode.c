@@ -10,10 +10,10 @@
 
 struct gconv_png_strip_encoder {
   gconv_png_shape shape;
-  gconv_png_deflater *deflater; /* with which filters are tried, whatever compresses in the end */
+  gconv_png_deflater *deflater; /* tries filters and compresses; not used at level 0 */
   z_stream zlib;
   bool zlib_begun;
-  size_t zlib_room;    /* what level 0 makes of a strip */
+  size_t zlib_room;    /* the most bytes that zlib makes of a strip; used at level 0 */
   uint8_t *lines;      /* filtered */
   uint8_t *swapped[2]; /* if shape.swap: a row and the one above it, as the file has them */
 };
@@ -34,7 +34,7 @@ size_t gconv_png_frame_chunk(uint8_t *chunk, const char *type, size_t size) {
 
 /* ---- Rows ---- */
 
-/* Row y, or with y = -1 the one above them, as the file has it. */
+/* Returns row y of the strip, with its bytes in the order of the file. With y = -1, it is the row above the strip. */
 static const uint8_t *fetch_row(gconv_png_strip_encoder *encoder, const gconv_png_rows *rows, ptrdiff_t y) {
   const uint8_t *row = y < 0 ? rows->above : rows->rows + (size_t)y * rows->stride;
   if (!encoder->shape.swap)
@@ -97,7 +97,7 @@ static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bo
 }
 
 /* Our own deflate knows pixels, and makes some photos smaller than zlib at any level: whoever asks for a level gets the
- * smaller of both. It is so fast that it can be done twice. */
+ * smaller of both. zlib writes over our result; if zlib's is not smaller, ours is made once more, which is fast. */
 static size_t deflate_lines(gconv_png_strip_encoder *encoder, const gconv_png_lines *lines, bool last, uint8_t *out) {
   if (encoder->shape.level == 0)
     return deflate_by_zlib(&encoder->zlib, lines, last, out, encoder->zlib_room);

@@ -35,8 +35,8 @@ static bool skip_word(const uint8_t **at, const uint8_t *end) {
   return zero;
 }
 
-/* zTXt has the method of compression, 0, before its text; iTXt whether it is compressed, the method, and two words: the
- * language, and the keyword in that language. */
+/* What stands between keyword and text. zTXt: the method of compression, 0. iTXt: whether the text is compressed, the
+ * method, and two words: the language, and the keyword in that language. */
 static bool parse_text(const char *type, const uint8_t *data, size_t size, text_chunk *chunk) {
   const uint8_t *at = data, *end = data + size;
   *chunk = (text_chunk){.keyword = (const char *)data, .deflated = type[0] == 'z', .utf8 = type[0] == 'i'};
@@ -123,8 +123,8 @@ static int digit_of(int letter) {
                                           : -1;
 }
 
-/* A line that names the profile, a line with the number of bytes, and the bytes, each two hexadecimal digits, in lines.
- * *profile becomes them, in memory for free(), or NULL if there are fewer. */
+/* The text is a line that names the profile, a line with the number of bytes, and the bytes, each two hexadecimal digits, in
+ * lines. *profile: the bytes, in memory for free(), or NULL if there are fewer than the number says. */
 static gconv_status decode_profile(const text_chunk *chunk, uint8_t **profile, size_t *size) {
   const uint8_t *at = chunk->text, *end = at + chunk->size;
   size_t wanted = 0;
@@ -168,7 +168,8 @@ static void lose_text(gconv_reader *reader, const char *what, const char *name) 
   gconv_reader_lose(reader, text);
 }
 
-/* `name`: "exif", "xmp", or "APP1", which is either. EXIF and XMP may have in front what a JPEG has there. */
+/* `name`: "exif", "xmp", or "APP1", which is either. EXIF and XMP may begin with the prefix that they have in
+ * a JPEG. */
 static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, const char *name) {
   static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/";
   size_t size, skipped = 0;
@@ -197,7 +198,7 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
 
 /* ---- Chunks -------------------------------------------------------------------------------------------------------- */
 
-/* What stands in its own chunk comes before a raw profile. */
+/* XMP in a chunk of its own takes precedence over that of a raw profile, and so does EXIF. */
 static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
   gconv_release(reader->header.xmp);
   reader->header.xmp = NULL;
@@ -251,11 +252,11 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
   return take_plain_text(reader, &chunk);
 }
 
-/* Names a chunk that is not read, unless it says nothing of a result. Names of chunks are letters. */
+/* Reports a chunk that is not read, unless it would mean nothing for a result. Names of chunks are letters. */
 static void lose_chunk(gconv_reader *reader, const char type[4]) {
   static const struct {
     char type[5];
-    const char *name; /* NULL: it is of the file, or of its samples as they were */
+    const char *name; /* NULL: not reported, as it tells only of this file or its samples, not of results */
   } known[] = {{"pCAL", "what samples measure (pCAL)"},
                {"sCAL", "the size of a pixel (sCAL)"},
                {"bKGD", "the background (bKGD)"},
@@ -317,7 +318,8 @@ static const uint8_t *head_at(window *w, uint64_t at) {
   return at + CHUNK_HEAD <= w->begin + w->size ? w->bytes + (at - w->begin) : NULL;
 }
 
-/* Takes the chunk whose data stand at `at`. A wrong checksum is a failure of whoever reads the pixels. */
+/* Takes the chunk whose data stand at `at`. A chunk with a wrong checksum is left out here; the code that reads
+ * the pixels fails at it. */
 static gconv_status take_at(gconv_reader *reader, uint64_t at, const char *type, size_t size) {
   void *memory = NULL;
   gconv_status status = GCONV_OK;
@@ -375,8 +377,8 @@ static gconv_status write_chunk(gconv_writer *writer, const char *type, const vo
   return status;
 }
 
-/* iTXt is for UTF-8: its keyword is followed by "not compressed", a method, and two empty words. Comments that need no such
- * chunk, or are of unknown letters, go into tEXt. */
+/* iTXt is for UTF-8: its keyword is followed by "not compressed", a method, and two empty words. Comments in ASCII, or in an
+ * unknown encoding, go into tEXt. */
 gconv_status gconv_png_write_metadata(gconv_writer *writer) {
   static const char xmp[] = "XML:com.adobe.xmp\0\0\0\0", international[] = "Comment\0\0\0\0", plain[] = "Comment";
   const gconv_image *header = writer->header;

@@ -18,7 +18,7 @@ typedef struct pnm_state {
   uint16_t *levels;   /* owned; of images whose maxval is levels_of */
   float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
   uint32_t levels_of, fractions_of;
-  int32_t tables; /* of both kinds that were made since the first image, and are larger than theirs */
+  int32_t tables; /* how many tables larger than their image were made since the first image */
   uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
@@ -38,8 +38,8 @@ static bool sniff_pam(const uint8_t *bytes, size_t size) {
   return size >= 3 && memcmp(bytes, "P7\n", 3) == 0;
 }
 
-/* Makes memory for a table of samples. It may take as long as thousands of samples, where an image of another maxval has a
- * dozen: tables that are larger than their image are counted. */
+/* Makes memory for a table of samples. A file may have thousands of tiny images, each with a new maxval and so with a large
+ * table, which takes long. So the tables that are larger than their image are counted, and limited. */
 static gconv_status begin_table(const gconv_reader *reader, size_t item_bytes, void **table) {
   enum { MOST_TABLES = 64 };
   pnm_state *state = reader->state;
@@ -89,7 +89,7 @@ static gconv_status make_fractions(const gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Bytes of the pixels of an image in the file; of text, at least so many, as a sample has at least one digit. */
+/* Bytes that the pixels of an image take in the file. For text, this is a lower bound: one digit a sample. */
 static size_t pixel_bytes(const pnm_state *state, const gconv_image *header) {
   size_t samples = (size_t)header->width * (size_t)header->channels;
   size_t row = state->kind == 4   ? ((size_t)header->width + 7) / 8
@@ -115,8 +115,8 @@ static gconv_status read_header(gconv_reader *reader) {
   return make_scale(reader, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
 }
 
-/* Where 255 or 65535 is a multiple of maxval, all samples are levels; and where it is not, rescaling rounds. Later images of
- * the file have the type of the first. */
+/* Makes the image f32 if rescaling to 255 or 65535 would round, which is so if maxval does not divide this number. Later
+ * images of the file have the type of the first. */
 static gconv_status unround(gconv_reader *reader) {
   pnm_state *state = reader->state;
   if (!state->scaled || (sample_bytes(state) == 2 ? UINT16_MAX : UINT8_MAX) % state->maxval == 0)
@@ -278,7 +278,7 @@ static gconv_status look_behind(gconv_reader *reader, bool *more) {
   return GCONV_OK;
 }
 
-/* Skips the pixels of the image at hand; in a file, those that are bytes are not read. */
+/* Skips the pixels of the image at hand; in a file, pixels of binary kinds are not even read. */
 static gconv_status skip_pixels(gconv_reader *reader) {
   const pnm_state *state = reader->state;
   if (state->kind > 3 && gconv_source_can_rewind(reader->source))
@@ -349,7 +349,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
 
 /* Of a file whose images were counted: goes on with the next one. */
 static gconv_status begin_next(gconv_reader *reader) {
-  bool more, foreign = reader->foreign; /* behind the last image, as was found when they were counted */
+  bool more, foreign = reader->foreign; /* whether something else follows the last image: count_images() found out */
   GCONV_TRY(look_behind(reader, &more));
   reader->foreign = foreign;
   if (!more)

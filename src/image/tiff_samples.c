@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What compressors are given ---- */
+/* ---- Undoing predictors ---- */
 
 /* Each sample is stored as its difference from the one of the pixel before. `step`: samples a pixel. */
 #define UNDO_DIFFERENCES(type, name)                                                                                        \
@@ -140,7 +140,7 @@ bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t 
 /* ---- Colours ---- */
 
 static void invert(const gconv_tiff_page *page, void *samples, size_t count) {
-  size_t step = page->samples; /* what is behind the first is no brightness */
+  size_t step = page->samples; /* only the first sample of a pixel is brightness */
   for (size_t i = 0; i < count; i++)
     if (page->header.type == GCONV_U8)
       ((uint8_t *)samples)[i * step] ^= UINT8_MAX;
@@ -165,8 +165,8 @@ static void look_up(const gconv_tiff_page *page, const uint8_t *indices, size_t 
 RGB_OF_CMYK(uint8_t, uint32_t, UINT8_MAX, rgb_of_cmyk8)
 RGB_OF_CMYK(uint16_t, uint64_t, UINT16_MAX, rgb_of_cmyk16)
 
-/* Colours that were multiplied by alpha become what they were. Returns whether some were lost: they are larger than their
- * alpha, so they shine through what is transparent. */
+/* Divides colours by alpha, by which they were multiplied. Returns whether some were lost, as they were larger than
+ * their alpha (floats: not 0 where alpha is 0). */
 static bool divide_by_alpha(const gconv_tiff_page *page, void *samples, size_t count) {
   size_t step = page->samples, last = step - 1;
   bool lost = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing TIFF. libtiff makes the file around strips, which are made here, unless LZW or ZSTD compress: stored ones are the
- * rows themselves; for Deflate, threads take strips in turn and compress them as png_write.c does, and the strips are
- * written in their order. So the file is the same for any number of threads.
+ * Writing TIFF. libtiff makes the file, and compresses strips by LZW or ZSTD. All other strips are made here. Stored ones
+ * are the rows themselves. For Deflate, threads take strips in turn and compress them as png_write.c does, and the strips
+ * are written in their order. So the file is the same for any number of threads.
  */
 #include "base/checksum.h"
 #include "base/threads.h"
@@ -144,7 +144,7 @@ static uint64_t page_bytes(const state *s) {
 
 /* Classic TIFF has offsets of 32 bits. */
 static bool needs_big(const state *s) {
-  enum { PAGES = 64 }; /* at least for so many there is room, where the number is not known */
+  enum { PAGES = 64 }; /* if the number of pages is not known, there is room for at least so many */
   int32_t frames = s->writer->header->frames;
   return page_bytes(s) > UINT32_MAX / (uint64_t)(s->writer->grows && frames < PAGES ? PAGES : frames);
 }
@@ -190,7 +190,7 @@ static gconv_status find_strips(state *s) {
   return GCONV_OK;
 }
 
-/* What compressing takes, before the first strip. */
+/* Makes threads and memory for Deflate, before the first strip. */
 static gconv_status prepare(state *s) {
   size_t strip = (size_t)s->strip_rows * s->row_bytes;
   if (s->slots)
@@ -223,7 +223,8 @@ static gconv_status check_compression(const gconv_writer *writer, uint16_t compr
                     writer->name);
 }
 
-/* The file is made in memory if it goes to a pipe, where libtiff cannot go back; the memory grows by copies. */
+/* The file is made in memory if it goes to a pipe, where libtiff cannot go back. As the memory grows, old and new memory
+ * are there at the same time: hence the factor 2. */
 double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   (void)options;
   return how & GCONV_TO_PIPE ? 2 * header->frames * gconv_image_frame_bytes(header) : 0;
@@ -257,8 +258,8 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
 TAKE_DIFFERENCES(uint8_t, differ_u8)
 TAKE_DIFFERENCES(uint16_t, differ_u16)
 
-/* The first bytes of all floats, which have the sign, then the second ones and so on, and differences between those. `spare`
- * has room for a row. */
+/* Stores the first bytes of all floats, which have the sign, then all second bytes and so on; of this, each byte is stored
+ * as its difference from the one `step` before. `spare` has room for a row. */
 static void differ_floats(const uint8_t *row, size_t count, size_t step, uint8_t *spare, uint8_t *out) {
   for (size_t i = 0; i < count; i++)
     for (size_t byte = 0; byte < 4; byte++)
@@ -334,7 +335,8 @@ static gconv_status make_held(state *s) {
   return GCONV_OK;
 }
 
-/* Rows without gaps: those given, or a copy in s->held, which is free then. libtiff changes what it compresses. */
+/* *joined: the rows without gaps. They are copied to s->held if there are gaps, or if libtiff compresses them and so
+ * changes them. s->held has no other rows then. */
 static gconv_status join(state *s, const uint8_t *rows, size_t stride, int32_t count, const uint8_t **joined) {
   bool stored = s->writer->options->tiff_compression == GCONV_TIFF_NONE;
   *joined = rows;
@@ -351,14 +353,14 @@ static gconv_status write_strip(state *s, const uint8_t *rows, size_t stride, in
   bool stored = s->writer->options->tiff_compression == GCONV_TIFF_NONE;
   const uint8_t *joined;
   GCONV_TRY(join(s, rows, stride, count, &joined));
-  void *bytes = (void *)(uintptr_t)joined; /* that are stored, libtiff only reads */
+  void *bytes = (void *)(uintptr_t)joined; /* libtiff only reads bytes that are stored */
   tmsize_t size = (tmsize_t)s->row_bytes * count;
   tmsize_t done = stored ? gconv_tiff.TIFFWriteRawStrip(s->file.handle, (uint32_t)strip, bytes, size)
                          : gconv_tiff.TIFFWriteEncodedStrip(s->file.handle, (uint32_t)strip, bytes, size);
   return done < 0 ? gconv_tiff_fail(&s->file, "a strip cannot be written") : GCONV_OK;
 }
 
-/* Whole strips of the page, from row s->row on; or those up to its end. */
+/* Writes whole strips of the page, from row s->row on. Only the last strip of the page may be shorter. */
 static gconv_status write_strips(state *s, const uint8_t *rows, size_t stride, int32_t count) {
   int32_t strip = s->row / s->strip_rows;
   if (s->writer->options->tiff_compression == GCONV_TIFF_DEFLATE)

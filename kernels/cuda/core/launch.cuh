@@ -127,14 +127,14 @@ inline int64_t samples_of(const gconv_problem *problem) {
   return channels_of(problem) * problem->out_height * problem->out_width;
 }
 
-/* Returns whether the constant outside the image is a level of the input, which kernels take for a sample. */
+/* Returns whether samples of the input could have the constant outside the image. Then kernels treat it as a sample. */
 inline bool is_level(const gconv_problem *problem) {
   const float level = problem->border_level, white = gconv_white(problem->in_type);
   return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
-/* Returns whether the samples of an output row lie side by side; then rows begin at multiples of 16 bytes. ALPHA: the same
- * holds for alpha that is kept. */
+/* Returns whether the samples of an output row lie side by side. If so, rows begin at multiples of 16 bytes, as
+ * gconv_execution promises. ALPHA: alpha that is kept must lie beside them, too. */
 template <bool ALPHA> bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);

@@ -176,9 +176,9 @@ DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, i
 /* ---- Sums that are not finite ---- */
 
 /* A NaN or an infinity spreads over the two tiles that share points, as in a transform every point depends on every sample.
- * Transforms of large samples may also overflow where the sums of the definition do not. What depends on a point that is not
- * finite is not finite either. So finite sums are right, and others are computed again. Those of integers are not: they
- * overflow only if the taps add up to more than 1e33. */
+ * Transforms of large samples may also overflow where the sums of the definition do not. A sum that depends on a point that
+ * is not finite is not finite either. So finite sums are right, and all others are computed again. Images of integers need
+ * no such check: their sums overflow only if the taps add up to more than 1e33. */
 
 /* Adds 0 times each sum to `check`: it stays 0 while all are finite, and becomes NaN otherwise. */
 template <int N> DEVICE void check_sums(const float2 (&sums)[N], float *check) {

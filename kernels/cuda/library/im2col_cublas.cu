@@ -14,12 +14,13 @@
 
 namespace {
 
-/* Pixels of an image; images of a chunk (at least 1); and the pixels of each image that a chunk has. */
+/* plane: output pixels of an image; images: images of a chunk, at least 1; pixels: how many pixels of each image a chunk
+ * has; pitch: columns for which the matrix of patches has room. */
 struct chunking {
   int64_t plane, images, pixels, pitch;
 };
 
-/* `pitch` is 0 if not even 128 pixels fit. */
+/* `pitch` is 0 if not even 128 columns fit. */
 chunking chunking_of(const gconv_layer_problem *problem) {
   const size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
   const int64_t pitch = chunk_columns(problem, bytes), plane = (int64_t)problem->out_height * problem->out_width;
